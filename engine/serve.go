@@ -12,7 +12,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/deletion"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/profile"
+	"github.com/lightweb/lightweb/engine/wish"
 )
 
 // Serving describes a server that is ready.
@@ -96,10 +99,10 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	running.Go(func() { p.sockets.Run(ctx) })
 	running.Go(func() { p.search.Run(ctx) })
 	running.Go(func() { e.pruneNightly(ctx) })
-	running.Go(func() { p.profiles.Run(ctx) })
-	running.Go(func() { p.deletions.Run(ctx) })
+	running.Go(func() { repeat(ctx, profile.LookEvery, p.profiles.LookAround) })
+	running.Go(func() { repeat(ctx, deletion.LookEvery, p.deletions.LookAround) })
 	if !e.in.IsPaused() {
-		running.Go(func() { p.wishes.Run(ctx) })
+		running.Go(func() { repeat(ctx, wish.LookEvery, p.wishes.LookAround) })
 	}
 	running.Go(func() { e.in.Relays.Run(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
@@ -120,6 +123,20 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	return err
+}
+
+// repeat does work at once and then once in a while, until ctx ends.
+func repeat(ctx context.Context, every time.Duration, work func(context.Context)) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		work(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
 }
 
 // prepareInstance takes the serve lock and makes the instance ready to serve. While the lock is

@@ -11,10 +11,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-const (
-	lookEvery = 2 * time.Second
-	againTime = 15 * time.Second // until the next step after one that did not get on
-)
+// LookEvery is how often a watcher is to look around.
+const LookEvery = 2 * time.Second
+
+const againTime = 15 * time.Second // until the next step after one that did not get on
 
 // MostWait is how long other servers are given to hear of a deletion: as long as a Delete is
 // delivered at most.
@@ -61,22 +61,8 @@ func NewWatcher(d Deps) *Watcher {
 	return &Watcher{Deps: d, told: map[vocab.Username]bool{}, due: map[vocab.Username]time.Time{}}
 }
 
-// Run watches until ctx ends.
-func (w *Watcher) Run(ctx context.Context) {
-	t := time.NewTicker(lookEvery)
-	defer t.Stop()
-	for {
-		w.lookAround(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-	}
-}
-
-// lookAround takes the next step of every deletion that is due.
-func (w *Watcher) lookAround(ctx context.Context) {
+// LookAround takes the next step of every deletion that is due.
+func (w *Watcher) LookAround(ctx context.Context) {
 	all, err := w.Users.ListDeletions(ctx)
 	if err != nil {
 		if ctx.Err() == nil {

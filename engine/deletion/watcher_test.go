@@ -70,7 +70,7 @@ func (p *place) RemoveUser(context.Context, vocab.Username) error {
 func (p *place) look(t *testing.T, after time.Duration, want ...string) {
 	t.Helper()
 	p.now = p.now.Add(after)
-	p.watcher.lookAround(t.Context())
+	p.watcher.LookAround(t.Context())
 	if !slices.Equal(p.steps, want) {
 		t.Errorf("the steps are %q, want %q", p.steps, want)
 	}
@@ -80,8 +80,8 @@ func TestAUserIsRemovedWhenEverybodyHasHeardOfIt(t *testing.T) {
 	p := newPlace(t)
 	p.owed = 1
 	p.look(t, 0, "told")
-	p.look(t, lookEvery, "told", "counted")
-	p.look(t, lookEvery, "told", "counted")
+	p.look(t, LookEvery, "told", "counted")
+	p.look(t, LookEvery, "told", "counted")
 	p.owed = 0
 	p.look(t, againTime, "told", "counted", "counted", "removed")
 	p.look(t, againTime, "told", "counted", "counted", "removed")
@@ -95,10 +95,10 @@ func TestADeletionGoesOnAfterAFault(t *testing.T) {
 	p.away = errors.New("the database is away")
 	p.look(t, 0)
 	p.away = nil
-	p.look(t, lookEvery)
+	p.look(t, LookEvery)
 	p.stuck = errors.New("a file cannot be removed")
 	p.look(t, againTime, "told")
-	p.look(t, lookEvery, "told", "counted")
+	p.look(t, LookEvery, "told", "counted")
 	p.cut, p.away = true, errors.New("the database was removed")
 	p.look(t, againTime, "told", "counted")
 	p.restart()

@@ -13,8 +13,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// LookEvery is how often a watcher is to look around.
+const LookEvery = 2 * time.Second
+
 const (
-	lookEvery = 2 * time.Second
 	restTime  = 5 * time.Second // of a file: whoever edits by hand saves often
 	againTime = time.Minute     // until others are told of a profile that they could not be told of
 	maxSeen   = 500             // users whose profiles are compared in a look
@@ -66,22 +68,8 @@ type Watcher struct {
 // NewWatcher returns a watcher. It is used by one goroutine.
 func NewWatcher(d Deps) *Watcher { return &Watcher{Deps: d, due: map[vocab.Username]time.Time{}} }
 
-// Run watches until ctx ends.
-func (w *Watcher) Run(ctx context.Context) {
-	t := time.NewTicker(lookEvery)
-	defer t.Stop()
-	for {
-		w.lookAround(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-	}
-}
-
-// lookAround is one look at all files.
-func (w *Watcher) lookAround(ctx context.Context) {
+// LookAround is one look at all files.
+func (w *Watcher) LookAround(ctx context.Context) {
 	if err := w.noteChanges(ctx); err != nil {
 		w.Log.WarnContext(ctx, "profiles not watched", "err", err)
 		return

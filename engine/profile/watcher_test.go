@@ -110,8 +110,8 @@ func (p *place) write(name, content string) {
 
 // pass lets the watcher look for as long as d.
 func (p *place) pass(d time.Duration) {
-	for end := p.now.Add(d); ; p.now = p.now.Add(lookEvery) {
-		p.watcher.lookAround(p.t.Context())
+	for end := p.now.Add(d); ; p.now = p.now.Add(LookEvery) {
+		p.watcher.LookAround(p.t.Context())
 		if !p.now.Before(end) {
 			return
 		}
@@ -144,7 +144,7 @@ func TestAChangeIsToldOnceItHasRested(t *testing.T) {
 	p.write("alice", "three")
 	p.pass(4 * time.Second)
 	p.want()
-	p.pass(2 * lookEvery)
+	p.pass(2 * LookEvery)
 	p.want("alice three")
 	p.write("alice", "three") // saved again
 	p.write("bob", "the first file")
@@ -170,7 +170,7 @@ func TestAChangeWhileNothingServedIsTold(t *testing.T) {
 	p.restart()
 	p.pass(0)
 	p.want()
-	p.pass(3 * lookEvery)
+	p.pass(3 * LookEvery)
 	p.want("alice three")
 }
 
@@ -219,7 +219,7 @@ func TestManyChangesAreToldOverSomeTime(t *testing.T) {
 	if len(p.tells) != maxTold {
 		t.Errorf("told of %d in one look, want %d", len(p.tells), maxTold)
 	}
-	p.pass(3 * lookEvery)
+	p.pass(3 * LookEvery)
 	if len(p.tells) != 3*maxTold {
 		t.Errorf("told of %d in all, want %d", len(p.tells), 3*maxTold)
 	}

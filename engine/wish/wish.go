@@ -11,10 +11,10 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-const (
-	lookEvery = 2 * time.Second
-	maxDue    = 100 // wishes that are read in a look
-)
+// LookEvery is how often a watcher is to look around.
+const LookEvery = 2 * time.Second
+
+const maxDue = 100 // wishes that are read in a look
 
 // patience is how long a wish waits after each attempt that failed for a while; after the last it
 // is given up.
@@ -47,22 +47,8 @@ type Watcher struct{ Deps }
 // NewWatcher returns a watcher. It is used by one goroutine.
 func NewWatcher(d Deps) *Watcher { return &Watcher{d} }
 
-// Run watches until ctx ends.
-func (w *Watcher) Run(ctx context.Context) {
-	t := time.NewTicker(lookEvery)
-	defer t.Stop()
-	for {
-		w.lookAround(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-	}
-}
-
-// lookAround sees to what is due: in a look one follow of each user, and one at each host.
-func (w *Watcher) lookAround(ctx context.Context) {
+// LookAround sees to what is due: in a look one follow of each user, and one at each host.
+func (w *Watcher) LookAround(ctx context.Context) {
 	all, err := w.Wishes.Due(ctx, w.Now(), maxDue)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -43,7 +43,7 @@ func (d *desk) FulfilWish(_ context.Context, w instance.Wish) error {
 func (d *desk) look(t *testing.T, want ...string) {
 	t.Helper()
 	d.steps, d.now = nil, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	NewWatcher(Deps{Wishes: d, Fulfiller: d, Log: slog.New(slog.NewTextHandler(&d.log, nil)), Now: func() time.Time { return d.now }}).lookAround(t.Context())
+	NewWatcher(Deps{Wishes: d, Fulfiller: d, Log: slog.New(slog.NewTextHandler(&d.log, nil)), Now: func() time.Time { return d.now }}).LookAround(t.Context())
 	if !slices.Equal(d.steps, want) {
 		t.Errorf("the steps are %q, want %q", d.steps, want)
 	}
