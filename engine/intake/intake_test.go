@@ -39,6 +39,8 @@ type steps struct {
 	refuses atomic.Bool // batches, as a database does that cannot be used
 	panics  atomic.Bool // once, after the next commit
 
+	room chan struct{} // told of a commit, after which there may be room; nil: nobody waits
+
 	mu        sync.Mutex
 	committed []string
 }
@@ -66,6 +68,10 @@ func (s *steps) Settled(items []Item) {
 	defer s.mu.Unlock()
 	for _, item := range items {
 		s.committed = append(s.committed, item.(*note).id)
+	}
+	select {
+	case s.room <- struct{}{}:
+	default:
 	}
 }
 
@@ -137,7 +143,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // time. Each sender's activities take effect once and in order.
 func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 	t.Parallel()
-	var s steps
+	s := steps{room: make(chan struct{}, 1)}
 	i, users := open(t, &s, "alice")
 	s.refuses.Store(true)
 	stop := make(chan struct{})
@@ -153,7 +159,10 @@ func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 				}
 				switch err := accept(t.Context(), i, fmt.Sprint("sender", k), sent[k], users...); {
 				case errors.Is(err, errFull): // a peer comes again, too, and not at once
-					time.Sleep(time.Millisecond)
+					select {
+					case <-s.room:
+					case <-stop:
+					}
 				case err != nil:
 					t.Error(err)
 					return
