@@ -189,7 +189,7 @@ func (r *Reader) openStream(ctx context.Context) (*stream, error) {
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}
 	var packed int64
-	raw := bufio.NewReaderSize(&meter{r.f, &packed}, 1<<20)
+	raw := bufio.NewReaderSize(&Meter{r.f, &packed}, 1<<20)
 	gz, err := gzip.NewReader(raw)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, "the file is not a backup that lightweb wrote", err)

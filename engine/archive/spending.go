@@ -38,14 +38,14 @@ func (s *spending) check() error {
 	return nil
 }
 
-// meter counts what is read through it.
-type meter struct {
-	from io.Reader
-	n    *int64
+// Meter adds to N what is read through it, in bytes.
+type Meter struct {
+	From io.Reader
+	N    *int64
 }
 
-func (m *meter) Read(b []byte) (int, error) {
-	n, err := m.from.Read(b)
-	*m.n += int64(n)
+func (m *Meter) Read(b []byte) (int, error) {
+	n, err := m.From.Read(b)
+	*m.N += int64(n)
 	return n, err
 }

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/lightweb/lightweb/engine/archive"
 )
 
 // readTar reads a tar that is packed with gzip.
 func (e *entries) readTar(f *os.File) error {
-	gz, err := gzip.NewReader(bufio.NewReaderSize(&meter{f, &e.packed}, 1<<20))
+	gz, err := gzip.NewReader(bufio.NewReaderSize(&archive.Meter{From: f, N: &e.packed}, 1<<20))
 	if err != nil {
 		return damagedFault(err)
 	}
@@ -38,16 +40,4 @@ func (e *entries) readTar(f *os.File) error {
 			return err
 		}
 	}
-}
-
-// meter counts what is read through it.
-type meter struct {
-	from io.Reader
-	n    *int64
-}
-
-func (m *meter) Read(b []byte) (int, error) {
-	n, err := m.from.Read(b)
-	*m.n += int64(n)
-	return n, err
 }

@@ -56,10 +56,7 @@ func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.young[key]
-	if b == nil {
-		b = l.old[key]
-	}
+	b := l.remembered(key)
 	if b == nil || b.TokensAt(now) >= 1 {
 		return true, 0
 	}
@@ -82,6 +79,14 @@ func (l *Limiter) Spend(key string, n int) {
 func (l *Limiter) waitUntil(b *rate.Limiter, now time.Time) time.Duration {
 	wait := time.Duration((1 - b.TokensAt(now)) / l.rate.PerSecond * float64(time.Second))
 	return wait.Truncate(time.Millisecond) + time.Millisecond
+}
+
+// remembered returns the bucket of key, nil when there is none. The caller holds mu.
+func (l *Limiter) remembered(key string) *rate.Limiter {
+	if b := l.young[key]; b != nil {
+		return b
+	}
+	return l.old[key]
 }
 
 func (l *Limiter) bucketOf(key string) *rate.Limiter {

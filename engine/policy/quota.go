@@ -20,11 +20,7 @@ func (l *Limiter) Quota(name, key string) Quota {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.young[key]
-	if b == nil {
-		b = l.old[key]
-	}
-	if b != nil {
+	if b := l.remembered(key); b != nil {
 		left := b.TokensAt(now)
 		q.Left, q.Reset = max(int(left), 0), l.fill(float64(l.rate.Burst)-left)
 	}

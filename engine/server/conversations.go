@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -315,15 +316,20 @@ func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Par
 
 // postConfirmation notes that a device has joined by a Welcome.
 func (s *conversations) postConfirmation(a *answer, r *http.Request, p httprouter.Params) error {
+	return s.change(a, r, p, "welcome", s.registry.ConfirmWelcome)
+}
+
+// change changes something of the user's that the parameter of that name is the id of.
+func (s *conversations) change(a *answer, r *http.Request, p httprouter.Params, name string, apply func(context.Context, vocab.Username, uuid.UUID) error) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {
 		return err
 	}
-	id, err := parseID(p, "welcome")
+	id, err := parseID(p, name)
 	if err != nil {
 		return err
 	}
-	if err := s.registry.ConfirmWelcome(r.Context(), t.User, id); err != nil {
+	if err := apply(r.Context(), t.User, id); err != nil {
 		return err
 	}
 	a.WriteHeader(http.StatusNoContent)

@@ -111,19 +111,7 @@ func (s *conversations) getPackageStats(a *answer, r *http.Request, _ httprouter
 
 // deleteKeyPackage revokes a key package.
 func (s *conversations) deleteKeyPackage(a *answer, r *http.Request, p httprouter.Params) error {
-	t, err := s.authorize(a, r, instance.ScopeWrite)
-	if err != nil {
-		return err
-	}
-	id, err := parseID(p, "package")
-	if err != nil {
-		return err
-	}
-	if err := s.registry.Revoke(r.Context(), t.User, id); err != nil {
-		return err
-	}
-	a.WriteHeader(http.StatusNoContent)
-	return nil
+	return s.change(a, r, p, "package", s.registry.Revoke)
 }
 
 // publicPackages shows users' key packages to other servers.
