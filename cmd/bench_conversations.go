@@ -13,9 +13,9 @@ func newBenchConversations(a *app, profile *string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "conversations [flags]",
 		Short: "Measure encrypted conversations",
-		Long: "conversations makes encrypted conversations that one user hosts, and measures how many commits a second are accepted, one\n" +
-			"after another in one of them, and in many at once, and how many messages a second many clients send to one.",
-		Example: "  lightweb bench conversations\n  lightweb bench conversations --conversations 200 --commits 4000 --json",
+		Long: "conversations makes encrypted conversations, and measures how many commits a second are accepted: one after another in one,\n" +
+			"in many of one host at once, and in one each of many hosts; and how many messages a second many clients send to one.",
+		Example: "  lightweb bench conversations\n  lightweb bench conversations --conversations 200 --hosts 200 --commits 4000 --json",
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.runBenchmark(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Conversations(ctx, c, l) })
@@ -23,7 +23,8 @@ func newBenchConversations(a *app, profile *string) *cobra.Command {
 	}
 	f := c.Flags()
 	f.IntVar(&l.Conversations, "conversations", 64, "make `N` conversations beside the first: 64 unless given")
-	f.IntVar(&l.Commits, "commits", 1000, "make `N` commits to one of them, and about as many to all others together: 1000 unless given")
+	f.IntVar(&l.Hosts, "hosts", 20, "and one of each of `N` other hosts: 20 unless given")
+	f.IntVar(&l.Commits, "commits", 1000, "make `N` commits to one of them, about as many to all others of its host together, and to those of the other hosts: 1000 unless given")
 	f.IntVar(&l.Messages, "messages", 10_000, "send `N` messages: 10000 unless given")
 	f.IntVar(&l.Clients, "clients", 64, "over `N` connections: 64 unless given")
 	return addProfileFlag(c, profile)

@@ -213,11 +213,11 @@ func TestEventsThatWaitedForRedisAreEmitted(t *testing.T) {
 
 func TestConversationsAcceptEveryCommitAndMessage(t *testing.T) {
 	t.Parallel()
-	r, _ := measure(t, "conversations", "--conversations", "3", "--commits", "7", "--messages", "11", "--clients", "4", "--json")
-	if len(r.Measured) != 3 {
-		t.Fatalf("%d measurements, want one conversation, many, and messages", len(r.Measured))
+	r, _ := measure(t, "conversations", "--conversations", "3", "--hosts", "2", "--commits", "7", "--messages", "11", "--clients", "4", "--json")
+	if len(r.Measured) != 4 {
+		t.Fatalf("%d measurements, want one conversation, many, those of other hosts, and messages", len(r.Measured))
 	}
-	for n, commits := range []int{7, 6} {
+	for n, commits := range []int{7, 6, 6} {
 		if c := r.Measured[n].Counts; c["commits"] != commits || c["answered_201"] != commits || c["errors"] != 0 || r.Measured[n].Figure("commits").Value <= 0 {
 			t.Errorf("%s: %v, want %d commits", r.Measured[n].Name, r.Measured[n], commits)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,9 +14,10 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// ConversationsLoad is commits and messages to encrypted conversations that one user hosts.
+// ConversationsLoad is commits and messages to encrypted conversations.
 type ConversationsLoad struct {
-	Conversations int `json:"conversations"` // that take commits at once
+	Conversations int `json:"conversations"` // of one host that take commits at once
+	Hosts         int `json:"hosts"`         // with one conversation each, which take commits at once
 	Commits       int `json:"commits"`       // to one conversation, and again to many
 	Messages      int `json:"messages"`      // to one conversation
 	Clients       int `json:"clients"`
@@ -24,21 +26,26 @@ type ConversationsLoad struct {
 func (l ConversationsLoad) name() string { return "conversations" }
 
 func (l ConversationsLoad) check() error {
-	return firstError(checkRange("conversations", l.Conversations, 1, 1000), checkRange("commits", l.Commits, l.Conversations, 20_000),
-		checkRange("messages", l.Messages, 1, 200_000), checkRange("clients", l.Clients, 1, 256)) // as many wait for one conversation
+	return firstError(checkRange("conversations", l.Conversations, 1, 1000), checkRange("hosts", l.Hosts, 1, 1000),
+		checkRange("commits", l.Commits, max(l.Conversations, l.Hosts), 20_000), checkRange("messages", l.Messages, 1, 200_000), checkRange("clients", l.Clients, 1, 256)) // as many wait for one conversation
 }
 
 // Conversations measures how fast commits and messages are accepted over HTTP.
 func Conversations(ctx context.Context, c Config, l ConversationsLoad) (Report, error) {
-	return runLoad(ctx, c, engineSetup{}, l)
+	return runLoad(ctx, c, engineSetup{Connections: max(64, l.Hosts+spare)}, l) // one for each host, or they would be opened again and again
 }
 
 func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error {
-	users, err := i.createUsers(ctx, 1)
+	users, err := i.createUsers(ctx, 1+l.Hosts)
 	if err != nil {
 		return err
 	}
-	t, err := i.makeTalks(ctx, users[0], 1+l.Conversations)
+	one, others := users[0], users[1:]
+	t, err := i.makeTalks(ctx, slices.Repeat([]user{one}, 1+l.Conversations))
+	if err != nil {
+		return err
+	}
+	spread, err := i.makeTalks(ctx, others)
 	if err != nil {
 		return err
 	}
@@ -50,6 +57,9 @@ func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error
 		{"commits to one conversation, one after another", "commit", 1, func(ctx context.Context, _ int) ([][]byte, error) { return commitRequests(ctx, t[:1], l.Commits) }},
 		{fmt.Sprintf("commits to %d conversations of one host", l.Conversations), "commit", min(l.Clients, l.Conversations), func(ctx context.Context, client int) ([][]byte, error) {
 			return commitRequests(ctx, shareOf(t[1:], client, min(l.Clients, l.Conversations)), l.Commits/l.Conversations)
+		}},
+		{fmt.Sprintf("commits to conversations of %d hosts", l.Hosts), "commit", min(l.Clients, l.Hosts), func(ctx context.Context, client int) ([][]byte, error) {
+			return commitRequests(ctx, shareOf(spread, client, min(l.Clients, l.Hosts)), l.Commits/l.Hosts)
 		}},
 		{fmt.Sprintf("messages of %d clients to one conversation", l.Clients), "message", l.Clients, func(ctx context.Context, client int) ([][]byte, error) {
 			return t[0].messageRequests(ctx, len(shareOf(make([]struct{}, l.Messages), client, l.Clients)))
@@ -117,12 +127,12 @@ type talk struct {
 	group       *mlstest.Group // after the commits that were made
 }
 
-// makeTalks makes n conversations of a user.
-func (i *testbed) makeTalks(ctx context.Context, u user, n int) ([]*talk, error) {
+// makeTalks makes a conversation of each of these hosts.
+func (i *testbed) makeTalks(ctx context.Context, hosts []user) ([]*talk, error) {
 	step, end := i.Progress("making conversations")
 	defer end()
-	all := make([]*talk, n)
-	for k := range all {
+	all := make([]*talk, len(hosts))
+	for k, u := range hosts {
 		t := &talk{token: u.token, device: mlstest.NewDevice(string(u.id), time.Now())}
 		t.group = mlstest.NewGroup(t.device)
 		request, err := apiRequest(ctx, http.MethodPost, i.setup.PublicURL+"/api/conversations", u.token, map[string]any{"groupInfo": t.group.Info(t.device)})
@@ -138,7 +148,7 @@ func (i *testbed) makeTalks(ctx context.Context, u user, n int) ([]*talk, error)
 			return nil, err
 		}
 		t.path, all[k] = i.setup.PublicURL+"/api/conversations/"+made.ID, t
-		step(k+1, n)
+		step(k+1, len(hosts))
 	}
 	return all, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -293,4 +294,53 @@ func TestAConversationBeginsWithAGroupOfOneDevice(t *testing.T) {
 	}
 	_, err := s.registry.Create(t.Context(), s.user, s.group.Info(s.alice))
 	s.wantRefused("the group of another conversation", err, fault.Conflict, "group_taken")
+}
+
+// Commits of one host's conversations share transactions: those of the old epoch are refused
+// beside the others.
+func TestARefusedCommitTouchesNoNeighbour(t *testing.T) {
+	t.Parallel()
+	s, g := gated(t)
+	type talk struct {
+		at      conversation.Place
+		first   conversation.Commit
+		isStale bool
+	}
+	var talks []talk
+	for n := range 20 {
+		group := mlstest.NewGroup(s.alice)
+		v, err := s.registry.Create(t.Context(), s.user, group.Info(s.alice))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := talk{at: conversation.Place{Host: s.user, ID: v.ID}, isStale: n%2 == 1}
+		k.first, _ = s.request(s.alice, group, mlstest.Change{})
+		if k.isStale {
+			winner, _ := s.request(s.alice, group, mlstest.Change{})
+			if _, err := s.registry.Commit(t.Context(), k.at, winner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		talks = append(talks, k)
+	}
+	var wg sync.WaitGroup
+	free := make(chan struct{})
+	g.set(func() error { <-free; return nil })
+	for _, k := range talks {
+		wg.Go(func() {
+			a, err := s.registry.Commit(t.Context(), k.at, k.first)
+			if k.isStale {
+				s.wantConflict("a commit of an old epoch", err, "epoch_conflict")
+			} else if err != nil || a.Epoch != 1 {
+				t.Errorf("its neighbour: %+v, %v", a, err)
+			}
+		})
+	}
+	for _, k := range talks {
+		for s.registry.Waiting(k.at) == 0 { // they come when they come
+			runtime.Gosched()
+		}
+	}
+	close(free)
+	wg.Wait()
 }

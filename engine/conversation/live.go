@@ -15,7 +15,7 @@ type operation interface {
 	name() string // in metrics
 }
 
-// change is an operation that has a transaction of its own.
+// change is an operation that is done alone, beside those of other conversations.
 type change interface {
 	operation
 	// apply does it to a conversation that no other transaction changes meanwhile. A refusal comes
@@ -57,11 +57,10 @@ func newLive(r *Registry, at Place) *live {
 	return c
 }
 
-// inTransaction runs a batch in one transaction, which outlives its callers.
+// inTransaction runs a batch in one transaction, which outlives its callers. Other conversations of
+// the host may share it.
 func (c *live) inTransaction(use func(context.Context, *db.Tx) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), workTime)
-	defer cancel()
-	return c.registry.Store.Write(ctx, c.at.Host, use)
+	return c.registry.carriers.carry(c.at, use)
 }
 
 // countTogether lets messages share a transaction, as many as come one after the other. All else is

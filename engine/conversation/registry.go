@@ -53,7 +53,8 @@ var backoff = mailbox.Backoff{Min: 10 * time.Millisecond, Max: time.Second}
 // use.
 type Registry struct {
 	Deps
-	metrics metrics
+	metrics  metrics
+	carriers *carriers
 
 	mu      sync.RWMutex
 	live    map[Place]*live
@@ -63,7 +64,7 @@ type Registry struct {
 
 // NewRegistry returns a registry without conversations.
 func NewRegistry(d Deps) *Registry {
-	r := &Registry{Deps: d, live: map[Place]*live{}}
+	r := &Registry{Deps: d, carriers: newCarriers(d.Store), live: map[Place]*live{}}
 	r.metrics = newMetrics(d.Metrics, r)
 	return r
 }
