@@ -1,8 +1,12 @@
 package engine_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
@@ -41,5 +45,54 @@ func followersGoWithWhoMoves(t *testing.T, a, b *enginetest.Instance) {
 	enginetest.Fetch(t, mona.ID+"/followers").Decode(t, &page)
 	if got := enginetest.Fetch(t, mona.ID); got.Status != http.StatusOK || page.TotalItems != 0 {
 		t.Errorf("the old account is answered %d and has %d followers, want 200 and none", got.Status, page.TotalItems)
+	}
+}
+
+// A move that is killed anywhere is finished by the same command: the followers are told of it
+// once.
+func TestAMoveThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
+	t.Parallel()
+	const kills = 20
+	random := rand.New(rand.NewPCG(17, 3))
+	upTo := func(ms int) time.Duration { return time.Duration(random.IntN(ms)) * time.Millisecond }
+	a, b := enginetest.StartTwo(t)
+	stays := b.CreateUser(t, "stays")
+	olds, moved := make([]*enginetest.User, kills), make([]string, kills)
+	for n := range olds {
+		was, is := a.CreateUser(t, fmt.Sprint("was", n)), b.CreateUser(t, fmt.Sprint("is", n))
+		olds[n], moved[n] = was, is.ID
+		befriend(t, stays, was)
+		from, to := []string{"user", "move", is.Name, "--from", was.ID}, []string{"user", "move", was.Name, "--to", is.ID, "--yes"}
+		b.RunUntil(t, upTo(400), from...)
+		healed(t, b, from)
+		a.RunUntil(t, upTo(400), to...)
+		if dies := []*enginetest.Instance{a, b, nil}[n%3]; dies != nil {
+			a.Run(t, to...) // it may be refused: the new account is being told of its alias
+			after := time.NewTimer(upTo(3000))
+			<-after.C
+			dies.Kill()
+			dies.Start(t)
+		}
+		healed(t, a, to)
+	}
+	slices.Sort(moved)
+	enginetest.Eventually(t, "the follower follows the new accounts", func() bool {
+		return slices.Equal(moved, stays.Column(t, `SELECT actor_uri FROM relationships WHERE type = 'following' AND status = 'accepted' ORDER BY actor_uri COLLATE "C"`))
+	})
+	for _, old := range olds {
+		if got := shownActor(t, old).Text("movedTo"); !slices.Contains(moved, got) {
+			t.Errorf("%s shows that it moved to %q", old.Name, got)
+		}
+		if sent := old.Column(t, `SELECT uri FROM activities WHERE type = 'Move'`); len(sent) != 1 {
+			t.Errorf("%s sent %d Moves, want 1", old.Name, len(sent))
+		}
+	}
+}
+
+// healed wants a command that was killed to succeed when it is run again.
+func healed(t *testing.T, i *enginetest.Instance, command []string) {
+	t.Helper()
+	if got := i.Run(t, command...); got.Code != 0 {
+		t.Fatalf("%q ended with %d: %s", command, got.Code, got.Stderr)
 	}
 }
