@@ -3,6 +3,7 @@ package engine_test
 import (
 	"crypto/ed25519"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,8 +26,8 @@ func TestFedify(t *testing.T) {
 	} {
 		t.Run(tt.ours, func(t *testing.T) {
 			peer := enginetest.StartFedify(t, tt.theirs)
-			i := enginetest.Start(t, "LIGHTWEB_FEDERATION_SIGNATURE_FIRST="+tt.ours)
-			m := &meeting{i: i, alice: i.CreateUser(t, "alice"), peer: peer, dialect: tt.theirs}
+			i, far := enginetest.StartTwo(t, "LIGHTWEB_FEDERATION_SIGNATURE_FIRST="+tt.ours)
+			m := &meeting{i: i, far: far, alice: i.CreateUser(t, "alice"), peer: peer, dialect: tt.theirs}
 			for _, chapter := range []struct {
 				name string
 				tell func(*testing.T)
@@ -40,6 +41,7 @@ func TestFedify(t *testing.T) {
 				{"they read what clients write", m.theyReadWhatClientsWrite},
 				{"we change our keys", m.weChangeKeys},
 				{"both part", m.bothPart},
+				{"we move", m.weMove},
 				{"nothing else went wrong", m.nothingElse},
 				{"we are deleted", m.weAreDeleted},
 			} {
@@ -53,7 +55,7 @@ func TestFedify(t *testing.T) {
 
 // meeting is alice, who is ours, and bob, who is Fedify's.
 type meeting struct {
-	i       *enginetest.Instance
+	i, far  *enginetest.Instance // alice's, and another one of ours
 	alice   *enginetest.User
 	peer    *enginetest.Fedify
 	dialect string   // that both sign in
@@ -326,6 +328,42 @@ func (m *meeting) weChangeKeys(t *testing.T) {
 	}
 	create, note := m.alice.Post(t, map[string]any{"content": "signed anew", "visibility": "public"})
 	m.hears(t, "Create", create, note)
+}
+
+// weMove lets a user that bob follows go to another instance, and wants bob to stand there as its
+// follower and to be told of what it posts.
+func (m *meeting) weMove(t *testing.T) {
+	was, is := m.i.CreateUser(t, "wanda"), m.far.CreateUser(t, "wanja")
+	m.peer.Call(t, "follow", map[string]any{"actor": was.ID})
+	m.peer.Expect(t, "Accept")
+	healed(t, m.far, []string{"user", "move", is.Name, "--from", was.Handle})
+	enginetest.Eventually(t, "the new account has said that it is the old one, too", func() bool {
+		return len(is.Column(t, `SELECT uri FROM activities WHERE type = 'Update'`)) == 1
+	})
+	healed(t, m.i, []string{"user", "move", was.Name, "--to", is.Handle, "--yes"})
+	h := m.peer.Expect(t, "Move")
+	if h.Actor != was.ID || h.ObjectID != was.ID || h.Activity.Text("target") != is.ID || h.Signature != m.dialect || h.Verified != "object-proof" {
+		t.Errorf("Fedify heard %+v, want the Move of %s to %s, proven, in a request with a signature by %s", h, was.ID, is.ID, m.dialect)
+	}
+	heard := map[string]string{} // two servers told of it: either may be the first
+	for range 2 {
+		h := m.peer.Expect(t, "")
+		heard[h.Activity.Text("type")] = h.Actor
+	}
+	if want := map[string]string{"Update": was.ID, "Accept": is.ID}; !maps.Equal(heard, want) {
+		t.Errorf("Fedify heard %v after the Move, want %v", heard, want)
+	}
+	if got := m.peer.Look(t, "log").Subs("following"); len(got) != 1 || got[0].Text("id") != is.ID || got[0].Text("state") != "accepted" {
+		t.Errorf("Fedify follows %v, want the new account alone", got)
+	}
+	enginetest.Eventually(t, "bob follows the new account alone", func() bool {
+		const followers = `SELECT actor_uri FROM relationships WHERE type = 'follower' AND status = 'accepted'`
+		return len(was.Column(t, followers)) == 0 && slices.Equal(is.Column(t, followers), []string{m.peer.Actor()})
+	})
+	create, note := is.Post(t, map[string]any{"content": "from my new home", "visibility": "public"})
+	if h := m.peer.Expect(t, "Create"); h.ID != create || h.ObjectID != note {
+		t.Errorf("Fedify heard %+v, want the new account's post", h)
+	}
 }
 
 // weAreDeleted deletes alice, whose posts the peer has seen.

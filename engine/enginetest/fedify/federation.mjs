@@ -16,6 +16,8 @@ import {
   Delete,
   Endpoints,
   Follow,
+  isActor,
+  Move,
   Note,
   Person,
   PUBLIC_COLLECTION,
@@ -216,6 +218,7 @@ function hear(federation, peer, journal) {
       if (undone.actorId?.href !== undo.actorId.href) throw new Error(`${undo.id} undoes the Follow of ${undone.actorId}`);
       actors.get(ctx.parseUri(undone.objectId)?.identifier)?.followers.delete(undo.actorId.href);
     }))
+    .on(Move, on((ctx, move) => goAlong(ctx, move, peer)))
     .on(Delete, on((ctx, activity) => {
       if (activity.objectId?.href !== activity.actorId.href) return;
       for (const { followers, following } of actors.values()) {
@@ -235,8 +238,32 @@ async function answerFollow(ctx, follow, { actors, followAnswer }) {
   if (followAnswer === "accept") actor.followers.set(follower.id.href, follower);
   const Answer = followAnswer === "accept" ? Accept : Reject;
   const answer = new Answer({ id: newId(ctx, Activity, actor), actor: ctx.getActorUri(actor.name), object: follow });
-  actor.sent.set(answer.id.href, { activity: answer, recipients: [follower] });
-  await ctx.sendActivity({ identifier: actor.name }, follower, answer, { orderingKey: actor.name });
+  await send(ctx, actor, [follower], answer);
+}
+
+// goAlong follows an account to where it moved. Both accounts are read anew, and each must name the other.
+async function goAlong(ctx, move, { actors }) {
+  const from = move.actorId.href;
+  if (move.objectId?.href !== from) throw new Error(`${move.id} of ${from} moves ${move.objectId}`);
+  for (const actor of [...actors.values()].filter(({ following }) => following.has(from))) {
+    const documentLoader = await ctx.getDocumentLoader({ identifier: actor.name });
+    const [old, target] = await Promise.all([from, move.targetId].map((id) => ctx.lookupObject(id, { documentLoader })));
+    if (!isActor(old) || !isActor(target)) throw new Error(`${move.id}: an account cannot be read`);
+    if (old.successorId?.href !== target.id.href) throw new Error(`${from} does not say that it moved to ${target.id}`);
+    if (!target.aliasIds.some(({ href }) => href === from)) throw new Error(`${target.id} does not say that it is also ${from}`);
+    const { activity, recipients } = actor.sent.get(actor.following.get(from).follow);
+    actor.following.delete(from);
+    const me = ctx.getActorUri(actor.name);
+    await send(ctx, actor, recipients, new Undo({ id: newId(ctx, Activity, actor), actor: me, object: activity, to: old.id }));
+    const follow = new Follow({ id: newId(ctx, Activity, actor), actor: me, object: target.id, to: target.id });
+    actor.following.set(target.id.href, { follow: follow.id.href, state: "pending" });
+    await send(ctx, actor, [target], follow);
+  }
+}
+
+async function send(ctx, actor, recipients, activity) {
+  actor.sent.set(activity.id.href, { activity, recipients });
+  await ctx.sendActivity({ identifier: actor.name }, recipients, activity, { orderingKey: actor.name });
 }
 
 // whoAsked finds the actor whose Follow is answered. The answer must name that Follow by id and come from the one asked.
