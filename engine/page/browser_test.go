@@ -44,6 +44,7 @@ func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	answer.Author, answer.IsOwn = Author{"Bob", "@bob@peer.example", "https://peer.example/bob"}, false
 	pages["/list"] = List{Person: p, Posts: sample(), Next: next}.HTML()
 	pages["/thread"] = Thread{Person: p, Post: sample()[1], Below: []Post{answer}, Next: never}.HTML()
+	pages["/tag"] = List{Person: p, Posts: sample()[1:2], Tag: "bees", Next: never}.HTML()
 	pages["/hostile"] = bytes.Replace(pages["/thread"], []byte("</main>"), []byte(`<script>document.title = "taken over"</script><b onclick="x()" style="display: none">hi</b></main>`), 1)
 	srv.Start() // no page is added from here on
 
@@ -53,6 +54,7 @@ func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	}{
 		{"profile-light", "/list", "1", color.NRGBA{0xfb, 0xfb, 0xfa, 0xff}},
 		{"profile-dark", "/list", "0", color.NRGBA{0x17, 0x19, 0x1c, 0xff}},
+		{"tag-light", "/tag", "1", color.NRGBA{0xfb, 0xfb, 0xfa, 0xff}},
 		{"post-light", "/thread", "1", color.NRGBA{0xfb, 0xfb, 0xfa, 0xff}},
 	} {
 		file := filepath.Join(t.TempDir(), "shot.png")
