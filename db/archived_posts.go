@@ -15,25 +15,44 @@ type ArchivedPost struct {
 	Activity, Object, Actor          vocab.ID
 	Published                        time.Time
 	ActivityDoc, ObjectDoc, Readable json.RawMessage // the activity without its object
+	Words                            string          // for the index of searches: a tsvector as PostgreSQL reads it
 }
 
-// AddArchivedPosts stores posts, and returns how many of them were not there.
+// AddArchivedPosts stores posts with their words, and returns how many of them were not there.
 func (t *Tx) AddArchivedPosts(ctx context.Context, all []ArchivedPost) (added int, err error) {
 	var ids []uuid.UUID
-	var activities, objects, actors, activityDocs, objectDocs, readables []string
+	var activities, objects, actors, activityDocs, objectDocs, readables, words []string
 	var published []time.Time
 	for _, p := range all {
 		ids = append(ids, uuid.Must(uuid.NewV7()))
 		activities, objects, actors = append(activities, string(p.Activity)), append(objects, string(p.Object)), append(actors, string(p.Actor))
 		activityDocs, objectDocs, readables = append(activityDocs, string(p.ActivityDoc)), append(objectDocs, string(p.ObjectDoc)), append(readables, string(p.Readable))
-		published = append(published, p.Published)
+		published, words = append(published, p.Published), append(words, p.Words)
 	}
 	n, err := t.exec(ctx, "store archived posts", `INSERT INTO archived_posts (id, activity_uri, object_uri, actor_uri, published, activity, object, readable)
 		SELECT id, activity_uri, object_uri, actor_uri, published, activity::jsonb, object::jsonb, readable::jsonb
 		FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[])
 			AS p (id, activity_uri, object_uri, actor_uri, published, activity, object, readable)
 		ON CONFLICT (object_uri) DO NOTHING`, ids, activities, objects, actors, published, activityDocs, objectDocs, readables)
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.execBeside(ctx, "put words of archived posts into index", `INSERT INTO search_index (uri, object_id, revision, published, words)
+		SELECT p.object_uri, p.id, p.xmin::text, p.published, w::tsvector FROM unnest($1::text[], $2::text[]) AS x (u, w) JOIN archived_posts p ON p.object_uri = u
+		ON CONFLICT (uri) DO NOTHING`, objects, words)
 	return int(n), err
+}
+
+// FoundObjects returns those of the objects that the user holds or has archived, in the order of
+// their ids in uris; when they are large, those up to the first that goes beyond MaxFeed. Of one
+// that is both, the copy counts when the object is deleted.
+func (t *Tx) FoundObjects(ctx context.Context, uris []vocab.ID) (found []HeldObject, err error) {
+	err = t.query(ctx, "read found objects", upTo(MaxFeed, HeldObject.Bytes, &found), `SELECT * FROM (
+			SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = ANY($1) AND o.deleted_at IS NULL
+			UNION ALL SELECT p.id, p.object_uri, p.published, p.object, NULL, NULL, p.readable, p.actor_uri, p.activity, false, true FROM archived_posts p
+			WHERE p.object_uri = ANY($1) AND NOT EXISTS (SELECT FROM objects o WHERE o.uri = p.object_uri AND o.deleted_at IS NULL)) AS f (id, uri)
+		ORDER BY array_position($1, f.uri)`, texts(uris))
+	return found, err
 }
 
 // ArchivedPosts returns up to n archived posts after a place, the newest first, as entries of a

@@ -32,14 +32,14 @@ func (t *Tx) BoundSearch(ctx context.Context) error {
 	return err
 }
 
-// SearchObjects returns up to n living objects after a place that a query matches, the newest
-// first. The query is a tsquery as PostgreSQL reads it. Those that wait among the requests are
-// among them only when they are asked for.
+// SearchObjects returns up to n living objects and archived posts after a place that a query
+// matches, the newest first. The query is a tsquery as PostgreSQL reads it. Those that wait among
+// the requests are among them only when they are asked for.
 func (t *Tx) SearchObjects(ctx context.Context, query string, requests bool, after *Place, n int) ([]Found, error) {
 	p := after.orFirst()
 	found, err := collect[Found](ctx, t, "search objects", `SELECT s.uri, s.published, s.object_id FROM search_index s
 		WHERE s.words @@ $1::tsquery AND (s.published, s.object_id) < ($2, $3)
-			AND EXISTS (SELECT FROM objects o WHERE o.uri = s.uri AND o.deleted_at IS NULL)
+			AND (EXISTS (SELECT FROM objects o WHERE o.uri = s.uri AND o.deleted_at IS NULL) OR EXISTS (SELECT FROM archived_posts p WHERE p.object_uri = s.uri))
 			AND ($4 OR NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = s.uri AND `+isRequest+`))
 		ORDER BY s.published DESC, s.object_id DESC LIMIT $5`, query, p.At, p.ID, requests, n)
 	return found, explainTimeout(err)

@@ -100,7 +100,8 @@ func pruneSearchIndex(ctx context.Context, t *Tx, _ Pruning, at reached) (did Pr
 	var last string
 	var looked int
 	err = t.row(ctx, "prune index", `WITH looked AS (SELECT uri FROM search_index WHERE uri > $1 ORDER BY uri LIMIT $2),
-			gone AS (DELETE FROM search_index s USING looked WHERE s.uri = looked.uri AND NOT EXISTS (SELECT FROM objects o WHERE o.uri = s.uri AND o.deleted_at IS NULL))
+			gone AS (DELETE FROM search_index s USING looked WHERE s.uri = looked.uri AND NOT EXISTS (SELECT FROM objects o WHERE o.uri = s.uri AND o.deleted_at IS NULL)
+				AND NOT EXISTS (SELECT FROM archived_posts p WHERE p.object_uri = s.uri))
 		SELECT coalesce(max(uri), ''), count(*) FROM looked`, []any{at.uri, pruneBatch}, &last, &looked)
 	if looked == pruneBatch {
 		next = &reached{uri: last}

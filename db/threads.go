@@ -14,13 +14,14 @@ type HeldObject struct {
 	Creator vocab.ID        // who sent the Create of it; empty when none came
 	Create  json.RawMessage // that Create without its object; nil when none came
 	Waits   bool            // it is among the requests
+	Copied  bool            // it is an archived post
 }
 
 // Bytes is how large its documents are.
 func (o HeldObject) Bytes() int { return len(o.Raw) + len(o.Readable) + len(o.Create) }
 
 const (
-	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, ''), c.raw, coalesce(c.waits, false)`
+	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, ''), c.raw, coalesce(c.waits, false), false`
 	itsCreate   = ` LEFT JOIN LATERAL (SELECT a.actor_uri, a.raw - 'object' AS raw, ` + isRequest + ` AS waits FROM activities a
 		WHERE a.object_uri = o.uri AND a.type = '` + vocab.Create + `' ORDER BY a.id LIMIT 1) c ON true`
 

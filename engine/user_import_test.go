@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -191,12 +192,23 @@ func expectArchived(t *testing.T, u *enginetest.User, author, words, activity st
 		t.Error("the archived post is in the main feed")
 	}
 	stranger := u.Home.CreateUser(t, "stranger_of_"+u.Name)
+	if got := searched(t, u, words); !strings.Contains(got, `"archived":true`) || !strings.Contains(got, `"authorUri":"`+author+`"`) {
+		t.Errorf("a search for %q finds %s", words, got)
+	}
+	if got := searched(t, stranger, words); strings.Contains(got, `"archived":true`) {
+		t.Errorf("somebody else's search for %q finds %s", words, got)
+	}
 	if theirs := stranger.Feed(t, "archive"); len(theirs) != 0 {
 		t.Errorf("another user's archive has %d posts", len(theirs))
 	}
 	if got := enginetest.Fetch(t, u.ID+"/outbox?page=true"); strings.Contains(string(got.Body), words) {
 		t.Error("the archived post is in the outbox")
 	}
+}
+
+func searched(t *testing.T, u *enginetest.User, words string) string {
+	t.Helper()
+	return string(u.Ask(t, http.MethodGet, "/api/search?q="+url.QueryEscape(words), nil).Body)
 }
 
 // mastodonFiles are those of an archive as Mastodon writes it.

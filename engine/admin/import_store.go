@@ -8,6 +8,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/foreign"
 	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/search"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -110,7 +111,7 @@ func (r *importRun) storePosts(ctx context.Context) error {
 				p.Published = now
 			}
 			batch = append(batch, db.ArchivedPost{Activity: p.Activity, Object: p.Object, Actor: r.report.From, Published: p.Published,
-				ActivityDoc: p.ActivityDoc, ObjectDoc: p.ObjectDoc, Readable: p.Readable})
+				ActivityDoc: p.ActivityDoc, ObjectDoc: p.ObjectDoc, Readable: p.Readable, Words: search.WordsOf(p.ObjectDoc, p.Readable)})
 			if len(batch) < postBatch {
 				return nil
 			}

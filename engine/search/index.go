@@ -3,6 +3,7 @@ package search
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -106,7 +107,7 @@ func (p *pass) storeBatch(ctx context.Context, found []db.Unindexed) error {
 	}
 	all := make([]db.Indexed, len(found))
 	for n, o := range found {
-		all[n] = db.Indexed{Unindexed: o, Words: writeVector(splitWords(textOf(o)))}
+		all[n] = db.Indexed{Unindexed: o, Words: WordsOf(o.Raw, o.Readable)}
 	}
 	err := p.Store.Write(ctx, p.user, func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.PutIndexed(ctx, all); err != nil {
@@ -121,17 +122,18 @@ func (p *pass) storeBatch(ctx context.Context, found []db.Unindexed) error {
 	return nil
 }
 
-// textOf returns the text of a stored object, nothing when it cannot be read.
-func textOf(o db.Unindexed) string {
-	d, err := vocab.ParseDoc(o.Raw)
+// WordsOf returns the words of a stored object as the index has them, none when it cannot be read.
+// The words that its readers are shown may be missing: then they are made.
+func WordsOf(object, shown json.RawMessage) string {
+	d, err := vocab.ParseDoc(object)
 	if err != nil {
 		return ""
 	}
-	readable, err := vocab.ParseDoc(o.Readable)
-	if o.Readable == nil || err != nil {
+	readable, err := vocab.ParseDoc(shown)
+	if shown == nil || err != nil {
 		readable = vocab.Readable(d, nil)
 	}
-	return objectText(d, readable)
+	return writeVector(splitWords(objectText(d, readable)))
 }
 
 // idAt returns the first id of a time (RFC 9562 §5.7).

@@ -194,6 +194,42 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	}
 }
 
+// A post of the archive is found by its user, also when the account that it was of is deleted, and
+// stays found when the index is pruned. Where the user holds the post, too, that counts.
+func TestArchivedPostsAreFound(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const old vocab.ID = "https://old.example/users/alice"
+	archive := func(name, words string) vocab.ID {
+		id := old + vocab.ID("/notes/"+name)
+		doc := noteOf(id, old, words)
+		f.write(func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.AddArchivedPosts(ctx, []db.ArchivedPost{{Activity: id + "/activity", Object: id, Actor: old, Published: start.Add(-time.Hour * time.Duration(len(name))),
+				ActivityDoc: []byte(`{}`), ObjectDoc: doc, Readable: []byte(`{}`), Words: search.WordsOf(doc, nil)}})
+			return err
+		})
+		return id
+	}
+	held := f.hold("1", bob, "the same meadow")
+	both := f.hold("22", old, "seen in the meadow, as it was corrected")
+	copied := archive("22", "seen in the meadow")
+	alone := archive("333", "a meadow of long ago")
+	again := archive("333", "a meadow of long ago")
+	if both != copied || alone != again {
+		t.Fatalf("%s is no copy of %s", copied, both)
+	}
+	f.finds("meadow", false, both, held, alone)
+	f.finds("meadow", true, both, held, alone)
+	page, err := f.Search(t.Context(), search.Query{User: f.alice, Text: "meadow", Limit: 9})
+	if err != nil || len(page.Items) != 3 || page.Items[0].Archived || !page.Items[2].Archived || page.Items[2].AuthorURI != old {
+		t.Errorf("a search finds %+v, %v; want the last as a copy", page.Items, err)
+	}
+	if _, err := f.store.Prune(t.Context(), f.alice, db.Pruning{}); err != nil {
+		t.Fatal(err)
+	}
+	f.finds("ago", false, alone)
+}
+
 // A large index is made in parts: the answer says that it is not complete, and it is completed
 // without further searches.
 func TestALargeIndexIsCompletedAfterTheAnswer(t *testing.T) {

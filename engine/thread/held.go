@@ -9,14 +9,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Held returns those of some objects that the user holds and may be shown, in their order, with the
-// cards of their authors: as Thread shows them, but for what waits among the requests, which only
-// an LLM engine is not shown. When they are large, it looks at the first ones alone, and returns
-// how many that were.
+// Held returns those of some objects that the user holds, or has archived, and may be shown, in
+// their order, with the cards of their authors: as Thread shows them, but for what waits among the
+// requests, which only an LLM engine is not shown. When they are large, it looks at the first ones
+// alone, and returns how many that were.
 func (r *Reader) Held(ctx context.Context, q Query, uris []vocab.ID) (shown []Object, actors map[vocab.ID]vocab.Card, looked int, err error) {
 	var held []db.HeldObject
 	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		held, err = tx.HeldObjects(ctx, uris)
+		held, err = tx.FoundObjects(ctx, uris)
 		return err
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ type piece struct {
 	voices   []vocab.ID       // everybody who wrote or sent it
 	to       vocab.Addressing // what it says, or its Create when it says nothing
 	isHeld   bool
+	isCopied bool         // an archived post
 	waits    bool         // it is among the requests
 	isAsked  bool         // the user asked for it, and not for a thread or words that it is among
 	by       *vocab.Actor // the author of one that was fetched
@@ -27,7 +28,7 @@ func readHeld(h db.HeldObject) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &piece{Object: o, isHeld: true, waits: h.Waits, to: o.Addressing, author: o.AttributedTo, voices: o.Authors()}
+	p := &piece{Object: o, isHeld: true, isCopied: h.Copied, waits: h.Waits, to: o.Addressing, author: o.AttributedTo, voices: o.Authors()}
 	if p.readable, err = vocab.ParseDoc(h.Readable); h.Readable == nil || err != nil {
 		p.readable = vocab.Readable(o.Doc, nil)
 	}

@@ -72,7 +72,7 @@ func (r *Reader) addCards(cards map[vocab.ID]vocab.Card, pieces []*piece) {
 // show returns the piece as it is shown to a reader of these languages. followers is the collection
 // of the author's.
 func (p *piece) show(are db.Responses, followers vocab.ID, languages []string) Object {
-	return Object{URI: p.ID, AuthorURI: p.author, Visibility: audience.Of(p.to, p.author, followers).Visibility(), InReplyTo: p.InReplyTo, Held: p.isHeld,
+	return Object{URI: p.ID, AuthorURI: p.author, Visibility: audience.Of(p.to, p.author, followers).Visibility(), InReplyTo: p.InReplyTo, Held: p.isHeld, Archived: p.isCopied,
 		Replies: are.Replies, Likes: are.Likes, Dislikes: are.Dislikes, Boosts: are.Boosts, Liked: are.Liked, Disliked: are.Disliked, Boosted: are.Boosted,
 		Object: vocab.Show(p.Doc, p.readable, languages).JSON()}
 }

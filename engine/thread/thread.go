@@ -97,7 +97,8 @@ type Object struct {
 	AuthorURI  vocab.ID        `json:"authorUri,omitempty"` // the proven author; absent when there is none
 	Visibility string          `json:"visibility"`
 	InReplyTo  vocab.ID        `json:"inReplyTo,omitempty"`
-	Held       bool            `json:"held"` // by the user; else it was fetched for this answer
+	Held       bool            `json:"held"`               // by the user; else it was fetched for this answer
+	Archived   bool            `json:"archived,omitempty"` // a copy of what the user wrote under another account
 	Replies    int             `json:"replies"`
 	Likes      int             `json:"likes"`
 	Dislikes   int             `json:"dislikes"`
