@@ -13,7 +13,7 @@ import (
 
 func newUser(a *app) *cobra.Command {
 	return newGroup("user", "Users of this server", "user makes and shows the people who live on this server, and the tokens of their programs. A running engine\nfinds every change at once.",
-		newUserCreate(a), newUserList(a), newUserShow(a), newUserSuspend(a), newUserUnsuspend(a), newUserDelete(a), newUserRotateKeys(a), newUserMove(a), newUserExport(a), newUserImport(a), newUserRedisACL(a), newUserConfig(a), newUserPasswd(a), newUserToken(a), newUserAudit(a))
+		newUserCreate(a), newUserList(a), newUserShow(a), newUserSuspend(a), newUserUnsuspend(a), newUserDelete(a), newUserRotateKeys(a), newUserMove(a), newUserExport(a), newUserImport(a), newUserRedisACL(a), newUserConfig(a), newUserPasswd(a), newUserLinkOIDC(a), newUserToken(a), newUserAudit(a))
 }
 
 // userFacts returns what there is to say of a user, under the keys that JSON has.

@@ -84,6 +84,8 @@ func clientAPIIsAsDescribed(t *testing.T, a, b *enginetest.Instance) {
 	}
 	ask(http.MethodPost, "/api/session", map[string]any{}, http.StatusCreated)
 	ask(http.MethodDelete, "/api/session", nil, http.StatusForbidden)
+	ask(http.MethodGet, "/api/session/oidc", nil, http.StatusNotFound)
+	ask(http.MethodGet, "/api/session/oidc/callback", nil, http.StatusNotFound)
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("right words"), 0o600); err != nil {
 		t.Fatal(err)

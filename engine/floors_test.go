@@ -68,6 +68,7 @@ var floors = map[string]int{
 	"db/dump":          4,
 
 	"engine/foreign":     3,
+	"engine/oidc":        3,
 	"engine/mls/mlstest": 3,
 
 	"db/user":     3,
@@ -104,7 +105,7 @@ var floors = map[string]int{
 // testOnly are the packages that serve tests: they stand on no floor and import what they like,
 // and only test files, or one of them, import them.
 var testOnly = map[string]bool{"db/dbtest": true, "engine/enginetest": true, "engine/enginetest/peertest": true,
-	"engine/enginetest/dnstest": true, "engine/enginetest/browsertest": true, "engine/keyspace/redistest": true, "engine/audience/audiencetest": true, "engine/server/apitest": true, "cmd/mutate": true}
+	"engine/enginetest/dnstest": true, "engine/enginetest/browsertest": true, "engine/oidc/oidctest": true, "engine/keyspace/redistest": true, "engine/audience/audiencetest": true, "engine/server/apitest": true, "cmd/mutate": true}
 
 // Two doors are no package: anywhere lets every package in, inTests only test files and the
 // packages of testOnly.
@@ -129,6 +130,8 @@ var doors = map[string]string{
 	"github.com/microcosm-cc/bluemonday":  "engine/vocab",
 	"golang.org/x/image":                  "engine/picture",
 	"code.dny.dev/ssrf":                   "engine/transport",
+	"github.com/coreos/go-oidc":           "engine/oidc",
+	"golang.org/x/oauth2":                 "engine/oidc",
 	"github.com/spf13":                    "cmd", // cobra and its pflag
 	"github.com/charmbracelet/lipgloss":   "cmd",
 	"github.com/muesli/termenv":           "cmd", // the colour profiles of lipgloss
@@ -147,13 +150,15 @@ var doors = map[string]string{
 	"golang.org/x/time":               anywhere,
 	"github.com/google/go-cmp":        inTests,
 	"github.com/rogpeppe/go-internal": inTests,
+	"github.com/go-jose/go-jose":      inTests,
 	"go.uber.org/goleak":              inTests,
 	"pgregory.net/rapid":              inTests,
 }
 
 // mayHoldClient are the packages whose production code may use net/http's client: transport is the
-// door to other servers; cmd asks this engine itself whether it is well.
-var mayHoldClient = map[string]bool{"engine/transport": true, "cmd": true}
+// door to other servers; oidc hands transport's own client to its library; cmd asks this engine
+// itself whether it is well.
+var mayHoldClient = map[string]bool{"engine/transport": true, "engine/oidc": true, "cmd": true}
 
 // goPackage is what this test reads of `go list -json`.
 type goPackage struct {

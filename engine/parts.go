@@ -81,7 +81,10 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.wishes = wish.NewWatcher(wish.Deps{Wishes: in.DB.Instance.Wishes, Fulfiller: p.outbox, Log: in.Log.With("component", "wish"), Now: in.Now})
 	p.search = search.New(search.Deps{Store: owners, Shower: p.threads, Gate: in.Gate, Log: in.Log.With("component", "search"), Now: in.Now})
 	p.conversations = in.NewConversations(owners, in.Metrics)
-	s := e.newServer(p)
+	s, err := e.newServer(p)
+	if err != nil {
+		return nil, err
+	}
 	// Programs that hear of a commit read what it left: what was cached goes first.
 	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},
 		db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
@@ -143,14 +146,19 @@ func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
 }
 
 // newServer makes the handlers of both listeners.
-func (e *Engine) newServer(p *parts) *server.Server {
+func (e *Engine) newServer(p *parts) (*server.Server, error) {
 	in, c := e.in, e.in.Config
+	openID, err := in.NewOpenID()
+	if err != nil {
+		return nil, err
+	}
 	return server.New(server.Deps{
-		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets, Conversations: p.conversations,
+		OpenID: openID,
+		Store:  in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets, Conversations: p.conversations,
 		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.IsSecure(),
 		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, EventsWait: func() bool { return !in.Keyspace.Events.IsUp() },
 		Log: in.Log.With("component", "server"), Metrics: in.Metrics, Now: in.Now,
-	})
+	}), nil
 }

@@ -31,6 +31,7 @@ type Database struct {
 	Actors        Actors
 	Tokens        Tokens
 	Passwords     Passwords
+	Identities    Identities
 	Hosts         Hosts
 	Deliveries    Deliveries
 	Journal       Journal
@@ -59,7 +60,7 @@ func Open(ctx context.Context, url string, server *postgres.Server, databases *s
 	known := &active{}
 	d.Users = Users{on: all, lookups: lookups, active: known, version: databases.Latest(schema.User), database: databases.OfUser}
 	d.Acquaintances = Acquaintances{on: all, active: known}
-	d.Actors, d.Tokens, d.Passwords, d.Hosts, d.Deliveries = Actors{all}, Tokens{all}, Passwords{all}, Hosts{all}, Deliveries{all}
+	d.Actors, d.Tokens, d.Passwords, d.Identities, d.Hosts, d.Deliveries = Actors{all}, Tokens{all}, Passwords{all}, Identities{all}, Hosts{all}, Deliveries{all}
 	d.Reports, d.Relays, d.Ignored, d.Wishes = Reports{all}, Relays{all}, IgnoredRing{all}, Wishes{all}
 	d.Journal = newJournal(all)
 	d.Locks = Locks{config: func() *pgx.ConnConfig { return server.Config(databases.Name()) }, journal: d.Journal}

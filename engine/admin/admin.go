@@ -17,6 +17,7 @@ type Tasks struct {
 	Configs    Configs
 	Tokens     Tokens
 	Passwords  Passwords
+	Identities Identities
 	Audits     Audits
 	Actors     Actors
 	Domains    Domains
@@ -38,7 +39,7 @@ type Tasks struct {
 
 // New returns the tasks on an instance.
 func New(in *instance.Instance) *Tasks {
-	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Passwords{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Conversations{in}, KeyPackages{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}, Imports{in}}
+	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Passwords{in}, Identities{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Conversations{in}, KeyPackages{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}, Imports{in}}
 }
 
 // chooseUsers returns the named users, or all that have a database. The fault is NoUser when a

@@ -56,6 +56,11 @@ type Config struct {
 		SignatureFirst string         // dialect of the first knock at an unknown host: rfc9421 or cavage
 		PageSize       int            // items in a page of a collection: 1 to 100
 	}
+	OIDC struct {
+		Issuer           string // the OpenID provider that users may sign in by; empty: none
+		ClientID         string // as the provider knows this server
+		ClientSecretFile string // holds the secret of the client; empty: a public client
+	}
 	API struct {
 		CORSOrigins []string // origins of pages that may use the client API, such as https://app.example.org
 	}
@@ -134,7 +139,7 @@ func (e *SettingError) Unwrap() error { return fault.New(fault.Config, e.Error()
 func (c Config) Validate() error {
 	for _, check := range []func(Config) error{
 		Config.checkAddresses, Config.checkOrigins, Config.checkFolders, Config.checkDatabase, Config.checkRedis, Config.checkTLS,
-		Config.checkChoices, Config.checkBounds, Config.checkRates,
+		Config.checkChoices, Config.checkBounds, Config.checkRates, Config.checkOIDC,
 	} {
 		if err := check(c); err != nil {
 			return err

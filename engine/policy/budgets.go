@@ -107,11 +107,13 @@ var (
 		Note: "they use a quarter of the connections, and wait 2 s for one"})
 	StrangersOpens = newBudget(Budget{Bounds: "users' databases opened for strangers", Payer: Address, Rate: Rate{PerSecond: 20, Burst: 20}, Per: "process", Beyond: "503"})
 
-	Logins     = newBudget(Budget{Bounds: "attempts at passwords", Payer: Address, Rate: Rate{PerSecond: 20.0 / 60, Burst: 20}, Beyond: "429"})
+	Logins     = newBudget(Budget{Bounds: "attempts at passwords, and steps of logins by an OpenID provider", Payer: Address, Rate: Rate{PerSecond: 20.0 / 60, Burst: 20}, Beyond: "429"})
 	NameLogins = newBudget(Budget{Bounds: "attempts at passwords of one name, whether there is such a user or not", Payer: Address, Rate: Rate{PerSecond: 10.0 / 60, Burst: 60}, Per: "name",
 		Note: "half is kept for addresses from which the user has signed in since the start", Beyond: "429"})
 	LoginBodies = newBudget(Budget{Bounds: "bodies of requests with passwords under way", Payer: Address, Pool: 4 << 20, Bytes: true, Beyond: "503"})
 	Hashings    = newBudget(Budget{Bounds: "passwords that are hashed, two at a time, or wait for that", Payer: Address, Pool: 32, Beyond: "503"})
+
+	PendingLogins = newBudget(Budget{Bounds: "logins by an OpenID provider under way", Payer: Address, Pool: 10_000, Beyond: "503"})
 
 	StrangersEvents = newBudget(Budget{Bounds: "events that strangers cause", Payer: Domain, Rate: Daily(2000), Per: "user", Beyond: "counted in one event an hour"})
 	IdleEvents      = newBudget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})

@@ -29,7 +29,7 @@ func (s *clientAPI) postLogin(a *answer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.sendSession(a, r, t.user, p.Digest, instance.PasswordScopes())
+	return s.sendSession(a, r, t.user, p.Digest, instance.PasswordScopes(), http.StatusCreated)
 }
 
 // postPassword changes the password of the user, who has to know the one of now: a token alone does

@@ -19,6 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/oidc"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/picture"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -78,6 +79,8 @@ type Deps struct {
 
 	Conversations *conversation.Registry
 
+	OpenID *oidc.Provider // that users may sign in by; nil when there is none
+
 	Profiles   Profiles
 	Pictures   Pictures
 	Log        *slog.Logger
@@ -109,6 +112,7 @@ type Server struct {
 	collections *collections
 	discovery   *discovery
 	api         *clientAPI
+	openID      *openIDLogins
 	pictures    *pictures
 	messages    *conversations
 	packages    *publicPackages
@@ -135,6 +139,7 @@ func New(d Deps) *Server {
 		collections: &collections{a, owners, d.Profiles, d.PageSize, recent},
 		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host(), d.Local.HasPages())},
 		api:         api,
+		openID:      &openIDLogins{api, d.OpenID, d.CORSOrigins},
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
 		messages:    &conversations{api, d.Conversations, newBodies(policy.ConversationBodies, maxConversation)},
 		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
@@ -246,6 +251,8 @@ func (s *Server) getRoutes() map[string]handle {
 		"/@:user":                                s.pages.getProfile,
 		"/@:user/:thing":                         s.pages.getPost,
 		"/@:user/:thing/:tag":                    s.pages.getTag,
+		"/api/session/oidc":                      s.api.wrapAPI(s.openID.getOpenID),
+		"/api/session/oidc/callback":             s.api.wrapAPI(s.openID.getOpenIDCallback),
 		"/actor":                                 s.actors.getInstanceActor,
 		"/users/:user":                           s.actors.getActor,
 		"/users/:user/inbox":                     s.collections.getInbox,

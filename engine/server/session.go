@@ -116,18 +116,18 @@ func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params)
 	if kind != token.API {
 		return fault.New(fault.Forbidden, "a session is made of a token, not of another session").WithCode("not_a_token")
 	}
-	return s.sendSession(a, r, u, digest, t.Scopes)
+	return s.sendSession(a, r, u, digest, t.Scopes, http.StatusCreated)
 }
 
-// sendSession makes a session of a token, or of a password, and shows it.
-func (s *clientAPI) sendSession(a *answer, r *http.Request, u vocab.Username, digest [32]byte, scopes []string) error {
+// sendSession makes a session of a token, a password or an identity, and shows it.
+func (s *clientAPI) sendSession(a *answer, r *http.Request, u vocab.Username, digest [32]byte, scopes []string, status int) error {
 	session, err := s.sessions.begin(r.Context(), u, digest)
 	if err != nil {
 		return err
 	}
 	body, err := vocab.Marshal(madeSession{session, scopes, int(sessionIdle.Seconds())})
 	if err == nil {
-		a.send(http.StatusCreated, apiJSON, body)
+		a.send(status, apiJSON, body)
 	}
 	return err
 }

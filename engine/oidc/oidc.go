@@ -1,0 +1,179 @@
+// Package oidc finds out who somebody is by asking an OpenID provider: the authorization code flow
+// of OpenID Connect, with PKCE. Whose account here that is, it does not know.
+package oidc
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Bounds of what a provider says of somebody, and of what a browser brings from it.
+const (
+	MaxIssuer  = 512 // bytes
+	MaxSubject = 255 // OpenID Connect Core §2
+	maxCode    = 4096
+)
+
+// Config says which provider is asked, and as whose client.
+type Config struct {
+	Issuer       string // as its documents spell it
+	ClientID     string
+	ClientSecret string // empty for a public client
+	Callback     string // where the provider sends the browser back to
+	Client       *http.Client
+	Now          func() time.Time
+}
+
+// Identity is somebody as a provider knows them, for good: a name or an address may become somebody
+// else's.
+type Identity struct{ Issuer, Subject string }
+
+// Provider is a provider. Its own description is asked for when it is first needed, and kept. It is
+// safe for concurrent use.
+type Provider struct {
+	Config
+	pending *pending
+	asking  chan struct{} // held by who asks for the description
+	known   *oidc.Provider
+}
+
+// New returns a provider, of which nothing is asked yet.
+func New(c Config) *Provider {
+	return &Provider{Config: c, pending: newPending(c.Now), asking: make(chan struct{}, 1)}
+}
+
+// BeginLogin begins a login. It returns where the browser is to be sent, and a secret for the
+// browser alone, which it shows when it comes back. FinishLogin returns the page. The fault is
+// Unavailable when the provider does not answer, or too many logins are under way.
+func (p *Provider) BeginLogin(ctx context.Context, payer, page string) (location, browser string, err error) {
+	known, err := p.learnProvider(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	state, l, ok := p.pending.addLogin(payer, page)
+	if !ok {
+		return "", "", fault.New(fault.Unavailable, "too many logins are under way").After(lifetime)
+	}
+	return p.asClient(known).AuthCodeURL(state, oidc.Nonce(l.nonce), oauth2.S256ChallengeOption(l.verifier)), l.browser, nil
+}
+
+// Return is what a browser brings back from the provider.
+type Return struct {
+	Browser, State, Code string
+	Issuer               string // who says that it sent the browser; may be empty (RFC 9207)
+	Refusal              string // why the provider let nobody in; else empty
+}
+
+// errUnproven is the one answer to whatever does not prove an identity. The cause is for the log.
+func errUnproven(why string, cause error) error {
+	return fault.Wrap(fault.Unauthenticated, "the login could not be proven: begin it again", fmt.Errorf("%s: %w", why, cause)).WithCode("login_not_proven")
+}
+
+var errNot = errors.New("it is another one")
+
+// FinishLogin ends a login, and returns who it is, and the page of BeginLogin. A login ends once,
+// whatever comes of it, in the browser that began it, within ten minutes. The fault is
+// Unauthenticated when nobody is proven, Unavailable when the provider does not answer.
+func (p *Provider) FinishLogin(ctx context.Context, r Return) (who Identity, page string, err error) {
+	l, ok := p.pending.takeLogin(r.State, r.Browser)
+	if !ok {
+		return Identity{}, "", errUnproven("the login that the browser came back from", errors.New("there is none, or it is another browser's"))
+	}
+	who, err = p.identifyVisitor(ctx, r, l)
+	return who, l.page, err
+}
+
+// identifyVisitor asks the provider who came back from it.
+func (p *Provider) identifyVisitor(ctx context.Context, r Return, l login) (Identity, error) {
+	switch {
+	case r.Refusal != "":
+		return Identity{}, errUnproven("the provider", fmt.Errorf("it refused with %.100q", r.Refusal))
+	case r.Issuer != "" && r.Issuer != p.Issuer:
+		return Identity{}, errUnproven("the issuer that sent the browser", errNot)
+	case r.Code == "" || len(r.Code) > maxCode:
+		return Identity{}, errUnproven("the code", errors.New("it is missing, or too long"))
+	}
+	known, err := p.learnProvider(ctx)
+	if err != nil {
+		return Identity{}, err
+	}
+	answer, err := p.asClient(known).Exchange(p.withClient(ctx), r.Code, oauth2.VerifierOption(l.verifier))
+	var refused *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &refused) && refused.Response.StatusCode < http.StatusInternalServerError:
+		return Identity{}, errUnproven("the code", errors.New("the provider refused it: "+refused.ErrorCode))
+	case err != nil:
+		return Identity{}, p.faultOf(err)
+	}
+	raw, _ := answer.Extra("id_token").(string)
+	return p.verifyToken(ctx, known, raw, l.nonce)
+}
+
+// verifyToken reads the token that says who somebody is: signed by the provider, for this client
+// and this login.
+func (p *Provider) verifyToken(ctx context.Context, known *oidc.Provider, raw, nonce string) (Identity, error) {
+	token, err := known.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.Now}).Verify(p.withClient(ctx), raw)
+	if err != nil {
+		return Identity{}, errUnproven("the token", err)
+	}
+	var claims struct {
+		For   any    `json:"aud"` // the client, or a list with it
+		Party string `json:"azp"` // the client that it was made for, where there are several
+	}
+	if err := token.Claims(&claims); err != nil {
+		return Identity{}, errUnproven("the token", err)
+	}
+	several, _ := claims.For.([]any)
+	switch {
+	case subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(nonce)) != 1:
+		return Identity{}, errUnproven("the nonce of the token", errNot)
+	case claims.Party != "" && claims.Party != p.ClientID || claims.Party == "" && len(several) > 1:
+		return Identity{}, errUnproven("the party that the token was made for", errNot)
+	case token.Subject == "" || len(token.Subject) > MaxSubject:
+		return Identity{}, errUnproven("the subject of the token", errors.New("it is missing, or too long"))
+	}
+	return Identity{token.Issuer, token.Subject}, nil
+}
+
+// learnProvider returns what the provider says of itself. It is asked by one request at a time.
+func (p *Provider) learnProvider(ctx context.Context) (*oidc.Provider, error) {
+	select {
+	case p.asking <- struct{}{}:
+	case <-ctx.Done():
+		return nil, p.faultOf(ctx.Err())
+	}
+	defer func() { <-p.asking }()
+	if p.known == nil {
+		known, err := oidc.NewProvider(p.withClient(ctx), p.Issuer)
+		if err != nil {
+			return nil, p.faultOf(err)
+		}
+		p.known = known
+	}
+	return p.known, nil
+}
+
+func (p *Provider) faultOf(err error) error {
+	return fault.Wrap(fault.Unavailable, "the OpenID provider does not answer as it should", err).WithCode("oidc_unreachable").
+		WithHint("sign in by password meanwhile; the log says what the provider answered").After(retryAfter)
+}
+
+const retryAfter = 30 * time.Second
+
+// withClient lets the libraries use the client that was given.
+func (p *Provider) withClient(ctx context.Context) context.Context {
+	return oidc.ClientContext(ctx, p.Client)
+}
+
+func (p *Provider) asClient(known *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: known.Endpoint(), RedirectURL: p.Callback, Scopes: []string{oidc.ScopeOpenID}}
+}
