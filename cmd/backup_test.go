@@ -138,21 +138,24 @@ func TestAnImportIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := admin.ImportReport{File: "m.zip", Kind: "archive", User: alice, From: "https://old.example/users/a", Posts: 12, Added: 10, Skipped: 3, Follows: 4, Waiting: 4, Millis: 90}
+	r := admin.ImportReport{File: "m.zip", Kind: "archive", User: alice, From: "https://old.example/users/a", Posts: 12, Added: 10, Skipped: 3, Attachments: 7, Follows: 4, Waiting: 4, Millis: 90}
 	a, out := screen(true)
 	want := `✓ imported m.zip in 90ms
-  kind           archive
-  user           alice
-  from           https://old.example/users/a
-  posts          12
-  posts_added    10
-  posts_skipped  3 — what is no post of the account's own
-  blocks         0
-  mutes          0
-  muted_domains  0
-  follows        4
-  waiting        4 — a running engine sees to them one after another
-  next           lightweb user move alice --from https://old.example/users/a — then move there to this account: the followers come along
+  kind              archive
+  user              alice
+  from              https://old.example/users/a
+  posts             12
+  posts_added       10
+  posts_skipped     3 — what is no post of the account's own
+  attachments_left  7 — not taken over: keep the archive
+  likes_left        0 — not taken over: keep the archive
+  bookmarks_left    0 — not taken over: keep the archive
+  blocks            0
+  mutes             0
+  muted_domains     0
+  follows           4
+  waiting           4 — a running engine sees to them one after another
+  next              lightweb user move alice --from https://old.example/users/a — then move there to this account: the followers come along
 `
 	if err := a.showUserImport(r); err != nil || out.String() != want {
 		t.Errorf("wrote %s, %v, want %s", out, err, want)

@@ -95,12 +95,13 @@ func (a *app) showUserImport(r admin.ImportReport) error {
 	if r.From != "" {
 		facts = append(facts, fact{key: "from", value: string(r.From)})
 	}
+	const left = " — not taken over: keep the archive"
 	for _, n := range []struct {
 		key   string
 		value int
 		note  string
 	}{
-		{"posts", r.Posts, ""}, {"posts_added", r.Added, ""}, {"posts_skipped", r.Skipped, " — what is no post of the account's own"}, {"blocks", r.Blocks, ""}, {"mutes", r.Mutes, ""},
+		{"posts", r.Posts, ""}, {"posts_added", r.Added, ""}, {"posts_skipped", r.Skipped, " — what is no post of the account's own"}, {"attachments_left", r.Attachments, left}, {"likes_left", r.Likes, left}, {"bookmarks_left", r.Bookmarks, left}, {"blocks", r.Blocks, ""}, {"mutes", r.Mutes, ""},
 		{"muted_domains", r.Domains, ""}, {"follows", r.Follows, ""}, {"waiting", r.Waiting, " — a running engine sees to them one after another"},
 	} {
 		facts = append(facts, fact{key: n.key, value: strconv.Itoa(n.value), note: n.note})

@@ -30,6 +30,9 @@ type imported struct {
 	Added                                  int `json:"posts_added"`
 	Skipped                                int `json:"posts_skipped"`
 	Domains                                int `json:"muted_domains"`
+	Attachments                            int `json:"attachments_left"`
+	Likes                                  int `json:"likes_left"`
+	Bookmarks                              int `json:"bookmarks_left"`
 	Restored                               *restored
 }
 
@@ -217,7 +220,7 @@ func mastodonFiles(t *testing.T) map[string]string {
 	post := func(n int, content string) string {
 		return fmt.Sprintf(`{"id":"%[1]s/statuses/%[2]d/activity","type":"Create","actor":"%[1]s","published":"2024-05-0%[2]dT10:00:00Z","to":["https://www.w3.org/ns/activitystreams#Public"],"cc":[],
 			"object":{"id":"%[1]s/statuses/%[2]d","type":"Note","published":"2024-05-0%[2]dT10:00:00Z","attributedTo":"%[1]s","content":%[3]q,"to":["https://www.w3.org/ns/activitystreams#Public"],
-			"attachment":[{"type":"Document","mediaType":"image/png","url":"/media_attachments/files/1/a.png"}],"replies":{"id":"%[1]s/statuses/%[2]d/replies","type":"Collection"}}}`, me, n, content)
+			"attachment":[{"type":"Document","mediaType":"image/png","name":"a bee on a flower","url":"/media_attachments/files/1/a.png"}],"replies":{"id":"%[1]s/statuses/%[2]d/replies","type":"Collection"}}}`, me, n, content)
 	}
 	return map[string]string{
 		"actor.json": `{"@context":"https://www.w3.org/ns/activitystreams","id":"` + me + `","type":"Person","inbox":"` + me + `/inbox","outbox":"outbox.json","preferredUsername":"mia","name":"Mia","likes":"likes.json",
@@ -290,7 +293,7 @@ func written(t *testing.T, data []byte) string {
 func mastodonsFilesAreImported(t *testing.T, a, b *enginetest.Instance) {
 	mina, known, muted, rude := a.CreateUser(t, "mina"), b.CreateUser(t, "known"), b.CreateUser(t, "muted"), b.CreateUser(t, "rude")
 	files := mastodonFiles(t)
-	if r := bring(t, a, zipped(t, files), "--as", "mina", "--verify-only"); r.Kind != "archive" || r.Posts != 2 || r.Skipped != 1 || r.Added != 0 {
+	if r := bring(t, a, zipped(t, files), "--as", "mina", "--verify-only"); r.Kind != "archive" || r.Posts != 2 || r.Skipped != 1 || r.Added != 0 || r.Attachments != 2 || r.Likes != 1 || r.Bookmarks != 1 {
 		t.Errorf("--verify-only says %+v", r)
 	}
 	for n, file := range []string{zipped(t, files), tarred(t, files)} {
@@ -299,8 +302,15 @@ func mastodonsFilesAreImported(t *testing.T, a, b *enginetest.Instance) {
 		}
 	}
 	expectArchived(t, mina, "https://old.example/users/mia", "first words", "https://old.example/users/mia/statuses/1/activity")
-	if page := mina.Ask(t, http.MethodGet, "/api/feed?feed=archive", nil); strings.Contains(string(page.Body), "evil") {
-		t.Errorf("the words are not sanitized: %s", page.Body)
+	if page := mina.Ask(t, http.MethodGet, "/api/feed?feed=archive", nil); strings.Contains(string(page.Body), "evil") || !strings.Contains(string(page.Body), "a bee on a flower") {
+		t.Errorf("the words are not sanitized, or the description of a picture is gone: %s", page.Body)
+	}
+	for _, name := range []string{"likes.json", "bookmarks.json", "following.json", "blocks.json"} {
+		for _, damage := range []string{`{"orderedItems":["no id"]}`, `{"orderedItems":[{}]}`, `{"orderedItems":["https://else.example/2"`, `[]`} {
+			damaged := mastodonFiles(t)
+			damaged[name] = damage
+			runAll(t, a, []command{{"user import " + zipped(t, damaged) + " --as mina --yes", 65, "damaged"}})
+		}
 	}
 	shown := shownActor(t, mina)
 	if shown.Text("name") != "Mia" || !strings.Contains(shown.Text("summary"), "of old") || shown.Sub("icon") == nil || len(shown.Subs("attachment")) != 1 {

@@ -26,13 +26,18 @@ type ImportOptions struct {
 
 // ImportReport says what an import brought, or with VerifyOnly would bring.
 type ImportReport struct {
-	File       string         `json:"file"`
-	Kind       foreign.Kind   `json:"kind"`
-	User       vocab.Username `json:"user"`
-	From       vocab.ID       `json:"from,omitempty"` // the account that an archive is of
-	Posts      int            `json:"posts"`
-	Added      int            `json:"posts_added"`   // of them, those that were not there
-	Skipped    int            `json:"posts_skipped"` // items of the outbox that are no posts
+	File    string         `json:"file"`
+	Kind    foreign.Kind   `json:"kind"`
+	User    vocab.Username `json:"user"`
+	From    vocab.ID       `json:"from,omitempty"` // the account that an archive is of
+	Posts   int            `json:"posts"`
+	Added   int            `json:"posts_added"`   // of them, those that were not there
+	Skipped int            `json:"posts_skipped"` // items of the outbox that are no posts
+
+	Attachments int `json:"attachments_left"` // files of posts, which stay in the archive
+	Likes       int `json:"likes_left"`       // that stay there, too
+	Bookmarks   int `json:"bookmarks_left"`
+
 	Blocks     int            `json:"blocks"`
 	Mutes      int            `json:"mutes"`
 	Domains    int            `json:"muted_domains"`

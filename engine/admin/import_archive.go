@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -88,15 +87,37 @@ func (r *importRun) gatherArchive(ctx context.Context) error {
 	return r.from(ctx, func(name string, content io.Reader) error {
 		switch name {
 		case "outbox.json":
-			return r.eachPost(content, func(*foreign.Post) error { r.report.Posts++; return nil })
+			return r.eachPost(content, r.countPost)
 		case "following.json":
 			return r.gatherIDs(content, dbinstance.WishFollow)
 		case "blocks.json":
 			return r.gatherIDs(content, dbinstance.WishBlock)
+		case "likes.json":
+			return countIDs(content, &r.report.Likes)
+		case "bookmarks.json":
+			return countIDs(content, &r.report.Bookmarks)
 		case icon:
 			return r.gatherIcon(ctx, content)
 		}
 		return nil
+	})
+}
+
+func (r *importRun) countPost(p *foreign.Post) error {
+	r.report.Posts++
+	r.report.Attachments += p.Attachments
+	return nil
+}
+
+// countIDs counts a collection that is not taken over: who imports is told what stays behind, and
+// a collection that is damaged refuses the archive.
+func countIDs(content io.Reader, n *int) error {
+	return foreign.ReadItems(content, func(item json.RawMessage) error {
+		if *n++; *n > maxItems {
+			return fault.New(fault.TooLarge, "a collection in the archive has over a million items")
+		}
+		_, err := foreign.ReadID(item)
+		return err
 	})
 }
 
@@ -125,11 +146,9 @@ func (r *importRun) eachPost(content io.Reader, visit func(*foreign.Post) error)
 func (r *importRun) gatherIDs(content io.Reader, kind string) error {
 	before := len(r.luggage.wishes)
 	return foreign.ReadItems(content, func(item json.RawMessage) error {
-		var s string
-		err := json.Unmarshal(item, &s)
-		id, bad := vocab.ParseID(s)
-		if err = errors.Join(err, bad); err != nil {
-			return fault.Wrap(fault.Invalid, fmt.Sprintf("%.60q in the archive is not the id of an actor", item), err)
+		id, err := foreign.ReadID(item)
+		if err != nil {
+			return err
 		}
 		if len(r.luggage.wishes)-before >= dbinstance.MaxWishes {
 			return fault.New(fault.TooLarge, fmt.Sprintf("the archive names more than %d accounts to %s", dbinstance.MaxWishes, kind))

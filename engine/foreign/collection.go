@@ -38,6 +38,17 @@ func ReadItems(r io.Reader, visit func(item json.RawMessage) error) error {
 	return expectDelim(d, '}')
 }
 
+// ReadID reads an item of a collection that names something by its id.
+func ReadID(item json.RawMessage) (vocab.ID, error) {
+	var s string
+	err := json.Unmarshal(item, &s)
+	id, bad := vocab.ParseID(s)
+	if err = errors.Join(err, bad); err != nil {
+		return "", damagedFault(fmt.Errorf("%.60q in it is not an id: %w", item, err))
+	}
+	return id, nil
+}
+
 func readArray(d *json.Decoder, part *partReader, visit func(json.RawMessage) error) error {
 	if err := expectDelim(d, '['); err != nil {
 		return err

@@ -16,6 +16,7 @@ type Post struct {
 	ActivityDoc      json.RawMessage // without the object
 	ObjectDoc        json.RawMessage
 	Readable         json.RawMessage // what readers are shown of its words: sanitized
+	Attachments      int             // pictures and other files that it names
 }
 
 // ReadPost reads an item of the outbox of the account, nil when it is no post: what the account
@@ -43,7 +44,7 @@ func ReadPost(item json.RawMessage, account vocab.ID) (*Post, error) {
 	if !o.ID.SameOrigin(account) || !o.AttributedTo.Same(account) {
 		return nil, damagedFault(fmt.Errorf("the post %.200q in it is not by %s", o.ID, account))
 	}
-	p := &Post{Activity: id, Object: o.ID, Published: o.Published}
+	p := &Post{Activity: id, Object: o.ID, Published: o.Published, Attachments: len(object.Subs("attachment"))}
 	if p.Published.IsZero() {
 		p.Published = d.Time("published")
 	}
