@@ -44,6 +44,8 @@ type Provider struct {
 	pending *pending
 	asking  chan struct{} // held by who asks for the description
 	known   *oidc.Provider
+	failure error     // of the last time that it was asked for
+	again   time.Time // when it is asked for again
 }
 
 // New returns a provider, of which nothing is asked yet.
@@ -144,7 +146,8 @@ func (p *Provider) verifyToken(ctx context.Context, known *oidc.Provider, raw, n
 	return Identity{token.Issuer, token.Subject}, nil
 }
 
-// learnProvider returns what the provider says of itself. It is asked by one request at a time.
+// learnProvider returns what the provider says of itself. It is asked by one request at a time, and
+// left alone for a while when it does not answer: the others need not wait for the same.
 func (p *Provider) learnProvider(ctx context.Context) (*oidc.Provider, error) {
 	select {
 	case p.asking <- struct{}{}:
@@ -152,12 +155,15 @@ func (p *Provider) learnProvider(ctx context.Context) (*oidc.Provider, error) {
 		return nil, p.faultOf(ctx.Err())
 	}
 	defer func() { <-p.asking }()
+	if p.known == nil && p.Now().Before(p.again) {
+		return nil, p.faultOf(p.failure)
+	}
 	if p.known == nil {
-		known, err := oidc.NewProvider(p.withClient(ctx), p.Issuer)
-		if err != nil {
-			return nil, p.faultOf(err)
-		}
-		p.known = known
+		p.known, p.failure = oidc.NewProvider(p.withClient(context.WithoutCancel(ctx)), p.Issuer) // a browser that leaves is no failure
+		p.again = p.Now().Add(retryAfter)
+	}
+	if p.failure != nil {
+		return nil, p.faultOf(p.failure)
 	}
 	return p.known, nil
 }
@@ -167,7 +173,8 @@ func (p *Provider) faultOf(err error) error {
 		WithHint("sign in by password meanwhile; the log says what the provider answered").After(retryAfter)
 }
 
-const retryAfter = 30 * time.Second
+// retryAfter is how long a provider is left alone that did not answer.
+const retryAfter = 10 * time.Second
 
 // withClient lets the libraries use the client that was given.
 func (p *Provider) withClient(ctx context.Context) context.Context {

@@ -258,6 +258,12 @@ func TestAProviderThatIsAway(t *testing.T) {
 		d.OpenID = oidc.New(oidc.Config{Issuer: o.provider.URL, ClientID: "x", Callback: o.provider.Callback, Client: client.Plain(), Now: d.Now})
 	})
 	guarded.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable")
+	o.provider.Away = true
+	o.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable")
+	o.provider.Away = false
+	o.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable") // it is left alone for a while
+	o.now = start.Add(time.Minute)
+	o.get(openIDPath).want(t, http.StatusSeeOther)
 	newFixture(t).get(openIDPath).wantCode(t, http.StatusNotFound, "no_provider")
 }
 

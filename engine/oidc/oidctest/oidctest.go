@@ -35,6 +35,7 @@ type Provider struct {
 	Callback string // the only address that it sends browsers back to
 	Subject  string // who signs in
 
+	Away bool // it says nothing of itself
 	Now  func() time.Time
 	Lie  func(Claims)        // changes what the next tokens say; may be nil
 	Sign func(Claims) string // makes the next tokens; nil: Signed, by the provider's key
@@ -97,6 +98,10 @@ func answer(w http.ResponseWriter, status int, body any) {
 }
 
 func (p *Provider) configure(w http.ResponseWriter, _ *http.Request) {
+	if p.Away {
+		http.Error(w, "not now", http.StatusBadGateway)
+		return
+	}
 	answer(w, http.StatusOK, map[string]any{"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"}})
 }
