@@ -39,7 +39,7 @@ func newLogins(d Deps) *logins {
 	})
 	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "lightweb_logins_total",
-		Help: "Attempts at a password, by outcome: right, wrong, limited, failed.",
+		Help: "Attempts to sign in, by outcome: right, wrong, limited, failed.",
 	}, []string{"outcome"})
 	d.Metrics.MustRegister(hashings, outcomes)
 	return &logins{d.Store.Instance.Passwords, token.NewHasher(hashings), newBodies(policy.LoginBodies, maxLogin), policy.Hashings.NewPool(),
