@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ConversationOverview is what an operator sees of a conversation of the user. One that another
-// server puts in order has no status and no numbers.
+// ConversationOverview is what an operator sees of a conversation of the user. Of one that
+// somebody else puts in order it is the state that is known here.
 type ConversationOverview struct {
 	ID         uuid.UUID
 	URI        vocab.ID
@@ -27,10 +27,10 @@ type ConversationOverview struct {
 	ActiveAt   time.Time // when it changed last
 }
 
-const overviewQuery = `SELECT c.id, c.uri, c.mode, c.host_uri, coalesce(c.group_id, ''), coalesce(m.status, ''), coalesce(m.generation, 0), coalesce(m.term, 0),
-		coalesce(m.epoch, 0), coalesce(m.last_seq, 0), coalesce(m.reset_group_id, ''),
-		(SELECT count(*) FROM conversation_members p WHERE p.conversation_id = c.id AND p.left_seq IS NULL), coalesce(m.updated_at, c.created_at)
-	FROM conversations c LEFT JOIN mls_conversations m USING (id)`
+const overviewQuery = `SELECT c.id, c.uri, c.mode, c.host_uri, coalesce(c.group_id, ''), coalesce(m.status, j.status, ''), coalesce(m.generation, j.generation, 0), coalesce(m.term, 0),
+		coalesce(m.epoch, j.epoch, 0), coalesce(m.last_seq, j.last_seq, 0), coalesce(m.reset_group_id, j.reset_group_id, ''),
+		(SELECT count(*) FROM conversation_members p WHERE p.conversation_id = c.id AND p.left_seq IS NULL), coalesce(m.updated_at, j.updated_at, c.created_at)
+	FROM conversations c LEFT JOIN mls_conversations m USING (id) LEFT JOIN mls_joined j USING (id)`
 
 // ConversationOverviews returns up to n conversations of the user, those that changed last first.
 func (t *Tx) ConversationOverviews(ctx context.Context, n int) ([]ConversationOverview, error) {

@@ -124,8 +124,11 @@ func (t *Tx) NoteRejoin(ctx context.Context, id uuid.UUID, actor vocab.ID, at ti
 	return err
 }
 
-// SharesConversation reports whether an actor is in a conversation that the user takes part in.
+// SharesConversation reports whether an actor is in a conversation that the user takes part in: one
+// that the user hosts, or that a device of the user has joined. Nobody shares one by a Welcome
+// alone.
 func (t *Tx) SharesConversation(ctx context.Context, actor vocab.ID) (shares bool, err error) {
-	err = t.row(ctx, "look for a shared conversation", `SELECT EXISTS (SELECT FROM conversation_members WHERE actor_uri = $1 AND left_seq IS NULL)`, []any{actor}, &shares)
+	err = t.row(ctx, "look for a shared conversation", `SELECT EXISTS (SELECT FROM conversation_members m WHERE actor_uri = $1 AND left_seq IS NULL
+		AND NOT EXISTS (SELECT FROM mls_joined j WHERE j.id = m.conversation_id AND NOT j.confirmed))`, []any{actor}, &shares)
 	return shares, err
 }

@@ -27,6 +27,9 @@ var holding = map[string]string{
 	"correspondents.actor_uri": `INSERT INTO correspondents VALUES ($a, now())`,
 	"conversation_members.actor_uri": `WITH c AS (INSERT INTO conversations (id, uri, mode, host_uri, created_at) VALUES (gen_random_uuid(), 'https://c', 'federated', 'https://h', now()) RETURNING id)
 		INSERT INTO conversation_members (conversation_id, actor_uri, role, joined_seq) SELECT id, $a, 'member', 0 FROM c`,
+	"mls_inbox.sender_uri": `INSERT INTO mls_inbox (group_id, generation, epoch, kind, sender_uri, object_uri, content, content_hash, blocked, activity, content_at, received_at)
+		VALUES ('', 0, 0, 'opaque', $a, 'o', '', '', false, '', -1, now())`,
+	"mls_welcomes.sender_uri":   `INSERT INTO mls_welcomes VALUES (gen_random_uuid(), NULL, 'r', '\x01', '', 'available', NULL, now(), $a, 'o')`,
 	"blocks.actor_uri":          `INSERT INTO blocks VALUES ('\x01', 'outbound', $a, 'b', now())`,
 	"unnamed_recipients.actors": `INSERT INTO unnamed_recipients VALUES ('https://o', 'https://g', ARRAY[$a])`,
 	"objects.raw":               `INSERT INTO objects (id, uri, raw, published) VALUES (gen_random_uuid(), $a || '/o', jsonb_build_object('attributedTo', $a), now())`,

@@ -27,6 +27,8 @@ var heldColumns = []heldColumn{
 	{table: "requests", column: "actor_uri", since: 14},
 	{table: "correspondents", column: "actor_uri", since: 14},
 	{table: "conversation_members", column: "actor_uri", since: 30},
+	{table: "mls_inbox", column: "sender_uri", since: 32},
+	{table: "mls_welcomes", column: "sender_uri", since: 32},
 }
 
 // HeldColumns returns the columns by which a user's database holds something of an actor, as

@@ -100,7 +100,8 @@ func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 
 // tables are all that a user's database has.
 var tables = []string{"actors", "objects", "activities", "seen", "tombstones", "relationships", "feed", "reactions", "groups", "delivery_jobs",
-	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves", "pins", "votes", "unnamed_recipients", "requests", "correspondents", "attempts", "event_window", "feed_marks", "search_index", "search_progress"}
+	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves", "pins", "votes", "unnamed_recipients", "requests", "correspondents", "attempts", "event_window", "feed_marks", "search_index", "search_progress",
+	"mls_inbox", "mls_welcomes", "conversations", "mls_key_packages"}
 
 func (st *Stage) release(t testing.TB, alice vocab.Username) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
