@@ -24,6 +24,8 @@ type Commit struct {
 	Owes        bool       // deliveries were added
 	Leased      []Delivery // of them, those that the transaction leased for the dispatcher
 	LeasedUntil time.Time
+
+	Behind []Behind // conversations of which messages may be missing
 }
 
 // Pages is a set of the user's feeds and collections that are read page by page.
@@ -163,7 +165,7 @@ func outcomeOf(err error) outcome {
 func (t *Tx) commitOf(u vocab.Username) *Commit {
 	switch t.outcome {
 	case committed:
-		return &Commit{User: u, Touched: t.touched, Events: t.numbered, Owes: t.owes, Leased: t.leased, LeasedUntil: t.leasedUntil}
+		return &Commit{User: u, Touched: t.touched, Events: t.numbered, Owes: t.owes, Leased: t.leased, LeasedUntil: t.leasedUntil, Behind: t.behind}
 	case unknown:
 		return &Commit{User: u, Unknown: true, Touched: Touched{Everything: true}, Owes: true}
 	}

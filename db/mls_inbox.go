@@ -186,14 +186,30 @@ func (t *Tx) AddJoined(ctx context.Context, j JoinedConversation, now time.Time)
 	return err
 }
 
-// SaveJoined writes the state of a joined conversation down, and reaches as far as no message is
-// missing.
-func (t *Tx) SaveJoined(ctx context.Context, j JoinedConversation, now time.Time) error {
-	_, err := t.execBeside(ctx, "save joined conversation", `WITH known AS (UPDATE conversations SET group_id = $2 WHERE id = $1 AND group_id <> $2)
+// SaveJoined writes the state of a joined conversation down, and returns up to which number none is
+// missing now.
+func (t *Tx) SaveJoined(ctx context.Context, j JoinedConversation, now time.Time) (whole int64, err error) {
+	err = t.row(ctx, "save joined conversation", `WITH known AS (UPDATE conversations SET group_id = $2 WHERE id = $1 AND group_id <> $2)
 		UPDATE mls_joined SET generation = $3, epoch = $4, last_seq = $5, roster_seq = $7, status = $8, reset_group_id = nullif($9, ''), former_groups = $10, confirmed = $11, updated_at = $12,
 			whole_seq = (SELECT coalesce(max(seq), $6) FROM (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM mls_inbox WHERE conversation_id = $1 AND seq > $6) AS later WHERE seq = $6 + n)
-		WHERE id = $1`,
-		j.ID, j.GroupID, j.Generation, j.Epoch, j.LastSeq, j.WholeSeq, j.RosterSeq, j.Status, j.ResetGroupID, j.FormerGroups, j.Confirmed, now)
+		WHERE id = $1 RETURNING whole_seq`,
+		[]any{j.ID, j.GroupID, j.Generation, j.Epoch, j.LastSeq, j.WholeSeq, j.RosterSeq, j.Status, j.ResetGroupID, j.FormerGroups, j.Confirmed, now}, &whole)
+	return whole, err
+}
+
+// NoteBehind tells subscribers that messages of a conversation may be missing here, which its host
+// has.
+func (t *Tx) NoteBehind(id uuid.UUID, isGap bool) { t.behind = append(t.behind, Behind{id, isGap}) }
+
+// Behind is a conversation of which messages may be missing.
+type Behind struct {
+	Conversation uuid.UUID
+	IsGap        bool // a later one is here
+}
+
+// ConfirmJoined notes that a device of the user has joined a conversation.
+func (t *Tx) ConfirmJoined(ctx context.Context, id uuid.UUID) error {
+	_, err := t.execBeside(ctx, "confirm conversation", `UPDATE mls_joined SET confirmed = true WHERE id = $1 AND NOT confirmed`, id)
 	return err
 }
 

@@ -42,7 +42,8 @@ func TestALogIsWholeUpToTheFirstMissingNumber(t *testing.T) {
 				return err
 			}
 			now.LastSeq = step.last
-			return tx.SaveJoined(ctx, *now, received(j, 1, "").At)
+			_, err = tx.SaveJoined(ctx, *now, received(j, 1, "").At)
+			return err
 		})
 		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 			got, err := tx.JoinedConversation(ctx, j.ID)
@@ -95,7 +96,7 @@ func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 	for _, confirmed := range []bool{false, true} {
 		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 			j.Confirmed = confirmed
-			if err := tx.SaveJoined(ctx, j, now); err != nil {
+			if _, err := tx.SaveJoined(ctx, j, now); err != nil {
 				return err
 			}
 			if err := tx.SetRoster(ctx, j.ID, []vocab.ID{bob, aliceActor}, []string{db.RoleAdmin, db.RoleMember}, 3); err != nil {

@@ -33,6 +33,7 @@ type Tx struct {
 	owes        bool // deliveries were added
 	leased      []Delivery
 	leasedUntil time.Time
+	behind      []Behind
 	outcome     outcome
 }
 

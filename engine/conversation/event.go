@@ -16,6 +16,10 @@ const (
 	eventWelcome = "conversation.welcome"
 	eventReset   = "mls.reset.pending"
 	eventLow     = "keypackages.low"
+	eventChat    = "chatmessage.received"
+
+	eventEquivocation  = "mls.equivocation"
+	eventUndecryptable = "mls.undecryptable"
 )
 
 // newEvent returns an event for the host of a conversation of something that an actor did there.

@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -86,6 +87,8 @@ type Tx interface {
 	RemoveVotes(ctx context.Context, actor vocab.ID) ([]db.Vote, error)
 
 	SentTo(ctx context.Context, object vocab.ID) ([]db.Inbox, error)
+	conversation.InboxTx
+
 	Enqueue(ctx context.Context, j db.Job, inboxes []db.Inbox, due time.Time) error
 	Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, now time.Time) error
 	AddEvent(ctx context.Context, e db.Event) error
@@ -113,6 +116,9 @@ type Handler struct {
 	// About names the object or group that an activity of the user's makes, changes or is about;
 	// nil: that is an actor.
 	About func(a *vocab.Activity) vocab.ID
+	// Apart tells of a received activity that its handler stores it, in place of persist: of blocked
+	// actors, too. nil: of none.
+	Apart func(a *vocab.Activity) bool
 
 	Concern  audience.Concern // the users it concerns although it does not address them
 	Notifies Notice           // when it is in the feed of notifications
@@ -177,6 +183,7 @@ type Received struct {
 	Follows    bool                       // the user follows the sender
 	Muted      bool                       // the user does not want to see it, nor be notified of it
 	Request    bool                       // it is a private message of a stranger, which waits among the requests
+	Blocked    bool                       // the user blocks the sender, and its type is Apart
 	Now        time.Time                  // when it came
 	Remembers  bool                       // there is room for what the user is to remember of the sender, if it is a stranger
 	Applied    time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
@@ -185,14 +192,15 @@ type Received struct {
 // Effects is what a handler decided about an activity that a user received. The steps after it act
 // on that, also when the activity was ignored.
 type Effects struct {
-	Changed    bool     // a relationship is not what it was
-	Followed   bool     // the user follows the sender from now on
-	Unfollowed bool     // the user follows the sender no longer
-	Silent     bool     // no event tells of the activity
-	Disabled   vocab.ID // an activity of the sender's that must take no effect any more; its id is claimed
-	Quotes     bool     // it is the first that tells of a quote of something of the user's
-	Remembered bool     // the user's database keeps an id of the sender's
-	TakenAway  vocab.ID // an id that the sender, a stranger, took away before it came, and that the user's database does not keep
+	Changed       bool     // a relationship is not what it was
+	Followed      bool     // the user follows the sender from now on
+	Unfollowed    bool     // the user follows the sender no longer
+	Silent        bool     // no event tells of the activity
+	Disabled      vocab.ID // an activity of the sender's that must take no effect any more; its id is claimed
+	Quotes        bool     // it is the first that tells of a quote of something of the user's
+	Undecryptable string   // why the user's devices can do nothing with the message that it brings
+	Remembered    bool     // the user's database keeps an id of the sender's
+	TakenAway     vocab.ID // an id that the sender, a stranger, took away before it came, and that the user's database does not keep
 }
 
 // isReached reports whether the activity was meant for the user, and did not merely concern
@@ -270,6 +278,7 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: vocab.Flag}, newFlag())
 	r.Register(Key{Type: vocab.QuoteRequest}, newQuoteRequest(local, profiles))
 	registerGroup(r, local)
+	registerMessages(r)
 	return r
 }
 
@@ -284,10 +293,20 @@ func (r *Registry) Register(k Key, h Handler) {
 // Lookup returns the handler of a's type and object type, else that of its type alone. The zero
 // Handler does nothing: activities of types nobody knows are stored and emitted.
 func (r *Registry) Lookup(a *vocab.Activity) Handler {
-	if h, ok := r.handlers[Key{a.Type, a.Object.Type()}]; ok {
+	kind := a.Object.Type()
+	if sealed := a.Object.Doc.Sealed(); sealed != "" {
+		kind = sealed
+	}
+	if h, ok := r.handlers[Key{a.Type, kind}]; ok {
 		return h
 	}
 	return r.handlers[Key{Type: a.Type}]
+}
+
+// IsApart reports whether the handler of an activity stores it.
+func (r *Registry) IsApart(a *vocab.Activity) bool {
+	h := r.Lookup(a)
+	return h.Apart != nil && h.Apart(a)
 }
 
 // Knows reports whether an activity has a handler: without one it is stored, and does nothing.

@@ -24,9 +24,9 @@ func activity(t *testing.T, kind, object string) *vocab.Activity {
 func TestTheHandlerOfAnObjectTypeComesBeforeThatOfAll(t *testing.T) {
 	t.Parallel()
 	r := handler.New(nil, nil)
-	mine := handler.Key{Type: "Create", ObjectType: "ChatMessage"}
+	mine := handler.Key{Type: "Create", ObjectType: "Recipe"}
 	r.Register(mine, handler.Handler{Needs: func(*vocab.Activity) []vocab.ID { return []vocab.ID{"https://peer.example/key"} }})
-	for object, want := range map[string]int{`{"id":"https://peer.example/2","type":"ChatMessage"}`: 1, `{"id":"https://peer.example/2","type":"Note"}`: 0} {
+	for object, want := range map[string]int{`{"id":"https://peer.example/2","type":"Recipe"}`: 1, `{"id":"https://peer.example/2","type":"Note"}`: 0} {
 		if needs := r.Needs(activity(t, "Create", object)); len(needs) != want {
 			t.Errorf("Create of %s needs %v, want %d things", object, needs, want)
 		}

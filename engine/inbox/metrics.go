@@ -8,6 +8,7 @@ type metrics struct {
 	ignored          *prometheus.CounterVec
 	synchronizations *prometheus.CounterVec
 	relayed          *prometheus.CounterVec
+	undecryptable    *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
@@ -27,9 +28,12 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		relayed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lightweb_relay_activities_total", Help: "Activities that relays passed on, by what became of them.",
 		}, []string{"outcome"}),
+		undecryptable: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lightweb_mls_undecryptable_total", Help: "Messages of encrypted conversations with which the devices of a user can do nothing, or nothing yet, by reason.",
+		}, []string{"reason"}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.activities, m.ignored, m.synchronizations, m.relayed)
+		reg.MustRegister(m.requests, m.activities, m.ignored, m.synchronizations, m.relayed, m.undecryptable)
 	}
 	return m
 }

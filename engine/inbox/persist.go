@@ -39,7 +39,8 @@ func (p *applier) claimIDs(ctx context.Context, tx *db.Tx, batch []*applying) (m
 // persist stores the activity for a user that it concerns, unless who is behind it is blocked.
 // The claim of its id was made for the whole batch; object and feed entry are the handler's.
 func (p *applier) persist(ctx context.Context, x *applying) error {
-	if x.blocked {
+	isApart := p.Handlers.IsApart(x.Activity)
+	if x.Blocked = x.blocked && isApart && !p.isRefused(x); x.blocked && !x.Blocked {
 		return p.dismissBlocked(ctx, x)
 	}
 	following, err := x.tx.Relationship(ctx, db.Following, x.Actor.ID)
@@ -60,6 +61,9 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 		return err
 	}
 	x.Muted = p.isMuted(x)
+	if isApart {
+		return nil
+	}
 	x.stored = true
 	return x.tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: x.Activity.ID, Direction: db.Inbound, Type: x.Activity.Type,
 		Actor: x.Actor.ID, Object: p.objectID(x), Published: handler.NotAfter(x.Activity.Published, x.Now), Raw: x.raw})
@@ -144,6 +148,9 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 // stranger, by the rule insecure_dm, becomes a request, unless it writes back, or the user has
 // accepted its sender or settled otherwise (messaging.strangers).
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
+	if handler.IsInvitation(x.Activity) {
+		return p.checkInvited(ctx, x)
+	}
 	post := audienceOfPost(x.Activity, x.Actor, x.Fetched)
 	if post == nil || post.IsPublic() || isVote(x) || x.Follows && !post.IsPrivate() {
 		return nil
@@ -168,6 +175,18 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 		return handler.ErrIgnored
 	}
 	return p.receiveStranger(ctx, x)
+}
+
+// checkInvited drops the Welcome of a host that is a stranger, for a user who wants none of theirs.
+func (p *applier) checkInvited(ctx context.Context, x *applying) error {
+	if p.Profiles.User(x.User).Messaging.TakesStrangers() != registry.DropStrangers {
+		return nil
+	}
+	if known, err := p.mayWrite(ctx, x); err != nil || known {
+		return err
+	}
+	x.outcome, x.reason = outcomeStranger, IgnoredStranger
+	return handler.ErrIgnored
 }
 
 // checkRemainsPublic ignores that a stranger makes a letter of a post that everybody could see:
@@ -220,7 +239,8 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	return nil
 }
 
-// mayWrite reports whether the user permits the sender to write in private.
+// mayWrite reports whether the user permits the sender to write in private: by the rule, or in a
+// conversation that both are in.
 func (p *applier) mayWrite(ctx context.Context, x *applying) (bool, error) {
 	var ties []string
 	for _, kind := range db.RelationshipTypes {
@@ -232,7 +252,11 @@ func (p *applier) mayWrite(ctx context.Context, x *applying) (bool, error) {
 			ties = append(ties, kind)
 		}
 	}
-	return audience.Rule(p.Profiles.User(x.User).Permissions.InsecureDM).IsMet(ties), nil
+	met := audience.Rule(p.Profiles.User(x.User).Permissions.InsecureDM).IsMet(ties)
+	if met || !x.IsSealed() {
+		return met, nil
+	}
+	return x.tx.SharesConversation(ctx, x.Actor.ID)
 }
 
 // standingOf returns how the user stands to a stranger's post.

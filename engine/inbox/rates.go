@@ -189,7 +189,7 @@ func (p *applier) chargeStored(x *applying) {
 	if x.effects.Remembered {
 		spend(perStored)
 	}
-	if x.outcome != outcomeApplied || !x.stored {
+	if x.outcome != outcomeApplied || !x.stored && !p.Handlers.IsApart(x.Activity) {
 		return
 	}
 	n := perStored + len(x.raw)

@@ -183,10 +183,10 @@ func TestSealedMessages(t *testing.T) {
 			t.Errorf("%s has %q, want nothing", feed, got)
 		}
 	}
-	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox`); !slices.Equal(got, []string{"chatmessage.received"}) {
-		t.Errorf("events: %q, want chatmessage.received", got)
+	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox`); !slices.Equal(got, []string{"mls.undecryptable"}) {
+		t.Errorf("events: %q, want mls.undecryptable", got)
 	}
-	if got := s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects`); !slices.Equal(got, []string{"AAEAAgEC/w=="}) {
+	if got := s.Column(t, s.Alice, `SELECT encode(content, 'base64') FROM mls_inbox`); !slices.Equal(got, []string{"AAEAAgEC/w=="}) {
 		t.Errorf("stored: %q, want the ciphertext", got)
 	}
 }

@@ -37,6 +37,9 @@ func (p *applier) Settled(items []intake.Item) {
 
 func (p *applier) countSettled(x *applying) {
 	p.metrics.activities.WithLabelValues(x.outcome).Inc()
+	if x.effects.Undecryptable != "" {
+		p.metrics.undecryptable.WithLabelValues(x.effects.Undecryptable).Inc()
+	}
 	p.chargeStored(x)
 }
 

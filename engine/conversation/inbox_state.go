@@ -1,0 +1,106 @@
+package conversation
+
+import (
+	"context"
+	"math"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// stateSaid is what the host of a conversation says of its state.
+type stateSaid struct {
+	status, group, reset string
+	generation           int32
+	epoch, lastSeq       int64
+	roster               *rosterSaid
+}
+
+// CheckState refuses what claims to be the state of a conversation and cannot be.
+func CheckState(a *vocab.Activity) error {
+	_, err := readState(a)
+	return err
+}
+
+func readState(a *vocab.Activity) (*stateSaid, error) {
+	if !IsHosted(a.Object.ID, a.Actor) {
+		return nil, fault.New(fault.Forbidden, "only its host tells the state of a conversation").WithCode("not_host").At("/object/id")
+	}
+	d := a.Object.Doc.Sub("lwMetadata")
+	s := &stateSaid{status: d.Text("status"), group: d.Text("mlsGroupId"), reset: d.Text("resetGroupId")}
+	switch {
+	case s.status != db.StatusActive && s.status != db.StatusClosed && s.status != db.StatusResetPending:
+		return nil, badLabel("bad_state", "a conversation is active, reset_pending or closed", "/object/lwMetadata/status")
+	case (s.status == db.StatusResetPending) != (s.reset != ""):
+		return nil, badLabel("bad_state", "a pending reset names the group that comes next, and nothing else does", "/object/lwMetadata/resetGroupId")
+	case s.group == "", s.group != groupName([]byte(s.group)), s.reset != groupName([]byte(s.reset)):
+		return nil, badLabel("wrong_group", "a conversation has an MLS group", "/object/lwMetadata/mlsGroupId")
+	}
+	var generation int64
+	for name, into := range map[string]*int64{"mlsGeneration": &generation, "mlsEpoch": &s.epoch, "lastSeq": &s.lastSeq} {
+		n, has := d.Count(name)
+		if !has || n < 0 || n > maxSeq {
+			return nil, badLabel("bad_state", name+" is a number", "/object/lwMetadata/"+name)
+		}
+		*into = n
+	}
+	if generation > math.MaxInt32 {
+		return nil, badLabel("bad_generation", "a generation is a number", "/object/lwMetadata/mlsGeneration")
+	}
+	s.generation = int32(generation)
+	var err error
+	s.roster, err = readRoster(d)
+	return s, err
+}
+
+// ReceiveState keeps what the host of a conversation says of its state. What is older than what is
+// known here changes nothing.
+func ReceiveState(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error) {
+	s, err := readState(a.Activity)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := tx.LockInbox(ctx); err != nil {
+		return Outcome{}, err
+	}
+	j, err := tx.JoinedAt(ctx, a.Activity.Object.ID)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case j == nil:
+		return refused(UnknownGroup)
+	case j.Status == db.StatusFrozen:
+		return refused(FrozenCopy)
+	case s.generation < j.Generation, s.lastSeq < j.RosterSeq:
+		return refused(OutdatedMessage)
+	}
+	if fits, err := s.fits(ctx, tx, j); err != nil || !fits {
+		return Outcome{Reason: WrongGroup}, err
+	}
+	r := &receiver{InboxTx: tx, Arrival: a, conversation: j,
+		entry: &entry{group: s.group, generation: s.generation, epoch: s.epoch, seq: s.lastSeq, roster: s.roster, sender: a.Sender.ID, object: a.Activity.Object.ID}}
+	began := s.generation == j.Generation && j.Status != s.status
+	r.advance(j)
+	j.Status, j.ResetGroupID = s.status, s.reset
+	if err := r.saveState(ctx); err != nil || !began || s.status != db.StatusResetPending {
+		return Outcome{Kept: true}, err
+	}
+	return Outcome{Kept: true}, r.tell(ctx, eventReset, vocab.Doc{"groupId": s.reset})
+}
+
+// fits reports whether the groups that a host names are this conversation's, or nobody's.
+func (s *stateSaid) fits(ctx context.Context, tx InboxTx, j *db.JoinedConversation) (bool, error) {
+	if s.generation == j.Generation && s.group != j.GroupID {
+		return false, nil
+	}
+	for _, group := range []string{s.group, s.reset} {
+		if group == "" || group == j.GroupID {
+			continue
+		}
+		if known, err := tx.IsGroupKnown(ctx, group); err != nil || known {
+			return false, err
+		}
+	}
+	return true, nil
+}
