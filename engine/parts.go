@@ -41,6 +41,7 @@ type parts struct {
 	sockets    *socket.Hub
 
 	conversations *conversation.Registry
+	members       *conversation.Members
 
 	profiles  *profile.Watcher
 	deletions *deletion.Watcher
@@ -81,6 +82,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.wishes = wish.NewWatcher(wish.Deps{Wishes: in.DB.Instance.Wishes, Fulfiller: p.outbox, Log: in.Log.With("component", "wish"), Now: in.Now})
 	p.search = search.New(search.Deps{Store: owners, Shower: p.threads, Gate: in.Gate, Log: in.Log.With("component", "search"), Now: in.Now})
 	p.conversations = in.NewConversations(owners, in.Metrics)
+	p.members = in.NewMembers(owners, p.conversations, in.Metrics)
 	s, err := e.newServer(p)
 	if err != nil {
 		return nil, err
@@ -88,7 +90,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	// Programs that hear of a commit read what it left: what was cached goes first.
 	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},
 		db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
-		db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
+		db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed}, db.Subscriber{Name: "members", Committed: p.members.Committed})
 	log := slog.NewLogLogger(in.Log.With("component", "server").Handler(), slog.LevelDebug) // of broken connections
 	p.public = &http.Server{Handler: s.Public(), ErrorLog: log}
 	p.admin = &http.Server{Handler: s.Admin(in.Config.AdminPprof), ErrorLog: log}
@@ -154,7 +156,7 @@ func (e *Engine) newServer(p *parts) (*server.Server, error) {
 	}
 	return server.New(server.Deps{
 		OpenID: openID,
-		Store:  in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets, Conversations: p.conversations,
+		Store:  in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets, Conversations: p.conversations, Members: p.members,
 		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.IsSecure(),

@@ -214,7 +214,7 @@ func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan er
 	if err := p.public.Shutdown(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("drain requests: %w", errors.Join(err, p.public.Close())))
 	}
-	if err := p.conversations.Close(ctx); err != nil {
+	if err := errors.Join(p.members.Close(ctx), p.conversations.Close(ctx)); err != nil {
 		errs = append(errs, fault.New(fault.Busy, "conversations did not end in time"))
 	}
 	p.outbox.Flush(ctx)

@@ -231,7 +231,10 @@ func (r *receiver) row() db.InboxEntry {
 		row.Conversation = &j.ID
 		row.Receipt = e.provenReceipt(j.URI, hostKeys(r.Sender))
 	}
-	row.Activity, row.ContentAt = cutContent(r.Activity, e.message)
+	row.ContentAt = -1
+	if r.Activity.Raw != nil {
+		row.Activity, row.ContentAt = cutContent(r.Activity, e.message)
+	}
 	return row
 }
 
@@ -271,7 +274,10 @@ func (r *receiver) tellMessage(ctx context.Context, isNew bool) error {
 // tell adds an event about what came. It holds ids and numbers alone.
 func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 	e, a := r.entry, r.Activity
-	d["eventId"], d["activityUri"], d["activityType"], d["actorUri"], d["objectUri"] = uuid.Must(uuid.NewV7()).String(), string(a.ID), a.Type, string(e.sender), string(e.object)
+	d["eventId"], d["actorUri"], d["objectUri"] = uuid.Must(uuid.NewV7()).String(), string(e.sender), string(e.object)
+	if a.ID != "" {
+		d["activityUri"], d["activityType"] = string(a.ID), a.Type
+	}
 	d["trust"] = "stranger"
 	if j := r.conversation; j != nil {
 		d["conversation"], d["conversationId"] = string(j.URI), j.ID.String()

@@ -120,13 +120,28 @@ func readMessage(a *vocab.Activity) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{kind: db.KindOpaque, message: envelope.message, sender: a.Actor, object: a.Object.ID}
+	e := classify(envelope)
+	e.sender, e.object = a.Actor, a.Object.ID
 	if by, err := a.Object.Doc.IDs("attributedTo"); err == nil && len(by) == 1 {
 		e.sender = by[0]
 	}
-	h := envelope.header
-	if h.Epoch > math.MaxInt64 {
-		return e, nil
+	return e, nil
+}
+
+// entryOf reads a message that came without an object.
+func entryOf(message []byte) (*entry, error) {
+	h, err := mls.ReadHeader(message)
+	if err != nil {
+		return nil, err
+	}
+	return classify(envelope{message, h}), nil
+}
+
+// classify says what a message is by its header.
+func classify(m envelope) *entry {
+	e, h := &entry{kind: db.KindOpaque, message: m.message}, m.header
+	if h.Epoch > math.MaxInt64-1 {
+		return e
 	}
 	e.group, e.epoch = groupName(h.GroupID), int64(h.Epoch)
 	switch {
@@ -140,7 +155,7 @@ func readMessage(a *vocab.Activity) (*entry, error) {
 	case h.WireFormat == mls.FormatPrivateMessage: // application data in the open is opaque
 		e.kind = db.KindApplication
 	}
-	return e, nil
+	return e
 }
 
 // maxGroupID is how many bytes of a group id are kept as they are.

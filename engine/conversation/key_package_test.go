@@ -217,7 +217,7 @@ func TestAWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 		t.Errorf("after its lease the laptop has %+v", all)
 	}
 	for range 2 {
-		if err := s.registry.ConfirmWelcome(t.Context(), s.user, first[0].ID); err != nil {
+		if err := s.registry.ConfirmWelcome(t.Context(), s.user, first[0].ID, ""); err != nil {
 			t.Errorf("confirm: %v", err)
 		}
 	}
@@ -250,7 +250,7 @@ func TestARevokedPackageTakesItsWelcomesAlong(t *testing.T) {
 	if waiting, err := s.registry.Welcomes(t.Context(), s.user, ""); err != nil || len(waiting) != 0 {
 		t.Errorf("%d welcomes wait, %v", len(waiting), err)
 	}
-	err = s.registry.ConfirmWelcome(t.Context(), s.user, waiting[0].ID)
+	err = s.registry.ConfirmWelcome(t.Context(), s.user, waiting[0].ID, "")
 	s.wantRefused("its confirmation", err, fault.Gone, "welcome_invalid")
 	err = s.registry.Revoke(t.Context(), s.user, published[0].ID)
 	s.wantRefused("to revoke it again", err, fault.NotFound, "no_key_package")

@@ -28,12 +28,29 @@ func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string
 }
 
 // ConfirmWelcome notes that the user's device has joined by a Welcome. To confirm it again changes
-// nothing.
-func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid.UUID) error {
+// nothing. A Welcome to a group that nobody puts in order does not tell which one: group is its id,
+// which the device has read, or empty.
+func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid.UUID, group string) error {
+	me := r.Actors.ID(u)
+	if group != groupName([]byte(group)) {
+		return unprocessable("invalid_parameter", "groupId is the id of an MLS group, as it is shown here").At("/groupId")
+	}
 	var was string
 	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		was, err = tx.ConfirmWelcome(ctx, id, r.Actors.ID(u))
-		return err
+		if was, err = tx.ConfirmWelcome(ctx, id, me); err != nil || was == "" || was == db.WelcomeInvalid {
+			return err
+		}
+		w, err := tx.WelcomeOf(ctx, id, me)
+		if err != nil {
+			return err
+		}
+		if w.Conversation != uuid.Nil {
+			return tx.ConfirmJoined(ctx, w.Conversation)
+		}
+		if group == "" {
+			return nil
+		}
+		return joinGroup(ctx, tx, id, group, Arrival{Me: me, Now: r.Now()})
 	})
 	switch {
 	case err != nil:
@@ -44,4 +61,30 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 		return fault.New(fault.Gone, "the key package of the Welcome was revoked").WithCode("welcome_invalid")
 	}
 	return nil
+}
+
+// joinGroup lets the user into the conversation of a group that nobody puts in order.
+func joinGroup(ctx context.Context, tx *db.Tx, welcome uuid.UUID, group string, a Arrival) error {
+	if err := tx.LockInbox(ctx); err != nil {
+		return err
+	}
+	j, err := tx.JoinedByGroup(ctx, group)
+	if err != nil {
+		return err
+	}
+	if j != nil && j.Host == "" {
+		if err := tx.PlaceWelcome(ctx, welcome, j.ID); err != nil {
+			return err
+		}
+		return tx.ConfirmJoined(ctx, j.ID)
+	}
+	known, err := tx.IsGroupKnown(ctx, group)
+	if err == nil && known {
+		err = fault.New(fault.Conflict, "the MLS group has a conversation already").WithCode("group_taken").At("/groupId")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = beginGroup(ctx, tx, welcome, group, true, a)
+	return err
 }

@@ -140,6 +140,12 @@ func (in *Instance) NewConversations(databases *db.Cluster, reg prometheus.Regis
 	return conversation.NewRegistry(conversation.Deps{Store: databases, Actors: in.Local, Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }
 
+// NewMembers makes what serves users in conversations, with what they host in a registry.
+func (in *Instance) NewMembers(databases *db.Cluster, hosted *conversation.Registry, reg prometheus.Registerer) *conversation.Members {
+	return conversation.NewMembers(conversation.MemberDeps{Registry: hosted, Store: databases, Local: in.Local, Hosts: in.Client, Keys: in.Keys, People: in.Actors,
+		Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
+}
+
 // AddressLimiter makes the limiter of inbox requests from one address.
 func (in *Instance) AddressLimiter() *policy.Limiter {
 	return policy.InboxRequests.LimiterAt(in.Config.Limits.InboxAddressRate.policy(), in.Now)

@@ -17,7 +17,7 @@ type listedConversation struct {
 	ID        uuid.UUID `json:"id"`
 	URI       vocab.ID  `json:"uri"`
 	Mode      string    `json:"mode"`
-	Host      vocab.ID  `json:"host"`
+	Host      vocab.ID  `json:"host,omitempty"`
 	GroupID   string    `json:"groupId,omitempty"`
 	ReadSeq   int64     `json:"readSeq"`
 	CreatedAt time.Time `json:"createdAt"`
@@ -33,7 +33,7 @@ type shownConversation struct {
 	ID         uuid.UUID     `json:"id"`
 	URI        vocab.ID      `json:"uri"`
 	Mode       string        `json:"mode"`
-	Host       vocab.ID      `json:"host"`
+	Host       vocab.ID      `json:"host,omitempty"`
 	GroupID    string        `json:"groupId"`
 	Generation int32         `json:"generation"`
 	Epoch      int64         `json:"epoch"`
@@ -94,12 +94,54 @@ type resetAnswer struct {
 }
 
 type welcome struct {
-	ID           uuid.UUID `json:"id"`
-	Conversation uuid.UUID `json:"conversationId"`
-	URI          vocab.ID  `json:"conversation"`
-	KeyPackage   []byte    `json:"keyPackageRef"`
-	Content      []byte    `json:"welcome"`
-	At           string    `json:"at"`
+	ID           uuid.UUID  `json:"id"`
+	Conversation *uuid.UUID `json:"conversationId,omitempty"` // absent: it does not tell of which
+	URI          vocab.ID   `json:"conversation,omitempty"`
+	Sender       vocab.ID   `json:"sender,omitempty"` // of one that came from elsewhere
+	KeyPackage   []byte     `json:"keyPackageRef"`
+	Content      []byte     `json:"welcome"`
+	At           string     `json:"at"`
+}
+
+func showWelcome(w db.Welcome) welcome {
+	shown := welcome{ID: w.ID, URI: w.URI, Sender: w.Sender, KeyPackage: w.KeyPackage, Content: w.Content, At: w.CreatedAt.UTC().Format(time.RFC3339Nano)}
+	if w.Conversation != uuid.Nil {
+		shown.Conversation = &w.Conversation
+	}
+	return shown
+}
+
+// received is an MLS message as the user's devices are shown it.
+type received struct {
+	Number       int64      `json:"number"` // its place in the order of coming
+	Conversation *uuid.UUID `json:"conversationId,omitempty"`
+	GroupID      string     `json:"groupId,omitempty"`
+	Seq          int64      `json:"seq,omitempty"`
+	Generation   int32      `json:"generation"`
+	Epoch        int64      `json:"epoch"`
+	Kind         string     `json:"kind"`
+	Sender       vocab.ID   `json:"sender"`
+	Object       vocab.ID   `json:"objectUri,omitempty"`
+	Blocked      bool       `json:"blocked,omitempty"`
+	Content      []byte     `json:"content"`
+	At           time.Time  `json:"at"`
+}
+
+type inboxPage struct {
+	Items []received `json:"items"`
+	More  bool       `json:"more"`
+}
+
+func showInbox(all []db.InboxEntry) []received {
+	shown := make([]received, len(all))
+	for i, e := range all {
+		shown[i] = received{Number: e.Arrival, Conversation: e.Conversation, GroupID: e.Group, Generation: e.Generation, Epoch: e.Epoch, Kind: e.Kind, Sender: e.Sender, Object: e.Object,
+			Blocked: e.Blocked, Content: e.Content, At: e.At.UTC()}
+		if e.Seq != nil {
+			shown[i].Seq = *e.Seq
+		}
+	}
+	return shown
 }
 
 type welcomeList struct {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
@@ -28,6 +27,7 @@ const maxConversation = 8 << 20
 type conversations struct {
 	*clientAPI
 	registry *conversation.Registry
+	members  *conversation.Members
 	messages *policy.Pool // bodies
 }
 
@@ -48,26 +48,21 @@ func (s *conversations) readJSON(a *answer, r *http.Request, u vocab.Username, i
 	return nil
 }
 
-// begin authorizes a request to a conversation, and finds where that is put in order.
-func (s *conversations) begin(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, *db.Conversation, conversation.Place, error) {
-	var at conversation.Place
+// begin authorizes a request to a conversation, and finds it.
+func (s *conversations) begin(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, *db.Conversation, error) {
 	t, err := s.authorize(a, r, scope)
 	if err != nil {
-		return t.User, nil, at, err
+		return t.User, nil, err
 	}
 	id, err := parseID(p, "id")
 	if err != nil {
-		return t.User, nil, at, err
+		return t.User, nil, err
 	}
 	c, err := s.registry.Find(r.Context(), t.User, id)
-	if err != nil {
-		return t.User, nil, at, err
+	if err == nil && c.Mode != db.ModeEncrypted {
+		err = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
 	}
-	host, isLocal := s.local.Owner(c.Host)
-	if !isLocal || c.Mode != db.ModeEncrypted {
-		return t.User, c, at, fault.New(fault.Unprocessable, "the conversation is not put in order on this server").WithCode("not_hosted_here")
-	}
-	return t.User, c, conversation.Place{Host: host, ID: id}, nil
+	return t.User, c, err
 }
 
 // parseID returns the UUID that a path names.
@@ -147,16 +142,11 @@ func (s *conversations) getConversations(a *answer, r *http.Request, _ httproute
 
 // getConversation shows the state of a conversation to a member.
 func (s *conversations) getConversation(a *answer, r *http.Request, p httprouter.Params) error {
-	u, c, at, err := s.begin(a, r, p, instance.ScopeRead)
+	u, c, err := s.begin(a, r, p, instance.ScopeRead)
 	if err != nil {
 		return err
 	}
-	me := s.local.ID(u)
-	v, err := s.registry.View(r.Context(), at, me)
-	if err != nil {
-		return err
-	}
-	unread, err := s.registry.Unread(r.Context(), at, me, c.ReadSeq)
+	v, unread, err := s.members.View(r.Context(), u, c)
 	if err != nil {
 		return err
 	}
@@ -166,7 +156,7 @@ func (s *conversations) getConversation(a *answer, r *http.Request, p httprouter
 // postCommit ends an epoch of a conversation.
 func (s *conversations) postCommit(isExternal bool) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
-		u, _, at, err := s.begin(a, r, p, instance.ScopeWrite)
+		u, c, err := s.begin(a, r, p, instance.ScopeWrite)
 		if err != nil {
 			return err
 		}
@@ -175,14 +165,18 @@ func (s *conversations) postCommit(isExternal bool) handle {
 			return err
 		}
 		var body struct {
-			Commit    []byte   `json:"commit"`
-			GroupInfo []byte   `json:"groupInfo"`
-			Welcomes  [][]byte `json:"welcomes"`
+			Commit    []byte     `json:"commit"`
+			GroupInfo []byte     `json:"groupInfo"`
+			Welcomes  [][]byte   `json:"welcomes"`
+			To        []vocab.ID `json:"to"`
 		}
 		if err := s.readJSON(a, r, u, &body); err != nil {
 			return err
 		}
-		accepted, err := s.registry.Commit(r.Context(), at, conversation.Commit{Caller: s.local.ID(u), Key: key, Message: body.Commit, GroupInfo: body.GroupInfo, Welcomes: body.Welcomes, External: isExternal})
+		if len(body.To) > 0 {
+			return s.sendTo(a, r, u, c, body.Commit, body.To)
+		}
+		accepted, err := s.members.Commit(r.Context(), u, c, conversation.Commit{Key: key, Message: body.Commit, GroupInfo: body.GroupInfo, Welcomes: body.Welcomes, External: isExternal})
 		if err != nil {
 			return err
 		}
@@ -192,17 +186,37 @@ func (s *conversations) postCommit(isExternal bool) handle {
 
 // postMessage sends ciphertext to a conversation.
 func (s *conversations) postMessage(a *answer, r *http.Request, p httprouter.Params) error {
-	u, _, at, err := s.begin(a, r, p, instance.ScopeWrite)
+	u, c, err := s.begin(a, r, p, instance.ScopeWrite)
 	if err != nil {
 		return err
 	}
 	var body struct {
-		Message []byte `json:"message"`
+		Message []byte     `json:"message"`
+		To      []vocab.ID `json:"to"`
 	}
 	if err := s.readJSON(a, r, u, &body); err != nil {
 		return err
 	}
-	accepted, err := s.registry.Send(r.Context(), at, conversation.Message{Caller: s.local.ID(u), Content: body.Message})
+	if len(body.To) > 0 {
+		return s.sendTo(a, r, u, c, body.Message, body.To)
+	}
+	accepted, err := s.members.Send(r.Context(), u, c, body.Message)
+	if err != nil {
+		return err
+	}
+	return a.sendAccepted(accepted)
+}
+
+// sendTo sends what nobody puts in order to those that the program names.
+func (s *conversations) sendTo(a *answer, r *http.Request, u vocab.Username, c *db.Conversation, content []byte, to []vocab.ID) error {
+	for i, id := range to {
+		parsed, err := vocab.ParseID(string(id))
+		if err != nil {
+			return fault.Wrap(fault.Unprocessable, "to names actors by their ids", err).WithCode("invalid_parameter").At("/to")
+		}
+		to[i] = parsed
+	}
+	accepted, err := s.members.SendTo(r.Context(), u, c, content, to)
 	if err != nil {
 		return err
 	}
@@ -211,7 +225,7 @@ func (s *conversations) postMessage(a *answer, r *http.Request, p httprouter.Par
 
 // postReset begins a reset of a conversation, or ends it with the GroupInfo of its next group.
 func (s *conversations) postReset(a *answer, r *http.Request, p httprouter.Params) error {
-	u, _, at, err := s.begin(a, r, p, instance.ScopeWrite)
+	u, c, err := s.begin(a, r, p, instance.ScopeWrite)
 	if err != nil {
 		return err
 	}
@@ -222,13 +236,13 @@ func (s *conversations) postReset(a *answer, r *http.Request, p httprouter.Param
 		return err
 	}
 	if body.GroupInfo == nil {
-		group, err := s.registry.AskReset(r.Context(), at, s.local.ID(u))
+		group, err := s.members.AskReset(r.Context(), u, c)
 		if err != nil {
 			return err
 		}
 		return a.sendCreated(http.StatusAccepted, resetAnswer{group})
 	}
-	accepted, err := s.registry.Reset(r.Context(), at, s.local.ID(u), body.GroupInfo)
+	accepted, err := s.members.Reset(r.Context(), u, c, body.GroupInfo)
 	if err != nil {
 		return err
 	}
@@ -237,7 +251,7 @@ func (s *conversations) postReset(a *answer, r *http.Request, p httprouter.Param
 
 // putRead notes how far the user has read a conversation.
 func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params) error {
-	u, c, _, err := s.begin(a, r, p, instance.ScopeWrite)
+	u, c, err := s.begin(a, r, p, instance.ScopeWrite)
 	if err != nil {
 		return err
 	}
@@ -259,34 +273,56 @@ func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params)
 
 // getLog shows a member the messages of a conversation, the oldest first.
 func (s *conversations) getLog(a *answer, r *http.Request, p httprouter.Params) error {
-	u, _, at, err := s.begin(a, r, p, instance.ScopeRead)
+	u, c, err := s.begin(a, r, p, instance.ScopeRead)
 	if err != nil {
 		return err
 	}
-	q, err := readQuery(r, "after")
+	after, err := readAfter(r)
 	if err != nil {
 		return err
 	}
-	var after int64
-	if q.Has("after") {
-		if after, err = strconv.ParseInt(q.Get("after"), 10, 64); err != nil || after < 0 {
-			return fault.New(fault.Invalid, "after is a number of the log").WithCode("bad_query")
-		}
-	}
-	entries, more, err := s.registry.ReadLog(r.Context(), at, s.local.ID(u), after)
+	entries, more, err := s.members.ReadLog(r.Context(), u, c, after)
 	if err != nil {
 		return err
 	}
 	return a.sendJSON(r, logPage{showLog(entries), more})
 }
 
-// getGroupInfo shows a member the state of the MLS group.
-func (s *conversations) getGroupInfo(a *answer, r *http.Request, p httprouter.Params) error {
-	u, _, at, err := s.begin(a, r, p, instance.ScopeRead)
+// readAfter returns the number after which a program wants to read.
+func readAfter(r *http.Request) (after int64, err error) {
+	q, err := readQuery(r, "after")
+	if err == nil && q.Has("after") {
+		if after, err = strconv.ParseInt(q.Get("after"), 10, 64); err != nil || after < 0 {
+			err = fault.New(fault.Invalid, "after is a number").WithCode("bad_query")
+		}
+	}
+	return after, err
+}
+
+// getMessages shows the user's devices the MLS messages of all conversations, the oldest first.
+func (s *conversations) getMessages(a *answer, r *http.Request, _ httprouter.Params) error {
+	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {
 		return err
 	}
-	info, epoch, err := s.registry.GroupInfo(r.Context(), at, s.local.ID(u))
+	after, err := readAfter(r)
+	if err != nil {
+		return err
+	}
+	all, more, err := s.members.Messages(r.Context(), t.User, after)
+	if err != nil {
+		return err
+	}
+	return a.sendJSON(r, inboxPage{showInbox(all), more})
+}
+
+// getGroupInfo shows a member the state of the MLS group.
+func (s *conversations) getGroupInfo(a *answer, r *http.Request, p httprouter.Params) error {
+	u, c, err := s.begin(a, r, p, instance.ScopeRead)
+	if err != nil {
+		return err
+	}
+	info, epoch, err := s.members.GroupInfo(r.Context(), u, c)
 	if err != nil {
 		return err
 	}
@@ -309,14 +345,24 @@ func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Par
 	}
 	list := welcomeList{Items: []welcome{}}
 	for _, w := range all {
-		list.Items = append(list.Items, welcome{w.ID, w.Conversation, w.URI, w.KeyPackage, w.Content, w.CreatedAt.UTC().Format(time.RFC3339Nano)})
+		list.Items = append(list.Items, showWelcome(w))
 	}
 	return a.sendCreated(http.StatusOK, list)
 }
 
-// postConfirmation notes that a device has joined by a Welcome.
+// postConfirmation notes that a device has joined by a Welcome. A body may tell of which group.
 func (s *conversations) postConfirmation(a *answer, r *http.Request, p httprouter.Params) error {
-	return s.change(a, r, p, "welcome", s.registry.ConfirmWelcome)
+	return s.change(a, r, p, "welcome", func(ctx context.Context, u vocab.Username, id uuid.UUID) error {
+		var body struct {
+			GroupID string `json:"groupId"`
+		}
+		if r.ContentLength != 0 {
+			if err := s.readJSON(a, r, u, &body); err != nil {
+				return err
+			}
+		}
+		return s.registry.ConfirmWelcome(ctx, u, id, body.GroupID)
+	})
 }
 
 // change changes something of the user's that the parameter of that name is the id of.

@@ -72,12 +72,54 @@ func (k *talk) add(d *mlstest.Device) response {
 	return k.post(k.device.Identity, k.path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(k.device), "welcomes": [][]byte{next.Welcome(d)}}).want(k.T, 201)
 }
 
-// invite writes down for bob that he takes part, as a Welcome that arrives will.
-func (k *talk) invite() {
+// invite writes down for bob that he takes part since the last commit, as a Welcome that arrives
+// will, and returns the path of his copy.
+func (k *talk) invite() string {
 	k.Helper()
-	host := k.local.ID(k.alice)
+	host, mine := k.local.ID(k.alice), uuid.New()
 	k.write(k.bob, func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddConversation(ctx, db.Conversation{ID: k.id, URI: host + "/conversations/" + vocab.ID(k.id.String()), Mode: db.ModeEncrypted, Host: host, GroupID: k.group.ID, CreatedAt: start})
+		err := tx.AddJoined(ctx, db.JoinedConversation{ID: mine, URI: host + "/conversations/" + vocab.ID(k.id.String()), Host: host, GroupID: k.group.ID, Epoch: int64(k.group.Epoch),
+			LastSeq: 1, WholeSeq: 1, Status: db.StatusActive, Confirmed: true}, start)
+		if err != nil {
+			return err
+		}
+		return tx.SetRoster(ctx, mine, []vocab.ID{host, k.local.ID(k.bob)}, []string{db.RoleAdmin, db.RoleMember}, 1)
+	})
+	return "/api/conversations/" + mine.String()
+}
+
+// heard tells bob's copy that the log goes as far as a number, and waits until it has all of it.
+func (k *talk) heard(path string, seq int64) {
+	k.Helper()
+	k.tellOf(path, seq)
+	k.waitFor(path, seq)
+}
+
+// waitFor asks for a copy of bob's until it reaches as far as a number.
+func (k *talk) waitFor(path string, seq int64) {
+	k.Helper()
+	for range 10_000 {
+		var got struct{ LastSeq int64 }
+		k.get(path, bearerToken(k.tokens[string(k.local.ID(k.bob))])).want(k.T, 200).decode(k.T, &got)
+		if got.LastSeq == seq {
+			return
+		}
+	}
+	k.Fatalf("number %d never came", seq)
+}
+
+func (k *talk) tellOf(path string, seq int64) {
+	k.Helper()
+	id := uuid.MustParse(strings.TrimPrefix(path, "/api/conversations/"))
+	k.write(k.bob, func(ctx context.Context, tx *db.Tx) error {
+		j, err := tx.JoinedConversation(ctx, id)
+		if err != nil {
+			return err
+		}
+		j.LastSeq = seq
+		_, err = tx.SaveJoined(ctx, *j, start)
+		tx.NoteBehind(id, true)
+		return err
 	})
 }
 
@@ -88,19 +130,19 @@ func TestTwoUsersTalkOverTheAPI(t *testing.T) {
 	phone := mlstest.NewDevice(him, start)
 	k.add(phone)
 	k.ask(http.MethodGet, k.path, bearerToken(k.tokens[him])).want(t, 404) // bob has not heard of it
-	k.invite()
+	his := k.invite()
 	var got struct {
 		Epoch, LastSeq int64
 		Unread         int
 		Members        []struct{ Actor, Role string }
 	}
-	k.get(k.path, bearerToken(k.tokens[him])).want(t, 200).decode(t, &got)
+	k.get(his, bearerToken(k.tokens[him])).want(t, 200).decode(t, &got)
 	if got.Epoch != 1 || len(got.Members) != 2 || got.Members[0].Role != "admin" {
 		t.Errorf("bob sees %+v", got)
 	}
 	message := k.group.Message()
-	first := k.post(him, k.path+"/messages", map[string]any{"message": message}).want(t, 201)
-	if again := k.post(him, k.path+"/messages", map[string]any{"message": message}).want(t, 201); string(again.body) != string(first.body) || again.Header.Get("Idempotent-Replayed") != "true" {
+	first := k.post(him, his+"/messages", map[string]any{"message": message}).want(t, 201)
+	if again := k.post(him, his+"/messages", map[string]any{"message": message}).want(t, 201); string(again.body) != string(first.body) || again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("sent twice: %s, then %s", first.body, again.body)
 	}
 	k.get(k.path, bearerToken(k.tokens[me])).want(t, 200).decode(t, &got)
@@ -127,8 +169,18 @@ func TestTwoUsersTalkOverTheAPI(t *testing.T) {
 	}
 	var list struct{ Items []struct{ ID uuid.UUID } }
 	k.get("/api/conversations", bearerToken(k.tokens[him])).want(t, 200).decode(t, &list)
-	if len(list.Items) != 1 || list.Items[0].ID != k.id {
+	if len(list.Items) != 1 || his != "/api/conversations/"+list.Items[0].ID.String() {
 		t.Errorf("bob's conversations are %+v", list)
+	}
+	k.post(me, k.path+"/messages", map[string]any{"message": k.group.Message()}).want(t, 201)
+	k.heard(his, 3)
+	k.get(his+"/log?after=1", bearerToken(k.tokens[him])).want(t, 200).decode(t, &log)
+	if len(log.Items) != 2 || log.Items[0].Sender != him || log.Items[1].Sender != me {
+		t.Errorf("bob's log is %+v", log)
+	}
+	k.get(his, bearerToken(k.tokens[him])).want(t, 200).decode(t, &got)
+	if got.Unread != 1 || got.LastSeq != 3 {
+		t.Errorf("bob sees %+v", got)
 	}
 }
 

@@ -114,6 +114,47 @@ func (s *conversations) deleteKeyPackage(a *answer, r *http.Request, p httproute
 	return s.change(a, r, p, "package", s.registry.Revoke)
 }
 
+// claimedPackages are key packages of an actor, one of each device.
+type claimedPackages struct {
+	Items []claimedPackage `json:"items"`
+}
+
+type claimedPackage struct {
+	Ref     []byte `json:"ref"`
+	Suite   string `json:"ciphersuite"`
+	Content []byte `json:"content"`
+}
+
+// postClaimOf claims key packages of an actor that the user wants to add.
+func (s *conversations) postClaimOf(a *answer, r *http.Request, _ httprouter.Params) error {
+	t, err := s.authorize(a, r, instance.ScopeWrite)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Actor string `json:"actor"`
+	}
+	if err := s.readJSON(a, r, t.User, &body); err != nil {
+		return err
+	}
+	actor, err := vocab.ParseID(body.Actor)
+	if err != nil {
+		return fault.Wrap(fault.Unprocessable, "actor is the id of an actor", err).WithCode("invalid_parameter").At("/actor")
+	}
+	if ok, after := s.lookups.Allow(t.User.String()); !ok {
+		return fault.New(fault.RateLimited, "too much is looked up").After(after)
+	}
+	all, err := s.members.ClaimOf(r.Context(), t.User, actor)
+	if err != nil {
+		return err
+	}
+	list := claimedPackages{Items: []claimedPackage{}}
+	for _, k := range all {
+		list.Items = append(list.Items, claimedPackage{k.Ref, k.Suite.String(), k.Content})
+	}
+	return a.sendCreated(http.StatusOK, list)
+}
+
 // publicPackages shows users' key packages to other servers.
 type publicPackages struct {
 	*federation

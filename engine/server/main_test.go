@@ -26,6 +26,7 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -120,6 +121,7 @@ type fixture struct {
 	others     *world
 	inbox      *inbox
 	outbox     *dispatcher
+	members    *conversation.Members
 	deps       server.Deps
 	server     *server.Server
 	public     http.Handler
@@ -161,6 +163,16 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	f.deps.Conversations = conversation.NewRegistry(conversation.Deps{Store: store, Actors: f.local, Log: log, Now: now})
+	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true, Now: now}, gate, &peertest.Dialects{})
+	t.Cleanup(client.Close)
+	people := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: client, Gate: gate, TTL: time.Hour, AllowHTTP: true, Now: now, Log: log})
+	f.members = conversation.NewMembers(conversation.MemberDeps{Registry: f.deps.Conversations, Store: store, Local: f.local, Hosts: client, Keys: f.keys, People: people, Log: log, Now: now})
+	t.Cleanup(func() {
+		if err := f.members.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	f.deps.Members = f.members
 	f.deps.Lookups = policy.Lookups.Limiter(now)
 	f.deps.Threads = thread.New(thread.Deps{Store: store, Local: f.local, Profiles: f.registry, Gate: gate, Finder: f.outbox, Others: resolver, Lookups: f.deps.Lookups, Log: log, Now: now})
 	f.deps.Search = search.New(search.Deps{Store: store, Shower: f.deps.Threads, Gate: gate, Log: log, Now: now})
@@ -169,7 +181,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		c(&f.deps)
 	}
 	f.server = server.New(f.deps)
-	store.Subscribe(db.Subscriber{Name: "pages", Committed: f.server.Committed}, db.Subscriber{Name: "sockets", Committed: f.deps.Sockets.Committed})
+	store.Subscribe(db.Subscriber{Name: "pages", Committed: f.server.Committed}, db.Subscriber{Name: "sockets", Committed: f.deps.Sockets.Committed}, db.Subscriber{Name: "members", Committed: f.members.Committed})
 	f.public, f.admin = f.server.Public(), f.server.Admin(false)
 	return f
 }

@@ -78,6 +78,7 @@ type Deps struct {
 	Sockets  *socket.Hub
 
 	Conversations *conversation.Registry
+	Members       *conversation.Members
 
 	OpenID *oidc.Provider // that users may sign in by; nil when there is none
 
@@ -141,7 +142,7 @@ func New(d Deps) *Server {
 		api:         api,
 		openID:      &openIDLogins{api, d.OpenID, d.CORSOrigins},
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
-		messages:    &conversations{api, d.Conversations, newBodies(policy.ConversationBodies, maxConversation)},
+		messages:    &conversations{api, d.Conversations, d.Members, newBodies(policy.ConversationBodies, maxConversation)},
 		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
 		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},
 		events:      events,
@@ -214,6 +215,7 @@ func (s *Server) postRoutes() map[string]handle {
 		"/api/conversations/:id/reset":           s.api.wrapAPI(s.messages.postReset),
 		"/api/welcomes/:welcome/confirm":         s.api.wrapAPI(s.messages.postConfirmation),
 		"/api/keypackages":                       s.api.wrapAPI(s.messages.postKeyPackages),
+		"/api/keypackages/claim":                 s.api.wrapAPI(s.messages.postClaimOf),
 	}
 }
 
@@ -268,12 +270,14 @@ func (s *Server) getRoutes() map[string]handle {
 		"/users/:user/objects/:thing/replies":    s.collections.getRelated(repliesCollection),
 		"/users/:user/objects/:thing/context":    s.collections.getRelated(threadCollection),
 		"/users/:user/media/:name":               s.pictures.getPicture,
+		"/users/:user/messages":                  s.messages.getCollection,
 		"/users/:user/keyPackages":               s.packages.getCollection,
 		"/users/:user/keyPackages/:package":      s.packages.getPackage,
 		"/api/conversations":                     s.api.wrapAPI(s.messages.getConversations),
 		"/api/conversations/:id":                 s.api.wrapAPI(s.messages.getConversation),
 		"/api/conversations/:id/log":             s.api.wrapAPI(s.messages.getLog),
 		"/api/conversations/:id/group-info":      s.api.wrapAPI(s.messages.getGroupInfo),
+		"/api/mls/messages":                      s.api.wrapAPI(s.messages.getMessages),
 		"/api/welcomes":                          s.api.wrapAPI(s.messages.getWelcomes),
 		"/api/keypackages":                       s.api.wrapAPI(s.messages.getKeyPackages),
 		"/api/keypackages/stats":                 s.api.wrapAPI(s.messages.getPackageStats),

@@ -31,9 +31,14 @@ func ownTerms() Doc {
 }
 
 // MessagesContext returns the @context of objects that carry messages of MLS.
-func MessagesContext() []any {
-	return []any{ContextAS, Doc{"mls": messages, "KeyPackage": "mls:KeyPackage", "PublicMessage": "mls:PublicMessage", "PrivateMessage": "mls:PrivateMessage",
-		"Welcome": "mls:Welcome", "GroupInfo": "mls:GroupInfo", "encoding": "mls:encoding", "ciphersuite": "mls:ciphersuite"}}
+func MessagesContext() []any { return []any{ContextAS, messageTerms()} }
+
+// MessageActivityContext returns the @context of activities that carry such objects.
+func MessageActivityContext() []any { return append(ActivityContext(), messageTerms()) }
+
+func messageTerms() Doc {
+	return Doc{"mls": messages, "KeyPackage": "mls:KeyPackage", "PublicMessage": "mls:PublicMessage", "PrivateMessage": "mls:PrivateMessage",
+		"Welcome": "mls:Welcome", "GroupInfo": "mls:GroupInfo", "encoding": "mls:encoding", "ciphersuite": "mls:ciphersuite"}
 }
 
 // ActorContext returns the @context of actors: assertionMethod is only seen under the did and

@@ -1,0 +1,178 @@
+package conversation
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of asking another server for key packages.
+const (
+	foreignLifetime = 400 * 24 * time.Hour
+	claimTime       = 20 * time.Second
+	maxPages        = 5  // of a collection
+	maxForeign      = 20 // packages of an actor
+)
+
+// ClaimedPackage is a key package of a device that the user may add.
+type ClaimedPackage struct {
+	Ref     []byte
+	Suite   mls.CipherSuite
+	Content []byte // bare
+}
+
+// ClaimOf returns a key package of each device of an actor, for the user to add them. They are asked
+// of the actor's server each time, and checked as a host will check them.
+func (m *Members) ClaimOf(ctx context.Context, u vocab.Username, actor vocab.ID) ([]ClaimedPackage, error) {
+	if owner, isLocal := m.Local.Owner(actor); isLocal {
+		rows, err := m.Registry.Claim(ctx, owner, m.Local.ID(u))
+		all := make([]ClaimedPackage, len(rows))
+		for i, k := range rows {
+			all[i] = ClaimedPackage{k.Ref, mls.CipherSuite(k.Suite), k.Content}
+		}
+		return all, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	keys, err := m.Keys.Keys(u)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "the user's keys cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
+	}
+	found, answer, err := m.People.Ask(ctx, actor, &keys)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := vocab.ParseDoc(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	q := &claimant{Members: m, actor: found.ID, keys: keys, ed25519: found.TakesEd25519()}
+	where, err := doc.Ref("keyPackages")
+	if err != nil || where.ID == "" && where.Doc == nil || where.ID != "" && !where.ID.SameOrigin(actor) {
+		return nil, errNoPackage
+	}
+	if version, has := doc.Sub("lw:mls").Count("deliveryVersion"); has && version >= 1 {
+		err = q.claim(ctx, where.ID)
+	} else {
+		err = q.read(ctx, where)
+	}
+	if err == nil && len(q.found) == 0 {
+		err = errNoPackage
+	}
+	return q.found, err
+}
+
+// claimant asks one server for the key packages of one actor.
+type claimant struct {
+	*Members
+	actor   vocab.ID
+	keys    transport.Keys
+	ed25519 bool
+	found   []ClaimedPackage
+}
+
+// claim claims packages at a server of this kind: each is for the user alone.
+func (q *claimant) claim(ctx context.Context, collection vocab.ID) error {
+	reply, err := q.Hosts.Ask(ctx, transport.Question{Method: http.MethodPost, URL: collection + "/claim", Body: []byte(`{}`), As: q.keys, Ed25519: q.ed25519})
+	switch {
+	case err != nil:
+		return err
+	case reply.Status/100 != 2:
+		return refusalOf(reply)
+	}
+	d, err := vocab.ParseDoc(reply.Body)
+	if err != nil {
+		return badReply(err)
+	}
+	for _, item := range d.Subs("items") {
+		q.take(item)
+	}
+	return nil
+}
+
+// read reads packages that everybody may see, out of whatever a server calls a collection.
+func (q *claimant) read(ctx context.Context, where vocab.Ref) error {
+	page := where.Doc
+	for range maxPages {
+		if page == nil {
+			var err error
+			if page, err = q.fetch(ctx, where.ID); err != nil {
+				return err
+			}
+		}
+		next, err := q.readItems(ctx, page)
+		if err != nil || next.IsZero() || len(q.found) >= maxForeign {
+			return err
+		}
+		where, page = next, next.Doc
+	}
+	return nil
+}
+
+// readItems takes the packages of a collection or of a page of it, and returns the next page.
+func (q *claimant) readItems(ctx context.Context, page vocab.Doc) (next vocab.Ref, err error) {
+	for _, name := range []string{"items", "orderedItems"} {
+		items, err := page.Refs(name)
+		if err != nil {
+			return next, badReply(err)
+		}
+		for _, item := range items {
+			if len(q.found) >= maxForeign {
+				return next, nil
+			}
+			d := item.Doc
+			if d == nil || d.Text("content") == "" {
+				if d, err = q.fetch(ctx, item.ID); fault.KindOf(err) == fault.Gone || fault.KindOf(err) == fault.NotFound {
+					continue // it was replaced meanwhile
+				} else if err != nil {
+					return next, err
+				}
+			}
+			q.take(d)
+		}
+	}
+	for _, name := range []string{"first", "next"} {
+		if next, err = page.Ref(name); err == nil && !next.IsZero() {
+			return next, nil
+		}
+	}
+	return vocab.Ref{}, nil
+}
+
+// fetch reads a document of the actor's own server, which nobody keeps.
+func (q *claimant) fetch(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
+	if !id.SameOrigin(q.actor) {
+		return nil, badReply(nil)
+	}
+	r, err := q.Hosts.Get(ctx, transport.Request{URL: id, As: &q.keys, Ed25519: q.ed25519, SameOrigin: true})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Status == http.StatusNotFound, r.Status == http.StatusGone:
+		return nil, errNoPackage
+	case r.Status != http.StatusOK:
+		return nil, fault.New(fault.Unavailable, "the actor's server does not show its key packages").WithCode("host_unreachable")
+	}
+	return vocab.ParseDoc(r.Body)
+}
+
+// take keeps a package if a host would: of the actor and signed by its device. Others are passed
+// over, for another device may have a good one.
+func (q *claimant) take(d vocab.Doc) {
+	e, err := readEnvelope(d)
+	if err != nil || d.Sealed() != "KeyPackage" || vocab.IDOf(d.Text("attributedTo")) != q.actor || len(e.message) > maxKeyPackage || len(q.found) >= maxForeign {
+		return
+	}
+	k, err := mls.ParseKeyPackage(e.message)
+	if err != nil || k.Check(string(q.actor), q.Now(), foreignLifetime) != nil {
+		return
+	}
+	if ref, err := k.Reference(); err == nil {
+		q.found = append(q.found, ClaimedPackage{ref, k.Suite, k.Raw})
+	}
+}

@@ -1,0 +1,147 @@
+package conversation
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// SendTo sends a message or a Welcome of a group that nobody puts in order to actors: only the user's
+// device knows who is in it. Each gets it from the user's own server.
+func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *db.Conversation, content []byte, to []vocab.ID) (Accepted, error) {
+	if c.Host != "" {
+		return Accepted{}, unprocessable("has_host", "the host of the conversation tells who gets its messages: leave to out").At("/to")
+	}
+	e, err := checkHostless(content, c.GroupID)
+	if err != nil {
+		return Accepted{}, err
+	}
+	inboxes, err := m.findInboxes(ctx, m.Local.ID(u), to)
+	if err != nil {
+		return Accepted{}, err
+	}
+	d, body, err := m.buildCreate(u, c, e, to)
+	if err != nil {
+		return Accepted{}, err
+	}
+	var accepted Accepted
+	err = m.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		accepted, err = m.keepOwn(ctx, tx, u, c, d, body, inboxes)
+		return err
+	})
+	return accepted, err
+}
+
+// checkHostless refuses what other programs do not understand: handshakes in the open.
+func checkHostless(content []byte, group string) (*entry, error) {
+	if len(content) > maxCommit {
+		return nil, fault.New(fault.TooLarge, "a message has 1 MiB at most")
+	}
+	h, err := mls.ReadHeader(content)
+	if err != nil {
+		return nil, badMessage(err, "/message")
+	}
+	e := classify(envelope{content, h})
+	switch {
+	case e.kind == db.KindWelcome:
+		return e, nil
+	case e.kind == db.KindOpaque, h.WireFormat != mls.FormatPrivateMessage:
+		return nil, unprocessable("not_a_message", "where nobody puts messages in order there are PrivateMessages and Welcomes").At("/message")
+	case e.group != group:
+		return nil, errWrongGroup
+	}
+	return e, nil
+}
+
+// findInboxes finds where actors get messages. The user gets none: all its devices read what is sent.
+func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (inboxes []db.Inbox, err error) {
+	if len(to) == 0 || len(to) > mls.MaxMembers || slices.Contains(to, vocab.Public) {
+		return nil, unprocessable("invalid_parameter", "to names 1 to 256 actors").At("/to")
+	}
+	for _, id := range to {
+		if id == me {
+			continue
+		}
+		a, err := m.People.Resolve(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		i := db.Inbox{URL: a.Inbox, Host: a.Inbox.Host(), Targets: []vocab.ID{a.ID}}
+		if _, isLocal := m.Local.Owner(a.ID); isLocal {
+			i.Host = ""
+		}
+		inboxes = append(inboxes, i)
+	}
+	return inboxes, nil
+}
+
+// buildCreate writes the activity that carries a message, in the form that other servers know.
+func (m *Members) buildCreate(u vocab.Username, c *db.Conversation, e *entry, to []vocab.ID) (*vocab.Activity, []byte, error) {
+	me, kind := string(m.Local.ID(u)), "PrivateMessage"
+	if e.kind == db.KindWelcome {
+		kind = "Welcome"
+	}
+	var named []any
+	for _, id := range to {
+		named = append(named, string(id))
+	}
+	now := m.Now().UTC().Format("2006-01-02T15:04:05Z")
+	object := vocab.Doc{"type": kind, "id": string(m.Local.NewObjectID(u)), "attributedTo": me, "to": named, "mediaType": "message/mls", "encoding": "base64",
+		"content": base64.StdEncoding.EncodeToString(e.message), "summary": "Encrypted message.", "context": c.GroupID, "conversation": c.GroupID, "published": now}
+	if e.kind == db.KindApplication {
+		object["lwMetadata"] = vocab.Doc{"kind": "ChatMessage", "mlsGroupId": e.group, "mlsEpoch": e.epoch}
+	}
+	d := vocab.Doc{"@context": vocab.MessageActivityContext(), "type": vocab.Create, "id": string(m.Local.NewActivityID(u)), "actor": me, "to": named, "context": c.GroupID, "published": now, "object": object}
+	body, err := m.Local.Prove(u, d, m.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := vocab.ParseActivity(body)
+	return a, body, err
+}
+
+// keepOwn keeps what the user sends for all its devices, and owes it to inboxes: to none of an actor
+// that the user blocks.
+func (m *Members) keepOwn(ctx context.Context, tx *db.Tx, u vocab.Username, c *db.Conversation, a *vocab.Activity, body []byte, inboxes []db.Inbox) (Accepted, error) {
+	if err := tx.LockInbox(ctx); err != nil {
+		return Accepted{}, err
+	}
+	j, err := readJoined(ctx, tx, c)
+	if err != nil {
+		return Accepted{}, err
+	}
+	e, err := readMessage(a)
+	if err != nil {
+		return Accepted{}, err
+	}
+	r := &receiver{InboxTx: tx, entry: e, conversation: j, Arrival: Arrival{Me: m.Local.ID(u), Activity: a, Sender: &vocab.Actor{ID: m.Local.ID(u)}, Now: m.Now()}}
+	kept, err := r.keepInOrder(ctx)
+	if err != nil {
+		return Accepted{}, err
+	}
+	if !kept.Kept {
+		others, err := tx.InboxEntriesLike(ctx, r.row())
+		if err != nil || len(others) == 0 || others[0].Seq == nil {
+			return Accepted{}, err
+		}
+		return Accepted{Seq: *others[0].Seq, Epoch: j.Epoch, Generation: j.Generation, Replayed: true}, nil
+	}
+	var actors []vocab.ID
+	for _, i := range inboxes {
+		actors = append(actors, i.Targets...)
+	}
+	blocked, err := tx.Blocked(ctx, actors)
+	if err != nil {
+		return Accepted{}, err
+	}
+	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return blocked[i.Targets[0]] })
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Object: j.URI, Type: a.Type, Body: body, Audience: actors}
+	return Accepted{Seq: e.seq, Epoch: j.Epoch, Generation: j.Generation}, tx.Enqueue(ctx, job, inboxes, m.Now())
+}

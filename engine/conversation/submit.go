@@ -1,0 +1,151 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Hosts are the servers that put conversations in order.
+type Hosts interface {
+	Ask(ctx context.Context, q transport.Question) (*transport.Reply, error)
+	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
+}
+
+// Keys are those by which users sign.
+type Keys interface {
+	Keys(u vocab.Username) (transport.Keys, error)
+}
+
+// maxReply is how many bytes the answer of a host has: a page of a log in base64.
+const maxReply = 8 << 20
+
+// unreachableWait is how long a program waits before it asks again for a host that does not answer.
+const unreachableWait = 30 * time.Second
+
+// ask asks the host of a conversation for something in the user's name, and reads a good answer. Its
+// refusals are passed on, in words of ours and within bounds.
+func (m *Members) ask(ctx context.Context, u vocab.Username, c *db.Conversation, method, path, key string, body, into any) (replayed bool, err error) {
+	q := transport.Question{Method: method, URL: c.URI + vocab.ID(path), IdempotencyKey: key, Limit: maxReply}
+	if body != nil {
+		if q.Body, err = vocab.Marshal(body); err != nil {
+			return false, err
+		}
+	}
+	if q.As, err = m.Keys.Keys(u); err != nil {
+		return false, fault.Wrap(fault.Unavailable, "the user's keys cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
+	}
+	if host, err := m.People.Known(ctx, c.Host); err == nil && host != nil {
+		q.Ed25519 = host.TakesEd25519()
+	}
+	reply, err := m.Hosts.Ask(ctx, q)
+	switch {
+	case err != nil:
+		return false, unreachable(err)
+	case reply.Status/100 != 2:
+		return false, refusalOf(reply)
+	}
+	if err := json.Unmarshal(reply.Body, into); err != nil {
+		return false, badReply(err)
+	}
+	return reply.Replayed, nil
+}
+
+// unreachable returns why a host was not asked, or did not answer.
+func unreachable(err error) error {
+	switch fault.KindOf(err) {
+	case fault.Forbidden, fault.Busy: // the policy refuses the host; the program has gone
+		return err
+	}
+	return fault.Wrap(fault.Unavailable, "the host of the conversation does not answer; keep what you have and send it again with the same key", err).WithCode("host_unreachable").After(unreachableWait)
+}
+
+func badReply(err error) error {
+	return fault.Wrap(fault.Protocol, "the host of the conversation answered what makes no sense", err).WithCode("host_answer")
+}
+
+// refusals are the kinds of the refusals of a host that are passed on.
+var refusals = map[int]fault.Kind{
+	http.StatusBadRequest: fault.Invalid, http.StatusForbidden: fault.Forbidden, http.StatusNotFound: fault.NotFound, http.StatusConflict: fault.Conflict, http.StatusGone: fault.Gone,
+	http.StatusRequestEntityTooLarge: fault.TooLarge, http.StatusUnprocessableEntity: fault.Unprocessable, http.StatusTooManyRequests: fault.RateLimited,
+}
+
+// problemSaid is what is read of a problem+json.
+type problemSaid struct {
+	Type         string `json:"type"`
+	Detail       string `json:"detail"`
+	Conversation *struct {
+		GroupID    string       `json:"groupId"`
+		Generation int32        `json:"generation"`
+		Epoch      int64        `json:"epoch"`
+		Status     string       `json:"status"`
+		ResetGroup string       `json:"resetGroupId"`
+		Missing    []loggedSaid `json:"missing"`
+	} `json:"conversation"`
+}
+
+// loggedSaid is an entry of a log as a host shows it.
+type loggedSaid struct {
+	Seq        int64     `json:"seq"`
+	Generation int32     `json:"generation"`
+	Epoch      int64     `json:"epoch"`
+	Kind       string    `json:"kind"`
+	Sender     string    `json:"sender"`
+	Content    []byte    `json:"content"`
+	At         time.Time `json:"at"`
+}
+
+var codeForm = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
+
+// refusalOf returns a refusal of a host as this server refuses.
+func refusalOf(r *transport.Reply) error {
+	kind, is := refusals[r.Status]
+	if !is {
+		return unreachable(errors.New("status " + http.StatusText(r.Status)))
+	}
+	var p problemSaid
+	if err := json.Unmarshal(r.Body, &p); err != nil {
+		return badReply(err)
+	}
+	code := strings.ReplaceAll(p.Type[strings.LastIndexByte(p.Type, '/')+1:], "-", "_")
+	if !codeForm.MatchString(code) {
+		code = "host_refused"
+	}
+	refusal := fault.New(kind, "the host of the conversation refused it: "+vocab.OneLine(p.Detail[:min(len(p.Detail), 200)])).WithCode(code)
+	if kind == fault.RateLimited {
+		refusal = refusal.After(max(r.RetryAfter, time.Second))
+	}
+	if s := p.Conversation; s != nil && kind == fault.Conflict {
+		return &Conflict{GroupID: groupName([]byte(s.GroupID)), Generation: s.Generation, Epoch: s.Epoch, Status: statusSaid(s.Status), Reset: groupName([]byte(s.ResetGroup)), Missing: readLogged(s.Missing), err: refusal}
+	}
+	return refusal
+}
+
+// statusSaid returns a status that a conversation can have.
+func statusSaid(s string) string {
+	if s != db.StatusResetPending && s != db.StatusClosed {
+		return db.StatusActive
+	}
+	return s
+}
+
+// readLogged reads entries of a log, as far as they can be some.
+func readLogged(said []loggedSaid) (all []db.LogEntry) {
+	for _, s := range said[:min(len(said), mostLogged)] {
+		e, err := s.read()
+		if err != nil {
+			break
+		}
+		all = append(all, db.LogEntry{Seq: s.Seq, Generation: s.Generation, Epoch: e.epoch, Kind: e.kind, Sender: e.sender, Content: s.Content, Hash: hashOf(s.Content), At: s.At})
+	}
+	return all
+}

@@ -1,0 +1,220 @@
+package server_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// arrive hands a Create of a message to bob's database as his inbox does.
+func (k *talk) arrive(from string, kind string, content []byte, more vocab.Doc) conversation.Outcome {
+	k.Helper()
+	object := vocab.Doc{"type": kind, "id": from + "/objects/" + uuid.NewString(), "attributedTo": from, "to": []any{string(k.local.ID(k.bob))}, "mediaType": "message/mls", "encoding": "base64",
+		"content": base64.StdEncoding.EncodeToString(content)}
+	for name, v := range more {
+		object[name] = v
+	}
+	raw := vocab.Doc{"type": "Create", "id": from + "/activities/" + uuid.NewString(), "actor": from, "to": object["to"], "instrument": "urn:uuid:client", "object": object}.JSON()
+	a, err := vocab.ParseActivity(raw)
+	if err != nil {
+		k.Fatal(err)
+	}
+	var o conversation.Outcome
+	k.write(k.bob, func(ctx context.Context, tx *db.Tx) (err error) {
+		o, err = conversation.ReceiveForeign(ctx, tx, conversation.Arrival{Me: k.local.ID(k.bob), Activity: a, Sender: &vocab.Actor{ID: vocab.ID(from)}, Now: start})
+		return err
+	})
+	return o
+}
+
+// A group that another program began has no host: a Welcome lets bob in, and his device says to
+// which group, and to which actors what it sends is for.
+func TestAGroupWithoutAHost(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
+	mine, hers := mlstest.NewDevice(him, start), mlstest.NewDevice(from, start)
+	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": mine.Package}}}).want(t, 201)
+	g := mlstest.NewGroup(hers)
+	_, g = g.Commit(hers, mlstest.Change{Add: []*mlstest.Device{mine}})
+	early := g.Message()
+	if o := k.arrive(from, "PrivateMessage", early, nil); !o.Kept || o.Reason != conversation.UnknownGroup {
+		t.Errorf("a message before its Welcome: %+v", o)
+	}
+	if o := k.arrive(from, "Welcome", g.Welcome(mine), vocab.Doc{"context": nil, "topology": "Star"}); !o.Kept {
+		t.Errorf("the Welcome: %+v", o)
+	}
+	var list struct {
+		Items []struct {
+			ID             uuid.UUID
+			ConversationID *uuid.UUID
+			Sender         string
+		}
+	}
+	k.get("/api/welcomes", bearerToken(k.tokens[him])).want(t, 200).decode(t, &list)
+	if len(list.Items) != 1 || list.Items[0].ConversationID != nil || list.Items[0].Sender != from {
+		t.Fatalf("the welcomes are %+v", list)
+	}
+	confirm := "/api/welcomes/" + list.Items[0].ID.String() + "/confirm"
+	k.post(him, confirm, map[string]any{"groupId": k.group.ID + "x"}).want(t, 204) // another one, by mistake
+	k.post(him, confirm, map[string]any{"groupId": g.ID}).want(t, 204)
+	if o := k.arrive(from, "GroupInfo", g.PrivateCommit(), nil); o.Kept && o.Reason != conversation.UnknownGroup {
+		t.Errorf("a commit of a group that was not confirmed: %+v", o)
+	}
+}
+
+// began lets bob into a group without a host that carol began.
+func (k *talk) began() (path string, g *mlstest.Group, hers, mine *mlstest.Device) {
+	k.Helper()
+	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
+	mine, hers = mlstest.NewDevice(him, start), mlstest.NewDevice(from, start)
+	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": mine.Package}}}).want(k.T, 201)
+	g = mlstest.NewGroup(hers)
+	_, g = g.Commit(hers, mlstest.Change{Add: []*mlstest.Device{mine}})
+	k.arrive(from, "Welcome", g.Welcome(mine), nil)
+	k.arrive(from, "PrivateMessage", g.Message(), nil)
+	var list struct{ Items []struct{ ID uuid.UUID } }
+	k.get("/api/conversations", bearerToken(k.tokens[him])).want(k.T, 200).decode(k.T, &list)
+	if len(list.Items) != 1 {
+		k.Fatalf("bob's conversations are %+v", list)
+	}
+	return "/api/conversations/" + list.Items[0].ID.String(), g, hers, mine
+}
+
+func TestMessagesOfAGroupWithoutAHostGoToThoseThatAreNamed(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	path, g, _, mine := k.began()
+	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
+	message := g.Message()
+	k.post(him, path+"/messages", map[string]any{"message": message}).want(t, 422) // for nobody
+	body := map[string]any{"message": message, "to": []any{from, string(k.local.ID(k.alice))}}
+	first := k.post(him, path+"/messages", body).want(t, 201)
+	again := k.post(him, path+"/messages", body).want(t, 201)
+	if string(first.body) != string(again.body) || again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("sent twice: %s, then %s", first.body, again.body)
+	}
+	k.post(him, path+"/commits", map[string]any{"commit": g.PrivateCommit(), "to": []any{from}}).want(t, 201)
+	open, _ := g.Commit(mine, mlstest.Change{})
+	k.post(him, path+"/commits", map[string]any{"commit": open, "to": []any{from}}).want(t, 422)
+	k.post(him, path+"/messages", map[string]any{"message": k.group.Message(), "to": []any{from}}).want(t, 400)
+	var log struct {
+		Items []struct{ Kind, Sender string }
+	}
+	k.get(path+"/log", bearerToken(k.tokens[him])).want(t, 200).decode(t, &log)
+	if len(log.Items) != 3 || log.Items[0].Sender != from || log.Items[1].Sender != him || log.Items[2].Kind != "commit" {
+		t.Errorf("the log is %+v", log)
+	}
+	var bodies []string
+	k.write(k.bob, func(ctx context.Context, tx *db.Tx) error {
+		all, err := tx.NewestInboxMessages(ctx, 0, 10, 1<<20)
+		for _, e := range all {
+			bodies = append(bodies, conversation.JoinContent(e))
+		}
+		return err
+	})
+	var sent struct {
+		Type    string
+		Context string
+		Object  struct {
+			Type, Content, Conversation string
+			To                          []string
+		}
+	}
+	if err := json.Unmarshal([]byte(bodies[1]), &sent); err != nil {
+		t.Fatal(err)
+	}
+	if sent.Type != "Create" || sent.Object.Type != "PrivateMessage" || sent.Context != g.ID || sent.Object.Content != base64.StdEncoding.EncodeToString(message) || len(sent.Object.To) != 2 {
+		t.Errorf("what was sent is %+v", sent)
+	}
+}
+
+// The messages collection shows what came as it came, to its owner alone.
+func TestTheMessagesCollectionShowsWhatCame(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	_, g, _, _ := k.began()
+	him := string(k.local.ID(k.bob))
+	k.arrive(string(k.carol.ID), "PrivateMessage", g.Message(), vocab.Doc{"mlsSignature": "AA", "summary": "Encrypted <message>."})
+	path := strings.TrimPrefix(him, origin) + "/messages"
+	k.get(path).want(t, 401)
+	k.get(path, bearerToken(k.tokens[string(k.local.ID(k.alice))])).want(t, 403)
+	head := k.get(path, bearerToken(k.tokens[him])).want(t, 200).doc(t)
+	if n, _ := head.Count("totalItems"); n != 3 || head.Text("type") != "OrderedCollection" {
+		t.Errorf("the collection is %s", head.JSON())
+	}
+	page := k.get(strings.TrimPrefix(head.Text("first"), origin), bearerToken(k.tokens[him])).want(t, 200)
+	items := page.doc(t).Subs("orderedItems")
+	if len(items) != 3 || items[0].Text("instrument") != "urn:uuid:client" || items[0].Sub("object").Text("mlsSignature") != "AA" || items[2].Sub("object").Text("type") != "Welcome" {
+		t.Errorf("the page is %s", page.body)
+	}
+	if !strings.Contains(string(page.body), `"summary":"Encrypted <message>."`) {
+		t.Errorf("the page does not hold the bytes that came: %s", page.body)
+	}
+}
+
+// F7, and the road of a server of this kind.
+func TestKeyPackagesOfOthersAreAskedForEachTime(t *testing.T) {
+	t.Parallel()
+	for name, lightweb := range map[string]bool{"a server of this kind": true, "another one": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newTalk(t)
+			p := peertest.New(t, "127.0.0.2")
+			dora := p.Actor("/users/dora")
+			at := string(dora.ID) + "/keyPackages"
+			dora.Doc["keyPackages"] = at
+			if lightweb {
+				dora.Doc["lw:mls"] = vocab.Doc{"deliveryVersion": 1, "ciphersuites": []any{1}, "custody": "client"}
+			}
+			dora.Show()
+			good, forged := mlstest.NewDevice(string(dora.ID), start), mlstest.NewDevice(string(dora.ID)+"x", start)
+			late := mlstest.NewDeviceUntil(string(dora.ID), start, start.AddDate(2, 0, 0))
+			item := func(d *mlstest.Device) vocab.Doc {
+				return vocab.Doc{"id": at + "/" + uuid.NewString(), "type": "KeyPackage", "attributedTo": d.Identity, "mediaType": "message/mls", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(d.Package)}
+			}
+			one := item(good)
+			path := strings.TrimPrefix(one.Text("id"), p.Origin)
+			p.Serve(path, one.JSON())
+			asked := 0
+			p.Handle("/users/dora/keyPackages/claim", func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", vocab.ActivityJSON)
+				_, _ = w.Write(vocab.Doc{"type": "Collection", "items": []any{item(forged), one, item(late)}}.JSON()) // who asked may have hung up
+			})
+			p.Handle("/users/dora/keyPackages", func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				doc := vocab.Doc{"id": at, "type": "OrderedCollection", "first": at + "?page=1"}
+				switch r.URL.Query().Get("page") {
+				case "1":
+					doc = vocab.Doc{"type": "OrderedCollectionPage", "orderedItems": []any{item(forged), item(late)}, "next": at + "?page=2"}
+				case "2":
+					doc = vocab.Doc{"type": "OrderedCollectionPage", "orderedItems": one.Text("id")}
+				}
+				_, _ = w.Write(doc.JSON()) // who asked may have hung up
+			})
+			for range 2 {
+				var got struct {
+					Items []struct{ Content []byte }
+				}
+				k.post(k.device.Identity, "/api/keypackages/claim", map[string]any{"actor": string(dora.ID)}).want(t, 200).decode(t, &got)
+				if len(got.Items) != 1 || string(got.Items[0].Content) != string(good.Package) {
+					t.Errorf("the packages are %+v, want the good one", got)
+				}
+			}
+			if want := 6; !lightweb && asked != want {
+				t.Errorf("the collection was asked for %d times, want %d: nothing is kept", asked, want)
+			}
+		})
+	}
+}

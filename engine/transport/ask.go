@@ -1,0 +1,95 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/holding"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Question is a request to another server of this kind, whose answer is wanted whatever its status.
+type Question struct {
+	Method         string // GET or POST
+	URL            vocab.ID
+	Body           []byte
+	As             Keys
+	Ed25519        bool // the peer advertises that it takes Ed25519 signatures: use that key
+	IdempotencyKey string
+	Limit          int64 // bytes of the answer, unpacked; 1 MiB when zero
+}
+
+// Reply is the answer to a Question, in JSON.
+type Reply struct {
+	Status     int
+	Body       []byte
+	RetryAfter time.Duration // what the peer asked for, at most 24 h
+	Replayed   bool          // it had been answered before
+}
+
+const (
+	mediaJSON    = "application/json"
+	mediaProblem = "application/problem+json"
+)
+
+// Ask asks a question. It follows no redirect, and knocks a second time only when the signature was
+// not understood. An error means that there was no answer, or none in JSON.
+func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
+	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
+		return nil, err
+	}
+	if c.cfg.Paused {
+		return nil, ErrPaused
+	}
+	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	if q.Limit <= 0 {
+		q.Limit = defaultLimit
+	}
+	x := c.newContact(q.Method, q.URL, &q.As, q.Ed25519, http.Header{"Accept": {mediaJSON + ", " + vocab.ActivityJSON}, "Accept-Encoding": {"gzip"}})
+	if x.body = q.Body; q.Body != nil {
+		x.header.Set("Content-Type", mediaJSON)
+	}
+	if q.IdempotencyKey != "" {
+		x.header.Set("Idempotency-Key", q.IdempotencyKey)
+	}
+	x.moveTo(within, q.URL)
+	if q.URL != x.at { // a query is part of the address, a fragment is not
+		return nil, fault.New(fault.Invalid, "the address has a fragment")
+	}
+	r, err := x.askOnce(within, q.Limit)
+	if err == nil && r.Status == http.StatusUnauthorized && x.knockAgain(r.Status, false) {
+		r, err = x.askOnce(within, q.Limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", q.URL, err)
+	}
+	if r.Status/100 == 2 {
+		x.rememberDialect(ctx)
+	}
+	return r, nil
+}
+
+func (x *contact) askOnce(ctx context.Context, limit int64) (*Reply, error) {
+	r := &Reply{}
+	err := x.sendRequest(ctx, func(answer *http.Response) (err error) {
+		r.Status, r.Replayed = answer.StatusCode, answer.Header.Get("Idempotent-Replayed") == "true"
+		r.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), x.cfg.Now())
+		if r.Status == http.StatusUnauthorized || r.Status >= http.StatusInternalServerError {
+			discardBody(answer.Body)
+			return nil
+		}
+		kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+		if err != nil || kind != mediaJSON && kind != mediaProblem && kind != vocab.ActivityJSON {
+			discardBody(answer.Body)
+			return fault.Wrap(fault.Protocol, "the peer's answer is not JSON", fmt.Errorf("status %d, media type %.60q", r.Status, answer.Header.Get("Content-Type")))
+		}
+		r.Body, err = readBody(ctx, answer, limit)
+		return err
+	})
+	return r, err
+}
