@@ -39,8 +39,8 @@ type InboxEntry struct {
 
 const inboxColumns = `arrival, conversation_id, group_id, seq, generation, epoch, kind, sender_uri, object_uri, content, content_hash, receipt, blocked, activity, content_at, received_at`
 
-// LockInbox makes other transactions wait that write to the inbox of messages, so that the order of
-// coming is that in which readers see them.
+// LockInbox makes other transactions wait that write to the inbox of messages, so that the order
+// of coming is that in which readers see them.
 func (t *Tx) LockInbox(ctx context.Context) error { return t.Lock(ctx, "mls inbox") }
 
 // AddInboxEntry keeps a message, and reports whether it is new. LockInbox comes before it.
@@ -85,15 +85,15 @@ func (t *Tx) InboxLog(ctx context.Context, id uuid.UUID, after, upto int64, n, b
 
 func sizeOfEntry(e InboxEntry) int { return len(e.Content) + len(e.Activity) }
 
-// InboxMessages returns up to n messages after one in the order of coming, the oldest first, and no
-// more than about so many bytes of them.
+// InboxMessages returns up to n messages after one in the order of coming, the oldest first, and
+// no more than about so many bytes of them.
 func (t *Tx) InboxMessages(ctx context.Context, after int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE arrival > $1 ORDER BY arrival LIMIT $2`, after, n)
 	return out, err
 }
 
-// NewestInboxMessages returns up to n messages before one in the order of coming, the newest first.
-// before is zero for the end.
+// NewestInboxMessages returns up to n messages before one in the order of coming, the newest
+// first. before is zero for the end.
 func (t *Tx) NewestInboxMessages(ctx context.Context, before int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read newest messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE $1 = 0 OR arrival < $1 ORDER BY arrival DESC LIMIT $2`, before, n)
 	return out, err
@@ -128,8 +128,8 @@ func (t *Tx) PlaceGroup(ctx context.Context, id uuid.UUID, group string, last in
 		(SELECT arrival, row_number() OVER (ORDER BY arrival) AS n FROM mls_inbox WHERE conversation_id IS NULL AND group_id = $2 AND kind <> 'opaque') AS p WHERE i.arrival = p.arrival`, id, group, last)
 }
 
-// JoinedConversation is a conversation that the user takes part in and somebody else puts in order,
-// or nobody, at the state that is known here.
+// JoinedConversation is a conversation that the user takes part in and somebody else puts in
+// order, or nobody, at the state that is known here.
 type JoinedConversation struct {
 	ID           uuid.UUID
 	URI          vocab.ID
@@ -186,8 +186,8 @@ func (t *Tx) AddJoined(ctx context.Context, j JoinedConversation, now time.Time)
 	return err
 }
 
-// SaveJoined writes the state of a joined conversation down, and returns up to which number none is
-// missing now.
+// SaveJoined writes the state of a joined conversation down, and returns up to which number none
+// is missing now.
 func (t *Tx) SaveJoined(ctx context.Context, j JoinedConversation, now time.Time) (whole int64, err error) {
 	err = t.row(ctx, "save joined conversation", `WITH known AS (UPDATE conversations SET group_id = $2 WHERE id = $1 AND group_id <> $2)
 		UPDATE mls_joined SET generation = $3, epoch = $4, last_seq = $5, roster_seq = $7, status = $8, reset_group_id = nullif($9, ''), former_groups = $10, confirmed = $11, updated_at = $12,

@@ -26,8 +26,8 @@ func received(j db.JoinedConversation, seq int64, content string) db.InboxEntry 
 	return db.InboxEntry{Conversation: &j.ID, Group: j.GroupID, Seq: &seq, Kind: db.KindApplication, Sender: bob, Content: []byte(content), Hash: hash[:], ContentAt: -1, At: now}
 }
 
-// Numbers come in any order, and the highest is the word of another server: what is missing is found
-// by what is here.
+// Numbers come in any order, and the highest is the word of another server: what is missing is
+// found by what is here.
 func TestALogIsWholeUpToTheFirstMissingNumber(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

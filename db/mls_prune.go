@@ -2,8 +2,9 @@ package db
 
 import "context"
 
-// pruneMessages forgets messages of the user's conversations, and the Welcomes of the same age: whoever has not fetched them by then joins again. The conversation keeps its epoch, and
-// the numbers are not given again.
+// pruneMessages forgets messages of the user's conversations, and the Welcomes of the same age:
+// whoever has not fetched them by then joins again. The conversation keeps its epoch, and the
+// numbers are not given again.
 func pruneMessages(ctx context.Context, t *Tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
 	if p.Messages.IsZero() {
 		return did, nil, nil

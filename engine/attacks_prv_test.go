@@ -2,14 +2,17 @@ package engine_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -306,7 +309,7 @@ var privacyAttacks = []attack{
 			s.Errorf("the report is kept as %s, %v", kept, err)
 		}
 	}},
-	{id: "PRV-17", sends: "encrypted messages, to find their plain text in events, caches and logs", later: "conversations"},
+	{id: "PRV-17", sends: "encrypted messages, to find them or their plain text in events, caches and logs", happens: "words in the open are refused; ciphertext is kept for the user's devices, and nothing else has it", changes: true, play: spyOnCiphertext},
 	{id: "PRV-18", sends: "requests of strangers for who reads, types or is there", happens: "nothing: mutual follows alone are told, over their sockets", changes: true, play: spyOnSignals},
 	{id: "PRV-19", sends: "bob's token for what is alice's", happens: "403 for her inbox; of the rest what everybody sees", play: func(s *siege) {
 		s.answered(s.bob.Ask(s, http.MethodGet, "/users/alice/inbox", nil), http.StatusForbidden)
@@ -337,4 +340,35 @@ var privacyAttacks = []attack{
 			}
 		}
 	}},
+}
+
+// spyOnCiphertext sends messages of an encrypted conversation, and looks for them wherever others
+// read.
+func spyOnCiphertext(s *siege) {
+	group := mlstest.NewGroup(mlstest.NewDevice(string(s.mallory.ID), time.Now()))
+	sealed := base64.StdEncoding.EncodeToString(group.Message())
+	create := func(name, content string) vocab.Doc {
+		return vocab.Doc{"id": s.id(s.mallory, name), "type": "Create", "actor": string(s.mallory.ID), "to": []any{s.alice.ID}, "object": vocab.Doc{"type": "PrivateMessage",
+			"id": s.id(s.mallory, name+"-object"), "attributedTo": string(s.mallory.ID), "to": []any{s.alice.ID}, "mediaType": "message/mls", "encoding": "base64", "content": content}}
+	}
+	s.answered(s.post(s.mallory, s.alice.ID+"/inbox", create("plain", "words in the open")), http.StatusBadRequest)
+	s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", create("sealed", sealed)))
+	s.settle()
+	kept := s.alice.Column(s, `SELECT encode(content, 'base64') FROM mls_inbox`)
+	if len(kept) != 1 {
+		s.Fatalf("%d messages are kept, want 1", len(kept))
+	}
+	for _, query := range []string{`SELECT payload::text FROM event_outbox`, `SELECT raw::text FROM activities`, `SELECT raw::text FROM objects`, `SELECT words::text FROM search_index`} {
+		for _, row := range s.alice.Column(s, query) {
+			if strings.Contains(row, sealed[:40]) || strings.Contains(row, "words in the open") {
+				s.Errorf("%s has %s", query, row)
+			}
+		}
+	}
+	if log := s.home.Log(); strings.Contains(log, sealed[:40]) || strings.Contains(log, "words in the open") {
+		s.Error("the log has what was sent")
+	}
+	if seen := s.wire(); bytes.Contains(seen, []byte(sealed[:40])) {
+		s.Error("it was sent on, or everybody can read it")
+	}
 }

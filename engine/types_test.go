@@ -32,6 +32,7 @@ var namedTypes = map[string]string{
 	"engine/server/negotiate.go Accept":       "the field of a request",
 	"engine/server/discovery.go Accept":       "the field of a request",
 	"engine/transport/get.go Accept":          "the field of a request",
+	"engine/transport/ask.go Accept":          "the field of a request",
 	"engine/signature/cavage.go Accept":       "the field of a request",
 	"engine/outbox/vocabulary.go Follow":      "an action",
 	"engine/outbox/vocabulary.go Like":        "an action",

@@ -117,8 +117,8 @@ func (r *receiver) keepUnplaced(ctx context.Context, reason string) (Outcome, er
 	return Outcome{Kept: true, Reason: reason}, r.tell(ctx, eventUndecryptable, vocab.Doc{"reason": reason})
 }
 
-// beginHostless writes the conversation down that a Welcome of the sender let the user into: the one
-// that the message names as its context, or the only one that waits.
+// beginHostless writes the conversation down that a Welcome of the sender let the user into: the
+// one that the message names as its context, or the only one that waits.
 func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
 	w, err := r.UnplacedWelcome(ctx, r.entry.sender, vocab.IDOf(r.Activity.Object.Doc.Text("context")))
 	if err == nil && w == nil {

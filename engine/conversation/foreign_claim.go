@@ -26,8 +26,8 @@ type ClaimedPackage struct {
 	Content []byte // bare
 }
 
-// ClaimOf returns a key package of each device of an actor, for the user to add them. They are asked
-// of the actor's server each time, and checked as a host will check them.
+// ClaimOf returns a key package of each device of an actor, for the user to add them. They are
+// asked of the actor's server each time, and checked as a host will check them.
 func (m *Members) ClaimOf(ctx context.Context, u vocab.Username, actor vocab.ID) ([]ClaimedPackage, error) {
 	if owner, isLocal := m.Local.Owner(actor); isLocal {
 		rows, err := m.Registry.Claim(ctx, owner, m.Local.ID(u))

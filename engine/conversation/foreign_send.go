@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// SendTo sends a message or a Welcome of a group that nobody puts in order to actors: only the user's
-// device knows who is in it. Each gets it from the user's own server.
+// SendTo sends a message or a Welcome of a group that nobody puts in order to actors: only the
+// user's device knows who is in it. Each gets it from the user's own server.
 func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *db.Conversation, content []byte, to []vocab.ID) (Accepted, error) {
 	if c.Host != "" {
 		return Accepted{}, unprocessable("has_host", "the host of the conversation tells who gets its messages: leave to out").At("/to")
@@ -60,7 +60,8 @@ func checkHostless(content []byte, group string) (*entry, error) {
 	return e, nil
 }
 
-// findInboxes finds where actors get messages. The user gets none: all its devices read what is sent.
+// findInboxes finds where actors get messages. The user gets none: all its devices read what is
+// sent.
 func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (inboxes []db.Inbox, err error) {
 	if len(to) == 0 || len(to) > mls.MaxMembers || slices.Contains(to, vocab.Public) {
 		return nil, unprocessable("invalid_parameter", "to names 1 to 256 actors").At("/to")
@@ -107,8 +108,8 @@ func (m *Members) buildCreate(u vocab.Username, c *db.Conversation, e *entry, to
 	return a, body, err
 }
 
-// keepOwn keeps what the user sends for all its devices, and owes it to inboxes: to none of an actor
-// that the user blocks.
+// keepOwn keeps what the user sends for all its devices, and owes it to inboxes: to none of an
+// actor that the user blocks.
 func (m *Members) keepOwn(ctx context.Context, tx *db.Tx, u vocab.Username, c *db.Conversation, a *vocab.Activity, body []byte, inboxes []db.Inbox) (Accepted, error) {
 	if err := tx.LockInbox(ctx); err != nil {
 		return Accepted{}, err

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// InboxTx is what is needed of the transaction on the database of a user for whom something of a
-// conversation came.
+// InboxTx is what is needed of the transaction on a user's database, in which something of a
+// conversation arrives.
 type InboxTx interface {
 	LockInbox(ctx context.Context) error
 	AddInboxEntry(ctx context.Context, e db.InboxEntry) (bool, error)
@@ -153,8 +153,8 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, early < 0)
 }
 
-// fitsGroup reports whether the message belongs to the MLS group that its conversation has, had, or
-// has now that a reset is over. No host brings a message into another conversation.
+// fitsGroup reports whether the message belongs to the MLS group that its conversation has, had,
+// or has now that a reset is over. No host brings a message into another conversation.
 func (r *receiver) fitsGroup(ctx context.Context) (bool, error) {
 	j, e := r.conversation, r.entry
 	switch {
@@ -197,8 +197,8 @@ func (r *receiver) advance(j *db.JoinedConversation) {
 	}
 }
 
-// saveState writes down the state of the conversation and who is in it, and notes when messages are
-// missing.
+// saveState writes down the state of the conversation and who is in it, and notes when messages
+// are missing.
 func (r *receiver) saveState(ctx context.Context) error {
 	j, e := r.conversation, r.entry
 	if e.roster != nil && e.seq >= j.RosterSeq {

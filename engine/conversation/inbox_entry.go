@@ -23,8 +23,8 @@ const (
 	maxReceipt = 64      // bytes of a signature
 )
 
-// entry is a message of a conversation as it came from elsewhere: what its MLS header says, and what
-// is said of it.
+// entry is a message of a conversation as it came from elsewhere: what its MLS header says, and
+// what is said of it.
 type entry struct {
 	kind       string
 	message    []byte
@@ -61,8 +61,8 @@ func IsConversation(uri vocab.ID) bool {
 	return at > 0 && hostedPath.MatchString(string(uri)[at:])
 }
 
-// CheckEntry refuses what claims to be of the log of a conversation and cannot be: of another actor
-// than its host, or with labels that are not what the MLS header says.
+// CheckEntry refuses what claims to be of the log of a conversation and cannot be: of another
+// actor than its host, or with labels that are not what the MLS header says.
 func CheckEntry(a *vocab.Activity) error {
 	_, err := readEntry(a)
 	return err
@@ -113,8 +113,8 @@ func checkPrivate(a *vocab.Activity) error {
 	return nil
 }
 
-// readMessage reads the object of an activity that carries a message of MLS. Its header decides what
-// it is, whatever it is called; what cannot be understood is opaque.
+// readMessage reads the object of an activity that carries a message of MLS. Its header decides
+// what it is, whatever it is called; what cannot be understood is opaque.
 func readMessage(a *vocab.Activity) (*entry, error) {
 	envelope, err := readEnvelope(a.Object.Doc)
 	if err != nil {

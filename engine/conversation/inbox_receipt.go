@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// judgeContradiction decides what two different messages in one place mean. When the host has signed
-// for both, it tells its members different things: the copy freezes. What it has not signed for
-// proves nothing, and the first one stands.
+// judgeContradiction decides what two different messages in one place mean. When the host has
+// signed for both, it tells its members different things: the copy freezes. A message without
+// its signature proves nothing, and the first one stands.
 func (r *receiver) judgeContradiction(ctx context.Context, other []byte) (Outcome, error) {
 	if other == nil || r.row().Receipt == nil {
 		return refused(Contradiction)

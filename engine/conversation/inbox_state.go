@@ -54,8 +54,8 @@ func readState(a *vocab.Activity) (*stateSaid, error) {
 	return s, err
 }
 
-// ReceiveState keeps what the host of a conversation says of its state. What is older than what is
-// known here changes nothing.
+// ReceiveState keeps what the host of a conversation says of its state. News that are older than
+// what is known here change nothing.
 func ReceiveState(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error) {
 	s, err := readState(a.Activity)
 	if err != nil {

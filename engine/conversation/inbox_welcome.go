@@ -15,8 +15,8 @@ const (
 	maxInvitations    = 200
 )
 
-// takeWelcome keeps a Welcome of a host, and writes the conversation down that it lets into. One of
-// an actor that the user blocks is refused, and one for a key package that is not the user's.
+// takeWelcome keeps a Welcome of a host, and writes the conversation down that it lets into. One
+// of an actor that the user blocks is refused, and one for a key package that is not the user's.
 func (r *receiver) takeWelcome(ctx context.Context) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)
@@ -60,8 +60,8 @@ func (r *receiver) findOrJoin(ctx context.Context) (reason string, err error) {
 	return "", r.saveWelcomed(ctx)
 }
 
-// comeBack lets a member into a conversation that it knows. One that was out of it reads on from the
-// commit that let it in.
+// comeBack lets a member into a conversation that it knows. One that was out of it reads on from
+// the commit that let it in.
 func (r *receiver) comeBack(ctx context.Context) error {
 	j := r.conversation
 	me, err := r.ConversationMember(ctx, j.ID, r.Me)
@@ -76,7 +76,8 @@ func (r *receiver) comeBack(ctx context.Context) error {
 	return r.saveWelcomed(ctx)
 }
 
-// saveWelcomed writes the state down. Messages may have come before the Welcome: its host is asked.
+// saveWelcomed writes the state down. Messages may have come before the Welcome: its host is
+// asked.
 func (r *receiver) saveWelcomed(ctx context.Context) error {
 	if err := r.saveState(ctx); err != nil {
 		return err

@@ -47,9 +47,9 @@ type MemberDeps struct {
 	Now      func() time.Time
 }
 
-// Members serves users who take part in conversations, whoever puts these in order: a user of this
-// server, somebody elsewhere, or nobody. What they read stands in their own databases; what they ask
-// for is asked of the host. It is safe for concurrent use.
+// Members serves users who take part in conversations, whoever puts these in order: a user of
+// this server, somebody elsewhere, or nobody. They read in their own databases, and
+// ask the host. It is safe for concurrent use.
 type Members struct {
 	MemberDeps
 	gaps *gaps
@@ -111,8 +111,8 @@ func readJoined(ctx context.Context, tx *db.Tx, c *db.Conversation) (*db.JoinedC
 	return j, err
 }
 
-// ReadLog returns the messages of a conversation after a number, the oldest first, without gaps: up
-// to the first that has not come. more tells whether others follow.
+// ReadLog returns the messages of a conversation after a number, the oldest first, without gaps:
+// up to the first that has not come. more tells whether others follow.
 func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *db.Conversation, after int64) (entries []db.LogEntry, more bool, err error) {
 	if m.hosts(u, c) {
 		return m.Registry.ReadLog(ctx, Place{Host: u, ID: c.ID}, m.Local.ID(u), after)
@@ -133,8 +133,8 @@ func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *db.Conversat
 	return entries, more, err
 }
 
-// Messages returns the MLS messages of all conversations that came for a user after one, the oldest
-// first, and whether others follow.
+// Messages returns the MLS messages of all conversations that came for a user after one, the
+// oldest first, and whether others follow.
 func (m *Members) Messages(ctx context.Context, u vocab.Username, after int64) (all []db.InboxEntry, more bool, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		all, err = tx.InboxMessages(ctx, after, mostLogged+1, maxLogPage)
@@ -168,8 +168,8 @@ func (m *Members) checkOpen(ctx context.Context, u vocab.Username, c *db.Convers
 	})
 }
 
-// begin returns where a request goes that changes a conversation: to a user of this server, or with
-// isHere false to the host elsewhere.
+// begin returns where a request goes that changes a conversation: to a user of this server, or
+// with isHere false to the host elsewhere.
 func (m *Members) begin(ctx context.Context, u vocab.Username, c *db.Conversation) (at Place, isHere bool, err error) {
 	if m.hosts(u, c) {
 		return Place{Host: u, ID: c.ID}, true, nil
@@ -178,7 +178,7 @@ func (m *Members) begin(ctx context.Context, u vocab.Username, c *db.Conversatio
 		return Place{}, false, err
 	}
 	if c.Host == "" {
-		return Place{}, false, fault.New(fault.Unprocessable, "nobody puts the conversation in order: name those for whom a message is in to").WithCode("no_host")
+		return Place{}, false, fault.New(fault.Unprocessable, "nobody puts the conversation in order: name those for which a message is, in to").WithCode("no_host")
 	}
 	at, isHere = m.placeOf(c)
 	return at, isHere, nil

@@ -201,7 +201,7 @@ func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	return more, g.keepPage(ctx, of, j.WholeSeq, j.LastSeq, said, more)
 }
 
-// keepPage keeps a page of the host's log. What the page passes over the host has no more.
+// keepPage keeps a page of the host's log. Numbers that the page passes over are gone.
 func (g *gaps) keepPage(ctx context.Context, of copyKey, after, last int64, said []loggedSaid, more bool) error {
 	return g.Store.Write(ctx, of.user, func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.LockInbox(ctx); err != nil {

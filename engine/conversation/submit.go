@@ -29,11 +29,12 @@ type Keys interface {
 // maxReply is how many bytes the answer of a host has: a page of a log in base64.
 const maxReply = 8 << 20
 
-// unreachableWait is how long a program waits before it asks again for a host that does not answer.
+// unreachableWait is how long a program waits before it asks again for a host that does not
+// answer.
 const unreachableWait = 30 * time.Second
 
-// ask asks the host of a conversation for something in the user's name, and reads a good answer. Its
-// refusals are passed on, in words of ours and within bounds.
+// ask asks the host of a conversation for something in the user's name, and reads a good answer.
+// Its refusals are passed on, in words of ours and within bounds.
 func (m *Members) ask(ctx context.Context, u vocab.Username, c *db.Conversation, method, path, key string, body, into any) (replayed bool, err error) {
 	q := transport.Question{Method: method, URL: c.URI + vocab.ID(path), IdempotencyKey: key, Limit: maxReply}
 	if body != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// registerMessages adds what is done with messages of encrypted conversations, which have a place of
-// their own: no object, no feed and no activity has them.
+// registerMessages adds what is done with messages of encrypted conversations, which have a
+// place of their own: no object, no feed and no activity has them.
 func registerMessages(r *Registry) {
 	for _, kind := range vocab.SealedTypes {
 		if kind == keyPackage {
@@ -54,8 +54,8 @@ func isEntry(a *vocab.Activity) bool { return conversation.IsConversation(a.Targ
 // isState reports whether an activity tells the state of a conversation.
 func isState(a *vocab.Activity) bool { return conversation.IsConversation(a.Object.ID) }
 
-// newEntry returns the handler of Add for messages: a host put them into the log of a conversation.
-// Into any other collection they go as all objects do.
+// newEntry returns the handler of Add for messages: a host put them into the log of a
+// conversation. Into any other collection they go as all objects do.
 func newEntry() Handler {
 	h := newAdd()
 	h.Apart = isEntry

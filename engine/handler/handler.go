@@ -116,8 +116,8 @@ type Handler struct {
 	// About names the object or group that an activity of the user's makes, changes or is about;
 	// nil: that is an actor.
 	About func(a *vocab.Activity) vocab.ID
-	// Apart tells of a received activity that its handler stores it, in place of persist: of blocked
-	// actors, too. nil: of none.
+	// Apart tells of a received activity that its handler stores it, in place of persist: of
+	// blocked actors, too. nil: of none.
 	Apart func(a *vocab.Activity) bool
 
 	Concern  audience.Concern // the users it concerns although it does not address them

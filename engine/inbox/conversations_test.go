@@ -263,7 +263,7 @@ func (h *hosted) block(name string) {
 	}
 }
 
-// What a blocked member says is kept, for the others' commits build on it, and nobody is told.
+// Messages of a blocked member are kept, for others' commits build on them, and nobody is told.
 func TestBlockedActorsInConversations(t *testing.T) {
 	h := newHosted(t)
 	h.Actor("q:/mallory")

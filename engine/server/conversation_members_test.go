@@ -49,7 +49,8 @@ func newAway(t *testing.T) *away {
 
 func (w *away) him() string { return string(w.local.ID(w.bob)) }
 
-// answers lets the host answer requests for a part of the conversation, which bob must have signed.
+// answers lets the host answer requests for a part of the conversation, which bob must have
+// signed.
 func (w *away) answers(part string, status int, kind string, body any, see ...func(*http.Request)) {
 	w.peer.Handle(w.uri+part, func(rw http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Signature-Input"), w.him()) {
@@ -98,7 +99,7 @@ func TestAMemberSubmitsToAHostElsewhere(t *testing.T) {
 	w.post(w.him(), w.his+"/messages", map[string]any{"message": w.group.Plain(w.mine)}).want(t, 422) // words are not even sent
 }
 
-// What the host says reaches the program as this server would say it: nothing of it raw.
+// The words of a host reach the program as this server would say it: none of them raw.
 func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)

@@ -165,16 +165,16 @@ func (s *conversations) postCommit(isExternal bool) handle {
 			return err
 		}
 		var body struct {
-			Commit    []byte     `json:"commit"`
-			GroupInfo []byte     `json:"groupInfo"`
-			Welcomes  [][]byte   `json:"welcomes"`
-			To        []vocab.ID `json:"to"`
+			Commit     []byte     `json:"commit"`
+			GroupInfo  []byte     `json:"groupInfo"`
+			Welcomes   [][]byte   `json:"welcomes"`
+			Recipients []vocab.ID `json:"to"`
 		}
 		if err := s.readJSON(a, r, u, &body); err != nil {
 			return err
 		}
-		if len(body.To) > 0 {
-			return s.sendTo(a, r, u, c, body.Commit, body.To)
+		if len(body.Recipients) > 0 {
+			return s.sendTo(a, r, u, c, body.Commit, body.Recipients)
 		}
 		accepted, err := s.members.Commit(r.Context(), u, c, conversation.Commit{Key: key, Message: body.Commit, GroupInfo: body.GroupInfo, Welcomes: body.Welcomes, External: isExternal})
 		if err != nil {
@@ -191,14 +191,14 @@ func (s *conversations) postMessage(a *answer, r *http.Request, p httprouter.Par
 		return err
 	}
 	var body struct {
-		Message []byte     `json:"message"`
-		To      []vocab.ID `json:"to"`
+		Message    []byte     `json:"message"`
+		Recipients []vocab.ID `json:"to"`
 	}
 	if err := s.readJSON(a, r, u, &body); err != nil {
 		return err
 	}
-	if len(body.To) > 0 {
-		return s.sendTo(a, r, u, c, body.Message, body.To)
+	if len(body.Recipients) > 0 {
+		return s.sendTo(a, r, u, c, body.Message, body.Recipients)
 	}
 	accepted, err := s.members.Send(r.Context(), u, c, body.Message)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // messagesPage is how many activities a page of the messages has.
 const messagesPage = 20
 
-// getCollection shows the user's devices the activities that brought MLS messages, the newest first,
-// as they came. Others learn nothing, not even whether there is such a user.
+// getCollection shows the user's devices the activities that brought MLS messages, the newest
+// first, as they came. Others learn nothing, not even whether there is such a user.
 func (s *conversations) getCollection(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache(cachePrivate)
 	a.addVary("Authorization")

@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Question is a request to another server of this kind, whose answer is wanted whatever its status.
+// Question is a request to another server of this kind, whose answer is wanted whatever its
+// status.
 type Question struct {
 	Method         string // GET or POST
 	URL            vocab.ID
@@ -36,8 +37,8 @@ const (
 	mediaProblem = "application/problem+json"
 )
 
-// Ask asks a question. It follows no redirect, and knocks a second time only when the signature was
-// not understood. An error means that there was no answer, or none in JSON.
+// Ask asks a question. It follows no redirect, and knocks a second time only when the signature
+// was not understood. An error means that there was no answer, or none in JSON.
 func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return nil, err
