@@ -231,6 +231,9 @@ func (r *receiver) row() db.InboxEntry {
 		row.Conversation = &j.ID
 		row.Receipt = e.provenReceipt(j.URI, hostKeys(r.Sender))
 	}
+	if row.Content == nil { // the receipt of a failure has none
+		row.Content = []byte{}
+	}
 	row.ContentAt = -1
 	if r.Activity.Raw != nil {
 		row.Activity, row.ContentAt = cutContent(r.Activity, e.message)

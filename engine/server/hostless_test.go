@@ -67,10 +67,26 @@ func TestAGroupWithoutAHost(t *testing.T) {
 		t.Fatalf("the welcomes are %+v", list)
 	}
 	confirm := "/api/welcomes/" + list.Items[0].ID.String() + "/confirm"
-	k.post(him, confirm, map[string]any{"groupId": k.group.ID + "x"}).want(t, 204) // another one, by mistake
-	k.post(him, confirm, map[string]any{"groupId": g.ID}).want(t, 204)
-	if o := k.arrive(from, "GroupInfo", g.PrivateCommit(), nil); o.Kept && o.Reason != conversation.UnknownGroup {
-		t.Errorf("a commit of a group that was not confirmed: %+v", o)
+	for range 2 {
+		k.post(him, confirm, map[string]any{"groupId": g.ID}).want(t, 204)
+	}
+	if o := k.arrive(from, "GroupInfo", g.PrivateCommit(), nil); !o.Kept || o.Reason != "" {
+		t.Errorf("a commit: %+v", o)
+	}
+	var all struct{ Items []struct{ ID uuid.UUID } }
+	k.get("/api/conversations", bearerToken(k.tokens[him])).want(t, 200).decode(t, &all)
+	if len(all.Items) != 1 {
+		t.Fatalf("bob's conversations are %+v", all)
+	}
+	var log struct {
+		Items []struct {
+			Kind    string
+			Content []byte
+		}
+	}
+	k.get("/api/conversations/"+all.Items[0].ID.String()+"/log", bearerToken(k.tokens[him])).want(t, 200).decode(t, &log)
+	if len(log.Items) != 2 || string(log.Items[0].Content) != string(early) || log.Items[1].Kind != "commit" {
+		t.Errorf("the log is %+v", log)
 	}
 }
 

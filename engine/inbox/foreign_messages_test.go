@@ -1,0 +1,145 @@
+package inbox_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// foreign sends a message as the servers do that have MLS and no host: p:/dave's own Create, with
+// more properties of the object in pairs.
+func (h *hosted) foreign(inbox, kind string, content []byte, more ...any) (id string, err error) {
+	h.Helper()
+	by, me := h.Long("p:/dave"), h.Long("us:/alice")
+	id = by + "/objects/" + uuid.NewString()
+	object := vocab.Doc{"type": kind, "id": id, "attributedTo": by, "to": []any{me}, "mediaType": "message/mls", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(content)}
+	activity := vocab.Doc{"@context": vocab.ActivityContext(), "type": "Create", "id": by + "/activities/" + uuid.NewString(), "actor": by, "to": []any{me}, "object": object}
+	for i := 0; i < len(more); i += 2 {
+		if name, in := strings.CutPrefix(more[i].(string), "activity."); in {
+			activity[name] = more[i+1]
+		} else {
+			object[more[i].(string)] = more[i+1]
+		}
+	}
+	return id, h.Pass("p:/dave", inbox, activity.JSON())
+}
+
+func (h *hosted) sends(inbox, kind string, content []byte, more ...any) string {
+	h.Helper()
+	id, err := h.foreign(inbox, kind, content, more...)
+	if err != nil {
+		h.Fatalf("%s: %v", kind, err)
+	}
+	return id
+}
+
+// grow adds alice's device to the group.
+func (h *hosted) grow() {
+	_, h.group = h.group.Commit(h.host, mlstest.Change{Add: []*mlstest.Device{h.device}})
+}
+
+// F4. The first message names the Welcome as its context: that is how it finds its conversation.
+func TestF4AWelcomeWithoutAContext(t *testing.T) {
+	h := newHosted(t)
+	h.grow()
+	first := h.sends("us:/inbox", "Welcome", h.group.Welcome(h.device), "context", nil)
+	other := mlstest.NewDevice(h.Long("us:/alice"), h.Now())
+	h.publish(other)
+	h.sends("us:/inbox", "Welcome", h.group.Welcome(other), "context", nil) // so that there is a choice
+	h.sends("us:/inbox", "PrivateMessage", h.group.Message(), "context", first)
+	h.want("conversations", `SELECT concat_ws(' ', group_id, host_uri = '') FROM conversations`, h.group.ID+" t")
+	h.want("its Welcome", `SELECT object_uri FROM mls_welcomes WHERE conversation_id IS NOT NULL`, first)
+	h.want("messages", keptMessages, "welcome 0 dave f f", "welcome 0 dave f f", "application 1 1 dave f f")
+}
+
+// F3, F5, F6, F12 and messages that this server cannot read are kept, and answered 202.
+func TestFixturesOfOtherServersAreKept(t *testing.T) {
+	h := newHosted(t)
+	strangers(t, h.Scene, registry.RequestStrangers)
+	h.grow()
+	h.sends(mine, "Welcome", h.group.Welcome(h.device), "topology", "mls:Star")
+	h.sends(mine, "GroupInfo", h.group.PrivateCommit())
+	h.sends(mine, "", nil, "type", []any{"PrivateMessage", "Failure"}, "object", h.Long("us:/alice/objects/1"), "content", nil, "encoding", nil)
+	h.sends(mine, "PrivateMessage", []byte("\x00\x01\x00\x04 of tomorrow"), "generator", vocab.Doc{"id": "urn:uuid:1", "type": "Application"})
+	h.want("messages", keptMessages, "welcome 0 dave f f", "commit 1 1 dave f f", "opaque 0 dave f f", "opaque 0 dave f f")
+	if _, err := h.foreign(mine, "PrivateMessage", h.group.Message(), "activity.to", []any{string(vocab.Public)}); fault.Of(err) == nil || fault.Of(err).Code != "public_message" {
+		t.Errorf("a message for everybody: %v", err)
+	}
+	update := vocab.Doc{"@context": vocab.ActivityContext(), "type": "Update", "id": h.Long("p:/dave/activities/9"), "actor": h.Long("p:/dave"), "to": []any{string(vocab.Public)},
+		"object": vocab.Doc{"type": "KeyPackage", "id": h.Long("p:/dave/keyPackages/1"), "attributedTo": h.Long("p:/dave"), "mediaType": "message/mls", "encoding": "base64",
+			"content": base64.StdEncoding.EncodeToString(h.host.Package)}}
+	if err := h.Pass("p:/dave", mine, update.JSON()); err != nil {
+		t.Errorf("a key package that is replaced: %v", err)
+	}
+}
+
+// F8. Hidden recipients get it, and nobody reads who they are.
+func TestF8HiddenRecipients(t *testing.T) {
+	h := newHosted(t)
+	strangers(t, h.Scene, registry.AllowStrangers)
+	h.sends(mine, "PrivateMessage", h.group.Message(), "activity.to", nil, "activity.bcc", []any{h.Long("us:/alice")}, "to", nil)
+	h.want("messages", keptMessages, "application 0 dave f f")
+	if kept := h.rows(`SELECT activity FROM mls_inbox`); strings.Contains(kept[0], `"bcc"`) {
+		t.Errorf("the hidden recipients are kept: %s", kept)
+	}
+}
+
+// F9 and row 26. A message of the next epoch comes before its commit, and both by two inboxes.
+func TestF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
+	h := newHosted(t)
+	h.grow()
+	h.sends("us:/inbox", "Welcome", h.group.Welcome(h.device))
+	h.sends("us:/inbox", "mls:PrivateMessage", h.group.Message())
+	commit := h.group.PrivateCommit()
+	next := *h.group
+	next.Epoch++
+	words := next.Message()
+	h.sends(mine, "", words, "type", []any{"Object", "PrivateMessage"})
+	for _, inbox := range []string{mine, "us:/inbox"} {
+		h.sends(inbox, "PrivateMessage", commit)
+		h.sends(inbox, "PrivateMessage", words)
+	}
+	second := h.group.PrivateCommit() // of the same epoch: the devices choose
+	h.sends(mine, "PrivateMessage", second)
+	h.want("messages", keptMessages, "welcome 0 dave f f", "application 1 1 dave f f", "application 2 2 dave f f", "commit 3 1 dave f f", "commit 4 1 dave f f")
+	h.want("state", stateOfJoined, "active 0 2 4 4 f")
+}
+
+// F13. Neither a label nor a context brings a message into a conversation of another group.
+func TestF13ForgedLabelsAndContexts(t *testing.T) {
+	h := newHosted(t).begun()
+	strangers(t, h.Scene, registry.AllowStrangers)
+	intruder := mlstest.NewGroup(h.host)
+	h.sends(mine, "Welcome", intruder.Message(), "context", h.uri, "conversation", h.uri, "lwMetadata", vocab.Doc{"mlsGroupId": h.group.ID, "mlsEpoch": 1})
+	h.want("of the conversation", `SELECT kind FROM mls_inbox WHERE conversation_id IS NOT NULL ORDER BY arrival`, "welcome")
+	h.want("elsewhere", `SELECT kind || ' ' || group_id FROM mls_inbox WHERE conversation_id IS NULL`, "application "+intruder.ID)
+	h.Actor("q:/mallory")
+	by := h.Long("q:/mallory")
+	forged := vocab.Doc{"@context": vocab.ActivityContext(), "type": "Create", "id": by + "/1", "actor": by, "to": []any{h.Long("us:/alice")}, "object": vocab.Doc{"type": "PrivateMessage", "id": by + "/2",
+		"attributedTo": by, "mediaType": "message/mls", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(h.group.Message())}}
+	if err := h.Pass("q:/mallory", mine, forged.JSON()); err != nil {
+		t.Fatal(err)
+	}
+	h.want("of somebody who is not in it", `SELECT count(*)::text FROM mls_inbox WHERE sender_uri LIKE '%mallory'`, "0")
+}
+
+// In a mixed group a member's own server may be faster than the host: the host puts in order what is
+// here already.
+func TestAMessageThatComesBeforeItsHostsWord(t *testing.T) {
+	h := newHosted(t).begun()
+	words := h.group.Message()
+	h.sends(mine, "PrivateMessage", words)
+	h.want("early", keptMessages, "welcome 0 dave f f", "application 1 dave f f")
+	if err := h.put("PrivateMessage", words, 1); err != nil {
+		t.Fatal(err)
+	}
+	h.want("in order", keptMessages, "welcome 0 dave f f", "application 2 1 dave t f")
+	h.want("told once", `SELECT type FROM event_outbox WHERE type = 'chatmessage.received'`, "chatmessage.received")
+}
