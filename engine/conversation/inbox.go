@@ -167,11 +167,12 @@ func (r *receiver) fitsGroup(ctx context.Context) (bool, error) {
 	return !known, err
 }
 
-// lateness says when the user's devices cannot read the message where they are.
+// lateness says when the user's devices cannot read the message where they are. Epoch 0 is that of a
+// copy that has only a Welcome, which does not tell its epoch.
 func (r *receiver) lateness() string {
 	j, e := r.conversation, r.entry
 	switch {
-	case e.generation > j.Generation, e.generation == j.Generation && e.epoch > j.Epoch:
+	case e.generation > j.Generation, e.generation == j.Generation && e.epoch > j.Epoch && j.Epoch > 0:
 		return FutureEpoch
 	case e.generation < j.Generation, e.epoch < j.Epoch-pastEpochs:
 		return PastEpoch

@@ -130,8 +130,8 @@ func TestF13ForgedLabelsAndContexts(t *testing.T) {
 	h.want("of somebody who is not in it", `SELECT count(*)::text FROM mls_inbox WHERE sender_uri LIKE '%mallory'`, "0")
 }
 
-// In a mixed group a member's own server may be faster than the host: the host puts in order what is
-// here already.
+// In a mixed group a member's own server may be faster than the host: the host puts in order what
+// is here already.
 func TestAMessageThatComesBeforeItsHostsWord(t *testing.T) {
 	h := newHosted(t).begun()
 	words := h.group.Message()
