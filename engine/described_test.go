@@ -132,6 +132,8 @@ func askConversations(t *testing.T, u *enginetest.User, ask func(method, path st
 	ask(http.MethodGet, "/api/keypackages/stats", nil, http.StatusOK)
 	none := uuid.NewString()
 	ask(http.MethodDelete, "/api/keypackages/"+none, nil, http.StatusNotFound)
+	ask(http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": "not an id"}, http.StatusUnprocessableEntity)
+	ask(http.MethodGet, "/api/mls/messages", nil, http.StatusOK)
 	ask(http.MethodGet, "/api/welcomes", nil, http.StatusOK)
 	ask(http.MethodPost, "/api/welcomes/"+none+"/confirm", nil, http.StatusNotFound)
 }
