@@ -26,12 +26,13 @@ type HostedConversation struct {
 	Epoch        int64
 	LastSeq      int64 // of the log
 	Status       string
+	LastHash     []byte // SHA-256 of the last message of the log; empty when there was none
 	GroupInfo    []byte // at this epoch
 	FormerGroups []string
 	ResetGroupID string // the group that comes next; empty unless a reset is pending
 }
 
-const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.group_info, m.former_groups, coalesce(m.reset_group_id, '')`
+const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.last_hash, coalesce(m.group_info, ''), m.former_groups, coalesce(m.reset_group_id, '')`
 
 // HostConversation makes a conversation one that is put in order for the user. It begins as c
 // says.
@@ -48,22 +49,32 @@ func (t *Tx) HostedConversation(ctx context.Context, id uuid.UUID) (*HostedConve
 }
 
 // LockConversation is HostedConversation that makes other transactions which change the
-// conversation wait until this one has ended.
-func (t *Tx) LockConversation(ctx context.Context, id uuid.UUID) (*HostedConversation, error) {
-	return one[HostedConversation](ctx, t, "lock conversation", `SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1 FOR UPDATE OF m`, id)
+// conversation wait until this one has ended. It holds the audience before: who changes that may
+// change conversations, too.
+func (t *Tx) LockConversation(ctx context.Context, id uuid.UUID) (c *HostedConversation, err error) {
+	var found []HostedConversation
+	b := t.unsent.batch()
+	b.Queue(holdAudience, audienceLock)
+	b.Queue(`SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1 FOR UPDATE OF m`, id).Query(into(&found))
+	if err := t.send(ctx, "lock conversation", b); err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
 }
 
 // AdvanceEpoch ends an epoch of a conversation, and reports whether that was its epoch: in the
-// same generation and term, while it is active. The group info is that of the next epoch.
-func (t *Tx) AdvanceEpoch(ctx context.Context, c HostedConversation, groupInfo []byte, now time.Time) (bool, error) {
-	n, err := t.execBeside(ctx, "advance epoch", `UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6
-		WHERE id = $1 AND generation = $2 AND term = $3 AND epoch = $4 AND status = 'active'`, c.ID, c.Generation, c.Term, c.Epoch, groupInfo, now)
+// same generation and term, while it is active. The hash is that of the commit, and the group info
+// that of the next epoch.
+func (t *Tx) AdvanceEpoch(ctx context.Context, c HostedConversation, hash, groupInfo []byte, now time.Time) (bool, error) {
+	n, err := t.execBeside(ctx, "advance epoch", `UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6, last_hash = $7
+		WHERE id = $1 AND generation = $2 AND term = $3 AND epoch = $4 AND status = 'active'`, c.ID, c.Generation, c.Term, c.Epoch, groupInfo, now, hash)
 	return n == 1, err
 }
 
-// CountMessages gives a conversation n more numbers of its log.
-func (t *Tx) CountMessages(ctx context.Context, id uuid.UUID, n int, now time.Time) error {
-	_, err := t.execBeside(ctx, "number messages", `UPDATE mls_conversations SET last_seq = last_seq + $2, updated_at = $3 WHERE id = $1`, id, n, now)
+// CountMessages gives a conversation n more numbers of its log. The hash is that of the last of
+// these messages.
+func (t *Tx) CountMessages(ctx context.Context, id uuid.UUID, n int, hash []byte, now time.Time) error {
+	_, err := t.execBeside(ctx, "number messages", `UPDATE mls_conversations SET last_seq = last_seq + $2, updated_at = $3, last_hash = $4 WHERE id = $1`, id, n, now, hash)
 	return err
 }
 

@@ -85,7 +85,7 @@ func TestAnEpochAdvancesFromWhereItIsAlone(t *testing.T) {
 		from := h
 		change(&from)
 		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-			advanced, err := tx.AdvanceEpoch(ctx, from, []byte("other"), now)
+			advanced, err := tx.AdvanceEpoch(ctx, from, []byte("hash"), []byte("other"), now)
 			if advanced {
 				t.Errorf("it advanced from %s", name)
 			}
@@ -93,7 +93,7 @@ func TestAnEpochAdvancesFromWhereItIsAlone(t *testing.T) {
 		})
 	}
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		advanced, err := tx.AdvanceEpoch(ctx, h, []byte("next"), now)
+		advanced, err := tx.AdvanceEpoch(ctx, h, []byte("hash"), []byte("next"), now)
 		if !advanced {
 			t.Error("it did not advance from its epoch")
 		}
@@ -112,7 +112,7 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	h := hosted(t, c, u, 4)
 	b := take(t, c)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AdvanceEpoch(ctx, h, []byte("after the backup"), now)
+		_, err := tx.AdvanceEpoch(ctx, h, []byte("hash"), []byte("after the backup"), now)
 		return err
 	})
 	c.Close()
@@ -131,7 +131,7 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	}
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		for _, from := range []db.HostedConversation{h, *got} {
-			if advanced, err := tx.AdvanceEpoch(ctx, from, []byte("again"), now); advanced || err != nil {
+			if advanced, err := tx.AdvanceEpoch(ctx, from, []byte("hash"), []byte("again"), now); advanced || err != nil {
 				t.Errorf("epoch 4 was handed out again: %v", err)
 			}
 		}
@@ -159,7 +159,7 @@ func TestOldMessagesAreForgottenAndTheirNumbersAreNot(t *testing.T) {
 		if err := tx.AddWelcome(ctx, welcome); err != nil {
 			return err
 		}
-		return tx.CountMessages(ctx, h.ID, 3, now)
+		return tx.CountMessages(ctx, h.ID, 3, []byte("hash"), now)
 	})
 	for _, dry := range []bool{true, false} {
 		did, err := c.Prune(t.Context(), u, db.Pruning{Me: aliceActor, Messages: now.AddDate(0, 0, 30), DryRun: dry})

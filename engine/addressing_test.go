@@ -41,6 +41,7 @@ var readers = map[string]string{
 	"engine/inbox/relayed.go cc":             "copied into the Announce's post",
 	"db/snapshot.go To":                      "a table that a foreign key points to",
 	"db/deliveries.go Audience":              "stored, for who asks where a post went",
+	"db/mls_fanout.go Audience":              "stored, for who asks where a post went",
 	"db/schema/respell.go audience":          "the column of that",
 	"cmd/user_move.go to":                    "a flag",
 	"cmd/mutate/report.go To":                "the text that a mistake puts there",

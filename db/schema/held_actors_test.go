@@ -26,7 +26,7 @@ var namesNoHeldActor = map[string][]string{
 		"deliveries.last_location", "deliveries.remote_id", "event_outbox.type", "event_outbox.source", "event_groups.name", "idempotency_keys.key",
 		"audit.action", "audit.outcome", "audit.activity_uri", "poison.uri", "poison.reason",
 		"conversations.uri", "conversations.mode", "conversations.group_id", "conversation_members.role", "mls_conversations.status", "mls_conversations.former_groups",
-		"mls_conversations.reset_group_id", "mls_log.kind", "mls_log.content_hash", "mls_welcomes.key_package_ref", "mls_welcomes.state",
+		"mls_conversations.reset_group_id", "mls_conversations.last_hash", "mls_log.kind", "mls_log.content_hash", "mls_welcomes.key_package_ref", "mls_welcomes.state",
 		"mls_key_packages.ref", "mls_key_packages.device_id", "mls_key_packages.state", "mls_welcomes.object_uri", "mls_joined.status", "mls_joined.reset_group_id",
 		"mls_joined.former_groups", "mls_inbox.group_id", "mls_inbox.kind", "mls_inbox.object_uri", "mls_inbox.content_hash", "mls_inbox.receipt"},
 	"is a member of the conversation, and counts as one":                                               {"conversations.host_uri", "mls_log.sender_uri", "mls_welcomes.recipient_uri"},

@@ -2,7 +2,9 @@ package actor
 
 import (
 	"context"
+	"crypto"
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/json"
 	"slices"
 	"time"
@@ -18,12 +20,26 @@ import (
 func (l *Local) Prove(u vocab.Username, d vocab.Doc, now time.Time) (json.RawMessage, error) {
 	keys, err := l.keys.Keys(u)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "the user's keys cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
+		return nil, unreadableKeys(err)
 	}
 	if d, err = proof.Sign(d, vocab.ID(keys.Ed25519.ID), keys.Ed25519.Private, now); err != nil {
 		return nil, err
 	}
 	return d.JSON(), nil
+}
+
+// Attest returns u's signature of a text, by the Ed25519 key that u's actor lists. The fault is
+// Unavailable while the keys cannot be read.
+func (l *Local) Attest(u vocab.Username, text []byte) ([]byte, error) {
+	keys, err := l.keys.Keys(u)
+	if err != nil {
+		return nil, unreadableKeys(err)
+	}
+	return keys.Ed25519.Private.Sign(rand.Reader, text, crypto.Hash(0))
+}
+
+func unreadableKeys(err error) error {
+	return fault.Wrap(fault.Unavailable, "the user's keys cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
 }
 
 // Prover returns the actor who made the proof, which must be want: its own document lists the key

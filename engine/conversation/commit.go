@@ -28,9 +28,12 @@ type Commit struct {
 // commit is a Commit on its way through the mailbox.
 type commit struct {
 	Commit
+	registry *Registry
+	at       Place
 	message  *mls.PublicMessage
 	next     *mls.GroupInfo
 	welcomes []*mls.Welcome
+	actors   map[vocab.ID]*vocab.Actor // of the devices that it adds
 	host     vocab.ID
 	now      time.Time
 	accepted Accepted
@@ -39,8 +42,11 @@ type commit struct {
 // Commit waits for the turn of a commit, and returns where it stands in the log. Of two commits of
 // one epoch the second is refused with a Conflict.
 func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, error) {
-	do := &commit{Commit: c, host: r.Actors.ID(at.Host), now: r.Now()}
+	do := &commit{Commit: c, registry: r, at: at, host: r.Actors.ID(at.Host), now: r.Now()}
 	if err := do.parse(); err != nil {
+		return Accepted{}, err
+	}
+	if err := do.findAdded(ctx); err != nil {
 		return Accepted{}, err
 	}
 	err := r.submit(ctx, at, do)
@@ -154,7 +160,8 @@ func (c *commit) checkEpoch(ctx context.Context, tx *db.Tx, to *db.HostedConvers
 
 // write ends the epoch: from here on nothing is refused.
 func (c *commit) write(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) error {
-	advanced, err := tx.AdvanceEpoch(ctx, *to, c.GroupInfo, c.now)
+	hash, previous := hashOf(c.Message), to.LastHash
+	advanced, err := tx.AdvanceEpoch(ctx, *to, hash, c.GroupInfo, c.now)
 	if err != nil {
 		return err
 	}
@@ -162,13 +169,13 @@ func (c *commit) write(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 		return fault.New(fault.Internal, "the conversation changed while it was locked")
 	}
 	epoch := to.Epoch
-	to.Epoch, to.LastSeq = to.Epoch+1, to.LastSeq+1
+	to.Epoch, to.LastSeq, to.LastHash, to.GroupInfo = to.Epoch+1, to.LastSeq+1, hash, c.GroupInfo
 	c.accepted = Accepted{Seq: to.LastSeq, Epoch: to.Epoch, Generation: to.Generation}
-	entry := db.LogEntry{Seq: to.LastSeq, Generation: to.Generation, Epoch: epoch, Kind: db.KindCommit, Sender: c.Caller, Content: c.Message, Hash: hashOf(c.Message), At: c.now}
+	entry := db.LogEntry{Seq: to.LastSeq, Generation: to.Generation, Epoch: epoch, Kind: db.KindCommit, Sender: c.Caller, Content: c.Message, Hash: hash, At: c.now}
 	if err := tx.AddLogEntries(ctx, to.ID, entry); err != nil {
 		return err
 	}
-	if err := change.write(ctx, tx, to, c.now); err != nil {
+	if err := change.write(ctx, tx, to, c.actors, c.now); err != nil {
 		return err
 	}
 	if c.External {
@@ -176,24 +183,36 @@ func (c *commit) write(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 			return err
 		}
 	}
-	return c.writeWelcomes(ctx, tx, to, change)
+	welcomes, err := c.writeWelcomes(ctx, tx, to, change)
+	if err != nil {
+		return err
+	}
+	f, err := newFanout(ctx, tx, c.registry.Deps, c.at.Host, to, to.LastSeq, c.now)
+	if err != nil {
+		return err
+	}
+	if err := f.tellEntries(ctx, tx, previous, entry); err != nil {
+		return err
+	}
+	return f.tellWelcomes(ctx, tx, c.Caller, welcomes)
 }
 
 // writeWelcomes keeps a copy of each Welcome for each device that it lets in.
-func (c *commit) writeWelcomes(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) error {
+func (c *commit) writeWelcomes(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) (all []db.Welcome, err error) {
 	for _, a := range change.added {
 		at := slices.IndexFunc(c.welcomes, func(w *mls.Welcome) bool { return a.isIn(w) })
 		w := db.Welcome{ID: uuid.Must(uuid.NewV7()), Conversation: to.ID, Recipient: a.actor, KeyPackage: a.ref, Content: c.Welcomes[at], CreatedAt: c.now}
 		if err := tx.AddWelcome(ctx, w); err != nil {
-			return err
+			return nil, err
 		}
+		all = append(all, w)
 		if a.actor == c.host {
 			if err := tx.AddEvent(ctx, newEvent(eventWelcome, to, c.host, c.host, vocab.Doc{"welcomeId": w.ID.String()}, c.now)); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return tx.AddEvent(ctx, newEvent(eventCommit, to, c.host, c.Caller, vocab.Doc{"seq": to.LastSeq, "epoch": to.Epoch}, c.now))
+	return all, tx.AddEvent(ctx, newEvent(eventCommit, to, c.host, c.Caller, vocab.Doc{"seq": to.LastSeq, "epoch": to.Epoch}, c.now))
 }
 
 func (a addition) isIn(w *mls.Welcome) bool {

@@ -25,7 +25,7 @@ func (away) Write(context.Context, vocab.Username, func(context.Context, *db.Tx)
 	return errAway
 }
 
-type nobody struct{}
+type nobody struct{ Actors }
 
 func (nobody) ID(vocab.Username) vocab.ID { return "" }
 

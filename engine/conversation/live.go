@@ -99,7 +99,7 @@ func (c *live) handle(ctx context.Context, tx *db.Tx, batch []*letter) (err erro
 	if len(messages) == 0 {
 		return nil
 	}
-	return c.registry.acceptMessages(ctx, tx, c.registry.Actors.ID(c.at.Host), c.seen, messages)
+	return c.registry.acceptMessages(ctx, tx, c.at, c.seen, messages)
 }
 
 // applyChange applies a change to a conversation that is there.

@@ -2,15 +2,18 @@ package conversation_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db"
@@ -28,6 +31,37 @@ type actors struct{}
 
 func (actors) ID(u vocab.Username) vocab.ID {
 	return vocab.ID("https://us.example/users/" + u.String())
+}
+
+func (a actors) NewActivityID(u vocab.Username) vocab.ID {
+	return a.ID(u) + "/activities/" + vocab.ID(uuid.NewString())
+}
+
+// hostKey is the key of every user.
+var hostKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
+func (actors) Attest(_ vocab.Username, text []byte) ([]byte, error) {
+	return ed25519.Sign(hostKey, text), nil
+}
+
+// Refresh describes actors of servers like this one, but for those of swicg.example.
+func (actors) Refresh(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
+	if id.Host() == "gone.example" {
+		return nil, fault.New(fault.NotFound, "there is no such actor")
+	}
+	d := vocab.Doc{"id": string(id), "type": "Person", "inbox": string(id) + "/inbox"}
+	if id.Host() != "swicg.example" {
+		d["lw:mls"] = vocab.Doc{"deliveryVersion": 1}
+	}
+	return vocab.ParseActor(d.JSON())
+}
+
+// inboxesOf hands what goes to users of us.example over, and delivers all else.
+func inboxesOf(all []db.Destination) (inboxes []db.Inbox) {
+	for _, d := range all {
+		inboxes = append(inboxes, db.Inbox{URL: d.Inbox, Host: strings.Replace(d.Inbox.Host(), "us.example", "", 1), Targets: []vocab.ID{d.Actor}})
+	}
+	return inboxes
 }
 
 const (
@@ -68,7 +102,7 @@ func newScene(t testing.TB) *scene {
 // node is a process that serves the instance.
 func (s *scene) node(store conversation.Store) *conversation.Registry {
 	s.Helper()
-	r := conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: s.now})
+	r := conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Finder: actors{}, Inboxes: inboxesOf, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: s.now})
 	s.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
 			s.Error(err)

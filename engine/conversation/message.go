@@ -68,7 +68,7 @@ func (m *Message) kind() string {
 }
 
 // acceptMessages accepts what it can of messages, in their order and together.
-func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, host vocab.ID, c *db.HostedConversation, tasks []*task) error {
+func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, at Place, c *db.HostedConversation, tasks []*task) error {
 	if c == nil {
 		for _, t := range tasks {
 			t.err = errNoConversation
@@ -80,6 +80,7 @@ func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, host vocab.ID,
 		m := t.do.(*Message)
 		callers, hashes = append(callers, m.Caller), append(hashes, m.hash)
 	}
+	host := r.Actors.ID(at.Host)
 	members, err := tx.MembersAmong(ctx, c.ID, callers)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, host vocab.ID,
 	if err != nil {
 		return err
 	}
-	b := &batch{host: host, conversation: c, members: members, logged: map[string]db.LoggedMessage{}, now: r.Now()}
+	b := &batch{registry: r, at: at, host: host, conversation: c, previous: c.LastHash, members: members, logged: map[string]db.LoggedMessage{}, now: r.Now()}
 	for _, l := range logged {
 		b.logged[string(l.Hash)] = l
 	}
@@ -102,7 +103,10 @@ func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, host vocab.ID,
 
 // batch is messages that are accepted together.
 type batch struct {
+	registry     *Registry
+	at           Place
 	host         vocab.ID
+	previous     []byte // hash of the message before them
 	conversation *db.HostedConversation
 	members      map[vocab.ID]db.ConversationMember
 	logged       map[string]db.LoggedMessage // by the hash of their content
@@ -188,7 +192,8 @@ func (b *batch) write(ctx context.Context, tx *db.Tx) error {
 	if err := tx.AddLogEntries(ctx, c.ID, b.entries...); err != nil {
 		return err
 	}
-	if err := tx.CountMessages(ctx, c.ID, len(b.entries), b.now); err != nil {
+	c.LastHash = b.entries[len(b.entries)-1].Hash
+	if err := tx.CountMessages(ctx, c.ID, len(b.entries), c.LastHash, b.now); err != nil {
 		return err
 	}
 	for _, e := range b.entries {
@@ -201,5 +206,9 @@ func (b *batch) write(ctx context.Context, tx *db.Tx) error {
 			return err
 		}
 	}
-	return nil
+	f, err := newFanout(ctx, tx, b.registry.Deps, b.at.Host, c, 0, b.now)
+	if err != nil {
+		return err
+	}
+	return f.tellEntries(ctx, tx, b.previous, b.entries...)
 }

@@ -21,15 +21,27 @@ type Store interface {
 	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
 }
 
-// Actors knows the ids of users.
+// Actors knows users, and speaks for them.
 type Actors interface {
 	ID(u vocab.Username) vocab.ID
+	NewActivityID(u vocab.Username) vocab.ID
+	// Attest returns the user's signature of a text, by the Ed25519 key that the actor lists.
+	Attest(u vocab.Username, text []byte) ([]byte, error)
+}
+
+// Finder finds actors, wherever they are.
+type Finder interface {
+	// Refresh returns the actor as its server describes it now, or did a moment ago; as it was
+	// remembered when the server does not answer.
+	Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
 // Deps is what a registry works with.
 type Deps struct {
 	Store   Store
 	Actors  Actors
+	Finder  Finder
+	Inboxes func([]db.Destination) []db.Inbox // through which an activity reaches all these, each once
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // may be nil
 	Now     func() time.Time

@@ -13,6 +13,8 @@ import (
 
 // askReset begins a reset.
 type askReset struct {
+	registry     *Registry
+	at           Place
 	caller, host vocab.ID
 	isOperator   bool   // who asks; the caller is the host then
 	group        string // proposed, and after it was applied the one that comes next
@@ -22,7 +24,7 @@ type askReset struct {
 // AskReset begins a reset of a conversation whose group members cannot go on with, and returns the
 // id of the MLS group that comes next. While a reset is pending the answer is the same.
 func (r *Registry) AskReset(ctx context.Context, at Place, caller vocab.ID) (string, error) {
-	do := &askReset{caller: caller, host: r.Actors.ID(at.Host), group: groupPrefix + uuid.NewString(), now: r.Now()}
+	do := &askReset{registry: r, at: at, caller: caller, host: r.Actors.ID(at.Host), group: groupPrefix + uuid.NewString(), now: r.Now()}
 	err := r.submit(ctx, at, do)
 	return do.group, err
 }
@@ -31,7 +33,7 @@ func (r *Registry) AskReset(ctx context.Context, at Place, caller vocab.ID) (str
 // pending.
 func (r *Registry) OrderReset(ctx context.Context, at Place) (group string, isNew bool, err error) {
 	host, proposed := r.Actors.ID(at.Host), groupPrefix+uuid.NewString()
-	do := &askReset{caller: host, host: host, isOperator: true, group: proposed, now: r.Now()}
+	do := &askReset{registry: r, at: at, caller: host, host: host, isOperator: true, group: proposed, now: r.Now()}
 	err = r.submit(ctx, at, do)
 	return do.group, do.group == proposed, err
 }
@@ -52,7 +54,20 @@ func (a *askReset) apply(ctx context.Context, tx *db.Tx, c *db.HostedConversatio
 	if _, err := tx.AskReset(ctx, c.ID, a.group, a.now); err != nil {
 		return err
 	}
-	return tx.AddEvent(ctx, newEvent(eventReset, c, a.host, a.caller, vocab.Doc{"groupId": a.group}, a.now))
+	c.Status, c.ResetGroupID = db.StatusResetPending, a.group
+	if err := tx.AddEvent(ctx, newEvent(eventReset, c, a.host, a.caller, vocab.Doc{"groupId": a.group}, a.now)); err != nil {
+		return err
+	}
+	return a.registry.tellState(ctx, tx, a.at, c, a.now)
+}
+
+// tellState tells the members how a conversation stands.
+func (r *Registry) tellState(ctx context.Context, tx *db.Tx, at Place, c *db.HostedConversation, now time.Time) error {
+	f, err := newFanout(ctx, tx, r.Deps, at.Host, c, 0, now)
+	if err != nil {
+		return err
+	}
+	return f.tellState(ctx, tx)
 }
 
 // checkAsker refuses members who may not ask for a reset.
@@ -69,6 +84,8 @@ func (a *askReset) checkAsker(ctx context.Context, tx *db.Tx, c *db.HostedConver
 
 // reset ends a reset.
 type reset struct {
+	registry  *Registry
+	at        Place
 	caller    vocab.ID
 	groupInfo []byte
 	group     string
@@ -84,7 +101,7 @@ func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupIn
 	if err != nil {
 		return Accepted{}, err
 	}
-	do := &reset{caller: caller, groupInfo: groupInfo, group: string(group.GroupID), now: r.Now()}
+	do := &reset{registry: r, at: at, caller: caller, groupInfo: groupInfo, group: string(group.GroupID), now: r.Now()}
 	err = r.submit(ctx, at, do)
 	return do.accepted, err
 }
@@ -106,7 +123,8 @@ func (s *reset) apply(ctx context.Context, tx *db.Tx, c *db.HostedConversation) 
 	if err := tx.ResetConversation(ctx, *c, s.groupInfo, s.now); err != nil {
 		return err
 	}
-	c.Generation, c.Epoch = c.Generation+1, 0
+	c.Generation, c.Epoch, c.Status, c.GroupInfo = c.Generation+1, 0, db.StatusActive, s.groupInfo
+	c.FormerGroups, c.GroupID, c.ResetGroupID = append(c.FormerGroups, c.GroupID), s.group, ""
 	s.accepted = Accepted{Seq: c.LastSeq, Epoch: 0, Generation: c.Generation}
-	return nil
+	return s.registry.tellState(ctx, tx, s.at, c, s.now)
 }

@@ -29,7 +29,8 @@ type roster struct {
 	left    []vocab.ID // actors who have no device left
 }
 
-func (r roster) write(ctx context.Context, tx *db.Tx, c *db.HostedConversation, now time.Time) error {
+// write changes the members of a conversation. actors are those who are added.
+func (r roster) write(ctx context.Context, tx *db.Tx, c *db.HostedConversation, actors map[vocab.ID]*vocab.Actor, now time.Time) error {
 	if len(r.left) > 0 {
 		if err := tx.LeaveConversation(ctx, c.ID, r.left, c.LastSeq); err != nil {
 			return err
@@ -38,12 +39,52 @@ func (r roster) write(ctx context.Context, tx *db.Tx, c *db.HostedConversation, 
 	if len(r.added) == 0 {
 		return nil
 	}
-	joined := make([]vocab.ID, len(r.added))
-	for i, a := range r.added {
-		joined[i] = a.actor
+	var joined, foreign []vocab.ID
+	for _, a := range r.added {
+		joined = append(joined, a.actor)
 	}
 	slices.Sort(joined)
-	return tx.JoinConversation(ctx, c.ID, slices.Compact(joined), db.RoleMember, c.LastSeq)
+	joined = slices.Compact(joined)
+	for _, id := range joined {
+		a := actors[id]
+		if a == nil {
+			continue // the host
+		}
+		if err := tx.SaveActor(ctx, a, now); err != nil {
+			return err
+		}
+		if a.DeliversMLS == 0 {
+			foreign = append(foreign, id)
+		}
+	}
+	if err := tx.JoinConversation(ctx, c.ID, joined, db.RoleMember, c.LastSeq); err != nil || len(foreign) == 0 {
+		return err
+	}
+	return tx.NoteForeign(ctx, c.ID, foreign)
+}
+
+// findAdded finds the actors whose devices the commit adds, before it waits for its turn: an
+// actor whose inbox nobody knows could not be told that it is a member.
+func (c *commit) findAdded(ctx context.Context) error {
+	c.actors = map[vocab.ID]*vocab.Actor{}
+	for _, p := range c.message.Proposals {
+		if p.Type != mls.ProposalAdd || p.KeyPackage == nil {
+			continue
+		}
+		id := vocab.ID(p.KeyPackage.Leaf.Identity)
+		if _, found := c.actors[id]; found || id == c.host || vocab.IDOf(string(id)) != id || id == "" {
+			continue // judge refuses what is no id
+		}
+		a, err := c.registry.Finder.Refresh(ctx, id)
+		if err != nil {
+			return fault.Wrap(fault.Unprocessable, "an actor whose device the commit adds cannot be found: "+fault.Public(err), err).WithCode("actor_unknown").At("/commit")
+		}
+		c.actors[id] = a
+		if len(c.actors) > maxAdded {
+			return nil // judge refuses it
+		}
+	}
+	return nil
 }
 
 // judge returns how the commit changes the roster, or why the caller may not commit it. The sender

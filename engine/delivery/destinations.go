@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -36,6 +37,19 @@ func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab
 		out.add(d.Inbox, host, d.Actor)
 	}
 	return out.list
+}
+
+// SkipRefused says of those inboxes that the gate refuses why nothing is sent there.
+func SkipRefused(g Gate, inboxes []db.Inbox) []db.Inbox {
+	for n, i := range inboxes {
+		if i.Host == "" {
+			continue
+		}
+		if err := CheckInbox(g, i.Host, i.Targets); err != nil {
+			inboxes[n].Skip = fault.Public(err)
+		}
+	}
+	return inboxes
 }
 
 // CheckInbox returns nil when the gate lets an activity go to an inbox on host, and to one of its

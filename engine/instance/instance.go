@@ -16,6 +16,7 @@ import (
 	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/keyspace"
@@ -137,7 +138,10 @@ func (in *Instance) NewInbox(reg prometheus.Registerer) *inbox.Inbox {
 // NewConversations makes a registry of the conversations that users host. With no reg its metrics
 // are kept to itself.
 func (in *Instance) NewConversations(databases *db.Cluster, reg prometheus.Registerer) *conversation.Registry {
-	return conversation.NewRegistry(conversation.Deps{Store: databases, Actors: in.Local, Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
+	inboxes := func(all []db.Destination) []db.Inbox {
+		return delivery.SkipRefused(in.Gate, delivery.Destinations(all, nil, in.Local.InboxOwner))
+	}
+	return conversation.NewRegistry(conversation.Deps{Store: databases, Actors: in.Local, Finder: in.Actors, Inboxes: inboxes, Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }
 
 // NewMembers makes what serves users in conversations, with what they host in a registry.

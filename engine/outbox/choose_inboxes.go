@@ -126,13 +126,5 @@ func listDestinations(named []*vocab.Actor, members []db.Unnamed, but map[vocab.
 // are skipped.
 func (o *Outbox) skipRefused(x *exchange, inboxes []db.Inbox) []db.Inbox {
 	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User)) })
-	for n, i := range inboxes {
-		if i.Host == "" {
-			continue
-		}
-		if err := delivery.CheckInbox(o.Gate, i.Host, i.Targets); err != nil {
-			inboxes[n].Skip = fault.Public(err)
-		}
-	}
-	return inboxes
+	return delivery.SkipRefused(o.Gate, inboxes)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -162,7 +163,8 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate, f.registry, f.local), Profiles: f.registry, Pictures: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0", Redis: keys.Events,
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	f.deps.Conversations = conversation.NewRegistry(conversation.Deps{Store: store, Actors: f.local, Log: log, Now: now})
+	f.deps.Conversations = conversation.NewRegistry(conversation.Deps{Store: store, Actors: f.local, Finder: resolver, Log: log, Now: now,
+		Inboxes: func(all []db.Destination) []db.Inbox { return delivery.Destinations(all, nil, f.local.InboxOwner) }})
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true, Now: now}, gate, &peertest.Dialects{})
 	t.Cleanup(client.Close)
 	people := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: client, Gate: gate, TTL: time.Hour, AllowHTTP: true, Now: now, Log: log})
@@ -211,7 +213,7 @@ func (f *fixture) remote(id string) (*vocab.Actor, signature.Key) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	a, err := vocab.ParseActor(vocab.Doc{"id": id, "type": "Person", "inbox": id + "/inbox", "followers": id + "/followers", "publicKey": vocab.Doc{
+	a, err := vocab.ParseActor(vocab.Doc{"id": id, "type": "Person", "inbox": id + "/inbox", "followers": id + "/followers", "lw:mls": vocab.Doc{"deliveryVersion": 1}, "publicKey": vocab.Doc{
 		"id": id + "#main-key", "owner": id, "publicKeyPem": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}}.JSON())
 	if err != nil {
 		f.Fatal(err)

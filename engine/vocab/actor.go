@@ -24,6 +24,7 @@ type Actor struct {
 	AlsoKnownAs                []ID
 	ApprovesFollowers          bool     // manuallyApprovesFollowers
 	Implements                 []string // generator.implements (FEP-844e): URIs of what the server understands
+	DeliversMLS                int64    // deliveryVersion of lw:mls: how the server takes part in encrypted conversations; 0: as the SWICG draft says
 	Raw                        json.RawMessage
 
 	reduced bool // Raw is what Reduced has written
@@ -36,6 +37,10 @@ type ActorKey struct {
 	Multibase string // of a Multikey (FEP-521a); empty for a PEM key
 	Asserts   bool   // listed in assertionMethod: it may prove what the actor says
 }
+
+// mlsDelivery is the member in which an actor of a server like this one says how it takes part in
+// encrypted conversations.
+const mlsDelivery = "lw:mls"
 
 var actorTypes = []string{"Person", "Service", "Application", "Group", "Organization"}
 
@@ -122,6 +127,9 @@ func ActorOf(d Doc, raw []byte) (*Actor, error) {
 	}
 	if r, err := d.Ref("featured"); err == nil && r.ID.SameOrigin(a.ID) {
 		a.Featured = r.ID
+	}
+	if version, is := d.Sub(mlsDelivery).Count("deliveryVersion"); is {
+		a.DeliversMLS = version
 	}
 	for _, v := range d.Sub("generator").list("implements") {
 		if r, err := toRef(v); err == nil && r.ID != "" {

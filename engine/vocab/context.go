@@ -41,6 +41,16 @@ func messageTerms() Doc {
 		"Welcome": "mls:Welcome", "GroupInfo": "mls:GroupInfo", "encoding": "mls:encoding", "ciphersuite": "mls:ciphersuite"}
 }
 
+// ConversationContext is MessagesContext for activities in which the host of a conversation hands
+// them on, or says how it stands.
+func ConversationContext() []any {
+	c := MessagesContext()
+	terms := c[len(c)-1].(Doc)
+	terms["lw"], terms["lwMetadata"] = Lightweb, Doc{"@id": "lw:metadata", "@type": "@json"}
+	terms["conversation"] = Doc{"@id": "mls:conversation", "@type": "@id"}
+	return c
+}
+
 // ActorContext returns the @context of actors: assertionMethod is only seen under the did and
 // multikey contexts.
 func ActorContext() []any {

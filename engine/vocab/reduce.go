@@ -65,6 +65,9 @@ func (a *Actor) writeReduced(d Doc) (json.RawMessage, error) {
 	if len(a.Implements) > 0 {
 		out["generator"] = Doc{"type": "Application", "implements": listOf(a.Implements[:min(len(a.Implements), maxImplements)])}
 	}
+	if a.DeliversMLS > 0 {
+		out[mlsDelivery] = Doc{"deliveryVersion": a.DeliversMLS}
+	}
 	for _, name := range []string{"manuallyApprovesFollowers", "discoverable"} {
 		if d.Flag(name) {
 			out[name] = true
