@@ -75,6 +75,38 @@ func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vo
 	return a, err
 }
 
+// Introduce returns the actor who signed the headers of a request whose body is not read yet.
+// Whether the body is the one that was signed for is told by Claims, once it is there.
+func (v *Verifier) Introduce(ctx context.Context, req *http.Request) (*vocab.Actor, error) {
+	x, err := signature.Examine(req, nil, signature.Options{Origin: v.origin, Now: v.now()})
+	if err != nil {
+		return nil, err
+	}
+	refusal := firstFailure(x.Findings)
+	var claims []signature.Claim
+	for _, s := range x.Signatures {
+		if err := firstFailure(s.Findings); err == nil {
+			claims = append(claims, s.Claim)
+		} else if refusal == nil {
+			refusal = err
+		}
+	}
+	if len(claims) == 0 && refusal != nil {
+		return nil, refusal
+	}
+	return v.Signer(ctx, claims, "")
+}
+
+// firstFailure returns why a signature of headers cannot hold, nil when it may.
+func firstFailure(found []signature.Finding) error {
+	for _, f := range found {
+		if f.Err != nil && f.Check != signature.DigestCheck {
+			return f.Err
+		}
+	}
+	return nil
+}
+
 func (v *Verifier) findSigner(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	var other *vocab.Actor
 	var refusal error

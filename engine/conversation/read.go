@@ -52,6 +52,21 @@ func readAs(ctx context.Context, tx *db.Tx, id uuid.UUID, viewer vocab.ID) (*db.
 	return c, err
 }
 
+// CheckPeer refuses an actor of another server who is no member of a conversation, and one that
+// the host blocks: nothing is taken from it, as in an inbox.
+func (r *Registry) CheckPeer(ctx context.Context, at Place, actor vocab.ID) error {
+	return r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := readAs(ctx, tx, at.ID, actor); err != nil {
+			return err
+		}
+		blocked, err := tx.Blocked(ctx, []vocab.ID{actor})
+		if err == nil && blocked[actor] {
+			err = errNotMember
+		}
+		return err
+	})
+}
+
 // View returns what a member sees of a conversation.
 func (r *Registry) View(ctx context.Context, at Place, viewer vocab.ID) (v View, err error) {
 	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *db.Tx) error {

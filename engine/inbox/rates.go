@@ -50,6 +50,15 @@ func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	return nil
 }
 
+// Count counts a proven request that is for no inbox against its signer and the signer's host, as
+// one to an inbox counts.
+func (i *Inbox) Count(signer vocab.ID) error {
+	if err := limitBy(i.Senders, string(signer)); err != nil {
+		return err
+	}
+	return limitBy(i.Hosts, policy.RegistrableDomain(signer.Host()))
+}
+
 // paidBySigner returns ctx for what is fetched for a request once it is proven: the signer's
 // domain pays for it.
 func paidBySigner(ctx context.Context, x *receiving) context.Context {

@@ -37,6 +37,11 @@ func (s *conversations) readJSON(a *answer, r *http.Request, u vocab.Username, i
 	if err != nil {
 		return err
 	}
+	return decodeStrictly(body, into)
+}
+
+// decodeStrictly reads JSON that holds the members of a struct and no others.
+func decodeStrictly(body []byte, into any) error {
 	if _, err := vocab.ParseDoc(body); err != nil {
 		return err
 	}
@@ -48,8 +53,8 @@ func (s *conversations) readJSON(a *answer, r *http.Request, u vocab.Username, i
 	return nil
 }
 
-// begin authorizes a request to a conversation, and finds it.
-func (s *conversations) begin(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, *db.Conversation, error) {
+// find authorizes a request to a conversation, and finds it.
+func (s *conversations) find(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, *db.Conversation, error) {
 	t, err := s.authorize(a, r, scope)
 	if err != nil {
 		return t.User, nil, err
@@ -59,9 +64,6 @@ func (s *conversations) begin(a *answer, r *http.Request, p httprouter.Params, s
 		return t.User, nil, err
 	}
 	c, err := s.registry.Find(r.Context(), t.User, id)
-	if err == nil && c.Mode != db.ModeEncrypted {
-		err = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
-	}
 	return t.User, c, err
 }
 
@@ -140,26 +142,18 @@ func (s *conversations) getConversations(a *answer, r *http.Request, _ httproute
 	return a.sendJSON(r, list)
 }
 
-// getConversation shows the state of a conversation to a member.
-func (s *conversations) getConversation(a *answer, r *http.Request, p httprouter.Params) error {
-	u, c, err := s.begin(a, r, p, instance.ScopeRead)
+// showConversation shows the state of a conversation to a member.
+func (s *conversations) showConversation(a *answer, r *http.Request, v *visit) error {
+	view, unread, err := s.members.View(r.Context(), v.user, v.own)
 	if err != nil {
 		return err
 	}
-	v, unread, err := s.members.View(r.Context(), u, c)
-	if err != nil {
-		return err
-	}
-	return a.sendJSON(r, showView(v, c.Host, c.ReadSeq, unread))
+	return a.sendJSON(r, showView(view, v.own.Host, v.own.ReadSeq, unread))
 }
 
-// postCommit ends an epoch of a conversation.
-func (s *conversations) postCommit(isExternal bool) handle {
-	return func(a *answer, r *http.Request, p httprouter.Params) error {
-		u, c, err := s.begin(a, r, p, instance.ScopeWrite)
-		if err != nil {
-			return err
-		}
+// takeCommit ends an epoch of a conversation.
+func (s *conversations) takeCommit(isExternal bool) visited {
+	return func(a *answer, r *http.Request, v *visit) error {
 		key, err := idempotencyKey(r)
 		if err != nil {
 			return err
@@ -170,13 +164,13 @@ func (s *conversations) postCommit(isExternal bool) handle {
 			Welcomes   [][]byte   `json:"welcomes"`
 			Recipients []vocab.ID `json:"to"`
 		}
-		if err := s.readJSON(a, r, u, &body); err != nil {
+		if err := v.read(&body); err != nil {
 			return err
 		}
 		if len(body.Recipients) > 0 {
-			return s.sendTo(a, r, u, c, body.Commit, body.Recipients)
+			return s.sendTo(a, r, v, body.Commit, body.Recipients)
 		}
-		accepted, err := s.members.Commit(r.Context(), u, c, conversation.Commit{Key: key, Message: body.Commit, GroupInfo: body.GroupInfo, Welcomes: body.Welcomes, External: isExternal})
+		accepted, err := v.commit(r.Context(), conversation.Commit{Key: key, Message: body.Commit, GroupInfo: body.GroupInfo, Welcomes: body.Welcomes, External: isExternal})
 		if err != nil {
 			return err
 		}
@@ -184,23 +178,19 @@ func (s *conversations) postCommit(isExternal bool) handle {
 	}
 }
 
-// postMessage sends ciphertext to a conversation.
-func (s *conversations) postMessage(a *answer, r *http.Request, p httprouter.Params) error {
-	u, c, err := s.begin(a, r, p, instance.ScopeWrite)
-	if err != nil {
-		return err
-	}
+// takeMessage sends ciphertext to a conversation.
+func (s *conversations) takeMessage(a *answer, r *http.Request, v *visit) error {
 	var body struct {
 		Message    []byte     `json:"message"`
 		Recipients []vocab.ID `json:"to"`
 	}
-	if err := s.readJSON(a, r, u, &body); err != nil {
+	if err := v.read(&body); err != nil {
 		return err
 	}
 	if len(body.Recipients) > 0 {
-		return s.sendTo(a, r, u, c, body.Message, body.Recipients)
+		return s.sendTo(a, r, v, body.Message, body.Recipients)
 	}
-	accepted, err := s.members.Send(r.Context(), u, c, body.Message)
+	accepted, err := v.send(r.Context(), body.Message)
 	if err != nil {
 		return err
 	}
@@ -208,7 +198,10 @@ func (s *conversations) postMessage(a *answer, r *http.Request, p httprouter.Par
 }
 
 // sendTo sends what nobody puts in order to those that the program names.
-func (s *conversations) sendTo(a *answer, r *http.Request, u vocab.Username, c *db.Conversation, content []byte, to []vocab.ID) error {
+func (s *conversations) sendTo(a *answer, r *http.Request, v *visit, content []byte, to []vocab.ID) error {
+	if v.own == nil {
+		return fault.New(fault.Unprocessable, "the host of a conversation tells all its members: name none").WithCode("invalid_parameter").At("/to")
+	}
 	for i, id := range to {
 		parsed, err := vocab.ParseID(string(id))
 		if err != nil {
@@ -216,72 +209,60 @@ func (s *conversations) sendTo(a *answer, r *http.Request, u vocab.Username, c *
 		}
 		to[i] = parsed
 	}
-	accepted, err := s.members.SendTo(r.Context(), u, c, content, to)
+	accepted, err := s.members.SendTo(r.Context(), v.user, v.own, content, to)
 	if err != nil {
 		return err
 	}
 	return a.sendAccepted(accepted)
 }
 
-// postReset begins a reset of a conversation, or ends it with the GroupInfo of its next group.
-func (s *conversations) postReset(a *answer, r *http.Request, p httprouter.Params) error {
-	u, c, err := s.begin(a, r, p, instance.ScopeWrite)
-	if err != nil {
-		return err
-	}
+// takeReset begins a reset of a conversation, or ends it with the GroupInfo of its next group.
+func (s *conversations) takeReset(a *answer, r *http.Request, v *visit) error {
 	var body struct {
 		GroupInfo []byte `json:"groupInfo"`
 	}
-	if err := s.readJSON(a, r, u, &body); err != nil {
+	if err := v.read(&body); err != nil {
 		return err
 	}
 	if body.GroupInfo == nil {
-		group, err := s.members.AskReset(r.Context(), u, c)
+		group, err := v.askReset(r.Context())
 		if err != nil {
 			return err
 		}
 		return a.sendCreated(http.StatusAccepted, resetAnswer{group})
 	}
-	accepted, err := s.members.Reset(r.Context(), u, c, body.GroupInfo)
+	accepted, err := v.reset(r.Context(), body.GroupInfo)
 	if err != nil {
 		return err
 	}
 	return a.sendAccepted(accepted)
 }
 
-// putRead notes how far the user has read a conversation.
-func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params) error {
-	u, c, err := s.begin(a, r, p, instance.ScopeWrite)
-	if err != nil {
-		return err
-	}
+// takeRead notes how far the user has read a conversation.
+func (s *conversations) takeRead(a *answer, r *http.Request, v *visit) error {
 	var body struct {
 		Seq int64 `json:"seq"`
 	}
-	if err := s.readJSON(a, r, u, &body); err != nil {
+	if err := v.read(&body); err != nil {
 		return err
 	}
 	if body.Seq < 0 {
 		return fault.New(fault.Unprocessable, "seq is a number of the log").WithCode("invalid_parameter").At("/seq")
 	}
-	if err := s.registry.MarkRead(r.Context(), u, c.ID, body.Seq); err != nil {
+	if err := s.registry.MarkRead(r.Context(), v.user, v.own.ID, body.Seq); err != nil {
 		return err
 	}
 	a.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// getLog shows a member the messages of a conversation, the oldest first.
-func (s *conversations) getLog(a *answer, r *http.Request, p httprouter.Params) error {
-	u, c, err := s.begin(a, r, p, instance.ScopeRead)
-	if err != nil {
-		return err
-	}
+// showLogPage shows a member the messages of a conversation, the oldest first.
+func (s *conversations) showLogPage(a *answer, r *http.Request, v *visit) error {
 	after, err := readAfter(r)
 	if err != nil {
 		return err
 	}
-	entries, more, err := s.members.ReadLog(r.Context(), u, c, after)
+	entries, more, err := v.readLog(r.Context(), after)
 	if err != nil {
 		return err
 	}
@@ -316,13 +297,9 @@ func (s *conversations) getMessages(a *answer, r *http.Request, _ httprouter.Par
 	return a.sendJSON(r, inboxPage{showInbox(all), more})
 }
 
-// getGroupInfo shows a member the state of the MLS group.
-func (s *conversations) getGroupInfo(a *answer, r *http.Request, p httprouter.Params) error {
-	u, c, err := s.begin(a, r, p, instance.ScopeRead)
-	if err != nil {
-		return err
-	}
-	info, epoch, err := s.members.GroupInfo(r.Context(), u, c)
+// showGroupInfo shows a member the state of the MLS group.
+func (s *conversations) showGroupInfo(a *answer, r *http.Request, v *visit) error {
+	info, epoch, err := v.groupInfo(r.Context())
 	if err != nil {
 		return err
 	}
@@ -338,6 +315,9 @@ func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Par
 	q, err := readQuery(r, "device")
 	if err != nil {
 		return err
+	}
+	if r.Method == http.MethodHead { // nothing is handed out
+		return a.sendCreated(http.StatusOK, welcomeList{})
 	}
 	all, err := s.registry.Welcomes(r.Context(), t.User, q.Get("device"))
 	if err != nil {

@@ -57,11 +57,18 @@ type inbox struct {
 	err  error
 	user vocab.Username
 	body []byte
+
+	counted []vocab.ID
 }
 
 func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vocab.Username) error {
 	i.user, i.body = user, body
 	return i.err
+}
+
+func (i *inbox) Count(signer vocab.ID) error {
+	i.counted = append(i.counted, signer)
+	return nil
 }
 
 // dispatcher answers what the test says.

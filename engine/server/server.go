@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
@@ -34,6 +35,9 @@ import (
 // Inbox takes activities from other servers.
 type Inbox interface {
 	Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error
+	// Count counts a request of another server that is proven and for no inbox, as one to an inbox
+	// counts.
+	Count(signer vocab.ID) error
 }
 
 // Outbox does what users' programs ask for.
@@ -48,6 +52,8 @@ type Outbox interface {
 type Verifier interface {
 	Claims(r *http.Request, body []byte) ([]signature.Claim, error)
 	Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error)
+	// Introduce tells who signed the headers of a request whose body is not read yet.
+	Introduce(ctx context.Context, r *http.Request) (*vocab.Actor, error)
 }
 
 // Gate says whether a host may talk to us, and an actor be heard: nil, or why not.
@@ -117,6 +123,7 @@ type Server struct {
 	pictures    *pictures
 	messages    *conversations
 	packages    *publicPackages
+	peers       *conversationPeers
 	pages       *pages
 	events      *eventSockets
 	webSockets  *webSockets
@@ -133,6 +140,7 @@ func New(d Deps) *Server {
 	events := &eventSockets{api, d.Sockets, commentTime}
 	recent := newRecentPages(d.Now)
 	inboxes := &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit}
+	messages := newBodies(policy.ConversationBodies, maxConversation)
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
 		federation:  inboxes,
 		actors:      &actors{a},
@@ -142,8 +150,9 @@ func New(d Deps) *Server {
 		api:         api,
 		openID:      &openIDLogins{api, d.OpenID, d.CORSOrigins},
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
-		messages:    &conversations{api, d.Conversations, d.Members, newBodies(policy.ConversationBodies, maxConversation)},
+		messages:    &conversations{api, d.Conversations, d.Members, messages},
 		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
+		peers:       &conversationPeers{inboxes, d.Conversations, messages, d.Paused},
 		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},
 		events:      events,
 		webSockets:  newWebSockets(events, d.CORSOrigins),
@@ -207,15 +216,19 @@ func (s *Server) postRoutes() map[string]handle {
 		"/api/session":       s.api.wrapAPI(s.api.postSession),
 		"/api/me/password":   s.api.wrapAPI(s.api.postPassword),
 
-		"/users/:user/keyPackages/claim":         s.packages.postClaim,
-		"/api/conversations":                     s.api.wrapAPI(s.messages.postConversation),
-		"/api/conversations/:id/commits":         s.api.wrapAPI(s.messages.postCommit(false)),
-		"/api/conversations/:id/external-commit": s.api.wrapAPI(s.messages.postCommit(true)),
-		"/api/conversations/:id/messages":        s.api.wrapAPI(s.messages.postMessage),
-		"/api/conversations/:id/reset":           s.api.wrapAPI(s.messages.postReset),
-		"/api/welcomes/:welcome/confirm":         s.api.wrapAPI(s.messages.postConfirmation),
-		"/api/keypackages":                       s.api.wrapAPI(s.messages.postKeyPackages),
-		"/api/keypackages/claim":                 s.api.wrapAPI(s.messages.postClaimOf),
+		"/users/:user/keyPackages/claim":                 s.packages.postClaim,
+		"/api/conversations":                             s.api.wrapAPI(s.messages.postConversation),
+		"/api/conversations/:id/commits":                 s.messages.ofUser(instance.ScopeWrite, s.messages.takeCommit(false)),
+		"/api/conversations/:id/external-commit":         s.messages.ofUser(instance.ScopeWrite, s.messages.takeCommit(true)),
+		"/api/conversations/:id/messages":                s.messages.ofUser(instance.ScopeWrite, s.messages.takeMessage),
+		"/api/conversations/:id/reset":                   s.messages.ofUser(instance.ScopeWrite, s.messages.takeReset),
+		"/api/welcomes/:welcome/confirm":                 s.api.wrapAPI(s.messages.postConfirmation),
+		"/api/keypackages":                               s.api.wrapAPI(s.messages.postKeyPackages),
+		"/api/keypackages/claim":                         s.api.wrapAPI(s.messages.postClaimOf),
+		"/users/:user/conversations/:id/commits":         s.peers.ofMember(s.messages.takeCommit(false)),
+		"/users/:user/conversations/:id/external-commit": s.peers.ofMember(s.messages.takeCommit(true)),
+		"/users/:user/conversations/:id/messages":        s.peers.ofMember(s.messages.takeMessage),
+		"/users/:user/conversations/:id/reset":           s.peers.ofMember(s.messages.takeReset),
 	}
 }
 
@@ -225,7 +238,7 @@ func (s *Server) putRoutes() map[string]handle {
 		"/api/me/icon":  s.api.wrapAPI(s.pictures.putPicture("icon", picture.IconSide)),
 		"/api/me/image": s.api.wrapAPI(s.pictures.putPicture("image", picture.ImageSide)),
 
-		"/api/conversations/:id/read": s.api.wrapAPI(s.messages.putRead),
+		"/api/conversations/:id/read": s.messages.ofUser(instance.ScopeWrite, s.messages.takeRead),
 	}
 }
 
@@ -243,61 +256,64 @@ func (s *Server) deleteRoutes() map[string]handle {
 // getRoutes are the addresses that answer GET.
 func (s *Server) getRoutes() map[string]handle {
 	return map[string]handle{
-		"/":                                      s.discovery.getHome,
-		"/.well-known/webfinger":                 s.discovery.getWebFinger,
-		"/.well-known/host-meta":                 s.discovery.getHostMeta,
-		"/.well-known/nodeinfo":                  s.discovery.getNodeInfoLinks,
-		"/nodeinfo/2.1":                          s.discovery.getNodeInfo,
-		"/robots.txt":                            s.discovery.getRobots,
-		"/favicon.svg":                           s.discovery.getFavicon,
-		"/@:user":                                s.pages.getProfile,
-		"/@:user/:thing":                         s.pages.getPost,
-		"/@:user/:thing/:tag":                    s.pages.getTag,
-		"/api/session/oidc":                      s.api.wrapAPI(s.openID.getOpenID),
-		"/api/session/oidc/callback":             s.api.wrapAPI(s.openID.getOpenIDCallback),
-		"/actor":                                 s.actors.getInstanceActor,
-		"/users/:user":                           s.actors.getActor,
-		"/users/:user/inbox":                     s.collections.getInbox,
-		"/users/:user/outbox":                    s.collections.getCollection(outboxCollection),
-		"/users/:user/followers":                 s.collections.getCollection(followersCollection),
-		"/users/:user/following":                 s.collections.getCollection(followingCollection),
-		"/users/:user/featured":                  s.collections.getFeatured,
-		"/users/:user/streams":                   s.collections.getStreamsOf,
-		"/users/:user/streams/:stream":           s.collections.getStream,
-		"/users/:user/followers_synchronization": s.federation.getSynchronization,
-		"/users/:user/activities/:thing":         s.documents.getActivity,
-		"/users/:user/objects/:thing":            s.documents.getObject,
-		"/users/:user/objects/:thing/replies":    s.collections.getRelated(repliesCollection),
-		"/users/:user/objects/:thing/context":    s.collections.getRelated(threadCollection),
-		"/users/:user/media/:name":               s.pictures.getPicture,
-		"/users/:user/messages":                  s.messages.getCollection,
-		"/users/:user/keyPackages":               s.packages.getCollection,
-		"/users/:user/keyPackages/:package":      s.packages.getPackage,
-		"/api/conversations":                     s.api.wrapAPI(s.messages.getConversations),
-		"/api/conversations/:id":                 s.api.wrapAPI(s.messages.getConversation),
-		"/api/conversations/:id/log":             s.api.wrapAPI(s.messages.getLog),
-		"/api/conversations/:id/group-info":      s.api.wrapAPI(s.messages.getGroupInfo),
-		"/api/mls/messages":                      s.api.wrapAPI(s.messages.getMessages),
-		"/api/welcomes":                          s.api.wrapAPI(s.messages.getWelcomes),
-		"/api/keypackages":                       s.api.wrapAPI(s.messages.getKeyPackages),
-		"/api/keypackages/stats":                 s.api.wrapAPI(s.messages.getPackageStats),
-		"/api/feed":                              s.api.wrapAPI(s.api.getFeed),
-		"/api/feed/:entry":                       s.api.wrapAPI(s.api.getFeedEntry),
-		"/api/actions":                           s.api.wrapAPI(s.api.getActions),
-		"/api/deliveries":                        s.api.wrapAPI(s.api.getDeliveries),
-		"/api/deliveries/:job":                   s.api.wrapAPI(s.api.getDeliveryJob),
-		"/api/me":                                s.api.wrapAPI(s.api.getMe),
-		"/api/actors":                            s.api.wrapAPI(s.api.getPerson),
-		"/api/objects":                           s.api.wrapAPI(s.api.getObject),
-		"/api/objects/thread":                    s.api.wrapAPI(s.api.getThread),
-		"/api/relationships":                     s.api.wrapAPI(s.api.getRelationships),
-		"/api/groups":                            s.api.wrapAPI(s.api.getGroups),
-		"/api/search":                            s.api.wrapAPI(s.api.getSearch),
-		"/api/audit":                             s.api.wrapAPI(s.api.getAudit),
-		"/api/streams":                           s.api.wrapAPI(s.api.getStreams),
-		"/api/events":                            s.api.wrapAPI(s.events.getEvents),
-		socketPath:                               s.api.wrapAPI(s.webSockets.getSocket),
-		"/api/openapi.json":                      s.api.getOpenAPI,
+		"/":                                         s.discovery.getHome,
+		"/.well-known/webfinger":                    s.discovery.getWebFinger,
+		"/.well-known/host-meta":                    s.discovery.getHostMeta,
+		"/.well-known/nodeinfo":                     s.discovery.getNodeInfoLinks,
+		"/nodeinfo/2.1":                             s.discovery.getNodeInfo,
+		"/robots.txt":                               s.discovery.getRobots,
+		"/favicon.svg":                              s.discovery.getFavicon,
+		"/@:user":                                   s.pages.getProfile,
+		"/@:user/:thing":                            s.pages.getPost,
+		"/@:user/:thing/:tag":                       s.pages.getTag,
+		"/api/session/oidc":                         s.api.wrapAPI(s.openID.getOpenID),
+		"/api/session/oidc/callback":                s.api.wrapAPI(s.openID.getOpenIDCallback),
+		"/actor":                                    s.actors.getInstanceActor,
+		"/users/:user":                              s.actors.getActor,
+		"/users/:user/inbox":                        s.collections.getInbox,
+		"/users/:user/outbox":                       s.collections.getCollection(outboxCollection),
+		"/users/:user/followers":                    s.collections.getCollection(followersCollection),
+		"/users/:user/following":                    s.collections.getCollection(followingCollection),
+		"/users/:user/featured":                     s.collections.getFeatured,
+		"/users/:user/streams":                      s.collections.getStreamsOf,
+		"/users/:user/streams/:stream":              s.collections.getStream,
+		"/users/:user/followers_synchronization":    s.federation.getSynchronization,
+		"/users/:user/activities/:thing":            s.documents.getActivity,
+		"/users/:user/objects/:thing":               s.documents.getObject,
+		"/users/:user/objects/:thing/replies":       s.collections.getRelated(repliesCollection),
+		"/users/:user/objects/:thing/context":       s.collections.getRelated(threadCollection),
+		"/users/:user/media/:name":                  s.pictures.getPicture,
+		"/users/:user/messages":                     s.messages.getCollection,
+		"/users/:user/keyPackages":                  s.packages.getCollection,
+		"/users/:user/keyPackages/:package":         s.packages.getPackage,
+		"/api/conversations":                        s.api.wrapAPI(s.messages.getConversations),
+		"/api/conversations/:id":                    s.messages.ofUser(instance.ScopeRead, s.messages.showConversation),
+		"/api/conversations/:id/log":                s.messages.ofUser(instance.ScopeRead, s.messages.showLogPage),
+		"/api/conversations/:id/group-info":         s.messages.ofUser(instance.ScopeRead, s.messages.showGroupInfo),
+		"/api/mls/messages":                         s.api.wrapAPI(s.messages.getMessages),
+		"/api/welcomes":                             s.api.wrapAPI(s.messages.getWelcomes),
+		"/api/keypackages":                          s.api.wrapAPI(s.messages.getKeyPackages),
+		"/api/keypackages/stats":                    s.api.wrapAPI(s.messages.getPackageStats),
+		"/api/feed":                                 s.api.wrapAPI(s.api.getFeed),
+		"/api/feed/:entry":                          s.api.wrapAPI(s.api.getFeedEntry),
+		"/api/actions":                              s.api.wrapAPI(s.api.getActions),
+		"/api/deliveries":                           s.api.wrapAPI(s.api.getDeliveries),
+		"/api/deliveries/:job":                      s.api.wrapAPI(s.api.getDeliveryJob),
+		"/api/me":                                   s.api.wrapAPI(s.api.getMe),
+		"/api/actors":                               s.api.wrapAPI(s.api.getPerson),
+		"/api/objects":                              s.api.wrapAPI(s.api.getObject),
+		"/api/objects/thread":                       s.api.wrapAPI(s.api.getThread),
+		"/api/relationships":                        s.api.wrapAPI(s.api.getRelationships),
+		"/api/groups":                               s.api.wrapAPI(s.api.getGroups),
+		"/api/search":                               s.api.wrapAPI(s.api.getSearch),
+		"/api/audit":                                s.api.wrapAPI(s.api.getAudit),
+		"/api/streams":                              s.api.wrapAPI(s.api.getStreams),
+		"/api/events":                               s.api.wrapAPI(s.events.getEvents),
+		socketPath:                                  s.api.wrapAPI(s.webSockets.getSocket),
+		"/api/openapi.json":                         s.api.getOpenAPI,
+		"/users/:user/conversations/:id":            s.peers.ofMember(s.messages.showState),
+		"/users/:user/conversations/:id/log":        s.peers.ofMember(s.messages.showLogPage),
+		"/users/:user/conversations/:id/group-info": s.peers.ofMember(s.messages.showGroupInfo),
 	}
 }
 

@@ -47,7 +47,7 @@ var cavageChecks = []Check[*reading]{
 	{"coverage", []string{"components"}, func(s *reading) error { return checkCavageCoverage(s.Covered, isDigestNeeded(s.method, s.body)) }},
 	{"time", []string{"components"}, (*reading).checkCavageTime},
 	{"key_id", []string{"form"}, (*reading).checkCavageKeyID},
-	{"digest", []string{"components"}, (*reading).checkCavageDigest},
+	{DigestCheck, []string{"components"}, (*reading).checkCavageDigest},
 	{"base", []string{"components"}, (*reading).makeCavageBases},
 }
 

@@ -13,6 +13,10 @@ type Check[T any] struct {
 	Run   func(T) error
 }
 
+// DigestCheck is the name of the check that compares the body with its digest: the only one that
+// needs the body.
+const DigestCheck = "digest"
+
 // Finding is the result of a check.
 type Finding struct {
 	Check   string

@@ -53,7 +53,7 @@ var rfc9421Checks = []Check[*reading]{
 	{"form", nil, (*reading).readMembers},
 	{"components", []string{"form"}, (*reading).readComponents},
 	{"coverage", []string{"components"}, func(s *reading) error { return s.checkCoverage(s.Covered, isDigestNeeded(s.method, s.body)) }},
-	{"digest", []string{"components"}, (*reading).checkContentDigest},
+	{DigestCheck, []string{"components"}, (*reading).checkContentDigest},
 	{"time", []string{"form"}, (*reading).checkTime},
 	{"algorithm", []string{"form"}, (*reading).checkAlgorithm},
 	{"key_id", []string{"form"}, (*reading).checkKeyID},

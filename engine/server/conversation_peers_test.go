@@ -1,0 +1,92 @@
+package server_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/signature"
+)
+
+// signedWith signs a request with its body, as another server does.
+func (k *talk) signedWith(key signature.Key, body string) asking {
+	return func(r *http.Request) {
+		c, err := http.NewRequest(r.Method, origin+r.RequestURI, strings.NewReader(body))
+		if err == nil && body == "" {
+			err = signature.Sign(c, nil, key, signature.RFC9421, start)
+		} else if err == nil {
+			err = signature.Sign(c, []byte(body), key, signature.RFC9421, start)
+		}
+		if err != nil {
+			k.Fatal(err)
+		}
+		for name, v := range c.Header {
+			r.Header[name] = v
+		}
+		r.Header.Set("Content-Type", "application/json")
+	}
+}
+
+// submit sends a body as carol's server.
+func (k *talk) submit(to string, body map[string]any) response {
+	k.Helper()
+	k.keys++
+	text := string(toDoc(k.T, body).JSON())
+	return k.send(k.peerPath()+to, text, k.signedWith(k.carolKey, text), header("Idempotency-Key", "key-"+strconv.Itoa(k.keys)))
+}
+
+func (k *talk) peerPath() string { return "/users/alice/conversations/" + k.id.String() }
+
+func (k *talk) look(to string, key signature.Key) response {
+	k.Helper()
+	return k.get(k.peerPath()+to, k.signedWith(key, ""))
+}
+
+// Rows 9 to 12, of a member who is on another server: it is answered as a user of this one, until
+// it is removed.
+func TestAMemberElsewhereIsServedByItsSignature(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	phone := mlstest.NewDevice(string(k.carol.ID), start)
+	k.look("", k.carolKey).want(t, 404) // carol never was in it
+	k.add(phone)
+	var got struct {
+		Epoch   int64
+		Members []struct{ Actor string }
+	}
+	k.look("", k.carolKey).want(t, 200).decode(t, &got)
+	if got.Epoch != 1 || len(got.Members) != 2 {
+		t.Errorf("carol sees %+v", got)
+	}
+	k.get(k.peerPath()).want(t, 401)
+	_, stranger := k.remote("https://peer.example/users/stranger")
+	k.look("/log", stranger).want(t, 404)
+	message := map[string]any{"message": k.group.Message()}
+	k.submit("/messages", message).want(t, 201)
+	if again := k.submit("/messages", message).want(t, 201); again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Error("a message that comes again is not known")
+	}
+	text := string(toDoc(t, message).JSON())
+	k.send(k.peerPath()+"/messages", text+" ", k.signedWith(k.carolKey, text)).want(t, 401) // not the body that was signed for
+	other := mlstest.NewGroup(phone)
+	k.submit("/messages", map[string]any{"message": other.Message()}).want(t, 400) // row 11: another group
+	late, _ := k.group.Commit(k.device, mlstest.Change{})                          // row 12: alice's device, carol's signature
+	k.submit("/commits", map[string]any{"commit": late, "groupInfo": k.group.Info(k.device)}).want(t, 403)
+	back, rejoined := k.group.Rejoin(phone, phone) // row 10
+	k.look("/group-info", k.carolKey).want(t, 200)
+	k.submit("/external-commit", map[string]any{"commit": back, "groupInfo": rejoined.Info(phone)}).want(t, 201)
+	k.submit("/commits", map[string]any{"commit": late, "groupInfo": k.group.Info(k.device)}).want(t, 409)
+	k.group = rejoined
+	commit, next := k.group.Commit(k.device, mlstest.Change{Remove: []*mlstest.Device{phone}})
+	k.post(k.device.Identity, k.path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(k.device)}).want(t, 201)
+	for _, path := range []string{"", "/log", "/group-info"} { // row 9
+		k.look(path, k.carolKey).want(t, 403)
+	}
+	k.submit("/messages", map[string]any{"message": next.Message()}).want(t, 403)
+	k.submit("/external-commit", map[string]any{"commit": back, "groupInfo": rejoined.Info(phone)}).want(t, 403)
+	if len(k.inbox.counted) == 0 {
+		t.Error("the requests do not count as those to inboxes")
+	}
+}

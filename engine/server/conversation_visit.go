@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// visit is a request of a member to a conversation: of a user's program, wherever the conversation
+// is put in order, or of the server of a member elsewhere, to one that is put in order here.
+type visit struct {
+	*conversations
+	read func(into any) error // the body
+
+	user vocab.Username   // whose program it is
+	own  *db.Conversation // as the user has it; nil of a member elsewhere
+
+	caller vocab.ID           // the member elsewhere
+	at     conversation.Place // where it is put in order
+}
+
+type visited func(a *answer, r *http.Request, v *visit) error
+
+// ofUser lets a user's program do something in an encrypted conversation.
+func (s *conversations) ofUser(scope string, do visited) handle {
+	return s.wrapAPI(func(a *answer, r *http.Request, p httprouter.Params) error {
+		u, c, err := s.find(a, r, p, scope)
+		if err == nil && c.Mode != db.ModeEncrypted {
+			err = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
+		}
+		if err != nil {
+			return err
+		}
+		return do(a, r, &visit{conversations: s, user: u, own: c, read: func(into any) error { return s.readJSON(a, r, u, into) }})
+	})
+}
+
+func (v *visit) commit(ctx context.Context, c conversation.Commit) (conversation.Accepted, error) {
+	if v.own != nil {
+		return v.members.Commit(ctx, v.user, v.own, c)
+	}
+	c.Caller = v.caller
+	return v.registry.Commit(ctx, v.at, c)
+}
+
+func (v *visit) send(ctx context.Context, content []byte) (conversation.Accepted, error) {
+	if v.own != nil {
+		return v.members.Send(ctx, v.user, v.own, content)
+	}
+	return v.registry.Send(ctx, v.at, conversation.Message{Caller: v.caller, Content: content})
+}
+
+func (v *visit) askReset(ctx context.Context) (group string, err error) {
+	if v.own != nil {
+		return v.members.AskReset(ctx, v.user, v.own)
+	}
+	return v.registry.AskReset(ctx, v.at, v.caller)
+}
+
+func (v *visit) reset(ctx context.Context, groupInfo []byte) (conversation.Accepted, error) {
+	if v.own != nil {
+		return v.members.Reset(ctx, v.user, v.own, groupInfo)
+	}
+	return v.registry.Reset(ctx, v.at, v.caller, groupInfo)
+}
+
+func (v *visit) readLog(ctx context.Context, after int64) (entries []db.LogEntry, more bool, err error) {
+	if v.own != nil {
+		return v.members.ReadLog(ctx, v.user, v.own, after)
+	}
+	return v.registry.ReadLog(ctx, v.at, v.caller, after)
+}
+
+func (v *visit) groupInfo(ctx context.Context) (info []byte, epoch int64, err error) {
+	if v.own != nil {
+		return v.members.GroupInfo(ctx, v.user, v.own)
+	}
+	return v.registry.GroupInfo(ctx, v.at, v.caller)
+}
