@@ -128,6 +128,9 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	d["following"] = string(l.Following(u))
 	d["featured"] = string(l.Featured(u))
 	d["keyPackages"] = string(l.KeyPackages(u))
+	d["messages"] = string(l.Messages(u))
+	name, value := vocab.DeliversMLS(1, 2, 3)
+	d[name] = value
 	d["streams"] = []any{string(l.Streams(u))}
 	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())}
 	if l.pages {

@@ -74,6 +74,9 @@ func (l *Local) Featured(u vocab.Username) vocab.ID { return l.ID(u) + "/feature
 // KeyPackages returns the collection of the key packages of u's devices.
 func (l *Local) KeyPackages(u vocab.Username) vocab.ID { return l.ID(u) + "/keyPackages" }
 
+// Messages returns the collection of the MLS messages that u was sent.
+func (l *Local) Messages(u vocab.Username) vocab.ID { return l.ID(u) + "/messages" }
+
 // Streams returns the id of the collection of u's streams. Their ids begin with it.
 func (l *Local) Streams(u vocab.Username) vocab.ID { return l.ID(u) + "/streams" }
 

@@ -90,7 +90,7 @@ func (s *conversationPeers) introduceSigner(r *http.Request) (vocab.ID, error) {
 		return "", err
 	}
 	if s.local.IsLocal(signer.ID) {
-		return "", fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
+		return "", fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("unsigned")
 	}
 	if err := s.gate.CheckActor(signer.ID); err != nil {
 		return "", err

@@ -42,6 +42,12 @@ type ActorKey struct {
 // encrypted conversations.
 const mlsDelivery = "lw:mls"
 
+// DeliversMLS returns the name and the value of that member for an actor of this engine: it takes
+// what hosts send, and its private keys are on the user's devices.
+func DeliversMLS(suites ...any) (name string, value Doc) {
+	return mlsDelivery, Doc{"deliveryVersion": 1, "ciphersuites": suites, "custody": "client"}
+}
+
 var actorTypes = []string{"Person", "Service", "Application", "Group", "Organization"}
 
 // IsActorType reports whether t is one of the five actor types (ActivityStreams vocabulary §3.2).

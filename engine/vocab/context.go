@@ -61,6 +61,11 @@ func ActorContext() []any {
 		"indexable":                 "toot:indexable",
 		"featured":                  Doc{"@id": "toot:featured", "@type": "@id"},
 		"keyPackages":               Doc{"@id": messages + "keyPackages", "@type": "@id"},
+		"messages":                  Doc{"@id": messages + "messages", "@type": "@id"},
+		"lw":                        Lightweb,
+		"deliveryVersion":           "lw:deliveryVersion",
+		"ciphersuites":              "lw:ciphersuites",
+		"custody":                   "lw:custody",
 		"implements":                Doc{"@id": "https://w3id.org/fep/844e/implements", "@type": "@id", "@container": "@list"},
 	}}
 }
