@@ -63,6 +63,20 @@ func privateIn(raw, author, followers string) string {
 	return `NOT (` + publicIn(raw) + ` OR ` + namedIn(raw, followers) + ` OR ` + hereIn(raw, author) + `)`
 }
 
+// sentTo holds for a document of the user's that names the id of an expression in to, for which
+// there is an index.
+func sentTo(raw, id string) string { return raw + ` -> 'to' ? ` + id }
+
+// amongIn holds for a document that addresses nobody but those of an expression, a JSON array of
+// ids.
+func amongIn(raw, ids string) string {
+	var in []string
+	for _, field := range addressed {
+		in = append(in, `coalesce(`+raw+` -> '`+field+`', '[]') <@ `+ids)
+	}
+	return `(` + strings.Join(in, " AND ") + `)`
+}
+
 // hereIn holds for a document that is for everybody on the server of its author, whose id an
 // expression gives.
 func hereIn(raw, author string) string {

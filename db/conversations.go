@@ -10,8 +10,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ModeEncrypted is the mode of a conversation that has an MLS group.
-const ModeEncrypted = "encrypted"
+// Modes of conversations.
+const (
+	ModeFederated = "federated" // private Notes of two actors
+	ModeEncrypted = "encrypted" // an MLS group
+)
 
 // Conversation is one that the user takes part in.
 type Conversation struct {
@@ -19,17 +22,25 @@ type Conversation struct {
 	URI       vocab.ID
 	Mode      string
 	Host      vocab.ID // the actor whose server puts it in order
-	GroupID   string   // of the MLS group now; empty in a federated one
-	ReadSeq   int64    // up to which the user has read
+	GroupID   string   // of the MLS group now; empty in a federated one that is not being upgraded
+	ReadSeq   int64    // up to which the user has read its log
 	CreatedAt time.Time
+
+	Partner     vocab.ID // the other actor of a conversation of two; else empty
+	ReadEntry   int64    // up to which the user has read its other entries
+	UpgradedAt  *time.Time
+	ClosedAt    *time.Time // nothing is written any more since then
+	Predecessor vocab.ID   // the URI of the conversation that it continues
+	Successor   vocab.ID   // the URI of the one that continues it
 }
 
-const conversationColumns = `id, uri, mode, host_uri, coalesce(group_id, ''), last_read_seq, created_at`
+const conversationColumns = `id, uri, mode, host_uri, coalesce(group_id, ''), last_read_seq, created_at,
+	coalesce(partner_uri, ''), read_entry, upgraded_at, closed_at, coalesce(predecessor_uri, ''), coalesce(successor_uri, '')`
 
 // AddConversation writes down a conversation that the user takes part in.
 func (t *Tx) AddConversation(ctx context.Context, c Conversation) error {
-	_, err := t.execBeside(ctx, "add conversation", `INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at)
-		VALUES ($1, $2, $3, $4, nullif($5, ''), $6)`, c.ID, c.URI, c.Mode, c.Host, c.GroupID, c.CreatedAt)
+	_, err := t.execBeside(ctx, "add conversation", `INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, partner_uri, predecessor_uri)
+		VALUES ($1, $2, $3, $4, nullif($5, ''), $6, nullif($7, ''), nullif($8, ''))`, c.ID, c.URI, c.Mode, c.Host, c.GroupID, c.CreatedAt, c.Partner, c.Predecessor)
 	return err
 }
 
@@ -39,13 +50,6 @@ func IsTakenGroup(err error) bool { return postgres.Violates(err, "conversations
 // Conversation returns a conversation that the user takes part in, nil when there is none.
 func (t *Tx) Conversation(ctx context.Context, id uuid.UUID) (*Conversation, error) {
 	return one[Conversation](ctx, t, "read conversation", `SELECT `+conversationColumns+` FROM conversations WHERE id = $1`, id)
-}
-
-// Conversations returns up to n conversations of the user after a place, the newest first.
-func (t *Tx) Conversations(ctx context.Context, after *Place, n int) ([]Conversation, error) {
-	p := after.orFirst()
-	return collect[Conversation](ctx, t, "list conversations", `SELECT `+conversationColumns+` FROM conversations
-		WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3`, p.At, uuid.UUID(p.ID), n)
 }
 
 // MarkConversationRead notes that the user has read a conversation up to a number. The mark never
@@ -124,11 +128,11 @@ func (t *Tx) NoteRejoin(ctx context.Context, id uuid.UUID, actor vocab.ID, at ti
 	return err
 }
 
-// SharesConversation reports whether an actor is in a conversation that the user takes part in: one
-// that the user hosts, or that a device of the user has joined. Nobody shares one by a Welcome
-// alone.
+// SharesConversation reports whether an actor is in an encrypted conversation that the user takes
+// part in: one that the user hosts, or that a device of the user has joined. Nobody shares one by a
+// Welcome alone.
 func (t *Tx) SharesConversation(ctx context.Context, actor vocab.ID) (shares bool, err error) {
-	err = t.row(ctx, "look for a shared conversation", `SELECT EXISTS (SELECT FROM conversation_members m WHERE actor_uri = $1 AND left_seq IS NULL
-		AND NOT EXISTS (SELECT FROM mls_joined j WHERE j.id = m.conversation_id AND NOT j.confirmed))`, []any{actor}, &shares)
+	err = t.row(ctx, "look for a shared conversation", `SELECT EXISTS (SELECT FROM conversation_members m JOIN conversations c ON c.id = m.conversation_id
+		WHERE m.actor_uri = $1 AND m.left_seq IS NULL AND c.mode = 'encrypted' AND NOT EXISTS (SELECT FROM mls_joined j WHERE j.id = m.conversation_id AND NOT j.confirmed))`, []any{actor}, &shares)
 	return shares, err
 }

@@ -30,9 +30,12 @@ type HostedConversation struct {
 	GroupInfo    []byte // at this epoch
 	FormerGroups []string
 	ResetGroupID string // the group that comes next; empty unless a reset is pending
+	Mode         string // federated until an upgrade is done
+	Partner      vocab.ID
 }
 
-const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.last_hash, coalesce(m.group_info, ''), m.former_groups, coalesce(m.reset_group_id, '')`
+const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.last_hash, coalesce(m.group_info, ''), m.former_groups, coalesce(m.reset_group_id, ''),
+	c.mode, coalesce(c.partner_uri, '')`
 
 // HostConversation makes a conversation one that is put in order for the user. It begins as c
 // says.
@@ -158,10 +161,4 @@ func (t *Tx) CommitsFrom(ctx context.Context, id uuid.UUID, generation int32, ep
 	err = t.query(ctx, "read commits", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
 		WHERE conversation_id = $1 AND generation = $2 AND epoch >= $3 AND kind = 'commit' ORDER BY epoch LIMIT $4`, id, generation, epoch, n)
 	return out, err
-}
-
-// CountUnread returns how many application messages of others a conversation has after a number.
-func (t *Tx) CountUnread(ctx context.Context, id uuid.UUID, after int64, me vocab.ID) (n int, err error) {
-	err = t.row(ctx, "count unread messages", `SELECT count(*) FROM mls_log WHERE conversation_id = $1 AND seq > $2 AND kind = 'application' AND sender_uri <> $3`, []any{id, after, me}, &n)
-	return n, err
 }

@@ -105,14 +105,6 @@ func (t *Tx) CountInboxMessages(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// CountUnreadInbox returns how many application messages of others a conversation has after a
-// number. Those of blocked actors do not count.
-func (t *Tx) CountUnreadInbox(ctx context.Context, id uuid.UUID, after int64, me vocab.ID) (n int, err error) {
-	err = t.row(ctx, "count unread messages", `SELECT count(*) FROM mls_inbox WHERE conversation_id = $1 AND seq > $2 AND kind = 'application' AND sender_uri <> $3 AND NOT blocked`,
-		[]any{id, after, me}, &n)
-	return n, err
-}
-
 // CountUnplaced returns how many messages and Welcomes of a sender wait for a group that the user
 // is not known to be in, and how many of all senders.
 func (t *Tx) CountUnplaced(ctx context.Context, sender vocab.ID) (ofSender, all int, err error) {
@@ -176,12 +168,14 @@ func (t *Tx) IsGroupKnown(ctx context.Context, group string) (is bool, err error
 	return is, err
 }
 
-// AddJoined writes down a conversation that the user joins.
+// AddJoined writes down a conversation that the user joins. One of two may be there already.
 func (t *Tx) AddJoined(ctx context.Context, j JoinedConversation, now time.Time) error {
-	if err := t.AddConversation(ctx, Conversation{ID: j.ID, URI: j.URI, Mode: ModeEncrypted, Host: j.Host, GroupID: j.GroupID, CreatedAt: now}); err != nil {
+	_, err := t.execBeside(ctx, "add conversation", `INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at)
+		VALUES ($1, $2, 'encrypted', $3, $4, $5) ON CONFLICT (id) DO NOTHING`, j.ID, j.URI, j.Host, j.GroupID, now)
+	if err != nil {
 		return err
 	}
-	_, err := t.execBeside(ctx, "join conversation", `INSERT INTO mls_joined (id, generation, epoch, last_seq, whole_seq, roster_seq, status, former_groups, confirmed, updated_at)
+	_, err = t.execBeside(ctx, "join conversation", `INSERT INTO mls_joined (id, generation, epoch, last_seq, whole_seq, roster_seq, status, former_groups, confirmed, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', $8, $9)`, j.ID, j.Generation, j.Epoch, j.LastSeq, j.WholeSeq, j.RosterSeq, j.Status, j.Confirmed, now)
 	return err
 }

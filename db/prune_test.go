@@ -294,7 +294,7 @@ func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 			})
 		}, true},
 		{"one whose letters alice takes", func(h *history) {
-			write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error { return tx.AcceptRequests(ctx, bob, now) })
+			write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error { _, err := tx.AcceptRequests(ctx, bob, now); return err })
 		}, true},
 		{"one that alice wrote to", func(h *history) { h.posts(old, aliceID, "9", map[string]any{"to": []vocab.ID{bob}}) }, true},
 		{"one whose follow alice's server accepted", func(h *history) {

@@ -54,16 +54,18 @@ func (t *Tx) RequestedBy(ctx context.Context, uri vocab.ID) (senders []vocab.ID,
 }
 
 // AcceptRequests gives an actor's requests their places in the feed, and lets its private messages
-// come as others do.
-func (t *Tx) AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) error {
+// come as others do. It returns what the requests are about, the oldest first.
+func (t *Tx) AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) (about []vocab.ID, err error) {
 	if _, err := t.execBeside(ctx, "remember correspondent", `INSERT INTO correspondents VALUES ($1, $2) ON CONFLICT DO NOTHING`, actor, now); err != nil {
-		return err
+		return nil, err
 	}
 	t.touched.touchActor(feeds, actor)
-	_, err := t.execBeside(ctx, "accept requests", `WITH accepted AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri, actor_uri)
-		INSERT INTO feed (id, activity_uri, actor_uri, published) SELECT gen_random_uuid(), a.uri, a.actor_uri, a.published
-		FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri ON CONFLICT DO NOTHING`, actor)
-	return err
+	err = t.query(ctx, "accept requests", column(&about), `WITH accepted AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri, actor_uri),
+		placed AS (INSERT INTO feed (id, activity_uri, actor_uri, published) SELECT gen_random_uuid(), a.uri, a.actor_uri, a.published
+			FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri ON CONFLICT DO NOTHING)
+		SELECT a.object_uri FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri
+			WHERE a.object_uri IS NOT NULL ORDER BY a.published, a.id`, actor)
+	return about, err
 }
 
 // removed removes the activities and objects of requests that a WITH query named gone has removed.

@@ -182,6 +182,8 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO search_index VALUES ('https://o', gen_random_uuid(), '1', now(), $$'a':1 'b':2$$)`,
 		`INSERT INTO search_progress VALUES (true, gen_random_uuid(), gen_random_uuid())`,
 		`INSERT INTO conversations VALUES ('00000000-0000-7000-8000-000000000002', 'https://c', 'encrypted', ` + hard + `, 'urn:uuid:1', NULL, 0, now())`,
+		`INSERT INTO objects (id, uri, published, raw) VALUES (gen_random_uuid(), 'https://o/letter', now(), '{}')`,
+		`INSERT INTO conversation_entries VALUES ('00000000-0000-7000-8000-000000000002', 1, 0, 'note', 'https://o/letter', true, now())`,
 		`INSERT INTO conversation_members VALUES ('00000000-0000-7000-8000-000000000002', ` + hard + `, 'admin', 0)`,
 		`INSERT INTO mls_conversations VALUES ('00000000-0000-7000-8000-000000000002', 0, 0, 7, 1, 'closed', '\x00ff', ARRAY[` + hard + `], NULL, now())`,
 		`INSERT INTO mls_log VALUES ('00000000-0000-7000-8000-000000000002', 1, 0, 6, 'commit', 'a', '\x00ff0a', '\x01', now())`,

@@ -112,6 +112,21 @@ func contains(ids []vocab.ID, id vocab.ID) bool {
 	return id != "" && slices.ContainsFunc(ids, func(named vocab.ID) bool { return named == same || named.Canonical() == same })
 }
 
+// Counterpart returns the one actor besides somebody that an addressing names, empty when there is
+// none or more than one.
+func Counterpart(to vocab.Addressing, besides vocab.ID) (one vocab.ID) {
+	for _, id := range to.All() {
+		switch {
+		case id.Same(besides) || id.Same(one):
+		case one != "":
+			return ""
+		default:
+			one = id.Canonical()
+		}
+	}
+	return one
+}
+
 // Open returns everybody who is addressed where all can read it.
 func Open(to vocab.Addressing) []vocab.ID { return slices.Concat(to.To, to.Cc, to.Audience) }
 

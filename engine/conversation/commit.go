@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -35,6 +36,7 @@ type commit struct {
 	welcomes []*mls.Welcome
 	actors   map[vocab.ID]*vocab.Actor // of the devices that it adds
 	host     vocab.ID
+	rule     audience.Rule // of the host, for conversations of two
 	now      time.Time
 	accepted Accepted
 }
@@ -42,7 +44,7 @@ type commit struct {
 // Commit waits for the turn of a commit, and returns where it stands in the log. Of two commits of
 // one epoch the second is refused with a Conflict.
 func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, error) {
-	do := &commit{Commit: c, registry: r, at: at, host: r.Actors.ID(at.Host), now: r.Now()}
+	do := &commit{Commit: c, registry: r, at: at, host: r.Actors.ID(at.Host), rule: r.ruleOf(at.Host), now: r.Now()}
 	if err := do.parse(); err != nil {
 		return Accepted{}, err
 	}
@@ -176,6 +178,9 @@ func (c *commit) write(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 		return err
 	}
 	if err := change.write(ctx, tx, to, c.actors, c.now); err != nil {
+		return err
+	}
+	if err := c.upgrade(ctx, tx, to, change); err != nil {
 		return err
 	}
 	if c.External {

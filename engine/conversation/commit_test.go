@@ -27,7 +27,7 @@ func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 	u := dbtest.User(t, first, "alice")
 	var nodes []*conversation.Registry
 	for _, store := range []*dbtest.Cluster{first, dbtest.Connect(t, cfg)} {
-		nodes = append(nodes, conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Finder: actors{}, Inboxes: inboxesOf, Log: slog.New(slog.DiscardHandler), Now: time.Now}))
+		nodes = append(nodes, conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Finder: actors{}, Rules: actors{}, Inboxes: inboxesOf, Log: slog.New(slog.DiscardHandler), Now: time.Now}))
 	}
 	s := &scene{TB: t, store: first, registry: nodes[0], user: u}
 	device := mlstest.NewDevice(aliceID, time.Now())

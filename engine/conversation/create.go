@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -23,26 +24,40 @@ func (r *Registry) Create(ctx context.Context, u vocab.Username, groupInfo []byt
 	if err != nil {
 		return View{}, err
 	}
-	id := uuid.Must(uuid.NewV7())
-	c := db.Conversation{ID: id, URI: me + "/conversations/" + vocab.ID(id.String()), Mode: db.ModeEncrypted, Host: me, GroupID: string(group.GroupID), CreatedAt: now}
+	c := newConversation(me, string(group.GroupID), now)
 	var v View
 	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.AddConversation(ctx, c); err != nil {
 			return err
 		}
-		if err := tx.HostConversation(ctx, db.HostedConversation{ID: id, GroupInfo: groupInfo}, now); err != nil {
-			return err
-		}
-		if err := tx.JoinConversation(ctx, id, []vocab.ID{me}, db.RoleAdmin, 0); err != nil {
-			return err
-		}
-		v, err = readView(ctx, tx, id, me)
+		v, err = host(ctx, tx, c, groupInfo)
 		return err
 	})
+	return v, explainTaken(err)
+}
+
+// newConversation returns an encrypted conversation that somebody hosts.
+func newConversation(host vocab.ID, group string, now time.Time) db.Conversation {
+	id := uuid.Must(uuid.NewV7())
+	return db.Conversation{ID: id, URI: host + "/conversations/" + vocab.ID(id.String()), Mode: db.ModeEncrypted, Host: host, GroupID: group, CreatedAt: now}
+}
+
+// host begins to put a conversation in order, whose host is alone in its MLS group.
+func host(ctx context.Context, tx *db.Tx, c db.Conversation, groupInfo []byte) (View, error) {
+	if err := tx.HostConversation(ctx, db.HostedConversation{ID: c.ID, GroupInfo: groupInfo}, c.CreatedAt); err != nil {
+		return View{}, err
+	}
+	if err := tx.JoinConversation(ctx, c.ID, []vocab.ID{c.Host}, db.RoleAdmin, 0); err != nil {
+		return View{}, err
+	}
+	return readView(ctx, tx, c.ID, c.Host)
+}
+
+func explainTaken(err error) error {
 	if db.IsTakenGroup(err) {
 		err = fault.Wrap(fault.Conflict, "the MLS group has a conversation already", err).WithCode("group_taken").At("/groupInfo")
 	}
-	return v, err
+	return err
 }
 
 // readNewGroup reads the group info of a group that begins, with a device of one actor in it.

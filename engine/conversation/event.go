@@ -20,6 +20,9 @@ const (
 
 	eventEquivocation  = "mls.equivocation"
 	eventUndecryptable = "mls.undecryptable"
+
+	eventUpgraded  = "conversation.upgraded"
+	eventSuccessor = "conversation.continued"
 )
 
 // newEvent returns an event for the host of a conversation of something that an actor did there.

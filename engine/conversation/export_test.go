@@ -1,5 +1,12 @@
 package conversation
 
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
 // Waiting returns how many requests wait for a conversation.
 func (r *Registry) Waiting(at Place) int64 {
 	r.mu.RLock()
@@ -16,4 +23,9 @@ func (r *Registry) DropIdle() int {
 	defer r.mu.Unlock()
 	r.dropIdle(0)
 	return len(r.live)
+}
+
+// JoinPair is joinPair.
+func JoinPair(ctx context.Context, tx PairTx, a Arrival, j *db.JoinedConversation, members []vocab.ID) (bool, error) {
+	return joinPair(ctx, tx, a, j, members)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -41,6 +42,7 @@ type InboxTx interface {
 	UnplacedWelcome(ctx context.Context, sender, object vocab.ID) (*db.Welcome, error)
 	PlaceWelcome(ctx context.Context, id, conversation uuid.UUID) error
 	Blocked(ctx context.Context, actors []vocab.ID) (map[vocab.ID]bool, error)
+	PairTx
 	AddEvent(ctx context.Context, e db.Event) error
 }
 
@@ -51,6 +53,8 @@ type Arrival struct {
 	Sender    *vocab.Actor // whose activity it is
 	IsBlocked bool         // the user blocks the sender
 	Now       time.Time
+
+	EncryptedChat audience.Rule // the user's, for conversations of two
 }
 
 // Reasons why a user's devices can do nothing, or nothing yet, with what came.

@@ -46,6 +46,14 @@ type rosterSaid struct {
 	roles  []string
 }
 
+// names returns who is in it; nobody when its host did not say.
+func (r *rosterSaid) names() []vocab.ID {
+	if r == nil {
+		return nil
+	}
+	return r.actors
+}
+
 var hostedPath = regexp.MustCompile(`^/conversations/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
 // IsHosted reports whether a URI is that of a conversation of an actor: who puts a conversation in

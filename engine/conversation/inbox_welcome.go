@@ -54,6 +54,9 @@ func (r *receiver) findOrJoin(ctx context.Context) (reason string, err error) {
 	}
 	r.conversation = &db.JoinedConversation{ID: uuid.Must(uuid.NewV7()), URI: r.Activity.Target.ID, Host: r.Sender.ID, GroupID: e.group, Generation: e.generation,
 		LastSeq: e.seq, WholeSeq: e.seq, Status: db.StatusActive, FormerGroups: []string{}}
+	if _, err := joinPair(ctx, r, r.Arrival, r.conversation, e.roster.names()); err != nil {
+		return "", err
+	}
 	if err := r.AddJoined(ctx, *r.conversation, r.Now); err != nil {
 		return "", err
 	}

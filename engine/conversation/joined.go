@@ -75,16 +75,10 @@ func (m *Members) placeOf(c *db.Conversation) (at Place, isHere bool) {
 // hosts reports whether the user puts a conversation in order.
 func (m *Members) hosts(u vocab.Username, c *db.Conversation) bool { return c.Host == m.Local.ID(u) }
 
-// View returns what a user sees of a conversation, and how many messages of it are unread.
-func (m *Members) View(ctx context.Context, u vocab.Username, c *db.Conversation) (v View, unread int, err error) {
-	me := m.Local.ID(u)
+// View returns what a user sees of a conversation.
+func (m *Members) View(ctx context.Context, u vocab.Username, c *db.Conversation) (v View, err error) {
 	if m.hosts(u, c) {
-		at := Place{Host: u, ID: c.ID}
-		if v, err = m.Registry.View(ctx, at, me); err != nil {
-			return v, 0, err
-		}
-		unread, err = m.Registry.Unread(ctx, at, me, c.ReadSeq)
-		return v, unread, err
+		return m.Registry.View(ctx, Place{Host: u, ID: c.ID}, m.Local.ID(u))
 	}
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		j, err := readJoined(ctx, tx, c)
@@ -93,13 +87,10 @@ func (m *Members) View(ctx context.Context, u vocab.Username, c *db.Conversation
 		}
 		m.gaps.seek(u, j)
 		v = View{ID: j.ID, URI: j.URI, GroupID: j.GroupID, Generation: j.Generation, Epoch: j.Epoch, LastSeq: j.WholeSeq, Status: j.Status, Reset: j.ResetGroupID}
-		if v.Members, err = tx.ConversationMembers(ctx, c.ID); err != nil {
-			return err
-		}
-		unread, err = tx.CountUnreadInbox(ctx, c.ID, c.ReadSeq, me)
+		v.Members, err = tx.ConversationMembers(ctx, c.ID)
 		return err
 	})
-	return v, unread, err
+	return v, err
 }
 
 // readJoined returns a conversation that the user has joined.

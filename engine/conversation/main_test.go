@@ -21,6 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -64,6 +65,8 @@ func inboxesOf(all []db.Destination) (inboxes []db.Inbox) {
 	return inboxes
 }
 
+func (actors) User(vocab.Username) registry.User { return registry.DefaultUser() }
+
 const (
 	aliceID = "https://us.example/users/alice"
 	bobID   = "https://peer.example/users/bob"
@@ -102,7 +105,7 @@ func newScene(t testing.TB) *scene {
 // node is a process that serves the instance.
 func (s *scene) node(store conversation.Store) *conversation.Registry {
 	s.Helper()
-	r := conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Finder: actors{}, Inboxes: inboxesOf, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: s.now})
+	r := conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Finder: actors{}, Rules: actors{}, Inboxes: inboxesOf, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: s.now})
 	s.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
 			s.Error(err)

@@ -60,6 +60,12 @@ func (m *Message) parse() (err error) {
 	return nil
 }
 
+// IsCiphertext reports whether content is encrypted application data.
+func IsCiphertext(content []byte) bool {
+	h, err := mls.ReadHeader(content)
+	return err == nil && h.WireFormat == mls.FormatPrivateMessage && h.ContentType == mls.ContentApplication
+}
+
 func (m *Message) kind() string {
 	if m.proposal != nil {
 		return db.KindProposal
@@ -123,6 +129,9 @@ func (b *batch) accept(m *Message) error {
 	}
 	if err := checkMember(member); err != nil {
 		return err
+	}
+	if c.Mode == db.ModeFederated {
+		return unprocessable("not_upgraded", "nobody else is in the MLS group yet: add the other actor first").At("/message")
 	}
 	if l, known := b.logged[string(m.hash)]; known {
 		if l.Sender != m.Caller {

@@ -30,21 +30,14 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 	if entries, _, err = s.registry.ReadLog(t.Context(), s.at, aliceID, 2); err != nil || len(entries) != 2 || entries[0].Seq != 3 {
 		t.Errorf("after 2 alice reads %d entries, %v", len(entries), err)
 	}
-	if n, err := s.registry.Unread(t.Context(), s.at, aliceID, 0); n != 3 || err != nil {
-		t.Errorf("alice has %d unread, %v, want 3", n, err)
+	if h, err := s.registry.Held(t.Context(), s.user, s.at.ID); h.Unread != 3 || err != nil {
+		t.Errorf("alice has %d unread, %v, want 3", h.Unread, err)
 	}
-	if n, err := s.registry.Unread(t.Context(), s.at, bobID, 0); n != 0 || err != nil {
-		t.Errorf("bob has %d unread of his own, %v", n, err)
-	}
-	if err := s.registry.MarkRead(t.Context(), s.user, s.at.ID, 3); err != nil {
+	if err := s.registry.MarkRead(t.Context(), s.user, s.at.ID, 3, 0); err != nil {
 		t.Fatal(err)
 	}
-	c, err := s.registry.Find(t.Context(), s.user, s.at.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := s.registry.Unread(t.Context(), s.at, aliceID, c.ReadSeq); n != 1 || err != nil {
-		t.Errorf("after reading to 3 alice has %d unread, %v, want 1", n, err)
+	if h, err := s.registry.Held(t.Context(), s.user, s.at.ID); h.Unread != 1 || err != nil {
+		t.Errorf("after reading to 3 alice has %d unread, %v, want 1", h.Unread, err)
 	}
 	if got := s.events(); got["mls.commit.received"] != 1 || got["mls.message.received"] != 3 {
 		t.Errorf("the events are %v", got)

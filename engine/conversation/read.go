@@ -76,20 +76,6 @@ func (r *Registry) View(ctx context.Context, at Place, viewer vocab.ID) (v View,
 	return v, err
 }
 
-// Unread returns how many application messages of others a conversation has for a member who read
-// it up to a number.
-func (r *Registry) Unread(ctx context.Context, at Place, viewer vocab.ID, read int64) (n int, err error) {
-	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *db.Tx) error {
-		m, err := tx.ConversationMember(ctx, at.ID, viewer)
-		if err != nil || m == nil {
-			return err
-		}
-		n, err = tx.CountUnread(ctx, at.ID, max(read, m.JoinedSeq), viewer)
-		return err
-	})
-	return n, err
-}
-
 // maxLogPage is about how many bytes of messages one page of a log has.
 const maxLogPage = 4 << 20
 
@@ -129,10 +115,11 @@ func (r *Registry) GroupInfo(ctx context.Context, at Place, viewer vocab.ID) (gr
 	return groupInfo, epoch, err
 }
 
-// Conversations returns up to n conversations of a user after a place, the newest first.
-func (r *Registry) Conversations(ctx context.Context, u vocab.Username, after *db.Place, n int) (all []db.Conversation, err error) {
+// Conversations returns up to n conversations of a user after a place, the newest first, with how
+// much of each the user has not read.
+func (r *Registry) Conversations(ctx context.Context, u vocab.Username, after *db.Place, n int) (all []db.ListedConversation, err error) {
 	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		all, err = tx.Conversations(ctx, after, n)
+		all, err = tx.ListConversations(ctx, r.Actors.ID(u), after, n)
 		return err
 	})
 	return all, err
@@ -150,7 +137,13 @@ func (r *Registry) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (c 
 	return c, err
 }
 
-// MarkRead notes that a user has read a conversation up to a number.
-func (r *Registry) MarkRead(ctx context.Context, u vocab.Username, id uuid.UUID, seq int64) error {
-	return r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.MarkConversationRead(ctx, id, seq) })
+// MarkRead notes how far a user has read a conversation: its log up to a number, and its other
+// entries up to one. Zero leaves either as it is.
+func (r *Registry) MarkRead(ctx context.Context, u vocab.Username, id uuid.UUID, seq, entry int64) error {
+	return r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.MarkConversationRead(ctx, id, seq); err != nil {
+			return err
+		}
+		return tx.MarkEntriesRead(ctx, id, entry)
+	})
 }

@@ -42,6 +42,7 @@ type Deps struct {
 	Actors  Actors
 	Finder  Finder
 	Inboxes func([]db.Destination) []db.Inbox // through which an activity reaches all these, each once
+	Rules   Rules
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // may be nil
 	Now     func() time.Time

@@ -107,6 +107,9 @@ func (c *commit) judge(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 	if change, err = c.readProposals(group); err != nil {
 		return change, err
 	}
+	if err := c.checkPair(ctx, tx, to, change); err != nil {
+		return change, err
+	}
 	if err := c.checkRemovals(ctx, tx, to, caller, group, change); err != nil {
 		return change, err
 	}

@@ -33,7 +33,7 @@ func newAccept(local *actor.Local) Handler {
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Request != "" {
-				return tx.AcceptRequests(ctx, s.Request, s.Now)
+				return acceptLetters(ctx, tx, s)
 			}
 			rel, err := findAnswered(ctx, tx, s)
 			if err != nil {

@@ -108,7 +108,7 @@ func receiveMessages(receive func(context.Context, conversation.InboxTx, convers
 		if !r.Named { // somebody passes it on
 			return Effects{}, ErrIgnored
 		}
-		o, err := receive(ctx, tx, conversation.Arrival{Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now})
+		o, err := receive(ctx, tx, conversation.Arrival{Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, EncryptedChat: r.EncryptedChat})
 		if err == nil && !o.Kept {
 			err = ErrIgnored
 		}

@@ -58,6 +58,9 @@ func newCreate(local *actor.Local) Handler {
 					return Effects{}, ignoredUnless(err)
 				}
 			}
+			if err := keepReceivedNote(ctx, tx, r, o); err != nil {
+				return Effects{}, err
+			}
 			return Effects{Quotes: quotes}, placeInFeed(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
@@ -72,6 +75,9 @@ func newCreate(local *actor.Local) Handler {
 				return err
 			}
 			if err := sendQuoteRequest(ctx, tx, local, s, o); err != nil {
+				return err
+			}
+			if err := keepSentNote(ctx, tx, s, o); err != nil {
 				return err
 			}
 			return enterFeed(ctx, tx, s.Activity, s.Actor.ID, s.Now)

@@ -98,6 +98,13 @@ func forgetActor(ctx context.Context, tx Tx, r *Received) (e Effects, err error)
 	if err != nil {
 		return e, err
 	}
+	closed, err := tx.CloseHostedBy(ctx, r.Actor.ID, r.Now)
+	if err != nil {
+		return e, err
+	}
+	if err := tellClosed(ctx, tx, closed, r.Me, r.Actor.ID, false, r.Now); err != nil {
+		return e, err
+	}
 	if err := takeBackVotes(ctx, tx, r.Actor.ID); err != nil {
 		return e, err
 	}

@@ -46,8 +46,14 @@ type Tx interface {
 	ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
 	AddFeedEntry(ctx context.Context, e db.FeedEntry) error
 	AddRequest(ctx context.Context, r db.Request, now time.Time) error
-	AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) error
+	AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) ([]vocab.ID, error)
 	RemoveRequests(ctx context.Context, actor vocab.ID) error
+
+	AddPairNote(ctx context.Context, n db.PairNote) (*db.Conversation, bool, error)
+	PairConversation(ctx context.Context, partner vocab.ID) (*db.Conversation, error)
+	ClosePair(ctx context.Context, partner vocab.ID, own bool, now time.Time) ([]vocab.ID, error)
+	CloseHostedBy(ctx context.Context, host vocab.ID, now time.Time) ([]vocab.ID, error)
+	TiesTo(ctx context.Context, some []vocab.ID) (map[vocab.ID][]string, error)
 
 	Relationship(ctx context.Context, kind string, actor vocab.ID) (*db.Relationship, error)
 	SetRelationship(ctx context.Context, r db.Relationship, now time.Time) error
@@ -187,6 +193,8 @@ type Received struct {
 	Now        time.Time                  // when it came
 	Remembers  bool                       // there is room for what the user is to remember of the sender, if it is a stranger
 	Applied    time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
+
+	EncryptedChat audience.Rule // the user's
 }
 
 // Effects is what a handler decided about an activity that a user received. The steps after it act
@@ -248,6 +256,7 @@ type Key struct {
 // Registry finds the handler of an activity.
 type Registry struct {
 	handlers map[Key]Handler
+	profiles Profiles
 }
 
 // Profiles tells how a user wants to be met.
@@ -257,7 +266,7 @@ type Profiles interface {
 
 // New returns a registry of all handlers this engine has.
 func New(local *actor.Local, profiles Profiles) *Registry {
-	r := &Registry{handlers: map[Key]Handler{}}
+	r := &Registry{handlers: map[Key]Handler{}, profiles: profiles}
 	r.Register(Key{Type: vocab.Follow}, newFollow(local, profiles))
 	r.Register(Key{Type: vocab.Accept}, newAccept(local))
 	r.Register(Key{Type: vocab.Reject}, newReject(local))
@@ -339,16 +348,25 @@ func (r *Registry) Needs(a *vocab.Activity) []vocab.ID {
 
 // Received does what the activity does to the user who received it.
 func (r *Registry) Received(ctx context.Context, tx Tx, x *Received) (Effects, error) {
-	if h := r.Lookup(x.Activity); h.Received != nil {
-		return h.Received(ctx, tx, x)
+	h := r.Lookup(x.Activity)
+	if h.Received == nil {
+		return Effects{}, nil
 	}
-	return Effects{}, nil
+	e, err := h.Received(ctx, tx, x)
+	if err == nil && e.Changed {
+		err = r.closePair(ctx, tx, x.User, x.Me, x.Actor.ID, false, x.Now)
+	}
+	return e, err
 }
 
 // Sent does what the activity does to the user who sends it.
 func (r *Registry) Sent(ctx context.Context, tx Tx, s *Sent) error {
-	if h := r.Lookup(s.Activity); h.Sent != nil {
-		return h.Sent(ctx, tx, s)
+	h := r.Lookup(s.Activity)
+	if h.Sent == nil {
+		return nil
 	}
-	return nil
+	if err := h.Sent(ctx, tx, s); err != nil || !h.Ends || s.Target == nil {
+		return err
+	}
+	return r.closePair(ctx, tx, s.User, s.Actor.ID, s.Target.ID, true, s.Now)
 }

@@ -48,6 +48,7 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 		return err
 	}
 	x.Follows = following != nil && following.Status == db.Accepted
+	x.EncryptedChat = audience.Rule(p.Profiles.User(x.User).Permissions.EncryptedChat)
 	if !p.isConcerned(x) {
 		if continues, err := isContinuation(ctx, x); err != nil || !continues {
 			x.reason = IgnoredUnrelated

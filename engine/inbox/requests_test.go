@@ -107,6 +107,34 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 	}
 }
 
+// A private Note for the user alone is in the conversation with its author, in the transaction that
+// stores it; a stranger's once the request is accepted.
+func TestPrivateNotesOfTwoAreAConversation(t *testing.T) {
+	s := newScene(t)
+	inConversation := func() []string {
+		t.Helper()
+		return s.Column(t, s.Alice, `SELECT substring(e.object_uri FROM '[0-9]+$') || ' of ' || (c.partner_uri = '`+string(s.ID("p:/dave"))+`')
+			FROM conversation_entries e JOIN conversations c ON c.id = e.conversation_id ORDER BY e.object_uri`)
+	}
+	s.MustSend("p:/dave", mine, letter(1))
+	s.MustSend("p:/dave", mine, toAlice(note(2, "in public")))
+	if got := inConversation(); len(got) != 0 {
+		t.Errorf("while the request waits the conversation has %q", got)
+	}
+	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.AcceptRequests(ctx, s.ID("p:/dave"), s.Now())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.MustSend("p:/dave", mine, letter(3))
+	s.MustSend("p:/dave", mine, letter(3))
+	if got, want := inConversation(), []string{"001 of true", "003 of true"}; !slices.Equal(got, want) {
+		t.Errorf("the conversation has %q, want %q", got, want)
+	}
+}
+
 func TestRequestsAreAcceptedAndDeclined(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/dave", mine, letter(1))
@@ -121,7 +149,10 @@ func TestRequestsAreAcceptedAndDeclined(t *testing.T) {
 		t.Errorf("after a decline there is %q, want nothing", got)
 	}
 	s.MustSend("p:/dave", mine, letter(2))
-	change(func(ctx context.Context, tx *db.Tx) error { return tx.AcceptRequests(ctx, s.ID("p:/dave"), s.Now()) })
+	change(func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.AcceptRequests(ctx, s.ID("p:/dave"), s.Now())
+		return err
+	})
 	s.MustSend("p:/dave", mine, letter(3))
 	if got := shownIn(t, s, "main"); !slices.Equal(got, []string{"002", "003"}) {
 		t.Errorf("the feed has %q, want what was accepted and what came after", got)
@@ -188,5 +219,31 @@ func TestSealedMessages(t *testing.T) {
 	}
 	if got := s.Column(t, s.Alice, `SELECT encode(content, 'base64') FROM mls_inbox`); !slices.Equal(got, []string{"AAEAAgEC/w=="}) {
 		t.Errorf("stored: %q, want the ciphertext", got)
+	}
+}
+
+// A friend who ends the friendship ends the encrypted conversation, in the same transaction.
+func TestTheEndOfAFriendshipClosesTheConversation(t *testing.T) {
+	s := newScene(t)
+	dave := s.ID("p:/dave")
+	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+		friends := db.Relationship{Actor: dave, Type: db.FriendOf, Status: db.Accepted, Activity: s.ID("p:/dave/offers/1"), Direction: db.Inbound}
+		if err := tx.SetRelationship(ctx, friends, s.Now()); err != nil {
+			return err
+		}
+		c, _, err := tx.AddPairNote(ctx, db.PairNote{User: s.ID("us:/alice"), Partner: dave, At: s.Now()})
+		if err != nil {
+			return err
+		}
+		c.GroupID = "urn:uuid:1"
+		return tx.UpgradePair(ctx, *c, true, s.Now())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.MustSend("p:/dave", mine, `{"id":"p:/dave/undos/1","type":"Undo","actor":"p:/dave","object":{"id":"p:/dave/offers/1","type":"Offer","actor":"p:/dave"}}`)
+	if got := s.Column(t, s.Alice, `SELECT (closed_at IS NOT NULL)::text || ' ' || (SELECT string_agg(kind, ' ' ORDER BY n) FROM conversation_entries) || ' '
+			|| (SELECT count(*) FROM event_outbox WHERE type = 'conversation.closed') FROM conversations`); !slices.Equal(got, []string{"true upgraded closed 1"}) {
+		t.Errorf("the conversation is %q", got)
 	}
 }

@@ -141,7 +141,7 @@ func (in *Instance) NewConversations(databases *db.Cluster, reg prometheus.Regis
 	inboxes := func(all []db.Destination) []db.Inbox {
 		return delivery.SkipRefused(in.Gate, delivery.Destinations(all, nil, in.Local.InboxOwner))
 	}
-	return conversation.NewRegistry(conversation.Deps{Store: databases, Actors: in.Local, Finder: in.Actors, Inboxes: inboxes, Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
+	return conversation.NewRegistry(conversation.Deps{Store: databases, Actors: in.Local, Finder: in.Actors, Rules: in.Registry, Inboxes: inboxes, Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }
 
 // NewMembers makes what serves users in conversations, with what they host in a registry.

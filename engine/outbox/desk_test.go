@@ -17,6 +17,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -209,7 +210,8 @@ func newDesk(t *testing.T) *desk {
 	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
 	d.relays = relay.NewList(relay.Deps{Store: c.Instance.Relays, Actor: local.InstanceID(), Now: time.Now})
 	d.Outbox = New(Deps{Store: c, Instance: c.Instance, Local: local, Actors: d.world, Stale: d.world, Objects: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Profiles: d.files, Handlers: handler.New(local, d.files),
-		Dispatcher: dispatcher{}, Log: slog.New(slog.DiscardHandler),
+		Conversations: conversation.NewRegistry(conversation.Deps{Store: c, Actors: local, Rules: d.files, Log: slog.New(slog.DiscardHandler), Now: time.Now}),
+		Dispatcher:    dispatcher{}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)
 		}})

@@ -14,6 +14,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -92,6 +93,7 @@ type Deps struct {
 	Gate          Gate
 	Relays        Relays
 	Handlers      *handler.Registry
+	Conversations *conversation.Registry
 	DeliverBlocks bool // deliver a Block to its object
 	Dispatcher    Dispatcher
 	Log           *slog.Logger
@@ -141,7 +143,9 @@ type Result struct {
 	ObjectID   vocab.ID // the object or group that it makes, changes or is about; empty when that is an actor
 	Job        *Job     // nil when nothing leaves
 	Unresolved []string // handles in the text that lead to nobody, and stay text
-	Replayed   bool     // the answer is an earlier one's, to the same Idempotency-Key
+
+	Accepted *conversation.Accepted // where ciphertext stands in a conversation; nil when it was none
+	Replayed bool                   // the answer is an earlier one's, to the same Idempotency-Key
 }
 
 // Job is the fan-out of an activity.

@@ -96,6 +96,8 @@ var forms = map[string]vocab.Doc{
 	"actor":        textForm(maxURI, "An actor's URI or handle.", "@bob@remote.example"),
 	"address":      textForm(maxURI, "Where the file lies.", "https://img.example/cat.png", uri),
 	"alt":          textForm(maxAltText, "Its words for people who do not see it.", "A cat asleep on a keyboard"),
+	"conversation": textForm(36, "The id of a conversation.", "019c8052-5f00-7000-8000-000000000001", vocab.Doc{"format": "uuid"}),
+	"message":      textForm(maxContent, "Plain text, as in a note; base64 of an MLS message when the conversation is encrypted.", "Hello", filled),
 	"content":      textForm(maxContent, "Plain text. Addresses in it become links, handles mentions and #tags hashtags.", "Hello @bob@remote.example", filled),
 	"group":        textForm(maxGroupName, "Letters, digits, hyphens and underscores. Nobody else learns it.", "close-friends", filled),
 	"cursor":       textForm(64, "The next of a page of the feed: everything up to the last item of that page is read, and everything older.", "AgAGSx_EAAAAAZyAUl8AcAAAgAAAAAAAAAEAAAAAAAAAAAAA"),

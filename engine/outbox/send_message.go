@@ -2,26 +2,66 @@ package outbox
 
 import (
 	"context"
+	"encoding/base64"
+
+	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sendMessage writes to one actor in private.
+// sendMessage writes to one actor in private, or to a conversation: words in one that is in the
+// open, ciphertext in one that is encrypted.
 type sendMessage struct {
-	RecipientURI string `json:"recipientUri" schema:"actor"`
-	Content      string `json:"content" schema:"content"`
+	RecipientURI   string `json:"recipientUri" schema:"actor,either"`
+	ConversationID string `json:"conversationId" schema:"conversation,either"`
+	Content        string `json:"content" schema:"message"`
 
 	note note
 }
 
 func (p *sendMessage) checkParams() error {
-	if err := checkPresent("recipientUri", p.RecipientURI); err != nil {
-		return err
+	if (p.RecipientURI == "") == (p.ConversationID == "") {
+		return badParam("recipientUri", "give either recipientUri or conversationId")
+	}
+	if id, err := uuid.Parse(p.ConversationID); p.ConversationID != "" && (err != nil || id.String() != p.ConversationID) {
+		return badParam("conversationId", "conversationId is the id of a conversation")
 	}
 	return checkContent(p.Content)
+}
+
+// submit sends ciphertext to the conversation, if that is encrypted, and reports whether it is.
+// With one in the open it finds the recipient.
+func (p *sendMessage) submit(ctx context.Context, o *Outbox, x *exchange) (bool, error) {
+	if p.ConversationID == "" {
+		return false, nil
+	}
+	c, err := o.Conversations.Find(ctx, x.User, uuid.MustParse(p.ConversationID))
+	if err != nil {
+		return false, err
+	}
+	if c.Mode == db.ModeFederated {
+		p.RecipientURI = string(c.Partner)
+		return false, nil
+	}
+	if x.Assistant {
+		return true, fault.New(fault.Forbidden, "the conversation is encrypted: an LLM engine has no key").WithCode("insufficient_scope")
+	}
+	content, err := base64.StdEncoding.Strict().DecodeString(p.Content)
+	if err != nil || !conversation.IsCiphertext(content) {
+		return true, fault.New(fault.Unprocessable, "the conversation is encrypted: content is base64 of an MLS PrivateMessage").WithCode("mls_ciphertext_required").At("/params/content")
+	}
+	host, isLocal := o.Local.Owner(c.Host)
+	if !isLocal {
+		return true, fault.New(fault.Unprocessable, "the conversation is not put in order on this server").WithCode("not_hosted_here")
+	}
+	accepted, err := o.Conversations.Send(ctx, conversation.Place{Host: host, ID: c.ID}, conversation.Message{Caller: o.Local.ID(x.User), Content: content})
+	x.answer.Object, x.answer.Accepted = c.URI, &accepted
+	return true, err
 }
 
 func (p *sendMessage) findRecipients(ctx context.Context, f *finder, x *exchange) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -42,6 +43,11 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 	if err := o.findCause(ctx, x); err != nil {
 		return err
 	}
+	if sealed, is := wanted.(sealedIntent); is {
+		if done, err := o.submitSealed(ctx, x, sealed); done || err != nil {
+			return err
+		}
+	}
 	if local, is := wanted.(localIntent); is {
 		return o.applyLocally(ctx, x, local)
 	}
@@ -64,6 +70,8 @@ type answer struct {
 	Activity vocab.ID `json:"activityId"`
 	Object   vocab.ID `json:"objectId,omitempty"`
 	Job      *Job     `json:"job,omitempty"`
+
+	Accepted *conversation.Accepted `json:"accepted,omitempty"`
 
 	Unresolved []string `json:"unresolved,omitempty"`
 }

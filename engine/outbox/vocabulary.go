@@ -84,7 +84,7 @@ var vocabulary = map[string]action{
 	"AddToStream":         word[addToStream](people, "Put a public object into a stream; into featured, one of the user's own."),
 	"RemoveFromStream":    word[removeFromStream](people, "Take an object out of a stream."),
 	"Reply":               word[reply](assistant, "Answer an object, as visible as that is."),
-	"SendMessage":         word[sendMessage](assistant, "Write to one actor in private."),
+	"SendMessage":         word[sendMessage](assistant, "Write to one actor in private, or to a conversation. To an actor with which there is an encrypted one nothing is sent in the open."),
 	"Like":                word[like](assistant, "Like an object."),
 	"Unlike":              word[unlike](assistant, "Take a Like back."),
 	"Dislike":             word[dislike](assistant, "Dislike an article, audio, video or product. It takes the place of a Like, and a Like of it."),

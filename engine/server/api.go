@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/outbox"
@@ -157,6 +158,8 @@ type dispatched struct {
 	ObjectID      vocab.ID    `json:"objectId,omitempty"`      // that is made, changed or meant, unless it is an actor
 	Unresolved    []string    `json:"unresolved,omitempty"`    // handles in the text that lead to nobody
 	FederationJob *outbox.Job `json:"federationJob,omitempty"` // when anything leaves
+
+	Accepted *conversation.Accepted `json:"accepted,omitempty"` // where ciphertext stands in its conversation
 }
 
 // postActivity dispatches an action in the user's name.
@@ -190,7 +193,7 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	if err != nil {
 		return err
 	}
-	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.ObjectID, result.Unresolved, result.Job})
+	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.ObjectID, result.Unresolved, result.Job, result.Accepted})
 	if err != nil {
 		return err
 	}

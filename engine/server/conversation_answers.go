@@ -12,37 +12,47 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// listedConversation is a conversation in a list.
-type listedConversation struct {
-	ID        uuid.UUID `json:"id"`
-	URI       vocab.ID  `json:"uri"`
-	Mode      string    `json:"mode"`
-	Host      vocab.ID  `json:"host,omitempty"`
-	GroupID   string    `json:"groupId,omitempty"`
-	ReadSeq   int64     `json:"readSeq"`
-	CreatedAt time.Time `json:"createdAt"`
+// conversationHead is what is shown of a conversation wherever it is.
+type conversationHead struct {
+	ID          uuid.UUID  `json:"id"`
+	URI         vocab.ID   `json:"uri"`
+	Mode        string     `json:"mode"`
+	Host        vocab.ID   `json:"host,omitempty"`
+	Partner     vocab.ID   `json:"partner,omitempty"`
+	GroupID     string     `json:"groupId,omitempty"`
+	ReadSeq     int64      `json:"readSeq"`
+	ReadEntry   int64      `json:"readEntry"`
+	Unread      int        `json:"unread"`
+	CreatedAt   time.Time  `json:"createdAt"`
+	UpgradedAt  *time.Time `json:"upgradedAt,omitempty"`
+	ClosedAt    *time.Time `json:"closedAt,omitempty"`
+	Predecessor vocab.ID   `json:"predecessor,omitempty"`
+	Successor   vocab.ID   `json:"successor,omitempty"`
 }
 
+func showHead(c *db.Conversation, unread int) conversationHead {
+	return conversationHead{ID: c.ID, URI: c.URI, Mode: c.Mode, Host: c.Host, Partner: c.Partner, GroupID: c.GroupID, ReadSeq: c.ReadSeq, ReadEntry: c.ReadEntry, Unread: unread,
+		CreatedAt: c.CreatedAt.UTC(), UpgradedAt: c.UpgradedAt, ClosedAt: c.ClosedAt, Predecessor: c.Predecessor, Successor: c.Successor}
+}
+
+func showListed(c db.ListedConversation) conversationHead { return showHead(&c.Conversation, c.Unread) }
+
 type conversationList struct {
-	Items []listedConversation `json:"items"`
-	Next  string               `json:"next,omitempty"`
+	Items []conversationHead `json:"items"`
+	Next  string             `json:"next,omitempty"`
 }
 
 // shownConversation is a conversation as a member is shown it.
 type shownConversation struct {
-	ID         uuid.UUID     `json:"id"`
-	URI        vocab.ID      `json:"uri"`
-	Mode       string        `json:"mode"`
-	Host       vocab.ID      `json:"host,omitempty"`
-	GroupID    string        `json:"groupId"`
-	Generation int32         `json:"generation"`
-	Epoch      int64         `json:"epoch"`
-	Status     string        `json:"status"`
-	ResetGroup string        `json:"resetGroupId,omitempty"`
-	LastSeq    int64         `json:"lastSeq"`
-	ReadSeq    int64         `json:"readSeq"`
-	Unread     int           `json:"unread"`
-	Members    []shownMember `json:"members"`
+	conversationHead
+	Generation int32           `json:"generation"`
+	Epoch      int64           `json:"epoch"`
+	Status     string          `json:"status"`
+	ResetGroup string          `json:"resetGroupId,omitempty"`
+	LastSeq    int64           `json:"lastSeq"`
+	Members    []shownMember   `json:"members"`
+	Items      []timelineEntry `json:"items"`
+	Next       string          `json:"next,omitempty"`
 }
 
 type shownMember struct {
@@ -51,13 +61,28 @@ type shownMember struct {
 	Leaving bool     `json:"leaving,omitempty"`
 }
 
-func showView(v conversation.View, host vocab.ID, read int64, unread int) shownConversation {
-	c := shownConversation{ID: v.ID, URI: v.URI, Mode: db.ModeEncrypted, Host: host, GroupID: v.GroupID, Generation: v.Generation, Epoch: v.Epoch, Status: v.Status,
-		ResetGroup: v.Reset, LastSeq: v.LastSeq, ReadSeq: read, Unread: unread, Members: []shownMember{}}
-	for _, m := range v.Members {
-		c.Members = append(c.Members, shownMember{m.Actor, m.Role, m.Leaving})
+func showView(v conversation.View, c *db.Conversation, unread int) shownConversation {
+	shown := shownConversation{conversationHead: showHead(c, unread), Generation: v.Generation, Epoch: v.Epoch, Status: v.Status,
+		ResetGroup: v.Reset, LastSeq: v.LastSeq, Members: showMembers(v.Members), Items: []timelineEntry{}}
+	shown.GroupID = v.GroupID
+	return shown
+}
+
+// showHeld shows a conversation by what the user's database has of it.
+func showHeld(h conversation.Held) shownConversation {
+	status := db.StatusActive
+	if h.ClosedAt != nil {
+		status = db.StatusClosed
 	}
-	return c
+	return shownConversation{conversationHead: showHead(&h.Conversation, h.Unread), Status: status, Members: showMembers(h.Members), Items: []timelineEntry{}}
+}
+
+func showMembers(all []db.ConversationMember) []shownMember {
+	shown := make([]shownMember, len(all))
+	for i, m := range all {
+		shown[i] = shownMember{m.Actor, m.Role, m.Leaving}
+	}
+	return shown
 }
 
 // logged is a message in the log of a conversation.

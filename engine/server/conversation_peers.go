@@ -6,6 +6,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -105,5 +106,5 @@ func (s *conversations) showState(a *answer, r *http.Request, v *visit) error {
 	if err != nil {
 		return err
 	}
-	return a.sendJSON(r, showView(view, s.local.ID(v.at.Host), 0, 0))
+	return a.sendJSON(r, showView(view, &db.Conversation{ID: view.ID, URI: view.URI, Mode: db.ModeEncrypted, Host: s.local.ID(v.at.Host)}, 0))
 }

@@ -27,11 +27,11 @@ type visit struct {
 
 type visited func(a *answer, r *http.Request, v *visit) error
 
-// ofUser lets a user's program do something in an encrypted conversation.
+// ofUser lets a user's program do something in a conversation that has an MLS group.
 func (s *conversations) ofUser(scope string, do visited) handle {
 	return s.wrapAPI(func(a *answer, r *http.Request, p httprouter.Params) error {
 		u, c, err := s.find(a, r, p, scope)
-		if err == nil && c.Mode != db.ModeEncrypted {
+		if err == nil && c.GroupID == "" {
 			err = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
 		}
 		if err != nil {

@@ -92,24 +92,73 @@ func (a *answer) sendAccepted(accepted conversation.Accepted) error {
 	return a.sendCreated(http.StatusCreated, accepted)
 }
 
-// postConversation makes a conversation out of a new MLS group.
+// newConversation is the body of a request for a conversation.
+type newConversation struct {
+	With        string    `json:"with"`        // the other actor of one of two, which begins in the open
+	Upgrades    uuid.UUID `json:"upgrades"`    // the conversation of two that becomes the MLS group
+	Predecessor uuid.UUID `json:"predecessor"` // the closed conversation that it continues
+	GroupInfo   []byte    `json:"groupInfo"`
+}
+
+// postConversation makes a conversation out of a new MLS group, or of two actors.
 func (s *conversations) postConversation(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {
 		return err
 	}
-	var body struct {
-		GroupInfo []byte `json:"groupInfo"`
-	}
+	var body newConversation
 	if err := s.readJSON(a, r, t.User, &body); err != nil {
 		return err
 	}
-	v, err := s.registry.Create(r.Context(), t.User, body.GroupInfo)
+	if body.With != "" {
+		return s.openConversation(a, r, t.User, body)
+	}
+	var v conversation.View
+	switch {
+	case body.Upgrades != uuid.Nil && body.Predecessor != uuid.Nil:
+		return fault.New(fault.Unprocessable, "give either upgrades or predecessor").WithCode("invalid_parameter").At("/upgrades")
+	case body.Upgrades != uuid.Nil:
+		v, err = s.registry.Upgrade(r.Context(), t.User, body.Upgrades, body.GroupInfo)
+	case body.Predecessor != uuid.Nil:
+		v, err = s.registry.Continue(r.Context(), t.User, body.Predecessor, body.GroupInfo)
+	default:
+		v, err = s.registry.Create(r.Context(), t.User, body.GroupInfo)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := s.registry.Find(r.Context(), t.User, v.ID)
 	if err != nil {
 		return err
 	}
 	a.Header().Set("Location", "/api/conversations/"+v.ID.String())
-	return a.sendCreated(http.StatusCreated, showView(v, s.local.ID(t.User), 0, 0))
+	return a.sendCreated(http.StatusCreated, showView(v, c, 0))
+}
+
+// openConversation shows the conversation of the user with an actor, which it makes unless there is
+// one.
+func (s *conversations) openConversation(a *answer, r *http.Request, u vocab.Username, body newConversation) error {
+	if body.GroupInfo != nil || body.Upgrades != uuid.Nil || body.Predecessor != uuid.Nil {
+		return fault.New(fault.Unprocessable, "with stands alone").WithCode("invalid_parameter").At("/with")
+	}
+	with, err := s.outbox.FindActor(r.Context(), u, false, body.With)
+	if err != nil {
+		return err
+	}
+	c, made, err := s.registry.Open(r.Context(), u, with.ID)
+	if err != nil {
+		return err
+	}
+	h, err := s.registry.Held(r.Context(), u, c.ID)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if made {
+		status = http.StatusCreated
+	}
+	a.Header().Set("Location", "/api/conversations/"+c.ID.String())
+	return a.sendCreated(status, showHeld(h))
 }
 
 const conversationsPage = 50
@@ -133,22 +182,47 @@ func (s *conversations) getConversations(a *answer, r *http.Request, _ httproute
 	if err != nil {
 		return err
 	}
-	list := conversationList{Items: []listedConversation{}}
-	all, list.Next = cutRows(all, conversationsPage, scope, func(c db.Conversation) db.Place { return db.Place{At: c.CreatedAt, ID: c.ID} })
+	list := conversationList{Items: []conversationHead{}}
+	all, list.Next = cutRows(all, conversationsPage, scope, func(c db.ListedConversation) db.Place { return db.Place{At: c.CreatedAt, ID: c.ID} })
 	for _, c := range all {
-		list.Items = append(list.Items, listedConversation{c.ID, c.URI, c.Mode, c.Host, c.GroupID, c.ReadSeq, c.CreatedAt})
+		list.Items = append(list.Items, showListed(c))
 	}
 	linkNext(a, r, q, list.Next)
 	return a.sendJSON(r, list)
 }
 
-// showConversation shows the state of a conversation to a member.
-func (s *conversations) showConversation(a *answer, r *http.Request, v *visit) error {
-	view, unread, err := s.members.View(r.Context(), v.user, v.own)
+// getConversation shows a conversation to a member, with a page of what it holds, the newest first.
+func (s *conversations) getConversation(a *answer, r *http.Request, p httprouter.Params) error {
+	u, c, err := s.find(a, r, p, instance.ScopeRead)
 	if err != nil {
 		return err
 	}
-	return a.sendJSON(r, showView(view, v.own.Host, v.own.ReadSeq, unread))
+	q, err := readQuery(r, "cursor")
+	if err != nil {
+		return err
+	}
+	shown, err := s.showConversation(r, u, c)
+	if err != nil {
+		return err
+	}
+	if shown.Items, shown.Next, err = s.readTimeline(r, u, c.ID, q.Get("cursor")); err != nil {
+		return err
+	}
+	linkNext(a, r, q, shown.Next)
+	return a.sendJSON(r, shown)
+}
+
+// showConversation shows the state of a conversation to a member.
+func (s *conversations) showConversation(r *http.Request, u vocab.Username, c *db.Conversation) (shown shownConversation, err error) {
+	h, err := s.registry.Held(r.Context(), u, c.ID)
+	if err != nil || c.GroupID == "" {
+		return showHeld(h), err
+	}
+	v, err := s.members.View(r.Context(), u, c)
+	if err != nil {
+		return shown, err
+	}
+	return showView(v, c, h.Unread), nil
 }
 
 // takeCommit ends an epoch of a conversation.
@@ -238,18 +312,23 @@ func (s *conversations) takeReset(a *answer, r *http.Request, v *visit) error {
 	return a.sendAccepted(accepted)
 }
 
-// takeRead notes how far the user has read a conversation.
-func (s *conversations) takeRead(a *answer, r *http.Request, v *visit) error {
-	var body struct {
-		Seq int64 `json:"seq"`
-	}
-	if err := v.read(&body); err != nil {
+// putRead notes how far the user has read a conversation.
+func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params) error {
+	u, c, err := s.find(a, r, p, instance.ScopeWrite)
+	if err != nil {
 		return err
 	}
-	if body.Seq < 0 {
-		return fault.New(fault.Unprocessable, "seq is a number of the log").WithCode("invalid_parameter").At("/seq")
+	var body struct {
+		Seq   int64 `json:"seq"`
+		Entry int64 `json:"entry"`
 	}
-	if err := s.registry.MarkRead(r.Context(), v.user, v.own.ID, body.Seq); err != nil {
+	if err := s.readJSON(a, r, u, &body); err != nil {
+		return err
+	}
+	if body.Seq < 0 || body.Entry < 0 {
+		return fault.New(fault.Unprocessable, "seq is a number of the log, entry one of the timeline").WithCode("invalid_parameter").At("/seq")
+	}
+	if err := s.registry.MarkRead(r.Context(), u, c.ID, body.Seq, body.Entry); err != nil {
 		return err
 	}
 	a.WriteHeader(http.StatusNoContent)

@@ -170,7 +170,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate, f.registry, f.local), Profiles: f.registry, Pictures: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0", Redis: keys.Events,
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	f.deps.Conversations = conversation.NewRegistry(conversation.Deps{Store: store, Actors: f.local, Finder: resolver, Log: log, Now: now,
+	f.deps.Conversations = conversation.NewRegistry(conversation.Deps{Store: store, Actors: f.local, Finder: resolver, Rules: f.registry, Log: log, Now: now,
 		Inboxes: func(all []db.Destination) []db.Inbox { return delivery.Destinations(all, nil, f.local.InboxOwner) }})
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true, Now: now}, gate, &peertest.Dialects{})
 	t.Cleanup(client.Close)

@@ -238,7 +238,7 @@ func (s *Server) putRoutes() map[string]handle {
 		"/api/me/icon":  s.api.wrapAPI(s.pictures.putPicture("icon", picture.IconSide)),
 		"/api/me/image": s.api.wrapAPI(s.pictures.putPicture("image", picture.ImageSide)),
 
-		"/api/conversations/:id/read": s.messages.ofUser(instance.ScopeWrite, s.messages.takeRead),
+		"/api/conversations/:id/read": s.api.wrapAPI(s.messages.putRead),
 	}
 }
 
@@ -287,7 +287,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/users/:user/keyPackages":                  s.packages.getCollection,
 		"/users/:user/keyPackages/:package":         s.packages.getPackage,
 		"/api/conversations":                        s.api.wrapAPI(s.messages.getConversations),
-		"/api/conversations/:id":                    s.messages.ofUser(instance.ScopeRead, s.messages.showConversation),
+		"/api/conversations/:id":                    s.api.wrapAPI(s.messages.getConversation),
 		"/api/conversations/:id/log":                s.messages.ofUser(instance.ScopeRead, s.messages.showLogPage),
 		"/api/conversations/:id/group-info":         s.messages.ofUser(instance.ScopeRead, s.messages.showGroupInfo),
 		"/api/mls/messages":                         s.api.wrapAPI(s.messages.getMessages),

@@ -1,0 +1,252 @@
+package conversation_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// befriend makes a user and an actor friends.
+func (s *scene) befriend(u vocab.Username, actor vocab.ID) {
+	s.Helper()
+	s.write(u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: actor, Type: vocab.FriendOf, Status: db.Accepted, Activity: actor + "/offer", Direction: db.Inbound}, s.now())
+	})
+}
+
+func (s *scene) write(u vocab.Username, work func(context.Context, *db.Tx) error) {
+	s.Helper()
+	if err := s.store.Write(s.Context(), u, work); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// pair begins alice's conversation with bob, with a Note.
+func (s *scene) pair() uuid.UUID {
+	s.Helper()
+	c, made, err := s.registry.Open(s.Context(), s.user, bobID)
+	if err != nil || !made {
+		s.Fatalf("made: %v, %v", made, err)
+	}
+	return c.ID
+}
+
+// upgrade gives the conversation a group of alice's device.
+func (s *scene) upgrade(id uuid.UUID) {
+	s.Helper()
+	s.group = mlstest.NewGroup(s.alice)
+	v, err := s.registry.Upgrade(s.Context(), s.user, id, s.group.Info(s.alice))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if v.ID != id || v.Epoch != 0 {
+		s.Errorf("it is %+v", v)
+	}
+	s.at.ID = id
+}
+
+func (s *scene) conversation(id uuid.UUID) *db.Conversation {
+	s.Helper()
+	c, err := s.registry.Find(s.Context(), s.user, id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return c
+}
+
+// kinds returns what the timeline of a conversation holds, the newest first.
+func (s *scene) kinds(u vocab.Username, id uuid.UUID) (kinds []string) {
+	s.Helper()
+	all, _, err := s.registry.Timeline(s.Context(), u, id, db.TimelineEnd, 100)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, e := range all {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+// A conversation of two becomes encrypted with the commit that adds the other actor, as the
+// relationship permits, once, and for good.
+func TestAConversationOfTwoIsUpgradedOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	id := s.pair()
+	group := mlstest.NewGroup(s.alice)
+	_, err := s.registry.Upgrade(t.Context(), s.user, id, group.Info(s.alice))
+	s.wantRefused("an upgrade with a stranger", err, fault.Forbidden, "encryption_not_permitted")
+	s.befriend(s.user, bobID)
+	s.upgrade(id)
+	s.upgrade(id) // another group takes the place of one that came to nothing
+	if c := s.conversation(id); c.Mode != db.ModeFederated || conversation.CheckOpen(c) != nil {
+		t.Errorf("before bob is in it the conversation is %+v", c)
+	}
+	_, err = s.send(s.alice, s.group.Message())
+	s.wantRefused("ciphertext for nobody", err, fault.Unprocessable, "not_upgraded")
+	carol := mlstest.NewDevice(carolID, time.Now())
+	refused, _ := s.request(s.alice, s.group, mlstest.Change{Add: []*mlstest.Device{s.bob, carol}})
+	_, err = s.registry.Commit(t.Context(), s.at, refused)
+	s.wantRefused("a third actor", err, fault.Unprocessable, "pair_only")
+	s.withBob()
+	c := s.conversation(id)
+	if c.Mode != db.ModeEncrypted || c.UpgradedAt == nil || c.GroupID != s.group.ID {
+		t.Errorf("the conversation is %+v", c)
+	}
+	s.wantRefused("a Note", conversation.CheckOpen(c), fault.Unprocessable, "conversation_encrypted")
+	if n := s.events()["conversation.upgraded"]; n != 1 {
+		t.Errorf("%d events tell of the upgrade", n)
+	}
+	_, err = s.registry.Upgrade(t.Context(), s.user, id, mlstest.NewGroup(s.alice).Info(s.alice))
+	s.wantRefused("a second upgrade", err, fault.Conflict, "already_encrypted")
+	if _, err := s.send(s.bob, s.group.Message()); err != nil {
+		t.Error(err)
+	}
+	if kinds := s.kinds(s.user, id); len(kinds) != 3 || kinds[0] != db.KindApplication || kinds[1] != db.EntryUpgraded || kinds[2] != db.KindCommit {
+		t.Errorf("the timeline is %q", kinds)
+	}
+}
+
+// Row 25: with the relationship lost, nothing is sent any more: not encrypted, and never as a Note.
+// The words before can be read, and a new conversation may continue it once the two are friends
+// again.
+func TestRow25TheRelationshipIsLostMidChat(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	id := s.pair()
+	s.befriend(s.user, bobID)
+	s.upgrade(id)
+	s.withBob()
+	s.write(s.user, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.EndRelationship(ctx, vocab.FriendOf, bobID); err != nil {
+			return err
+		}
+		_, err := tx.ClosePair(ctx, bobID, false, s.now())
+		return err
+	})
+	_, err := s.send(s.alice, s.group.Message())
+	s.wantConflict("ciphertext", err, "conversation_closed")
+	_, err = s.send(s.bob, s.group.Message())
+	s.wantConflict("ciphertext of the other", err, "conversation_closed")
+	c := s.conversation(id)
+	s.wantRefused("a Note", conversation.CheckOpen(c), fault.Unprocessable, "conversation_encrypted")
+	if kinds := s.kinds(s.user, id); kinds[0] != db.EntryClosed {
+		t.Errorf("the timeline is %q", kinds)
+	}
+
+	next := mlstest.NewGroup(s.alice)
+	_, err = s.registry.Continue(t.Context(), s.user, id, next.Info(s.alice))
+	s.wantRefused("a successor with a stranger", err, fault.Forbidden, "encryption_not_permitted")
+	s.befriend(s.user, bobID)
+	v, err := s.registry.Continue(t.Context(), s.user, id, next.Info(s.alice))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := s.conversation(id), s.conversation(v.ID)
+	if before.Successor != after.URI || after.Predecessor != before.URI || after.Partner != bobID || conversation.CheckOpen(after) == nil {
+		t.Errorf("after %+v comes %+v", before, after)
+	}
+	_, err = s.registry.Continue(t.Context(), s.user, id, mlstest.NewGroup(s.alice).Info(s.alice))
+	s.wantRefused("a second successor", err, fault.Conflict, "successor_exists")
+	_, err = s.registry.Continue(t.Context(), s.user, v.ID, mlstest.NewGroup(s.alice).Info(s.alice))
+	s.wantRefused("a successor of one that goes on", err, fault.Conflict, "conversation_open")
+}
+
+// The other side's conversation becomes the one that its user joins.
+func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	carol := dbtest.User(t, s.store, "carol")
+	me := actors{}.ID(carol)
+	own, _, err := s.registry.Open(t.Context(), carol, aliceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	join := func(uri vocab.ID, members ...vocab.ID) (id uuid.UUID, is bool) {
+		t.Helper()
+		s.write(carol, func(ctx context.Context, tx *db.Tx) (err error) {
+			j := &db.JoinedConversation{URI: uri, Host: aliceID, GroupID: "urn:uuid:" + uuid.NewString()}
+			is, err = conversation.JoinPair(ctx, tx, conversation.Arrival{Me: me, Now: s.now(), EncryptedChat: "friendOf"}, j, members)
+			id = j.ID
+			return err
+		})
+		return id, is
+	}
+	const first, second = aliceID + "/conversations/1", aliceID + "/conversations/2"
+	if _, is := join(first, aliceID, me); is {
+		t.Error("a stranger's group became the conversation")
+	}
+	s.befriend(carol, aliceID)
+	if _, is := join(first, aliceID, me, bobID); is {
+		t.Error("a group of three became the conversation")
+	}
+	if id, is := join(first, me, aliceID); !is || id != own.ID {
+		t.Errorf("the conversation joined is %v, %v", id, is)
+	}
+	if _, is := join(second, me, aliceID); is {
+		t.Error("a second group became the conversation")
+	}
+	held, err := s.registry.Held(t.Context(), carol, own.ID)
+	if err != nil || held.Mode != db.ModeEncrypted || held.URI != first || held.Host != aliceID || len(held.Members) != 2 || held.Members[0].Role == held.Members[1].Role {
+		t.Errorf("it is %+v, %v", held, err)
+	}
+	for _, m := range held.Members {
+		if isAdmin := m.Role == db.RoleAdmin; isAdmin != (m.Actor == aliceID) {
+			t.Errorf("%s is %s", m.Actor, m.Role)
+		}
+	}
+	s.write(carol, func(ctx context.Context, tx *db.Tx) error {
+		closed, err := tx.CloseHostedBy(ctx, aliceID, s.now())
+		if len(closed) != 1 {
+			t.Errorf("closed: %q", closed)
+		}
+		return err
+	})
+	id, is := join(second, me, aliceID)
+	if !is || id == own.ID {
+		t.Errorf("after the end of the first the conversation joined is %v, %v", id, is)
+	}
+	if kinds := s.kinds(carol, own.ID); len(kinds) != 3 || kinds[0] != db.EntrySuccessor || kinds[1] != db.EntryClosed || kinds[2] != db.EntryUpgraded {
+		t.Errorf("the timeline is %q", kinds)
+	}
+}
+
+// Row 24: however many devices lose their state again and again, a member costs the others one
+// epoch in five minutes.
+func TestRow24ARejoinStormIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	const members = 20
+	var devices []*mlstest.Device
+	for n := range members {
+		devices = append(devices, mlstest.NewDevice(fmt.Sprintf("https://peer.example/users/m%d", n), time.Now()))
+	}
+	s.commit(s.alice, mlstest.Change{Add: devices})
+	for round := range 3 {
+		for n, lost := range devices {
+			again := mlstest.NewDevice(lost.Identity, time.Now())
+			_, err := s.rejoin(again, lost)
+			if round > 0 {
+				s.wantRefused("a device that comes back too soon", err, fault.RateLimited, "rejoin_cooldown")
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			devices[n] = again
+		}
+	}
+	if v := s.view(); v.Epoch != 1+members || len(v.Members) != 1+members {
+		t.Errorf("after the storm there are %d members at epoch %d", len(v.Members), v.Epoch)
+	}
+}

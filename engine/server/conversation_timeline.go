@@ -1,0 +1,92 @@
+package server
+
+import (
+	"encoding/binary"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// timelineEntry is what a conversation holds: a Note, a message of its log, or what became of it.
+type timelineEntry struct {
+	Kind     string    `json:"kind"`            // note; application, commit, proposal; upgraded, closed, successor
+	Entry    int64     `json:"entry,omitempty"` // its number, unless it is of the log
+	Seq      int64     `json:"seq,omitempty"`   // of the log: its own, or that after which it stands
+	At       time.Time `json:"at"`
+	Own      bool      `json:"own"`
+	ObjectID vocab.ID  `json:"objectId,omitempty"`
+	Object   vocab.Doc `json:"object,omitempty"` // the Note; absent once it is gone, or its server blocked
+	Sender   vocab.ID  `json:"sender,omitempty"`
+	Epoch    *int64    `json:"epoch,omitempty"`
+	Content  []byte    `json:"content,omitempty"` // the MLS message
+}
+
+const timelinePage = 50
+
+// readTimeline returns a page of what a conversation holds, the newest first.
+func (s *conversations) readTimeline(r *http.Request, u vocab.Username, id uuid.UUID, cursor string) (items []timelineEntry, next string, err error) {
+	scope := u.String() + "/conversations/" + id.String()
+	after, err := feed.DecodeCursor(scope, cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	all, more, err := s.registry.Timeline(r.Context(), u, id, timelineFrom(after), timelinePage)
+	if err != nil {
+		return nil, "", err
+	}
+	if more {
+		next = feed.EncodeCursor(scope, timelineCursor(all[len(all)-1]))
+	}
+	items = make([]timelineEntry, 0, len(all))
+	for _, e := range all {
+		shown, err := s.showEntry(e)
+		if err != nil {
+			return nil, "", err
+		}
+		items = append(items, shown)
+	}
+	return items, next, nil
+}
+
+// A place in a timeline is two numbers, which take the room of an id in a cursor.
+func timelineCursor(e db.TimelineEntry) (p db.Place) {
+	p.At = time.Unix(0, 0)
+	binary.BigEndian.PutUint64(p.ID[:8], uint64(e.Seq))
+	binary.BigEndian.PutUint64(p.ID[8:], uint64(e.N))
+	return p
+}
+
+func timelineFrom(p *db.Place) db.TimelinePlace {
+	if p == nil {
+		return db.TimelineEnd
+	}
+	return db.TimelinePlace{Seq: int64(binary.BigEndian.Uint64(p.ID[:8])), N: int64(binary.BigEndian.Uint64(p.ID[8:]))}
+}
+
+func (s *conversations) showEntry(e db.TimelineEntry) (timelineEntry, error) {
+	shown := timelineEntry{Kind: e.Kind, Entry: e.N, Seq: e.Seq, At: e.At.UTC(), Own: e.Own, ObjectID: e.Object, Sender: e.Sender, Content: e.Content}
+	if e.Content != nil {
+		shown.Epoch = &e.Epoch
+	}
+	if e.Raw == nil {
+		return shown, nil
+	}
+	o, err := db.Object{URI: e.Object, Raw: e.Raw}.Parse()
+	if err != nil {
+		return shown, err
+	}
+	if author := o.AttributedTo; author != "" && !s.local.IsLocal(author) && s.gate.CheckActor(author) != nil {
+		return shown, nil
+	}
+	readable, err := vocab.ParseDoc(e.Readable)
+	if e.Readable == nil || err != nil {
+		readable = vocab.Readable(o.Doc, nil)
+	}
+	shown.Object = vocab.Show(o.Doc, readable, nil)
+	return shown, nil
+}
