@@ -10,9 +10,11 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -176,7 +178,7 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 		t.Helper()
 		s.write(carol, func(ctx context.Context, tx *db.Tx) (err error) {
 			j := &db.JoinedConversation{URI: uri, Host: aliceID, GroupID: "urn:uuid:" + uuid.NewString()}
-			is, err = conversation.JoinPair(ctx, tx, conversation.Arrival{Me: me, Now: s.now(), EncryptedChat: "friendOf"}, j, members)
+			is, err = conversation.JoinPair(ctx, tx, conversation.Arrival{Me: me, Now: s.now(), EncryptedChat: audience.Rule(registry.DefaultPermissions().EncryptedChat)}, j, members)
 			id = j.ID
 			return err
 		})

@@ -17,9 +17,8 @@ import (
 // under the URI of the conversation. The member's own key signs each request.
 type conversationPeers struct {
 	*federation
-	registry *conversation.Registry
-	messages *policy.Pool // bodies
-	paused   bool
+	served *conversations
+	paused bool
 }
 
 // ofMember lets a member who is elsewhere do something in a conversation. A peer that comes too
@@ -61,14 +60,14 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 		return nil, err
 	}
 	at := conversation.Place{Host: u, ID: id}
-	if err := s.registry.CheckPeer(r.Context(), at, signer); err != nil {
+	if err := s.served.registry.CheckPeer(r.Context(), at, signer); err != nil {
 		return nil, err
 	}
-	v := &visit{caller: signer, at: at}
+	v := &visit{conversations: s.served, caller: signer, at: at}
 	if r.Method != http.MethodPost {
 		return v, nil
 	}
-	body, err := readJSON(a, r, s.messages, policy.NameAddress(s.clientOf(r)), maxConversation)
+	body, err := readJSON(a, r, s.served.messages, policy.NameAddress(s.clientOf(r)), maxConversation)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type visited func(a *answer, r *http.Request, v *visit) error
 
 // ofUser lets a user's program do something in a conversation that has an MLS group.
 func (s *conversations) ofUser(scope string, do visited) handle {
-	return s.wrapAPI(func(a *answer, r *http.Request, p httprouter.Params) error {
+	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		u, c, err := s.find(a, r, p, scope)
 		if err == nil && c.GroupID == "" {
 			err = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
@@ -38,7 +38,7 @@ func (s *conversations) ofUser(scope string, do visited) handle {
 			return err
 		}
 		return do(a, r, &visit{conversations: s, user: u, own: c, read: func(into any) error { return s.readJSON(a, r, u, into) }})
-	})
+	}
 }
 
 func (v *visit) commit(ctx context.Context, c conversation.Commit) (conversation.Accepted, error) {

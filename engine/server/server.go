@@ -140,7 +140,7 @@ func New(d Deps) *Server {
 	events := &eventSockets{api, d.Sockets, commentTime}
 	recent := newRecentPages(d.Now)
 	inboxes := &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit}
-	messages := newBodies(policy.ConversationBodies, maxConversation)
+	messages := &conversations{api, d.Conversations, d.Members, newBodies(policy.ConversationBodies, maxConversation)}
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
 		federation:  inboxes,
 		actors:      &actors{a},
@@ -150,9 +150,9 @@ func New(d Deps) *Server {
 		api:         api,
 		openID:      &openIDLogins{api, d.OpenID, d.CORSOrigins},
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
-		messages:    &conversations{api, d.Conversations, d.Members, messages},
+		messages:    messages,
 		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
-		peers:       &conversationPeers{inboxes, d.Conversations, messages, d.Paused},
+		peers:       &conversationPeers{inboxes, messages, d.Paused},
 		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},
 		events:      events,
 		webSockets:  newWebSockets(events, d.CORSOrigins),
@@ -218,10 +218,10 @@ func (s *Server) postRoutes() map[string]handle {
 
 		"/users/:user/keyPackages/claim":                 s.packages.postClaim,
 		"/api/conversations":                             s.api.wrapAPI(s.messages.postConversation),
-		"/api/conversations/:id/commits":                 s.messages.ofUser(instance.ScopeWrite, s.messages.takeCommit(false)),
-		"/api/conversations/:id/external-commit":         s.messages.ofUser(instance.ScopeWrite, s.messages.takeCommit(true)),
-		"/api/conversations/:id/messages":                s.messages.ofUser(instance.ScopeWrite, s.messages.takeMessage),
-		"/api/conversations/:id/reset":                   s.messages.ofUser(instance.ScopeWrite, s.messages.takeReset),
+		"/api/conversations/:id/commits":                 s.api.wrapAPI(s.messages.ofUser(instance.ScopeWrite, s.messages.takeCommit(false))),
+		"/api/conversations/:id/external-commit":         s.api.wrapAPI(s.messages.ofUser(instance.ScopeWrite, s.messages.takeCommit(true))),
+		"/api/conversations/:id/messages":                s.api.wrapAPI(s.messages.ofUser(instance.ScopeWrite, s.messages.takeMessage)),
+		"/api/conversations/:id/reset":                   s.api.wrapAPI(s.messages.ofUser(instance.ScopeWrite, s.messages.takeReset)),
 		"/api/welcomes/:welcome/confirm":                 s.api.wrapAPI(s.messages.postConfirmation),
 		"/api/keypackages":                               s.api.wrapAPI(s.messages.postKeyPackages),
 		"/api/keypackages/claim":                         s.api.wrapAPI(s.messages.postClaimOf),
@@ -288,8 +288,8 @@ func (s *Server) getRoutes() map[string]handle {
 		"/users/:user/keyPackages/:package":         s.packages.getPackage,
 		"/api/conversations":                        s.api.wrapAPI(s.messages.getConversations),
 		"/api/conversations/:id":                    s.api.wrapAPI(s.messages.getConversation),
-		"/api/conversations/:id/log":                s.messages.ofUser(instance.ScopeRead, s.messages.showLogPage),
-		"/api/conversations/:id/group-info":         s.messages.ofUser(instance.ScopeRead, s.messages.showGroupInfo),
+		"/api/conversations/:id/log":                s.api.wrapAPI(s.messages.ofUser(instance.ScopeRead, s.messages.showLogPage)),
+		"/api/conversations/:id/group-info":         s.api.wrapAPI(s.messages.ofUser(instance.ScopeRead, s.messages.showGroupInfo)),
 		"/api/mls/messages":                         s.api.wrapAPI(s.messages.getMessages),
 		"/api/welcomes":                             s.api.wrapAPI(s.messages.getWelcomes),
 		"/api/keypackages":                          s.api.wrapAPI(s.messages.getKeyPackages),
