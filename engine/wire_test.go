@@ -20,9 +20,10 @@ import (
 // wireFile holds what each action of the vocabulary sends to another server.
 var wireFile = filepath.Join("testdata", "actions_on_the_wire.json")
 
-// kept are the actions of which others hear nothing: a user's own groups, marks and requests.
-// Block is delivered only where the operator says so.
-var kept = []string{"AcceptRequest", "AddToGroup", "Block", "CreateGroup", "DeclineRequest", "DeleteGroup", "MarkRead", "RemoveFromGroup", "Unblock"}
+// kept are the actions of which others hear nothing: a user's own groups, marks and requests; and
+// those for conversations, of which the host tells the members, not who acts. Block is delivered
+// only where the operator says so.
+var kept = []string{"AcceptRequest", "AddMembers", "AddToGroup", "Block", "CreateConversation", "CreateGroup", "DeclineRequest", "DeleteGroup", "LeaveConversation", "MarkRead", "RemoveMember", "RemoveFromGroup", "Unblock"}
 
 // wire plays actions between two users and collects what the receiving engine stores of each.
 type wire struct {

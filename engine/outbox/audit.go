@@ -127,7 +127,8 @@ func auditedParams(raw []byte) []byte {
 // audited are the parameters of actions: whether an audit record has them as they are, or the size
 // of their words.
 var audited = map[string]bool{"actorUri": true, "objectId": true, "activityId": true, "recipientUri": true, "inReplyTo": true, "to": true, "cc": true,
-	"visibility": true, "sensitive": true, "name": true, "content": false, "summary": false, "title": false, "tags": false, "type": true, "streamId": true, "feed": true, "entryId": true, "cursor": true, "icon": true, "image": true, "fields": false}
+	"visibility": true, "sensitive": true, "name": true, "content": false, "summary": false, "title": false, "tags": false, "type": true, "streamId": true, "feed": true, "entryId": true, "cursor": true, "conversationId": true, "with": true, "upgrades": true, "predecessor": true, "seq": true, "entry": true,
+	"commit": false, "groupInfo": false, "welcomes": false, "proposal": false, "icon": true, "image": true, "fields": false}
 
 // textSize returns how many bytes a text has, or what else stands in its place when it is written
 // as JSON.

@@ -13,14 +13,24 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markRead says up to which entry the user has read a feed. The mark does not go back.
+// markRead says up to which entry the user has read a feed, or how far a conversation. The mark does
+// not go back.
 type markRead struct {
-	Feed    string `json:"feed" schema:"feed"`
-	EntryID string `json:"entryId" schema:"entry,either"`
-	Cursor  string `json:"cursor" schema:"cursor,either"`
+	Feed           string `json:"feed" schema:"feed,optional"`
+	EntryID        string `json:"entryId" schema:"entry,either,feed"`
+	Cursor         string `json:"cursor" schema:"cursor,either,feed"`
+	ConversationID string `json:"conversationId" schema:"conversation,either"`
+	Seq            int64  `json:"seq" schema:"seq,optional,conversationId"`
+	Entry          int64  `json:"entry" schema:"number,optional,conversationId"`
 }
 
 func (p *markRead) checkParams() error {
+	if p.ConversationID != "" {
+		return p.checkConversation()
+	}
+	if p.Seq != 0 || p.Entry != 0 {
+		return badParam("conversationId", "seq and entry are numbers of a conversation: name it by conversationId")
+	}
 	if !slices.Contains(feed.All, p.Feed) {
 		return badParam("feed", "feed is main, notifications or requests")
 	}
@@ -31,6 +41,28 @@ func (p *markRead) checkParams() error {
 		return badParam("entryId", "entryId is the id of an item of the feed")
 	}
 	return nil
+}
+
+func (p *markRead) checkConversation() error {
+	switch {
+	case p.Feed != "" || p.EntryID != "" || p.Cursor != "":
+		return badParam("conversationId", "give either a feed or conversationId")
+	case p.Seq < 0 || p.Entry < 0:
+		return badParam("seq", "seq is a number of the log, entry one of the timeline")
+	}
+	return checkUUID("conversationId", p.ConversationID)
+}
+
+// submit moves the marks of a conversation, if it is about one.
+func (p *markRead) submit(ctx context.Context, o *Outbox, x *exchange) (bool, error) {
+	if p.ConversationID == "" {
+		return false, nil
+	}
+	c, err := o.findConversation(ctx, x, p.ConversationID)
+	if err != nil {
+		return true, err
+	}
+	return true, o.Conversations.MarkRead(ctx, x.User, c.ID, p.Seq, p.Entry)
 }
 
 // applyChange moves the mark. Other programs of the user's are told when it moved.

@@ -144,8 +144,9 @@ type Result struct {
 	Job        *Job     // nil when nothing leaves
 	Unresolved []string // handles in the text that lead to nobody, and stay text
 
-	Accepted *conversation.Accepted // where ciphertext stands in a conversation; nil when it was none
-	Replayed bool                   // the answer is an earlier one's, to the same Idempotency-Key
+	Accepted     *conversation.Accepted // where ciphertext stands in a conversation; nil when it was none
+	Conversation uuid.UUID              // that the action is about; zero when it is about none
+	Replayed     bool                   // the answer is an earlier one's, to the same Idempotency-Key
 }
 
 // Job is the fan-out of an activity.

@@ -28,6 +28,7 @@ type Description struct {
 type Param struct {
 	Name     string
 	Required bool
+	Either   bool // exactly one of those that say so is there
 }
 
 // Describe returns the descriptions of all actions, in the order of their names. They are made from
@@ -54,19 +55,24 @@ func Schema() vocab.Doc {
 
 // describeParams returns the schema of the struct that an object is read into. A field's schema tag
 // names its form. It must be there unless the tag says optional, or either: then exactly one of
-// those that say so must be there.
+// those that say so must be there. A third word names what must be there with it.
 func describeParams(t reflect.Type) (vocab.Doc, []Param) {
 	properties := vocab.Doc{}
 	var names []Param
 	var required, either []any
+	needs := vocab.Doc{}
 	for _, f := range reflect.VisibleFields(t) {
 		name := paramName(f)
 		if name == "" {
 			continue
 		}
 		_, presence, _ := strings.Cut(f.Tag.Get("schema"), ",")
+		presence, needed, needsMore := strings.Cut(presence, ",")
 		properties[name] = paramForm(f)
-		names = append(names, Param{name, presence == ""})
+		names = append(names, Param{name, presence == "", presence == "either"})
+		if needsMore {
+			needs[name] = []any{needed}
+		}
 		switch presence {
 		case "":
 			required = append(required, name)
@@ -80,6 +86,9 @@ func describeParams(t reflect.Type) (vocab.Doc, []Param) {
 	}
 	if len(either) > 0 {
 		schema["oneOf"] = either
+	}
+	if len(needs) > 0 {
+		schema["dependentRequired"] = needs
 	}
 	return schema, names
 }
@@ -97,6 +106,10 @@ var forms = map[string]vocab.Doc{
 	"address":      textForm(maxURI, "Where the file lies.", "https://img.example/cat.png", uri),
 	"alt":          textForm(maxAltText, "Its words for people who do not see it.", "A cat asleep on a keyboard"),
 	"conversation": textForm(36, "The id of a conversation.", "019c8052-5f00-7000-8000-000000000001", vocab.Doc{"format": "uuid"}),
+	"mls":          textForm(maxSealed, "Base64 of an MLS message, or of a GroupInfo.", "AAEAAQ==", filled),
+	"welcomes":     listForm(maxNamed, textForm(maxSealed, "Base64 of a Welcome for the devices that the commit adds.", "AAEAAw==", filled)),
+	"seq":          {"type": "integer", "minimum": 0, "description": "A number of the log of the conversation: its messages up to that are read.", "examples": []any{42}},
+	"number":       {"type": "integer", "minimum": 0, "description": "A number of an entry of the timeline that is not of the log: those up to that are read.", "examples": []any{7}},
 	"message":      textForm(maxContent, "Plain text, as in a note; base64 of an MLS message when the conversation is encrypted.", "Hello", filled),
 	"content":      textForm(maxContent, "Plain text. Addresses in it become links, handles mentions and #tags hashtags.", "Hello @bob@remote.example", filled),
 	"group":        textForm(maxGroupName, "Letters, digits, hyphens and underscores. Nobody else learns it.", "close-friends", filled),

@@ -37,13 +37,19 @@ func exampleOf(t *testing.T, name string, schema vocab.Doc) any {
 }
 
 // exampleParams returns parameters that an action takes: all it has, but one of those of which it
-// takes one.
+// takes one, and without those that need another.
 func exampleParams(t *testing.T, d Description) vocab.Doc {
 	t.Helper()
 	params := exampleOf(t, d.Action, d.Params).(vocab.Doc)
 	if either, is := d.Params["oneOf"].([]any); is {
 		for _, other := range either[1:] {
 			delete(params, other.(vocab.Doc)["required"].([]any)[0].(string))
+		}
+	}
+	needs, _ := d.Params["dependentRequired"].(vocab.Doc)
+	for name, needed := range needs {
+		if params[needed.([]any)[0].(string)] == nil {
+			delete(params, name)
 		}
 	}
 	return params
@@ -205,7 +211,7 @@ func listParams(d Description) string {
 		switch {
 		case p.Required:
 			all = append(all, "`"+p.Name+"`")
-		case d.Params["oneOf"] != nil:
+		case p.Either:
 			either = append(either, "`"+p.Name+"`")
 		default:
 			all = append(all, "`"+p.Name+"?`")

@@ -28,8 +28,10 @@ func (p *sendMessage) checkParams() error {
 	if (p.RecipientURI == "") == (p.ConversationID == "") {
 		return badParam("recipientUri", "give either recipientUri or conversationId")
 	}
-	if id, err := uuid.Parse(p.ConversationID); p.ConversationID != "" && (err != nil || id.String() != p.ConversationID) {
-		return badParam("conversationId", "conversationId is the id of a conversation")
+	if p.ConversationID != "" {
+		if err := checkUUID("conversationId", p.ConversationID); err != nil {
+			return err
+		}
 	}
 	return checkContent(p.Content)
 }
@@ -55,11 +57,11 @@ func (p *sendMessage) submit(ctx context.Context, o *Outbox, x *exchange) (bool,
 	if err != nil || !conversation.IsCiphertext(content) {
 		return true, fault.New(fault.Unprocessable, "the conversation is encrypted: content is base64 of an MLS PrivateMessage").WithCode("mls_ciphertext_required").At("/params/content")
 	}
-	host, isLocal := o.Local.Owner(c.Host)
-	if !isLocal {
-		return true, fault.New(fault.Unprocessable, "the conversation is not put in order on this server").WithCode("not_hosted_here")
+	at, err := o.placeOf(c)
+	if err != nil {
+		return true, err
 	}
-	accepted, err := o.Conversations.Send(ctx, conversation.Place{Host: host, ID: c.ID}, conversation.Message{Caller: o.Local.ID(x.User), Content: content})
+	accepted, err := o.Conversations.Send(ctx, at, conversation.Message{Caller: o.Local.ID(x.User), Content: content})
 	x.answer.Object, x.answer.Accepted = c.URI, &accepted
 	return true, err
 }

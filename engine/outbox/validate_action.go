@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -71,7 +73,8 @@ type answer struct {
 	Object   vocab.ID `json:"objectId,omitempty"`
 	Job      *Job     `json:"job,omitempty"`
 
-	Accepted *conversation.Accepted `json:"accepted,omitempty"`
+	Accepted     *conversation.Accepted `json:"accepted,omitempty"`
+	Conversation uuid.UUID              `json:"conversationId,omitzero"`
 
 	Unresolved []string `json:"unresolved,omitempty"`
 }

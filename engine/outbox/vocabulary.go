@@ -68,6 +68,13 @@ func localWord[T any, P interface {
 	return action{readParams[T, P], reflect.TypeFor[T](), scopes, words}
 }
 
+func sealedWord[T any, P interface {
+	*T
+	sealedIntent
+}](scopes []string, words string) action {
+	return action{readParams[T, P], reflect.TypeFor[T](), scopes, words}
+}
+
 // vocabulary is everything that can be dispatched. It is closed: a security border.
 var vocabulary = map[string]action{
 	"Follow":              word[follow](people, "Follow an actor."),
@@ -85,6 +92,10 @@ var vocabulary = map[string]action{
 	"RemoveFromStream":    word[removeFromStream](people, "Take an object out of a stream."),
 	"Reply":               word[reply](assistant, "Answer an object, as visible as that is."),
 	"SendMessage":         word[sendMessage](assistant, "Write to one actor in private, or to a conversation. To an actor with which there is an encrypted one nothing is sent in the open."),
+	"CreateConversation":  sealedWord[createConversation](people, "Begin a conversation: with another actor, in the open, or out of a new MLS group of the device's; that encrypts the conversation of two that upgrades names, or continues the closed one that predecessor names."),
+	"AddMembers":          sealedWord[addMembers](people, "Add devices to an encrypted conversation by a commit, which may remove others. It needs an Idempotency-Key."),
+	"RemoveMember":        sealedWord[removeMember](people, "Remove devices from an encrypted conversation by a commit. It needs an Idempotency-Key."),
+	"LeaveConversation":   sealedWord[leaveConversation](people, "Ask the members of an encrypted conversation to remove the user, by an MLS proposal."),
 	"Like":                word[like](assistant, "Like an object."),
 	"Unlike":              word[unlike](assistant, "Take a Like back."),
 	"Dislike":             word[dislike](assistant, "Dislike an article, audio, video or product. It takes the place of a Like, and a Like of it."),
@@ -100,7 +111,7 @@ var vocabulary = map[string]action{
 	"DeleteGroup":         word[deleteGroup](people, "Delete a group. Whatever was written to it stays with those who have it."),
 	"AddToGroup":          word[addToGroup](people, "Put an actor into a group, of up to 500. It is not told."),
 	"RemoveFromGroup":     word[removeFromGroup](people, "Take an actor out of a group."),
-	"MarkRead":            localWord[markRead](people, "Say up to which item the user has read a feed. The mark does not go back. No activity is made of it."),
+	"MarkRead":            localWord[markRead](people, "Say up to which item the user has read a feed, or how far a conversation. The mark does not go back. No activity is made of it."),
 	"SendFriendRequest":   word[sendFriendRequest](people, "Ask an actor to be friends."),
 	"AcceptFriendRequest": word[acceptFriendRequest](people, "Be friends with an actor that asks for it."),
 	"RejectFriendRequest": word[rejectFriendRequest](people, "Refuse to be friends with an actor that asks for it. It may ask again."),

@@ -159,7 +159,8 @@ type dispatched struct {
 	Unresolved    []string    `json:"unresolved,omitempty"`    // handles in the text that lead to nobody
 	FederationJob *outbox.Job `json:"federationJob,omitempty"` // when anything leaves
 
-	Accepted *conversation.Accepted `json:"accepted,omitempty"` // where ciphertext stands in its conversation
+	Accepted     *conversation.Accepted `json:"accepted,omitempty"` // where ciphertext stands in its conversation
+	Conversation uuid.UUID              `json:"conversationId,omitzero"`
 }
 
 // postActivity dispatches an action in the user's name.
@@ -193,7 +194,7 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	if err != nil {
 		return err
 	}
-	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.ObjectID, result.Unresolved, result.Job, result.Accepted})
+	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.ObjectID, result.Unresolved, result.Job, result.Accepted, result.Conversation})
 	if err != nil {
 		return err
 	}

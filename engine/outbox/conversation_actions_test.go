@@ -1,0 +1,108 @@
+package outbox
+
+import (
+	"context"
+	"encoding/base64"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+var base64Of = base64.StdEncoding.EncodeToString
+
+func (d *desk) does(action string, params map[string]any) Result {
+	d.t.Helper()
+	r, err := d.dispatch(action, params)
+	if err != nil {
+		d.t.Fatalf("%s: %v", action, err)
+	}
+	return r
+}
+
+// commitParams are the parameters of a commit, and the group that it makes.
+func commitParams(r Result, by *mlstest.Device, g *mlstest.Group, c mlstest.Change) (map[string]any, *mlstest.Group) {
+	commit, next := g.Commit(by, c)
+	params := map[string]any{"conversationId": r.Conversation, "commit": base64Of(commit), "groupInfo": base64Of(next.Info(by))}
+	if len(c.Add) > 0 {
+		params["welcomes"] = []string{base64Of(next.Welcome(c.Add...))}
+	}
+	return params, next
+}
+
+// A conversation is made, its members are added and removed, and the user leaves it, by actions:
+// each is answered with its place in the log, and again under its key.
+func TestAConversationIsPlayedByActions(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	phone, his := mlstest.NewDevice(string(me), time.Now()), mlstest.NewDevice(bob, time.Now())
+	group := mlstest.NewGroup(phone)
+	made := d.does("CreateConversation", map[string]any{"groupInfo": base64Of(group.Info(phone))})
+	if c, err := d.Conversations.Find(t.Context(), d.alice, made.Conversation); err != nil || c.URI != made.ObjectID {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	d.refused("CreateConversation", map[string]any{"groupInfo": base64Of(group.Info(phone))}, fault.Conflict, "group_taken")
+
+	add, grown := commitParams(made, phone, group, mlstest.Change{Add: []*mlstest.Device{his}})
+	d.refused("AddMembers", add, fault.Invalid, "idempotency_key_missing")
+	d.refused("RemoveMember", add, fault.Unprocessable, "bad_proposal")
+	first, err := d.keyed("add", "AddMembers", add)
+	if err != nil || first.Accepted == nil || first.Accepted.Seq != 1 || first.Accepted.Epoch != 1 || first.ObjectID != made.ObjectID || first.Job != nil {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if again, err := d.keyed("add", "AddMembers", add); err != nil || !again.Replayed || *again.Accepted != *first.Accepted || again.Conversation != made.Conversation {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	late, _ := commitParams(made, phone, group, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice(carol, time.Now())}})
+	if _, err := d.keyed("late", "AddMembers", late); refusalCode(err) != "epoch_conflict" {
+		t.Errorf("a late commit: %v", err)
+	}
+
+	remove, left := commitParams(made, phone, grown, mlstest.Change{Remove: []*mlstest.Device{his}})
+	if _, err := d.keyed("wrong", "AddMembers", remove); refusalCode(err) != "bad_proposal" {
+		t.Errorf("a removal that is said to add: %v", err)
+	}
+	if r, err := d.keyed("remove", "RemoveMember", remove); err != nil || r.Accepted.Epoch != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if v, err := d.Conversations.View(t.Context(), conversation.Place{Host: d.alice, ID: made.Conversation}, me); err != nil || len(v.Members) != 1 {
+		t.Errorf("%d members, %v", len(v.Members), err)
+	}
+	d.refused("LeaveConversation", map[string]any{"conversationId": made.Conversation, "proposal": base64Of(left.Message())}, fault.Unprocessable, "bad_proposal")
+	if r := d.does("LeaveConversation", map[string]any{"conversationId": made.Conversation, "proposal": base64Of(left.Leave(phone))}); r.Accepted.Seq != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The actor of a conversation in the open, what it becomes and what follows it are named by actions
+// as by the route, and reading it is marked.
+func TestAConversationOfTwoIsPlayedByActions(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	open := d.does("CreateConversation", map[string]any{"with": bob})
+	if again := d.does("CreateConversation", map[string]any{"with": bob}); again.Conversation != open.Conversation {
+		t.Errorf("%v and %v are with the same actor", open.Conversation, again.Conversation)
+	}
+	phone := mlstest.NewDevice(string(me), time.Now())
+	upgrade := map[string]any{"upgrades": open.Conversation, "groupInfo": base64Of(mlstest.NewGroup(phone).Info(phone))}
+	d.refused("CreateConversation", upgrade, fault.Forbidden, "encryption_not_permitted")
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: bob, Type: db.FriendOf, Status: db.Accepted, Activity: bob + "/offer", Direction: db.Inbound}, d.Now())
+	})
+	if r := d.does("CreateConversation", upgrade); r.Conversation != open.Conversation || r.ObjectID != open.ObjectID {
+		t.Errorf("the upgrade of %v is %+v", open.Conversation, r)
+	}
+	d.refused("CreateConversation", map[string]any{"predecessor": open.Conversation, "groupInfo": base64Of(mlstest.NewGroup(phone).Info(phone))}, fault.Conflict, "conversation_open")
+
+	d.must("SendMessage", map[string]any{"conversationId": open.Conversation, "content": "hi"})
+	said := d.sent()
+	if r := d.does("MarkRead", map[string]any{"conversationId": open.Conversation, "entry": 1}); r.Conversation != open.Conversation {
+		t.Errorf("%+v", r)
+	}
+	if c := d.conversationWith(bob); c.ReadEntry != 1 || d.sent() != said {
+		t.Errorf("read up to %d, %d activities", c.ReadEntry, d.sent()-said)
+	}
+}

@@ -1,0 +1,41 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// leaveConversation asks the members of an encrypted conversation to remove the user: a device
+// cannot remove itself.
+type leaveConversation struct {
+	ConversationID string `json:"conversationId" schema:"conversation"`
+	Proposal       string `json:"proposal" schema:"mls"`
+
+	content []byte
+}
+
+func (p *leaveConversation) checkParams() (err error) {
+	if err := checkUUID("conversationId", p.ConversationID); err != nil {
+		return err
+	}
+	p.content, err = decodeSealed("proposal", p.Proposal)
+	return err
+}
+
+func (p *leaveConversation) submit(ctx context.Context, o *Outbox, x *exchange) (bool, error) {
+	at, err := o.findHosted(ctx, x, p.ConversationID)
+	if err != nil {
+		return true, err
+	}
+	if conversation.IsCiphertext(p.content) {
+		return true, fault.New(fault.Unprocessable, "who leaves sends a proposal to be removed").WithCode("bad_proposal").At("/params/proposal")
+	}
+	accepted, err := o.Conversations.Send(ctx, at, conversation.Message{Caller: o.Local.ID(x.User), Content: p.content})
+	x.answer.Accepted = &accepted
+	if e := fault.Of(err); e != nil && e.Pointer == "/message" {
+		err = e.At("/params/proposal")
+	}
+	return true, err
+}
