@@ -130,6 +130,7 @@ func askConversations(t *testing.T, u *enginetest.User, ask func(method, path st
 	ask(http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": []any{}}, http.StatusCreated)
 	ask(http.MethodGet, "/api/keypackages", nil, http.StatusOK)
 	ask(http.MethodGet, "/api/keypackages/stats", nil, http.StatusOK)
+	ask(http.MethodPost, "/api/mls/recovery-reports", map[string]any{"conversationId": list.Items[0].ID, "reason": "bad_commit", "epoch": 0}, http.StatusNoContent)
 	none := uuid.NewString()
 	ask(http.MethodDelete, "/api/keypackages/"+none, nil, http.StatusNotFound)
 	ask(http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": "not an id"}, http.StatusUnprocessableEntity)

@@ -16,6 +16,7 @@ const (
 	eventWelcome = "conversation.welcome"
 	eventReset   = "mls.reset.pending"
 	eventLow     = "keypackages.low"
+	eventReport  = "mls.recovery.reported"
 	eventChat    = "chatmessage.received"
 
 	eventEquivocation  = "mls.equivocation"

@@ -62,8 +62,8 @@ func NewMembers(d MemberDeps) *Members {
 	return m
 }
 
-// placeOf returns where a conversation is put in order if that is on this server.
-func (m *Members) placeOf(c *db.Conversation) (at Place, isHere bool) {
+// PlaceOf returns where a conversation is put in order if that is on this server.
+func (m *Members) PlaceOf(c *db.Conversation) (at Place, isHere bool) {
 	host, isLocal := m.Local.Owner(c.Host)
 	if !isLocal || c.Host == "" || !IsHosted(c.URI, c.Host) {
 		return Place{}, false
@@ -171,7 +171,7 @@ func (m *Members) begin(ctx context.Context, u vocab.Username, c *db.Conversatio
 	if c.Host == "" {
 		return Place{}, false, fault.New(fault.Unprocessable, "nobody puts the conversation in order: name those for which a message is, in to").WithCode("no_host")
 	}
-	at, isHere = m.placeOf(c)
+	at, isHere = m.PlaceOf(c)
 	return at, isHere, nil
 }
 
@@ -280,7 +280,7 @@ func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *db.Convers
 
 // readHostLog returns the messages of a log after a number, from the host.
 func (m *Members) readHostLog(ctx context.Context, u vocab.Username, c *db.Conversation, after int64) (entries []loggedSaid, more bool, err error) {
-	if at, isHere := m.placeOf(c); isHere {
+	if at, isHere := m.PlaceOf(c); isHere {
 		all, more, err := m.Registry.ReadLog(ctx, at, m.Local.ID(u), after)
 		for _, e := range all {
 			entries = append(entries, loggedSaid{e.Seq, e.Generation, e.Epoch, e.Kind, string(e.Sender), e.Content, e.At})

@@ -16,6 +16,7 @@ type metrics struct {
 	overloads prometheus.Counter
 	restarts  prometheus.Counter
 	replays   prometheus.Counter
+	reports   *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
@@ -37,9 +38,13 @@ func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
 		overloads: count("lightweb_mls_overload_total", "Requests refused because too many waited for a conversation."),
 		restarts:  count("lightweb_conversation_restarts_total", "Panics of conversations, which go on after them."),
 		replays:   count("lightweb_mls_idempotent_replays_total", "Requests answered with what they had been answered before."),
+		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lightweb_mls_recovery_reports_total",
+			Help: "Devices that told that they could not go on in a conversation, by reason.",
+		}, []string{"reason"}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.took, m.depth, m.conflicts, m.overloads, m.restarts, m.replays, collector{r})
+		reg.MustRegister(m.took, m.depth, m.conflicts, m.overloads, m.restarts, m.replays, m.reports, collector{r})
 	}
 	return m
 }

@@ -126,6 +126,8 @@ var (
 		Note: "8 MiB each; at most 256 requests wait for one conversation, and one more is answered 429"})
 	KeyPackageClaims = newBudget(Budget{Bounds: "claims of users' key packages", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429",
 		Note: "an actor claims 20 packages of one user a day"})
+	RecoveryReports = newBudget(Budget{Bounds: "reports of users' devices that they cannot go on in a conversation", Payer: User, Rate: Rate{PerSecond: 1.0 / 60, Burst: 20}, Beyond: "429"})
+
 	Lookups  = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "429"})
 	Fillings = newBudget(Budget{Bounds: "threads that users' programs have filled in from other servers", Payer: User, Rate: Rate{PerSecond: 10.0 / 60, Burst: 10},
 		Note: fmt.Sprintf("each with %d objects, %d of one domain, and %d collections, in 10 s", FilledObjects, FilledOfDomain, FilledCollections), Beyond: "429"})

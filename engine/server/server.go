@@ -122,6 +122,7 @@ type Server struct {
 	openID      *openIDLogins
 	pictures    *pictures
 	messages    *conversations
+	recovery    *recovery
 	packages    *publicPackages
 	peers       *conversationPeers
 	pages       *pages
@@ -151,6 +152,7 @@ func New(d Deps) *Server {
 		openID:      &openIDLogins{api, d.OpenID, d.CORSOrigins},
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
 		messages:    messages,
+		recovery:    &recovery{messages, policy.RecoveryReports.Limiter(d.Now)},
 		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
 		peers:       &conversationPeers{inboxes, messages, d.Paused},
 		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},
@@ -229,6 +231,7 @@ func (s *Server) postRoutes() map[string]handle {
 		"/users/:user/conversations/:id/external-commit": s.peers.ofMember(s.messages.takeCommit(true)),
 		"/users/:user/conversations/:id/messages":        s.peers.ofMember(s.messages.takeMessage),
 		"/users/:user/conversations/:id/reset":           s.peers.ofMember(s.messages.takeReset),
+		"/api/mls/recovery-reports":                      s.api.wrapAPI(s.recovery.postReport),
 	}
 }
 
