@@ -8,7 +8,7 @@ import (
 )
 
 // A report tells the host, once each time, and changes nothing: a member cannot reset the others by
-// it. Who is no member, or gives a reason that there is not, is refused.
+// it. Strangers are refused, and so are reasons that there are not.
 func TestAReportTellsTheHostAndResetsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

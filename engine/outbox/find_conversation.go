@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxSealed is how many characters of base64 a message of MLS, or a GroupInfo, has in an action. The
-// routes of conversations take larger ones.
+// maxSealed is how many characters of base64 a message of MLS, or a GroupInfo, has in an action.
+// The routes of conversations take larger ones.
 const maxSealed = 1 << 20
 
 // findConversation finds the conversation of the user's that an action is about, and answers with

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markRead says up to which entry the user has read a feed, or how far a conversation. The mark does
-// not go back.
+// markRead says up to which entry the user has read a feed, or how far a conversation. The mark
+// does not go back.
 type markRead struct {
 	Feed           string `json:"feed" schema:"feed,optional"`
 	EntryID        string `json:"entryId" schema:"entry,either,feed"`

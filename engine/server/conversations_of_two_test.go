@@ -118,8 +118,8 @@ func TestAConversationIsOpenedWithAnActor(t *testing.T) {
 	p.refused(422, "invalid_parameter", map[string]any{"upgrades": c.ID, "predecessor": c.ID, "groupInfo": p.group.Info(p.device)})
 }
 
-// Each entry is on one page, the newest first, and a cursor belongs to its conversation. What the
-// user has read is marked by the number of an entry, and does not go back.
+// Each entry is on one page, the newest first, and a cursor belongs to its conversation. The
+// user marks what was read by the number of an entry; the mark does not go back.
 func TestATimelineIsReadInPagesAndMarked(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
