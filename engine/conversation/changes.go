@@ -11,14 +11,14 @@ type Changes struct {
 	Adds, Removes bool
 }
 
-// ReadChanges reads what a commit changes, before it is sent to its conversation, which judges it.
-func ReadChanges(commit []byte) (Changes, error) {
+// ReadChanges reads what a commit changes. One that is not readable the conversation refuses.
+func ReadChanges(commit []byte) (c Changes, isReadable bool) {
 	m, err := mls.ParsePublicMessage(commit)
 	if err != nil {
-		return Changes{}, badMessage(err, "/commit")
+		return c, false
 	}
 	has := func(t mls.ProposalType) bool {
 		return slices.ContainsFunc(m.Proposals, func(p mls.Proposal) bool { return p.Type == t })
 	}
-	return Changes{Adds: has(mls.ProposalAdd), Removes: has(mls.ProposalRemove)}, nil
+	return Changes{Adds: has(mls.ProposalAdd), Removes: has(mls.ProposalRemove)}, true
 }

@@ -47,11 +47,7 @@ func (p *memberChange) submitCommit(ctx context.Context, o *Outbox, x *exchange,
 	if err != nil {
 		return true, err
 	}
-	changes, err := conversation.ReadChanges(p.commit.Message)
-	if err != nil {
-		return true, pointToParam(err)
-	}
-	if !isMeant(changes) {
+	if changes, isReadable := conversation.ReadChanges(p.commit.Message); isReadable && !isMeant(changes) {
 		return true, fault.New(fault.Unprocessable, words).WithCode("bad_proposal").At("/params/commit")
 	}
 	p.commit.Caller, p.commit.Key = o.Local.ID(x.User), x.IdempotencyKey

@@ -56,6 +56,11 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 	if again, err := d.keyed("add", "AddMembers", add); err != nil || !again.Replayed || *again.Accepted != *first.Accepted || again.Conversation != made.Conversation {
 		t.Errorf("again: %+v, %v", again, err)
 	}
+	private, _ := commitParams(made, phone, grown, mlstest.Change{})
+	private["commit"] = base64Of(grown.PrivateCommit())
+	if _, err := d.keyed("private", "AddMembers", private); refusalCode(err) != "commit_not_public" {
+		t.Errorf("a commit that nobody can judge: %v", err)
+	}
 	late, _ := commitParams(made, phone, group, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice(carol, time.Now())}})
 	if _, err := d.keyed("late", "AddMembers", late); refusalCode(err) != "epoch_conflict" {
 		t.Errorf("a late commit: %v", err)
