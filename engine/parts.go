@@ -70,9 +70,10 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Local: in.Local, Profiles: in.Registry, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})
 	p.conversations = in.NewConversations(owners, in.Metrics)
+	p.members = in.NewMembers(owners, p.conversations, in.Metrics)
 	p.outbox = outbox.New(outbox.Deps{
-		Conversations: p.conversations,
-		Store:         owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Profiles: in.Registry, Relays: in.Relays, Dispatcher: p.dispatcher,
+		Conversations: p.conversations, Members: p.members,
+		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Profiles: in.Registry, Relays: in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: in.Config.Federation.DeliverBlocks,
 		Log:           in.Log.With("component", "outbox"), Metrics: in.Metrics, Now: in.Now,
 	})
@@ -83,7 +84,6 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.deletions = deletion.NewWatcher(deletion.Deps{Users: in.DB.Instance.Users, Teller: p.outbox, Holder: in, Log: in.Log.With("component", "deletion"), Now: in.Now})
 	p.wishes = wish.NewWatcher(wish.Deps{Wishes: in.DB.Instance.Wishes, Fulfiller: p.outbox, Log: in.Log.With("component", "wish"), Now: in.Now})
 	p.search = search.New(search.Deps{Store: owners, Shower: p.threads, Gate: in.Gate, Log: in.Log.With("component", "search"), Now: in.Now})
-	p.members = in.NewMembers(owners, p.conversations, in.Metrics)
 	s, err := e.newServer(p)
 	if err != nil {
 		return nil, err

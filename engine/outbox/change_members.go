@@ -43,15 +43,15 @@ func (p *memberChange) checkParams() (err error) {
 
 // submitCommit sends the commit, unless it is for something else than the action says.
 func (p *memberChange) submitCommit(ctx context.Context, o *Outbox, x *exchange, isMeant func(conversation.Changes) bool, words string) (bool, error) {
-	at, err := o.findHosted(ctx, x, p.ConversationID)
+	c, err := o.findGroup(ctx, x, p.ConversationID)
 	if err != nil {
 		return true, err
 	}
 	if changes, isReadable := conversation.ReadChanges(p.commit.Message); isReadable && !isMeant(changes) {
 		return true, fault.New(fault.Unprocessable, words).WithCode("bad_proposal").At("/params/commit")
 	}
-	p.commit.Caller, p.commit.Key = o.Local.ID(x.User), x.IdempotencyKey
-	accepted, err := o.Conversations.Commit(ctx, at, p.commit)
+	p.commit.Key = x.IdempotencyKey
+	accepted, err := o.Members.Commit(ctx, x.User, c, p.commit)
 	x.answer.Accepted = &accepted
 	return true, pointToParam(err)
 }

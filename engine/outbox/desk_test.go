@@ -72,6 +72,11 @@ func (w *world) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return nil, fault.New(fault.NotFound, "no such actor")
 }
 
+// Refresh is Resolve: nothing changes.
+func (w *world) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
+	return w.Resolve(ctx, id)
+}
+
 func (w *world) Handle(ctx context.Context, handle string) (*vocab.Actor, error) {
 	name, host, ok := strings.Cut(strings.TrimPrefix(handle, "@"), "@")
 	if !ok {
@@ -209,8 +214,11 @@ func newDesk(t *testing.T) *desk {
 	local := actor.NewLocal(here, keyring, d.files, "test")
 	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
 	d.relays = relay.NewList(relay.Deps{Store: c.Instance.Relays, Actor: local.InstanceID(), Now: time.Now})
+	hosted := conversation.NewRegistry(conversation.Deps{Store: c, Actors: local, Finder: d.world, Inboxes: func([]db.Destination) []db.Inbox { return nil }, Rules: d.files,
+		Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	d.Outbox = New(Deps{Store: c, Instance: c.Instance, Local: local, Actors: d.world, Stale: d.world, Objects: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Profiles: d.files, Handlers: handler.New(local, d.files),
-		Conversations: conversation.NewRegistry(conversation.Deps{Store: c, Actors: local, Rules: d.files, Log: slog.New(slog.DiscardHandler), Now: time.Now}),
+		Conversations: hosted,
+		Members:       conversation.NewMembers(conversation.MemberDeps{Registry: hosted, Store: c, Local: local, Log: slog.New(slog.DiscardHandler), Now: time.Now}),
 		Dispatcher:    dispatcher{}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)

@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -25,22 +24,13 @@ func (o *Outbox) findConversation(ctx context.Context, x *exchange, id string) (
 	return c, err
 }
 
-// findHosted finds where the conversation that an action is about is put in order.
-func (o *Outbox) findHosted(ctx context.Context, x *exchange, id string) (at conversation.Place, err error) {
+// findGroup finds the conversation that an action is about, if it has an MLS group.
+func (o *Outbox) findGroup(ctx context.Context, x *exchange, id string) (*db.Conversation, error) {
 	c, err := o.findConversation(ctx, x, id)
-	if err != nil {
-		return at, err
+	if err == nil && c.GroupID == "" {
+		err = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted").At("/params/conversationId")
 	}
-	return o.placeOf(c)
-}
-
-// placeOf returns where a conversation is put in order, if that is here.
-func (o *Outbox) placeOf(c *db.Conversation) (at conversation.Place, err error) {
-	host, isLocal := o.Local.Owner(c.Host)
-	if !isLocal || c.GroupID == "" {
-		return at, fault.New(fault.Unprocessable, "the conversation is not put in order on this server").WithCode("not_hosted_here")
-	}
-	return conversation.Place{Host: host, ID: c.ID}, nil
+	return c, err
 }
 
 // checkUUID refuses what is not the one spelling of a UUID.

@@ -25,14 +25,14 @@ func (p *leaveConversation) checkParams() (err error) {
 }
 
 func (p *leaveConversation) submit(ctx context.Context, o *Outbox, x *exchange) (bool, error) {
-	at, err := o.findHosted(ctx, x, p.ConversationID)
+	c, err := o.findGroup(ctx, x, p.ConversationID)
 	if err != nil {
 		return true, err
 	}
 	if conversation.IsCiphertext(p.content) {
 		return true, fault.New(fault.Unprocessable, "who leaves sends a proposal to be removed").WithCode("bad_proposal").At("/params/proposal")
 	}
-	accepted, err := o.Conversations.Send(ctx, at, conversation.Message{Caller: o.Local.ID(x.User), Content: p.content})
+	accepted, err := o.Members.Send(ctx, x.User, c, p.content)
 	x.answer.Accepted = &accepted
 	if e := fault.Of(err); e != nil && e.Pointer == "/message" {
 		err = e.At("/params/proposal")

@@ -94,6 +94,7 @@ type Deps struct {
 	Relays        Relays
 	Handlers      *handler.Registry
 	Conversations *conversation.Registry
+	Members       *conversation.Members
 	DeliverBlocks bool // deliver a Block to its object
 	Dispatcher    Dispatcher
 	Log           *slog.Logger

@@ -57,11 +57,7 @@ func (p *sendMessage) submit(ctx context.Context, o *Outbox, x *exchange) (bool,
 	if err != nil || !conversation.IsCiphertext(content) {
 		return true, fault.New(fault.Unprocessable, "the conversation is encrypted: content is base64 of an MLS PrivateMessage").WithCode("mls_ciphertext_required").At("/params/content")
 	}
-	at, err := o.placeOf(c)
-	if err != nil {
-		return true, err
-	}
-	accepted, err := o.Conversations.Send(ctx, at, conversation.Message{Caller: o.Local.ID(x.User), Content: content})
+	accepted, err := o.Members.Send(ctx, x.User, c, content)
 	x.answer.Object, x.answer.Accepted = c.URI, &accepted
 	return true, err
 }
