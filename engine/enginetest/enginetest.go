@@ -1,6 +1,6 @@
 // Package enginetest runs real engines for tests: processes of the real binary, each with a
-// PostgreSQL of its own, and the peer made with Fedify. A test looks at them from outside alone:
-// command line, HTTP and database rows.
+// PostgreSQL of its own, the peer made with Fedify and devices made with ts-mls. A test looks at
+// them from outside alone: command line, HTTP and database rows.
 package enginetest
 
 import (

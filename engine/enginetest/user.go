@@ -95,7 +95,16 @@ func Fetch(t testing.TB, url string) Answer {
 // Ask makes a request to the client API in the user's name. A body that is not nil is sent as JSON.
 func (u *User) Ask(t testing.TB, method, path string, body any) Answer {
 	t.Helper()
+	return u.AskOnce(t, method, path, "", body)
+}
+
+// AskOnce is Ask with an Idempotency-Key, unless that is empty.
+func (u *User) AskOnce(t testing.TB, method, path, key string, body any) Answer {
+	t.Helper()
 	h := http.Header{"Authorization": {"Bearer " + u.Token}}
+	if key != "" {
+		h.Set("Idempotency-Key", key)
+	}
 	var content []byte
 	if body != nil {
 		var err error

@@ -1,0 +1,274 @@
+package engine_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// Clients that share no code with the engine keep a conversation by it (conversations.md 3.e, row
+// 29). Here they are the devices of one user.
+func TestDevicesMadeWithTSMLS(t *testing.T) {
+	t.Parallel()
+	devices := enginetest.StartDevices(t)
+	alice := enginetest.Start(t).CreateUser(t, "alice")
+	r := &room{}
+	for _, name := range []string{"phone", "laptop", "tablet"} {
+		r.seats = append(r.seats, takeSeat(t, devices, alice, name))
+	}
+	r.play(t)
+}
+
+// room is a conversation that the first of its seats hosts, and the last one is removed from.
+type room struct{ seats []*seat }
+
+func (r *room) host() *seat     { return r.seats[0] }
+func (r *room) last() *seat     { return r.seats[len(r.seats)-1] }
+func (r *room) others() []*seat { return r.seats[1:] }
+
+func (r *room) play(t *testing.T) {
+	for _, chapter := range []struct {
+		name string
+		tell func(*testing.T)
+	}{
+		{"all are added", r.allAreAdded},
+		{"all talk", r.allTalk},
+		{"all commit at once", r.allCommitAtOnce},
+		{"messages come in another order", r.anotherOrder},
+		{"messages come again", r.messagesComeAgain},
+		{"messages come late", r.messagesComeLate},
+		{"the servers are killed", r.serversAreKilled},
+		{"one is removed", r.oneIsRemoved},
+		{"nothing is read here", r.nothingIsReadHere},
+	} {
+		if !t.Run(chapter.name, chapter.tell) {
+			t.FailNow()
+		}
+	}
+}
+
+// allHear lets everybody read the log up to a number.
+func (r *room) allHear(t *testing.T, seq int64) {
+	t.Helper()
+	for _, s := range r.seats {
+		s.catchUp(t, seq)
+	}
+}
+
+func (r *room) allAreAdded(t *testing.T) {
+	r.host().begin(t)
+	for _, s := range r.others() {
+		s.publish(t)
+	}
+	packages := map[string][]string{} // of each user, in the order in which they are shown
+	for _, s := range r.others() {
+		if _, known := packages[s.user.ID]; !known {
+			packages[s.user.ID] = publicPackages(t, s.user)
+		}
+	}
+	all := []string{}
+	for _, of := range packages {
+		all = append(all, of...)
+	}
+	if len(all) != len(r.others()) {
+		t.Fatalf("%d key packages are shown of %d devices", len(all), len(r.others()))
+	}
+	a, _ := r.host().commit(t, map[string]any{"add": all})
+	for _, s := range r.others() {
+		s.join(t)
+	}
+	r.allHear(t, a.Seq)
+	expectAgreement(t, r.seats...)
+	if c := r.host().conversation(t); c.Epoch != 1 || a.Epoch != 1 {
+		t.Errorf("the conversation is %+v after a commit that was answered %+v", c, a)
+	}
+}
+
+func (r *room) allTalk(t *testing.T) {
+	var last accepted
+	for _, s := range r.seats {
+		last = s.say(t, "I am "+s.name)
+	}
+	r.allHear(t, last.Seq)
+	for _, s := range r.seats {
+		var want []string
+		for _, other := range r.seats {
+			if other != s {
+				want = append(want, "I am "+other.name)
+			}
+		}
+		s.expectHeard(t, want...)
+	}
+}
+
+// allCommitAtOnce has everybody commit in the same epoch: one is taken, and the others are told all
+// that they need to commit again.
+func (r *room) allCommitAtOnce(t *testing.T) {
+	before := r.host().state(t).Epoch
+	for pending := slices.Clone(r.seats); len(pending) > 0; {
+		commits, answers := make([]made, len(pending)), make([]enginetest.Answer, len(pending))
+		for i, s := range pending {
+			commits[i] = s.makeCommit(t, nil)
+		}
+		var at sync.WaitGroup
+		for i, s := range pending {
+			at.Go(func() { answers[i] = s.propose(t, commits[i]) })
+		}
+		at.Wait()
+		var refused []*seat
+		for i, s := range pending {
+			if !s.conclude(t, commits[i], answers[i], &accepted{}) {
+				refused = append(refused, s)
+			}
+		}
+		if len(refused) != len(pending)-1 {
+			t.Fatalf("of %d commits of one epoch %d are refused", len(pending), len(refused))
+		}
+		pending = refused
+		last := r.host().conversation(t).LastSeq
+		r.allHear(t, last)
+	}
+	if after := r.host().state(t).Epoch; after != before+int64(len(r.seats)) {
+		t.Errorf("%d commits led from epoch %d to %d", len(r.seats), before, after)
+	}
+	expectAgreement(t, r.seats...)
+}
+
+func (r *room) anotherOrder(t *testing.T) {
+	s := r.last()
+	var written []string
+	for _, text := range []string{"one", "two", "three"} {
+		written = append(written, s.encrypt(t, text))
+	}
+	var last accepted
+	for _, i := range []int{2, 0, 1} {
+		last = s.send(t, written[i])
+	}
+	r.allHear(t, last.Seq)
+	for _, other := range r.seats[:len(r.seats)-1] {
+		other.expectHeard(t, "three", "one", "two")
+	}
+}
+
+// messagesComeAgain sends a message twice, a commit under another key, and a message to a device
+// that has it.
+func (r *room) messagesComeAgain(t *testing.T) {
+	message := r.last().encrypt(t, "once")
+	first := r.last().send(t, message)
+	again := r.last().post(t, message)
+	var second accepted
+	if again.Decode(t, &second); second != first || again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a message that was answered %+v is answered %d %s when it comes again", first, again.Status, again.Body)
+	}
+	r.allHear(t, first.Seq)
+	r.host().expectHeard(t, "once")
+	if err := r.host().device.Try(t, "process", map[string]any{"group": r.host().group, "message": message}, nil); err == nil {
+		t.Error("the client decrypts a message twice")
+	}
+
+	m := r.host().makeCommit(t, nil)
+	var taken accepted
+	if !r.host().conclude(t, m, r.host().propose(t, m), &taken) {
+		t.Fatal("a commit with no rival is refused")
+	}
+	if got := r.host().propose(t, m); got.Status != http.StatusCreated || got.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the commit is answered %d %s when it comes again", got.Status, got.Body)
+	}
+	m.key += "-again"
+	if got := r.host().propose(t, m); !isRefused(got, http.StatusConflict, "epoch_conflict") {
+		t.Errorf("the commit is answered %d %s under another key", got.Status, got.Body)
+	}
+	r.allHear(t, taken.Seq)
+	expectAgreement(t, r.seats...)
+	for _, s := range r.others() {
+		s.heard = nil
+	}
+}
+
+// messagesComeLate sends messages that were written one and six epochs ago.
+func (r *room) messagesComeLate(t *testing.T) {
+	late, tooLate := r.last().encrypt(t, "late"), r.last().encrypt(t, "too late")
+	for n := range 6 {
+		a, _ := r.host().commit(t, nil)
+		r.allHear(t, a.Seq)
+		if n == 0 {
+			r.allHear(t, r.last().send(t, late).Seq)
+			r.host().expectHeard(t, "late")
+		}
+	}
+	if got := r.last().post(t, tooLate); !isRefused(got, http.StatusConflict, "past_epoch") {
+		t.Errorf("a message of six epochs ago is answered %d %s", got.Status, got.Body)
+	}
+}
+
+// serversAreKilled kills each server while a commit is on its way, and restarts it.
+func (r *room) serversAreKilled(t *testing.T) {
+	var killed []*enginetest.Instance
+	for _, s := range r.seats {
+		home := s.user.Home
+		if slices.Contains(killed, home) {
+			continue
+		}
+		killed = append(killed, home)
+		m := s.makeCommit(t, nil)
+		answered := make(chan enginetest.Answer)
+		go func() { answered <- s.propose(t, m) }()
+		home.Kill()
+		<-answered
+		home.Start(t)
+		var a accepted
+		if !s.conclude(t, m, s.propose(t, m), &a) {
+			t.Fatalf("the commit of %s is lost", s.name)
+		}
+		r.allHear(t, a.Seq)
+	}
+	expectAgreement(t, r.seats...)
+	r.allHear(t, r.last().say(t, "still here").Seq)
+	r.host().expectHeard(t, "still here")
+}
+
+// oneIsRemoved removes a device. It cannot read on, and when it was its actor's only one, the
+// server refuses that actor.
+func (r *room) oneIsRemoved(t *testing.T) {
+	gone, staying := r.last(), r.seats[:len(r.seats)-1]
+	a, _ := r.host().commit(t, map[string]any{"remove": []int{gone.state(t).Leaf}})
+	secret := r.host().say(t, "without "+gone.name)
+	isOut := !slices.ContainsFunc(staying, func(s *seat) bool { return s.user == gone.user })
+	for _, s := range staying {
+		s.catchUp(t, secret.Seq)
+	}
+	expectAgreement(t, staying...)
+	for _, e := range r.host().log(t, a.Seq-1) {
+		var done groupState
+		err := gone.device.Try(t, "process", map[string]any{"group": gone.group, "message": e.Content}, &done)
+		if e.Kind == "application" && err == nil || e.Kind == "commit" && (err != nil || done.IsActive) {
+			t.Errorf("the removed device has of %s %d the state %+v: %v", e.Kind, e.Seq, done, err)
+		}
+	}
+	if !isOut {
+		return
+	}
+	enginetest.Eventually(t, gone.name+" hears that it is removed", func() bool {
+		return gone.user.Ask(t, http.MethodGet, gone.path+"/group-info", nil).Status == http.StatusForbidden
+	})
+	for _, path := range []string{"", "/log"} {
+		if got := gone.user.Ask(t, http.MethodGet, gone.path+path, nil); !isRefused(got, http.StatusForbidden, "not_member") {
+			t.Errorf("%s%s is answered the removed member with %d %s", gone.path, path, got.Status, got.Body)
+		}
+	}
+}
+
+// nothingIsReadHere wants no word of what was said in the logs of the servers.
+func (r *room) nothingIsReadHere(t *testing.T) {
+	for _, s := range r.seats {
+		for _, said := range []string{"I am " + s.name, "still here", "without "} {
+			if strings.Contains(s.user.Home.Log(), said) {
+				t.Errorf("the log of %s says %q", s.user.Home.URL, said)
+			}
+		}
+	}
+}

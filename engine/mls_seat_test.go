@@ -1,0 +1,309 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// seat is a device in a conversation, and the server that its user asks.
+type seat struct {
+	user   *enginetest.User
+	device *enginetest.Device
+	name   string // of the device
+	group  string
+	path   string          // of the conversation, at the user's server
+	read   int64           // the number up to which it has read the log
+	known  map[string]bool // messages that it has sent or applied
+	heard  []string        // what others said to it
+}
+
+func takeSeat(t *testing.T, devices *enginetest.Devices, u *enginetest.User, name string) *seat {
+	t.Helper()
+	return &seat{user: u, device: devices.Make(t, u.ID), name: name, known: map[string]bool{}}
+}
+
+// groupState is what a device has of a group.
+type groupState struct {
+	Epoch    int64
+	Members  map[string]string // the actor of each leaf
+	Leaf     int
+	Secret   string
+	IsActive bool
+}
+
+func (s *seat) state(t *testing.T) (g groupState) {
+	t.Helper()
+	s.device.Call(t, "state", map[string]any{"group": s.group}, &g)
+	return g
+}
+
+// publish publishes a key package for one claim, and one of last resort.
+func (s *seat) publish(t *testing.T) {
+	t.Helper()
+	var packages []any
+	for _, isLast := range []bool{false, true} {
+		var made struct{ Content string }
+		s.device.Call(t, "keyPackage", map[string]any{}, &made)
+		packages = append(packages, map[string]any{"deviceId": s.name, "content": made.Content, "lastResort": isLast})
+	}
+	if got := s.user.Ask(t, http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": packages}); got.Status != http.StatusCreated {
+		t.Fatalf("the key packages of %s are answered %d %s", s.name, got.Status, got.Body)
+	}
+}
+
+// publicPackages returns the key packages of a user that everybody sees.
+func publicPackages(t *testing.T, u *enginetest.User) (contents []string) {
+	t.Helper()
+	items, err := fetchDoc(t, fetchDoc(t, u.ID).Text("keyPackages")).IDs("items")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range items {
+		contents = append(contents, fetchDoc(t, string(id)).Text("content"))
+	}
+	return contents
+}
+
+func fetchDoc(t *testing.T, url string) vocab.Doc {
+	t.Helper()
+	got := enginetest.Fetch(t, url)
+	d, err := vocab.ParseDoc(got.Body)
+	if got.Status != http.StatusOK || err != nil {
+		t.Fatalf("%s is answered %d %s: %v", url, got.Status, got.Body, err)
+	}
+	return d
+}
+
+// begin makes a conversation.
+func (s *seat) begin(t *testing.T) {
+	t.Helper()
+	s.group = "urn:uuid:" + uuid.NewString()
+	var made struct{ GroupInfo string }
+	s.device.Call(t, "create", map[string]any{"group": s.group}, &made)
+	got := s.user.Ask(t, http.MethodPost, "/api/conversations", map[string]any{"groupInfo": made.GroupInfo})
+	if got.Status != http.StatusCreated {
+		t.Fatalf("the conversation is answered %d %s", got.Status, got.Body)
+	}
+	s.path = got.Header.Get("Location")
+}
+
+// join takes the Welcome that waits for the device.
+func (s *seat) join(t *testing.T) {
+	t.Helper()
+	var all struct {
+		Items []struct{ ID, ConversationID, Welcome string }
+	}
+	enginetest.Eventually(t, "a Welcome for "+s.name, func() bool {
+		s.user.Ask(t, http.MethodGet, "/api/welcomes?device="+s.name, nil).Decode(t, &all)
+		return len(all.Items) > 0
+	})
+	w := all.Items[0]
+	var joined struct {
+		groupState
+		Group string
+	}
+	s.device.Call(t, "join", map[string]any{"welcome": w.Welcome}, &joined)
+	if got := s.user.Ask(t, http.MethodPost, "/api/welcomes/"+w.ID+"/confirm", nil); got.Status != http.StatusNoContent || len(all.Items) != 1 {
+		t.Fatalf("one of %d Welcomes is confirmed with %d %s", len(all.Items), got.Status, got.Body)
+	}
+	s.group, s.path = joined.Group, "/api/conversations/"+w.ConversationID
+	s.read = s.conversation(t).LastSeq // what came before is not for this device
+}
+
+// conversation is what the server says of it.
+type conversation struct {
+	Epoch, LastSeq int64
+	Unread         int
+	Members        []struct{ Actor, Role string }
+}
+
+func (s *seat) conversation(t *testing.T) (c conversation) {
+	t.Helper()
+	got := s.user.Ask(t, http.MethodGet, s.path, nil)
+	if got.Status != http.StatusOK {
+		t.Fatalf("%s of %s is answered %d %s", s.path, s.name, got.Status, got.Body)
+	}
+	got.Decode(t, &c)
+	return c
+}
+
+// entry is a message of the log.
+type entry struct {
+	Seq, Epoch int64
+	Kind       string
+	Content    string
+}
+
+// catchUp reads the log until a number is read, and applies what is new.
+func (s *seat) catchUp(t *testing.T, to int64) {
+	t.Helper()
+	enginetest.Eventually(t, fmt.Sprintf("entry %d of the log, for %s", to, s.name), func() bool {
+		for _, e := range s.log(t, s.read) {
+			s.apply(t, e)
+			s.read = e.Seq
+		}
+		return s.read >= to
+	})
+}
+
+func (s *seat) log(t *testing.T, after int64) []entry {
+	t.Helper()
+	got := s.user.Ask(t, http.MethodGet, fmt.Sprintf("%s/log?after=%d", s.path, after), nil)
+	var page struct{ Items []entry }
+	if got.Decode(t, &page); got.Status != http.StatusOK {
+		t.Fatalf("the log is answered %s with %d %s", s.name, got.Status, got.Body)
+	}
+	return page.Items
+}
+
+// apply hands a message that is not the device's own to it, once.
+func (s *seat) apply(t *testing.T, e entry) {
+	t.Helper()
+	if s.known[e.Content] {
+		return
+	}
+	s.known[e.Content] = true
+	var done struct {
+		groupState
+		Plaintext string
+	}
+	if err := s.device.Try(t, "process", map[string]any{"group": s.group, "message": e.Content}, &done); err != nil {
+		t.Fatalf("%s cannot apply %s %d of epoch %d: %v", s.name, e.Kind, e.Seq, e.Epoch, err)
+	}
+	if e.Kind == "application" {
+		s.heard = append(s.heard, done.Plaintext)
+	} else if e.Kind == "commit" && done.IsActive && done.Epoch != e.Epoch+1 {
+		t.Errorf("after the commit of epoch %d %s is in epoch %d", e.Epoch, s.name, done.Epoch)
+	}
+}
+
+// accepted is the answer to a commit or a message.
+type accepted struct{ Seq, Epoch int64 }
+
+func (s *seat) encrypt(t *testing.T, plaintext string) (message string) {
+	t.Helper()
+	var made struct{ Message string }
+	s.device.Call(t, "encrypt", map[string]any{"group": s.group, "plaintext": plaintext}, &made)
+	return made.Message
+}
+
+func (s *seat) post(t *testing.T, message string) enginetest.Answer {
+	t.Helper()
+	s.known[message] = true
+	return s.user.Ask(t, http.MethodPost, s.path+"/messages", map[string]any{"message": message})
+}
+
+// send sends a message that must be accepted.
+func (s *seat) send(t *testing.T, message string) (a accepted) {
+	t.Helper()
+	got := s.post(t, message)
+	if got.Status != http.StatusCreated {
+		t.Fatalf("a message of %s is answered %d %s", s.name, got.Status, got.Body)
+	}
+	got.Decode(t, &a)
+	return a
+}
+
+// say says something to all the others.
+func (s *seat) say(t *testing.T, text string) accepted {
+	t.Helper()
+	return s.send(t, s.encrypt(t, text))
+}
+
+// made is a commit that the server has not taken yet.
+type made struct {
+	Commit    string   `json:"commit"`
+	GroupInfo string   `json:"groupInfo"`
+	Welcomes  []string `json:"welcomes"`
+	key       string
+}
+
+func (s *seat) makeCommit(t *testing.T, change map[string]any) made {
+	t.Helper()
+	args := map[string]any{"group": s.group}
+	for name, v := range change {
+		args[name] = v
+	}
+	m := made{key: uuid.NewString()}
+	s.device.Call(t, "commit", args, &m)
+	return m
+}
+
+func (s *seat) propose(t *testing.T, m made) enginetest.Answer {
+	t.Helper()
+	return s.user.AskOnce(t, http.MethodPost, s.path+"/commits", m.key, m)
+}
+
+// commit commits a change. When another commit was first it applies what is missing, and commits
+// again; it returns how often it was refused.
+func (s *seat) commit(t *testing.T, change map[string]any) (a accepted, refused int) {
+	t.Helper()
+	for ; ; refused++ {
+		m := s.makeCommit(t, change)
+		if s.conclude(t, m, s.propose(t, m), &a) {
+			return a, refused
+		}
+	}
+}
+
+// conclude merges a commit that was taken, or applies those that are missing.
+func (s *seat) conclude(t *testing.T, m made, got enginetest.Answer, a *accepted) bool {
+	t.Helper()
+	switch got.Status {
+	case http.StatusCreated:
+		got.Decode(t, a)
+		s.known[m.Commit] = true
+		s.device.Call(t, "merge", map[string]any{"group": s.group}, nil)
+		return true
+	case http.StatusConflict:
+		var problem struct {
+			Error        string
+			Conversation struct {
+				Epoch   int64
+				Missing []entry
+			}
+		}
+		got.Decode(t, &problem)
+		for _, e := range problem.Conversation.Missing {
+			s.apply(t, e)
+		}
+		if now := s.state(t).Epoch; problem.Error != "epoch_conflict" || now != problem.Conversation.Epoch {
+			t.Fatalf("after %s %s is in epoch %d", got.Body, s.name, now)
+		}
+		return false
+	}
+	t.Fatalf("a commit of %s is answered %d %s", s.name, got.Status, got.Body)
+	return false
+}
+
+// expectHeard wants the seat to have heard this since it was asked last.
+func (s *seat) expectHeard(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(s.heard, want) {
+		t.Errorf("%s has heard %q, want %q", s.name, s.heard, want)
+	}
+	s.heard = nil
+}
+
+// expectAgreement wants all seats to have the same secret in the epoch that the server says.
+func expectAgreement(t *testing.T, seats ...*seat) {
+	t.Helper()
+	first := seats[0].state(t)
+	for _, s := range seats {
+		if is, c := s.state(t), s.conversation(t); is.Secret != first.Secret || is.Epoch != c.Epoch {
+			t.Errorf("%s is in epoch %d with another secret or server than %s in %d; the server says %d", s.name, is.Epoch, seats[0].name, first.Epoch, c.Epoch)
+		}
+	}
+}
+
+func isRefused(got enginetest.Answer, status int, code string) bool {
+	return got.Status == status && strings.Contains(string(got.Body), `"error":"`+code+`"`)
+}
