@@ -94,6 +94,7 @@ func (f *fanout) tellWelcomes(ctx context.Context, tx *db.Tx, committer vocab.ID
 		}
 		told := vocab.Doc{"mlsGroupId": f.conversation.GroupID, "keyPackageRef": base64.StdEncoding.EncodeToString(w.KeyPackage)}
 		told.SetCount("seq", f.conversation.LastSeq)
+		told.SetCount("mlsEpoch", f.conversation.Epoch)
 		told.SetCount("mlsGeneration", int64(f.conversation.Generation))
 		d := f.describeMessage("Welcome", committer, w.Content, told)
 		d["id"], d["published"] = string(f.conversation.URI)+"/welcomes/"+w.ID.String(), w.CreatedAt.UTC().Format(time.RFC3339Nano)

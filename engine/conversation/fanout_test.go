@@ -80,6 +80,9 @@ func TestWhatIsAcceptedIsOwedToEveryMember(t *testing.T) {
 		if w := o.object(); w.Text("attributedTo") != aliceID || w.Text("context") != string(s.view().URI) || len(o.Activity.Sub("lwMetadata").Subs("members")) != 4 {
 			t.Errorf("the Welcome is %s", o.Activity.JSON())
 		}
+		if epoch, _ := o.object().Sub("lwMetadata").Count("mlsEpoch"); epoch != 1 {
+			t.Errorf("the Welcome is said to let into epoch %d", epoch)
+		}
 	}
 	if _, err := s.send(s.bob, s.group.Message()); err != nil {
 		t.Fatal(err)

@@ -172,7 +172,7 @@ func (r *receiver) fitsGroup(ctx context.Context) (bool, error) {
 }
 
 // lateness says when the user's devices cannot read the message where they are. Epoch 0 is that of
-// a copy that has only a Welcome, which does not tell its epoch.
+// a copy that has only a Welcome whose host did not say its epoch.
 func (r *receiver) lateness() string {
 	j, e := r.conversation, r.entry
 	switch {

@@ -29,7 +29,7 @@ type entry struct {
 	kind       string
 	message    []byte
 	group      string // of the header; of a Welcome what its sender says
-	epoch      int64
+	epoch      int64  // of a Welcome the one it lets into, 0 when nobody says
 	generation int32
 	seq        int64    // zero: nobody has put it in order
 	sender     vocab.ID // in whose name it was sent
@@ -204,13 +204,18 @@ func (e *entry) readLabels(d vocab.Doc) error {
 	return nil
 }
 
-// readWelcomeLabels reads what the host says of a Welcome, whose header tells no group.
+// readWelcomeLabels reads what the host says of a Welcome, whose header tells neither group nor
+// epoch. A host may leave out the epoch that it lets into.
 func (e *entry) readWelcomeLabels(d vocab.Doc) error {
 	w, err := mls.ParseWelcome(e.message)
 	if err != nil {
 		return fault.Wrap(fault.Invalid, fault.Public(err), err).WithCode("bad_mls_message").At("/object/content")
 	}
-	e.keyPackage = readBytes(d, "keyPackageRef")
+	epoch, has := d.Count("mlsEpoch")
+	if !has && d["mlsEpoch"] != nil || epoch < 0 || epoch > maxSeq {
+		return badLabel("wrong_epoch", "a Welcome lets into an epoch, which is a number", "/object/lwMetadata/mlsEpoch")
+	}
+	e.epoch, e.keyPackage = epoch, readBytes(d, "keyPackageRef")
 	for _, ref := range w.KeyPackages {
 		if len(ref) > 0 && bytes.Equal(ref, e.keyPackage) {
 			if e.group = d.Text("mlsGroupId"); e.group == "" || e.group != groupName([]byte(e.group)) {

@@ -52,7 +52,7 @@ func (r *receiver) findOrJoin(ctx context.Context) (reason string, err error) {
 	if err != nil || ofHost >= invitationsOfHost || all >= maxInvitations {
 		return TooMany, err
 	}
-	r.conversation = &db.JoinedConversation{ID: uuid.Must(uuid.NewV7()), URI: r.Activity.Target.ID, Host: r.Sender.ID, GroupID: e.group, Generation: e.generation,
+	r.conversation = &db.JoinedConversation{ID: uuid.Must(uuid.NewV7()), URI: r.Activity.Target.ID, Host: r.Sender.ID, GroupID: e.group, Generation: e.generation, Epoch: e.epoch,
 		LastSeq: e.seq, WholeSeq: e.seq, Status: db.StatusActive, FormerGroups: []string{}}
 	if _, err := joinPair(ctx, r, r.Arrival, r.conversation, e.roster.names()); err != nil {
 		return "", err
@@ -74,7 +74,6 @@ func (r *receiver) comeBack(ctx context.Context) error {
 	if !me.IsIn() {
 		j.WholeSeq = max(j.WholeSeq, r.entry.seq)
 	}
-	r.entry.epoch = 0 // a Welcome does not tell its epoch
 	r.advance(j)
 	return r.saveWelcomed(ctx)
 }

@@ -176,6 +176,23 @@ func TestAMemberHasItsOwnCopyOfAConversation(t *testing.T) {
 	h.want("messages once more", `SELECT count(*)::text FROM mls_inbox`, "4")
 }
 
+// The header of a Welcome does not tell the epoch, which the user's programs are shown.
+func TestAWelcomeTellsTheEpochThatItLetsInto(t *testing.T) {
+	tell := func(epoch any) func(*said) { return func(s *said) { s.labels["mlsEpoch"] = epoch } }
+	h := newHosted(t)
+	for _, epoch := range []any{-1, "1", 1 << 60} {
+		if err := h.sendWelcome(h.device, tell(epoch)); err == nil {
+			t.Errorf("a Welcome into epoch %v is taken", epoch)
+		}
+	}
+	h.begun(tell(1))
+	h.want("after the Welcome", stateOfJoined, "active 0 1 1 1 f")
+	if err := h.put("PrivateMessage", h.group.Message(), 1); err != nil {
+		t.Fatal(err)
+	}
+	h.want("after a message", stateOfJoined, "active 0 1 2 2 f")
+}
+
 // 11. The header decides, and only its host puts something into a conversation.
 func TestEntriesAreRefusedThatCannotBe(t *testing.T) {
 	h := newHosted(t).begun()
