@@ -253,9 +253,9 @@ func (r *room) oneIsRemoved(t *testing.T) {
 		return
 	}
 	enginetest.Eventually(t, gone.name+" hears that it is removed", func() bool {
-		return gone.user.Ask(t, http.MethodGet, gone.path+"/group-info", nil).Status == http.StatusForbidden
+		return gone.user.Ask(t, http.MethodGet, gone.path, nil).Status == http.StatusForbidden
 	})
-	for _, path := range []string{"", "/log"} {
+	for _, path := range []string{"", "/log", "/group-info"} {
 		if got := gone.user.Ask(t, http.MethodGet, gone.path+path, nil); !isRefused(got, http.StatusForbidden, "not_member") {
 			t.Errorf("%s%s is answered the removed member with %d %s", gone.path, path, got.Status, got.Body)
 		}

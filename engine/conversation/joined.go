@@ -81,7 +81,7 @@ func (m *Members) View(ctx context.Context, u vocab.Username, c *db.Conversation
 		return m.Registry.View(ctx, Place{Host: u, ID: c.ID}, m.Local.ID(u))
 	}
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		j, err := readJoined(ctx, tx, c)
+		j, err := m.readOpen(ctx, tx, u, c)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,21 @@ func (m *Members) View(ctx context.Context, u vocab.Username, c *db.Conversation
 	return v, err
 }
 
-// readJoined returns a conversation that the user has joined.
+// readOpen returns a conversation for a user who is in it. One who was removed is refused, as the
+// host refuses; what came until then stays among the messages of all conversations.
+func (m *Members) readOpen(ctx context.Context, tx *db.Tx, u vocab.Username, c *db.Conversation) (*db.JoinedConversation, error) {
+	j, err := readJoined(ctx, tx, c)
+	if err != nil {
+		return nil, err
+	}
+	me, err := tx.ConversationMember(ctx, c.ID, m.Local.ID(u))
+	if err == nil && me != nil && !me.IsIn() {
+		err = errNotMember
+	}
+	return j, err
+}
+
+// readJoined returns a conversation that the user has joined, and may have left.
 func readJoined(ctx context.Context, tx *db.Tx, c *db.Conversation) (*db.JoinedConversation, error) {
 	j, err := tx.JoinedConversation(ctx, c.ID)
 	if err == nil && j == nil {
@@ -109,7 +123,7 @@ func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *db.Conversat
 		return m.Registry.ReadLog(ctx, Place{Host: u, ID: c.ID}, m.Local.ID(u), after)
 	}
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		j, err := readJoined(ctx, tx, c)
+		j, err := m.readOpen(ctx, tx, u, c)
 		if err != nil {
 			return err
 		}

@@ -99,6 +99,20 @@ func TestAMemberSubmitsToAHostElsewhere(t *testing.T) {
 	w.post(w.him(), w.his+"/messages", map[string]any{"message": w.group.Plain(w.mine)}).want(t, 422) // words are not even sent
 }
 
+// Row 9, of a conversation elsewhere: who was removed is refused what lies here, too.
+func TestARemovedMemberIsRefusedItsCopy(t *testing.T) {
+	t.Parallel()
+	w := newAway(t)
+	w.get(w.his, bearerToken(w.tokens[w.him()])).want(t, 200)
+	w.write(w.bob, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRoster(ctx, w.where, []vocab.ID{vocab.ID(w.host.Identity)}, []string{db.RoleAdmin}, 2)
+	})
+	for _, path := range []string{"", "/log"} {
+		w.get(w.his+path, bearerToken(w.tokens[w.him()])).want(t, 403)
+	}
+	w.get("/api/mls/messages", bearerToken(w.tokens[w.him()])).want(t, 200)
+}
+
 // The words of a host reach the program as this server would say it: none of them raw.
 func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 	t.Parallel()
