@@ -61,6 +61,7 @@ func TestFederation(t *testing.T) {
 	t.Run("a block", func(t *testing.T) { blockBetweenEngines(t, a, b) })
 	t.Run("a block that is delivered", func(t *testing.T) { blockThatIsDelivered(t, a, b) })
 	t.Run("a report", func(t *testing.T) { reportByAPeer(t, a) })
+	t.Run("a conversation", func(t *testing.T) { conversationOnTwoServers(t, a, b) })
 	t.Run("a receiver that is away", func(t *testing.T) { receiverThatIsAway(t, a, b) })
 	t.Run("a dirty database", func(t *testing.T) { dirtyDatabase(t, a, b) })
 	t.Run("a database server that dies", func(t *testing.T) { databaseServerThatDies(t, a, b) })

@@ -120,9 +120,11 @@ func (s *seat) join(t *testing.T) {
 
 // conversation is what the server says of it.
 type conversation struct {
-	Epoch, LastSeq int64
-	Unread         int
-	Members        []struct{ Actor, Role string }
+	GroupID, Status string
+	Generation      int32
+	Epoch, LastSeq  int64
+	Unread          int
+	Members         []struct{ Actor, Role string }
 }
 
 func (s *seat) conversation(t *testing.T) (c conversation) {

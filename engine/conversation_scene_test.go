@@ -1,0 +1,118 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+// talker is a member of a conversation with one device, and what its own server has of it.
+type talker struct {
+	user   *enginetest.User
+	device *mlstest.Device
+	path   string
+}
+
+func newTalker(i *enginetest.Instance, t *testing.T, name string) *talker {
+	t.Helper()
+	u := i.CreateUser(t, name)
+	w := &talker{user: u, device: mlstest.NewDevice(u.ID, time.Now())}
+	w.publish(t)
+	return w
+}
+
+// publish publishes the key package of the device.
+func (w *talker) publish(t *testing.T) {
+	t.Helper()
+	packages := []any{map[string]any{"deviceId": uuid.NewString(), "content": w.device.Package}}
+	w.want(t, http.StatusCreated, w.user.Ask(t, http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": packages}))
+}
+
+func (w *talker) want(t *testing.T, status int, got enginetest.Answer) enginetest.Answer {
+	t.Helper()
+	if got.Status != status {
+		t.Fatalf("%s is answered %d %s, want %d", w.user.Name, got.Status, got.Body, status)
+	}
+	return got
+}
+
+// claim claims the key package of another one's device, which must be it.
+func (w *talker) claim(t *testing.T, of *talker) {
+	t.Helper()
+	var got struct{ Items []struct{ Content []byte } }
+	w.want(t, http.StatusOK, w.user.Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": of.user.ID})).Decode(t, &got)
+	if len(got.Items) != 1 || !slices.Equal(got.Items[0].Content, of.device.Package) {
+		t.Fatalf("%s claims %d key packages of %s, or another than its own", w.user.Name, len(got.Items), of.user.Name)
+	}
+}
+
+// commit ends an epoch, and returns the group of the next one.
+func (w *talker) commit(t *testing.T, g *mlstest.Group, c mlstest.Change) (*mlstest.Group, accepted) {
+	t.Helper()
+	commit, next := g.Commit(w.device, c)
+	body := map[string]any{"commit": commit, "groupInfo": next.Info(w.device)}
+	if len(c.Add) > 0 {
+		body["welcomes"] = [][]byte{next.Welcome(c.Add...)}
+	}
+	var a accepted
+	w.want(t, http.StatusCreated, w.user.AskOnce(t, http.MethodPost, w.path+"/commits", uuid.NewString(), body)).Decode(t, &a)
+	return next, a
+}
+
+// join joins by the Welcome that comes.
+func (w *talker) join(t *testing.T) {
+	t.Helper()
+	var all struct {
+		Items []struct{ ID, ConversationID string }
+	}
+	enginetest.Eventually(t, "a Welcome for "+w.user.Name, func() bool {
+		w.user.Ask(t, http.MethodGet, "/api/welcomes", nil).Decode(t, &all)
+		return len(all.Items) > 0
+	})
+	w.path = "/api/conversations/" + all.Items[0].ConversationID
+	w.want(t, http.StatusNoContent, w.user.Ask(t, http.MethodPost, "/api/welcomes/"+all.Items[0].ID+"/confirm", nil))
+}
+
+func (w *talker) send(t *testing.T, g *mlstest.Group) accepted {
+	t.Helper()
+	var a accepted
+	w.want(t, http.StatusCreated, w.user.Ask(t, http.MethodPost, w.path+"/messages", map[string]any{"message": g.Message()})).Decode(t, &a)
+	return a
+}
+
+// hears waits until the log has a number, and wants its kinds from another number on.
+func (w *talker) hears(t *testing.T, from, to int64, kinds ...string) {
+	t.Helper()
+	var page struct{ Items []entry }
+	enginetest.Eventually(t, fmt.Sprintf("number %d for %s", to, w.user.Name), func() bool {
+		got := w.user.Ask(t, http.MethodGet, fmt.Sprintf("%s/log?after=%d", w.path, from-1), nil)
+		w.want(t, http.StatusOK, got).Decode(t, &page)
+		return len(page.Items) > 0 && page.Items[len(page.Items)-1].Seq >= to
+	})
+	var got []string
+	for i, e := range page.Items {
+		if got = append(got, e.Kind); e.Seq != from+int64(i) {
+			t.Errorf("after %d comes number %d to %s", from+int64(i)-1, e.Seq, w.user.Name)
+		}
+	}
+	if !slices.Equal(got, kinds) {
+		t.Errorf("%s hears %q from %d to %d, want %q", w.user.Name, got, from, to, kinds)
+	}
+}
+
+// state waits for a generation and an epoch, and returns what is known of the conversation then.
+func (w *talker) state(t *testing.T, generation int32, epoch int64) (c conversation) {
+	t.Helper()
+	enginetest.Eventually(t, fmt.Sprintf("epoch %d of generation %d for %s", epoch, generation, w.user.Name), func() bool {
+		w.want(t, http.StatusOK, w.user.Ask(t, http.MethodGet, w.path, nil)).Decode(t, &c)
+		return c.Generation == generation && c.Epoch == epoch
+	})
+	return c
+}
