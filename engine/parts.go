@@ -39,6 +39,7 @@ type parts struct {
 	dispatcher *delivery.Dispatcher
 	emitter    *event.Emitter
 	sockets    *socket.Hub
+	peers      *socket.Peers
 
 	conversations *conversation.Registry
 	members       *conversation.Members
@@ -67,7 +68,8 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	}
 	p.feed = feed.New(feeds, in.Gate, in.Registry, in.Local)
 	p.emitter = e.newEmitter(dropped)
-	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Local: in.Local, Profiles: in.Registry, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
+	p.peers = socket.NewPeers(socket.PeerDeps{People: in.Actors, Keys: in.Keys, Poster: in.Client, Log: in.Log.With("component", "socket"), Now: in.Now})
+	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Local: in.Local, Profiles: in.Registry, Peers: p.peers, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})
 	p.conversations = in.NewConversations(owners, in.Metrics)
 	p.members = in.NewMembers(owners, p.conversations, in.Metrics)

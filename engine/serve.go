@@ -97,6 +97,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	defer stopEmitting()
 	running.Go(func() { e.runRedis(emitting, p.emitter) })
 	running.Go(func() { p.sockets.Run(ctx) })
+	running.Go(func() { p.peers.Run(ctx) })
 	running.Go(func() { p.search.Run(ctx) })
 	running.Go(func() { e.pruneNightly(ctx) })
 	running.Go(func() { repeat(ctx, profile.LookEvery, p.profiles.LookAround) })

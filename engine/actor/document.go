@@ -132,7 +132,7 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	name, value := vocab.DeliversMLS(1, 2, 3)
 	d[name] = value
 	d["streams"] = []any{string(l.Streams(u))}
-	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())}
+	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox()), "realtime": string(l.Realtime(u))}
 	if l.pages {
 		d["url"] = l.Page(u)
 	}

@@ -77,6 +77,9 @@ func (l *Local) KeyPackages(u vocab.Username) vocab.ID { return l.ID(u) + "/keyP
 // Messages returns the collection of the MLS messages that u was sent.
 func (l *Local) Messages(u vocab.Username) vocab.ID { return l.ID(u) + "/messages" }
 
+// Realtime returns where u takes signals about encrypted conversations.
+func (l *Local) Realtime(u vocab.Username) vocab.ID { return l.ID(u) + "/realtime" }
+
 // Streams returns the id of the collection of u's streams. Their ids begin with it.
 func (l *Local) Streams(u vocab.Username) vocab.ID { return l.ID(u) + "/streams" }
 

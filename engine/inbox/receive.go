@@ -21,7 +21,17 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	if types := h.Values("Content-Type"); len(types) != 1 || !transport.IsActivityMediaType(types[0]) {
 		return fault.New(fault.Unsupported, "send application/activity+json or application/ld+json with the ActivityStreams profile")
 	}
-	var err error
+	if err := i.checkClaims(x); err != nil {
+		return err
+	}
+	if x.User.IsZero() {
+		return nil
+	}
+	return i.checkAddressed(ctx, x.User)
+}
+
+// checkClaims refuses a signature that cannot hold, or is by a key of somebody who is not heard now.
+func (i *Inbox) checkClaims(x *receiving) (err error) {
 	if x.claims, err = i.Verifier.Claims(x.Request, x.Body); err != nil {
 		return err
 	}
@@ -34,10 +44,7 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 			return err
 		}
 	}
-	if x.User.IsZero() {
-		return nil
-	}
-	return i.checkAddressed(ctx, x.User)
+	return nil
 }
 
 // checkAddressed refuses a personal inbox that nobody has.

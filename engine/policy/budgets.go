@@ -128,8 +128,10 @@ var (
 		Note: "an actor claims 20 packages of one user a day"})
 	RecoveryReports = newBudget(Budget{Bounds: "reports of users' devices that they cannot go on in a conversation", Payer: User, Rate: Rate{PerSecond: 1.0 / 60, Burst: 20}, Beyond: "429"})
 
-	Lookups  = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "429"})
-	Fillings = newBudget(Budget{Bounds: "threads that users' programs have filled in from other servers", Payer: User, Rate: Rate{PerSecond: 10.0 / 60, Burst: 10},
+	SignalsOfPair  = newBudget(Budget{Bounds: "signals about conversations", Payer: Sender, Rate: Rate{PerSecond: 1, Burst: 2}, Per: "actor that is told", Beyond: "dropped"})
+	SignalsWaiting = newBudget(Budget{Bounds: "signals that wait for other servers", Payer: User, Pool: 1024, Beyond: "dropped", Note: "and those that wait for 5 s"})
+	Lookups        = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "429"})
+	Fillings       = newBudget(Budget{Bounds: "threads that users' programs have filled in from other servers", Payer: User, Rate: Rate{PerSecond: 10.0 / 60, Burst: 10},
 		Note: fmt.Sprintf("each with %d objects, %d of one domain, and %d collections, in 10 s", FilledObjects, FilledOfDomain, FilledCollections), Beyond: "429"})
 	Searches       = newBudget(Budget{Bounds: "searches of users' programs", Payer: User, Rate: Rate{PerSecond: 1, Burst: 30}, Beyond: "429"})
 	Attempts       = newBudget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})

@@ -59,6 +59,7 @@ type inbox struct {
 	body []byte
 
 	counted []vocab.ID
+	signer  *vocab.Actor // of Admit
 }
 
 func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vocab.Username) error {
@@ -69,6 +70,11 @@ func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vo
 func (i *inbox) Count(signer vocab.ID) error {
 	i.counted = append(i.counted, signer)
 	return nil
+}
+
+// Admit takes the signer that the test says.
+func (i *inbox) Admit(context.Context, *http.Request, []byte) (*vocab.Actor, error) {
+	return i.signer, i.err
 }
 
 // dispatcher answers what the test says.

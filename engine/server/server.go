@@ -38,6 +38,7 @@ type Inbox interface {
 	// Count counts a request of another server that is proven and for no inbox, as one to an inbox
 	// counts.
 	Count(signer vocab.ID) error
+	Admit(ctx context.Context, r *http.Request, body []byte) (*vocab.Actor, error)
 }
 
 // Outbox does what users' programs ask for.
@@ -125,6 +126,7 @@ type Server struct {
 	recovery    *recovery
 	packages    *publicPackages
 	peers       *conversationPeers
+	realtime    *realtime
 	pages       *pages
 	events      *eventSockets
 	webSockets  *webSockets
@@ -155,6 +157,7 @@ func New(d Deps) *Server {
 		recovery:    &recovery{messages, policy.RecoveryReports.Limiter(d.Now)},
 		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
 		peers:       &conversationPeers{inboxes, messages, d.Paused},
+		realtime:    &realtime{inboxes, d.Sockets, d.Paused},
 		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},
 		events:      events,
 		webSockets:  newWebSockets(events, d.CORSOrigins),
@@ -232,6 +235,7 @@ func (s *Server) postRoutes() map[string]handle {
 		"/users/:user/conversations/:id/messages":        s.peers.ofMember(s.messages.takeMessage),
 		"/users/:user/conversations/:id/reset":           s.peers.ofMember(s.messages.takeReset),
 		"/api/mls/recovery-reports":                      s.api.wrapAPI(s.recovery.postReport),
+		"/users/:user/realtime":                          s.realtime.postSignal,
 	}
 }
 

@@ -79,6 +79,7 @@ type Deps struct {
 	Tokens   Tokens
 	Local    Local
 	Profiles Profiles
+	Peers    *Peers
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // may be nil
 	Now      func() time.Time
@@ -94,6 +95,9 @@ type Hub struct {
 
 	delivered delivered
 
+	pace  *policy.Limiter // of signals about conversations, by pair
+	heard heard
+
 	reading     context.Context // of readers; it ends with the hub
 	stopReading func()
 
@@ -106,7 +110,7 @@ type Hub struct {
 // NewHub returns a hub without sockets.
 func NewHub(d Deps) *Hub {
 	h := &Hub{Deps: d, all: policy.Sockets.NewPool(), slots: make(chan struct{}, readers), tails: map[vocab.Username]*tail{},
-		delivered: delivered{last: map[vocab.Username]keyspace.ID{}}}
+		delivered: delivered{last: map[vocab.Username]keyspace.ID{}}, pace: policy.SignalsOfPair.Limiter(d.Now), heard: heard{last: map[string]time.Time{}}}
 	h.metrics = newMetrics(d.Metrics)
 	h.reading, h.stopReading = context.WithCancel(context.Background())
 	return h

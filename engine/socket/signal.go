@@ -17,7 +17,8 @@ import (
 
 // Signals of a user are what its programs tell others at once or never: that it types, is there, or
 // has read something. Sockets of those users of this server get them that meet the sender's rule,
-// those of LLM engines do not; nothing is stored but presence, and nothing leaves the server.
+// those of LLM engines do not; nothing is stored but presence. Nothing leaves the server but what is
+// about an encrypted conversation.
 const (
 	typing   = "typing"
 	read     = "read"
@@ -45,21 +46,25 @@ const (
 
 // signal is a message of a program.
 type signal struct {
-	Type   string   `json:"type"`
-	Actor  vocab.ID `json:"to"`     // of typing and read: who is told
-	Object vocab.ID `json:"object"` // what was read, or is answered; may be empty
-	On     bool     `json:"on"`     // of typing: whether the user still does
-	State  string   `json:"state"`  // of presence
+	Type         string   `json:"type"`
+	Actor        vocab.ID `json:"to"`           // of typing and read: who is told
+	Object       vocab.ID `json:"object"`       // what was read, or is answered; may be empty
+	On           bool     `json:"on"`           // of typing: whether the user still does
+	Conversation vocab.ID `json:"conversation"` // of typing and read: whose members are told, in place of to
+	Seq          int64    `json:"seq"`          // of read: up to which entry of the conversation's log
+	State        string   `json:"state"`        // of presence
 }
 
 // signalDoc is what others are told.
 type signalDoc struct {
-	Type      string   `json:"type"`
-	From      vocab.ID `json:"from"`
-	Object    vocab.ID `json:"object,omitempty"`
-	On        *bool    `json:"on,omitempty"`
-	State     string   `json:"state,omitempty"`
-	Timestamp string   `json:"timestamp"`
+	Type         string   `json:"type"`
+	From         vocab.ID `json:"from"`
+	Object       vocab.ID `json:"object,omitempty"`
+	Conversation vocab.ID `json:"conversation,omitempty"`
+	Seq          int64    `json:"seq,omitempty"`
+	On           *bool    `json:"on,omitempty"`
+	State        string   `json:"state,omitempty"`
+	Timestamp    string   `json:"timestamp"`
 }
 
 // errorDoc tells a program that a message means nothing.
@@ -103,6 +108,9 @@ func (s *Socket) sendSignal(ctx context.Context, message []byte) error {
 	case presence:
 		return s.setPresence(ctx, m.State)
 	case typing, read:
+		if m.Conversation != "" {
+			return s.tellConversation(ctx, m)
+		}
 		return s.tellOne(ctx, m)
 	}
 	return fault.New(fault.Invalid, "a message is of type typing, read or presence").WithCode("unknown_frame")

@@ -26,6 +26,7 @@ type Post struct {
 	As             Keys
 	Ed25519        bool // the peer advertises that it takes Ed25519 signatures: use that key
 	IdempotencyKey string
+	MediaType      string // of the body; that of activities when empty
 
 	Synchronization string // what the signed field Collection-Synchronization says (FEP-8fcf); empty: it is left out
 }
@@ -61,6 +62,9 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 		"Accept-Encoding": {"identity"}, // the excerpt is for people
 	})
 	x.body = p.Body
+	if p.MediaType != "" {
+		x.header.Set("Content-Type", p.MediaType)
+	}
 	if p.IdempotencyKey != "" {
 		x.header.Set("Idempotency-Key", p.IdempotencyKey)
 	}

@@ -21,6 +21,7 @@ type Actor struct {
 	Featured                   ID // empty when it is not on the actor's own server
 	Keys                       []ActorKey
 	MovedTo                    ID
+	Realtime                   ID // endpoints.realtime: takes signals about encrypted conversations; empty: nothing does
 	AlsoKnownAs                []ID
 	ApprovesFollowers          bool     // manuallyApprovesFollowers
 	Implements                 []string // generator.implements (FEP-844e): URIs of what the server understands
@@ -130,6 +131,9 @@ func ActorOf(d Doc, raw []byte) (*Actor, error) {
 	}
 	if r, err := d.Ref("movedTo"); err == nil {
 		a.MovedTo = r.ID
+	}
+	if r, err := endpoints.Ref("realtime"); err == nil && r.ID.SameOrigin(a.ID) {
+		a.Realtime = r.ID
 	}
 	if r, err := d.Ref("featured"); err == nil && r.ID.SameOrigin(a.ID) {
 		a.Featured = r.ID

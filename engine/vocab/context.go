@@ -60,6 +60,7 @@ func ActorContext() []any {
 		"discoverable":              "toot:discoverable",
 		"indexable":                 "toot:indexable",
 		"featured":                  Doc{"@id": "toot:featured", "@type": "@id"},
+		"realtime":                  Doc{"@id": Lightweb + "realtime", "@type": "@id"},
 		"keyPackages":               Doc{"@id": messages + "keyPackages", "@type": "@id"},
 		"messages":                  Doc{"@id": messages + "messages", "@type": "@id"},
 		"lw":                        Lightweb,

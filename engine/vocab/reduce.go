@@ -56,8 +56,11 @@ func (a *Actor) writeReduced(d Doc) (json.RawMessage, error) {
 	for name, id := range map[string]ID{"outbox": a.Outbox, "followers": a.Followers, "following": a.Following, "featured": a.Featured, "movedTo": a.MovedTo} {
 		out.setText(name, string(id))
 	}
-	if a.SharedInbox != "" {
-		out["endpoints"] = Doc{"sharedInbox": string(a.SharedInbox)}
+	endpoints := Doc{}
+	endpoints.setText("sharedInbox", string(a.SharedInbox))
+	endpoints.setText("realtime", string(a.Realtime))
+	if len(endpoints) > 0 {
+		out["endpoints"] = endpoints
 	}
 	if len(a.AlsoKnownAs) > 0 {
 		out["alsoKnownAs"] = listOf(a.AlsoKnownAs[:min(len(a.AlsoKnownAs), maxAliases)])

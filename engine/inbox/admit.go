@@ -1,0 +1,32 @@
+package inbox
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Admit returns the actor who signed a request that is no activity. It is refused as one to an
+// inbox is: a host that is blocked or an actor that is suspended, a signature that does not hold,
+// more than a host or an actor may send.
+func (i *Inbox) Admit(ctx context.Context, r *http.Request, body []byte) (*vocab.Actor, error) {
+	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body}, came: i.Now(), payer: policy.PayerOf(ctx)}
+	if err := i.checkClaims(x); err != nil {
+		return nil, err
+	}
+	signer, err := i.Verifier.Signer(ctx, x.claims, "")
+	if fault.KindOf(err) == fault.Gone { // which would tell the peer that the user is
+		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := i.Gate.CheckActor(signer.ID); err != nil {
+		return nil, err
+	}
+	return signer, i.budgets.countRequest(x, signer.ID)
+}

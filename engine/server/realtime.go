@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/socket"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// realtime takes what members of encrypted conversations on other servers tell users at once or
+// never.
+type realtime struct {
+	*federation
+	hub    *socket.Hub
+	paused bool
+}
+
+// postSignal takes a signal. Whoever signs one is told no more than that it came.
+func (s *realtime) postSignal(a *answer, r *http.Request, p httprouter.Params) error {
+	a.setCache("no-store")
+	if s.paused {
+		a.Header().Set("Allow", "")
+		return fault.New(fault.NotAllowed, "federation is paused here").WithCode("federation_paused")
+	}
+	client := s.clientOf(r)
+	if ok, after := s.limiter.Allow(client.String()); !ok {
+		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
+	}
+	if !isSigned(r) { // before its body is read
+		a.Header().Set("WWW-Authenticate", wantsSignature)
+		return fault.New(fault.Unauthenticated, "sign the request").WithCode("unsigned")
+	}
+	body, err := readJSON(a, r, s.bodies, policy.NameAddress(client), socket.MaxSignal)
+	if err != nil {
+		return err
+	}
+	signer, err := s.inbox.Admit(policy.PaidByAddress(r.Context(), client), r, body)
+	if err != nil {
+		if fault.KindOf(err) == fault.Unauthenticated {
+			a.Header().Set("WWW-Authenticate", wantsSignature)
+		}
+		return err
+	}
+	u, err := s.findResident(r, p)
+	if err != nil {
+		return err
+	}
+	read := func(_ context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error {
+		return s.readAsStranger(r, u, work)
+	}
+	if err := s.hub.Arrive(r.Context(), read, u, signer.ID, body); err != nil {
+		return err
+	}
+	a.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,197 @@
+package socket
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	// MaxSignal is how many bytes a signal of another server has.
+	MaxSignal = 4 << 10
+
+	// maxCompany is how many actors a conversation has in which signals are told: in a crowd nobody
+	// waits to see who types.
+	maxCompany = 100
+
+	// maxSeq bounds the numbers of a log: JSON holds them exactly.
+	maxSeq = 1 << 53
+
+	// A signal of another server is news for as long; clocks differ by no more.
+	newsTime = 2 * time.Minute
+
+	// maxPairs is how many pairs are remembered for that time; beyond it nobody is told.
+	maxPairs = 50_000
+)
+
+// Read reads a user's database.
+type Read func(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+
+// passed is a signal about an encrypted conversation as one server passes it on to another.
+type passed struct {
+	Type         string    `json:"type"`
+	Conversation vocab.ID  `json:"conversation"`
+	On           bool      `json:"on,omitempty"`  // of typing: whether the actor still does
+	Seq          int64     `json:"seq,omitempty"` // of read: up to which entry of the log
+	Timestamp    time.Time `json:"timestamp"`
+}
+
+func (m *passed) check() error {
+	if m.Type != typing && m.Type != read {
+		return fault.New(fault.Invalid, "a signal about a conversation is of type typing or read").WithCode("unknown_frame")
+	}
+	if _, err := vocab.ParseID(string(m.Conversation)); err != nil {
+		return fault.New(fault.Invalid, "conversation is a URI").WithCode("bad_frame")
+	}
+	if m.Seq < 0 || m.Seq > maxSeq {
+		return fault.New(fault.Invalid, "seq is a number of the log").WithCode("bad_frame")
+	}
+	return nil
+}
+
+// rule returns the rule of a user that says who may see such a signal.
+func (m *passed) rule() func(registry.Permissions) registry.Rule {
+	if m.Type == read {
+		return seeReadReceipts
+	}
+	return seePresence
+}
+
+// tellConversation tells the others in an encrypted conversation that may see it: users of this
+// server over their sockets, and others through their servers.
+func (s *Socket) tellConversation(ctx context.Context, said signal) error {
+	h, me := s.hub, s.request.User
+	m := passed{Type: said.Type, Conversation: said.Conversation, Timestamp: h.Now().UTC()}
+	if m.Type == typing {
+		m.On = said.On
+	} else {
+		m.Seq = said.Seq
+	}
+	if said.Actor != "" {
+		return fault.New(fault.Invalid, "a signal is for an actor or for a conversation").WithCode("bad_frame")
+	}
+	if err := m.check(); err != nil {
+		return err
+	}
+	others, err := h.companions(ctx, h.Store.Read, me, &m)
+	if err != nil {
+		return err
+	}
+	var away []vocab.ID
+	for _, id := range others {
+		u, isLocal := h.Local.Owner(id)
+		if !isLocal {
+			away = append(away, id)
+			continue
+		}
+		if err := h.arrive(ctx, h.Store.Read, u, h.Local.ID(me), &m); err != nil {
+			return err
+		}
+	}
+	if len(away) > 0 {
+		h.Peers.Tell(me, away, m)
+	}
+	return nil
+}
+
+// companions returns the others of a conversation who meet the user's rule for a signal and are
+// not blocked; none when the user is not in it.
+func (h *Hub) companions(ctx context.Context, from Read, u vocab.Username, m *passed) (others []vocab.ID, err error) {
+	var company []vocab.ID
+	var ties map[vocab.ID][]string
+	err = from(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		if company, err = tx.Company(ctx, m.Conversation, maxCompany+1); err == nil {
+			ties, err = tx.TiesTo(ctx, company)
+		}
+		return err
+	})
+	me := h.Local.ID(u)
+	if err != nil || len(company) > maxCompany || !slices.Contains(company, me) {
+		return nil, err
+	}
+	r := audience.Rule(m.rule()(h.Profiles.User(u).Permissions))
+	for _, id := range company {
+		if id != me && r.IsMet(ties[id]) {
+			others = append(others, id)
+		}
+	}
+	return others, nil
+}
+
+// Arrive takes a signal that an actor of another server has signed. Nobody is told what became of
+// it: that would tell who is here, and who is in a conversation. The fault is Invalid for what is
+// none.
+func (h *Hub) Arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, body []byte) error {
+	var m passed
+	if err := json.Unmarshal(body, &m); err != nil {
+		return fault.New(fault.Invalid, "a signal is a JSON object with a type and a timestamp").WithCode("bad_frame")
+	}
+	if err := m.check(); err != nil {
+		return err
+	}
+	return h.arrive(ctx, from, to, actor.Canonical(), &m)
+}
+
+// arrive shows a user a signal, when both are in the conversation and the user shows the actor such
+// signals, too. One that came before, or is old, is dropped.
+func (h *Hub) arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, m *passed) error {
+	pair := pairOf(actor, h.Local.ID(to))
+	if h.tailOf(to) == nil || !h.heard.isNews(pair, m.Timestamp, h.Now()) {
+		return nil
+	}
+	if ok, _ := h.pace.Allow(pair); !ok {
+		return nil
+	}
+	others, err := h.companions(ctx, from, to, m)
+	if err != nil || !slices.Contains(others, actor) || !h.heard.note(pair, m.Timestamp, h.Now()) {
+		return err
+	}
+	d := signalDoc{Type: m.Type, From: actor, Conversation: m.Conversation, Seq: m.Seq, Timestamp: m.Timestamp.UTC().Format(time.RFC3339Nano)}
+	if m.Type == typing {
+		d.On = &m.On
+	}
+	h.pushTo([]vocab.Username{to}, d)
+	return nil
+}
+
+func pairOf(from, to vocab.ID) string { return string(from) + " " + string(to) }
+
+// heard remembers of each pair when the last signal was made that one told the other: none is told
+// twice, nor after a later one. What is too old to be told is forgotten.
+type heard struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func (p *heard) isNews(pair string, at, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Sub(at).Abs() <= newsTime && at.After(p.last[pair])
+}
+
+// note reports whether a signal that was news still is, and remembers it.
+func (p *heard) note(pair string, at, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, known := p.last[pair]
+	if !at.After(last) {
+		return false
+	}
+	if !known && len(p.last) >= maxPairs {
+		maps.DeleteFunc(p.last, func(_ string, t time.Time) bool { return now.Sub(t) > newsTime })
+		if len(p.last) >= maxPairs {
+			return false
+		}
+	}
+	p.last[pair] = at
+	return true
+}

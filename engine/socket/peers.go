@@ -1,0 +1,150 @@
+package socket
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	tellers  = 8               // signals on their way to other servers at once
+	tellTime = 3 * time.Second // for one of them
+	lateTime = 5 * time.Second // a signal that waited longer is dropped
+
+	// restTime is how long a server gets none that did not take one.
+	restTime = time.Minute
+	maxRests = 10_000
+)
+
+// People knows actors of other servers.
+type People interface {
+	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
+}
+
+// Keys are those by which users sign.
+type Keys interface {
+	Keys(u vocab.Username) (transport.Keys, error)
+}
+
+// Poster sends signed requests.
+type Poster interface {
+	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
+}
+
+// PeerDeps is what tells other servers.
+type PeerDeps struct {
+	People People
+	Keys   Keys
+	Poster Poster
+	Log    *slog.Logger
+	Now    func() time.Time
+}
+
+// Peers tells actors of other servers signals about encrypted conversations: once, soon, or never.
+type Peers struct {
+	PeerDeps
+	pace    *policy.Limiter // by pair
+	waiting *policy.Pool
+	queue   chan telling
+
+	mu    sync.Mutex
+	rests map[string]time.Time // hosts, and until when they get nothing
+}
+
+// telling is a signal on its way.
+type telling struct {
+	from vocab.Username
+	to   vocab.ID
+	body []byte
+	at   time.Time
+}
+
+// NewPeers returns what tells other servers, while Run runs.
+func NewPeers(d PeerDeps) *Peers {
+	return &Peers{PeerDeps: d, pace: policy.SignalsOfPair.Limiter(d.Now), waiting: policy.SignalsWaiting.NewPool(),
+		queue: make(chan telling, policy.SignalsWaiting.Pool), rests: map[string]time.Time{}}
+}
+
+// Tell has actors told. It never waits: beyond what may wait nobody is told.
+func (p *Peers) Tell(from vocab.Username, to []vocab.ID, m passed) {
+	body, err := vocab.Marshal(m)
+	if err != nil {
+		panic("socket: a signal cannot be written: " + err.Error()) // it is made of texts
+	}
+	for _, id := range to {
+		if ok, _ := p.pace.Allow(from.String() + " " + string(id)); !ok || p.isResting(id.Host()) || !p.waiting.Take(from.String(), 1) {
+			continue
+		}
+		p.queue <- telling{from, id, body, p.Now()} // there is room: no more are taken
+	}
+}
+
+// Run tells other servers until ctx ends.
+func (p *Peers) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for range tellers {
+		all.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case t := <-p.queue:
+					p.waiting.Give(t.from.String(), 1)
+					p.tell(ctx, t)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (p *Peers) tell(ctx context.Context, t telling) {
+	if p.Now().Sub(t.at) > lateTime || p.isResting(t.to.Host()) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	if err := p.post(ctx, t); err != nil {
+		p.rest(t.to.Host())
+		p.Log.DebugContext(ctx, "signal not taken", "user", t.from, "actor", t.to, "err", err)
+	}
+}
+
+// post sends a signal where the actor's document says, if it does.
+func (p *Peers) post(ctx context.Context, t telling) error {
+	to, err := p.People.Resolve(ctx, t.to)
+	if err != nil || to.Realtime == "" {
+		return err
+	}
+	keys, err := p.Keys.Keys(t.from)
+	if err != nil {
+		return err
+	}
+	a, err := p.Poster.Post(ctx, transport.Post{Inbox: to.Realtime, Body: t.body, As: keys, Ed25519: to.TakesEd25519(), MediaType: "application/json"})
+	if err == nil && (a.Status >= http.StatusInternalServerError || a.Status == http.StatusTooManyRequests) {
+		err = fault.New(fault.Unavailable, "the server does not take signals")
+	}
+	return err
+}
+
+func (p *Peers) isResting(host string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Now().Before(p.rests[host])
+}
+
+func (p *Peers) rest(host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.rests) >= maxRests {
+		clear(p.rests)
+	}
+	p.rests[host] = p.Now().Add(restTime)
+}
