@@ -30,7 +30,8 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	return i.checkAddressed(ctx, x.User)
 }
 
-// checkClaims refuses a signature that cannot hold, or is by a key of somebody who is not heard now.
+// checkClaims refuses a signature that cannot hold, or is by a key of somebody who is not heard
+// now.
 func (i *Inbox) checkClaims(x *receiving) (err error) {
 	if x.claims, err = i.Verifier.Claims(x.Request, x.Body); err != nil {
 		return err

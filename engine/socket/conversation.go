@@ -166,7 +166,7 @@ func (h *Hub) arrive(ctx context.Context, from Read, to vocab.Username, actor vo
 func pairOf(from, to vocab.ID) string { return string(from) + " " + string(to) }
 
 // heard remembers of each pair when the last signal was made that one told the other: none is told
-// twice, nor after a later one. What is too old to be told is forgotten.
+// twice, nor after a later one. Times that are too old for that are forgotten.
 type heard struct {
 	mu   sync.Mutex
 	last map[string]time.Time

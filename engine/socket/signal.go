@@ -17,8 +17,8 @@ import (
 
 // Signals of a user are what its programs tell others at once or never: that it types, is there, or
 // has read something. Sockets of those users of this server get them that meet the sender's rule,
-// those of LLM engines do not; nothing is stored but presence. Nothing leaves the server but what is
-// about an encrypted conversation.
+// those of LLM engines do not; nothing is stored but presence. Those about an encrypted
+// conversation go to other servers, too.
 const (
 	typing   = "typing"
 	read     = "read"

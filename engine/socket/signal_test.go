@@ -296,3 +296,72 @@ func TestPresenceEnds(t *testing.T) {
 		t.Errorf("after the last program of alice's went, bob is told %+v", got)
 	}
 }
+
+// Users of one server who are in an encrypted conversation are told as others are: by the rules of
+// both, and not once one has left it.
+func TestSignalsOfAConversationReachItsMembers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	uri := vocab.ID("https://peer.example/users/host/conversations/1")
+	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
+	gone, other := dbtest.User(t, r.store, "gone"), dbtest.User(t, r.store, "other")
+	all := []vocab.Username{alice, bob, gone, other}
+	for _, u := range all {
+		for _, v := range all {
+			if u != v {
+				r.relate(u, local{}.ID(v), db.Accepted, db.Accepted)
+			}
+		}
+	}
+	for _, u := range []vocab.Username{alice, bob, gone} {
+		r.converse(u, uri, u == gone, local{}.ID(alice), local{}.ID(bob), local{}.ID(gone))
+	}
+	from := r.program(alice, maySignal)
+	programs := map[vocab.Username]*program{}
+	for _, u := range all[1:] {
+		programs[u] = r.program(u, maySignal)
+	}
+	rules := registry.DefaultPermissions()
+	rules.SeeReadReceipts = registry.Rule{Any: []string{vocab.FriendOf}}
+	r.rules.all.Store(bob, rules) // and so he is not told what alice has read
+	from.Signal(t.Context(), fmt.Appendf(nil, `{"type":"read","conversation":%q,"seq":1}`, uri))
+	from.Signal(t.Context(), fmt.Appendf(nil, `{"type":"typing","conversation":%q,"on":true}`, uri))
+	for u, p := range programs {
+		want := 0
+		if u == bob {
+			want = 1
+		}
+		if n := p.count("typing"); n != want || p.count("read") != 0 {
+			t.Errorf("%s is told %d times that alice types, want %d: %+v", u, n, want, p.all)
+		}
+	}
+	for _, message := range []string{
+		fmt.Sprintf(`{"type":"typing","conversation":%q,"to":%q}`, uri, local{}.ID(bob)), `{"type":"typing","conversation":"nonsense"}`,
+		fmt.Sprintf(`{"type":"read","conversation":%q,"seq":-1}`, uri),
+	} {
+		p := r.program(alice, maySignal)
+		p.Signal(t.Context(), []byte(message))
+		if got := p.last("error"); got.Error != "bad_frame" {
+			t.Errorf("%s: %+v", message, got)
+		}
+		p.leave()
+	}
+}
+
+// converse puts an encrypted conversation into a user's database, which the user has left or not.
+func (r *rig) converse(u vocab.Username, uri vocab.ID, left bool, members ...vocab.ID) {
+	r.Helper()
+	c := db.Conversation{ID: uuid.Must(uuid.NewV7()), URI: uri, Mode: db.ModeEncrypted, Host: members[0], GroupID: string(uri), CreatedAt: time.Now()}
+	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddConversation(ctx, c); err != nil {
+			return err
+		}
+		if err := tx.JoinConversation(ctx, c.ID, members, db.RoleMember, 0); err != nil || !left {
+			return err
+		}
+		return tx.LeaveConversation(ctx, c.ID, []vocab.ID{local{}.ID(u)}, 1)
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
