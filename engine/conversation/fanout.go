@@ -26,7 +26,7 @@ type fanout struct {
 
 // newFanout returns the fan-out to the members of a conversation, and to those whose membership
 // ended with a number.
-func newFanout(ctx context.Context, tx *db.Tx, d Deps, host vocab.Username, c *db.HostedConversation, left int64, now time.Time) (*fanout, error) {
+func newFanout(ctx context.Context, tx LogTx, d Deps, host vocab.Username, c *db.HostedConversation, left int64, now time.Time) (*fanout, error) {
 	f := &fanout{Deps: d, host: host, conversation: c, now: now}
 	all, err := tx.Addressees(ctx, c.ID, left)
 	me := f.me()
@@ -42,7 +42,10 @@ func (f *fanout) me() vocab.ID { return f.Actors.ID(f.host) }
 
 // tellEntries owes the members messages of the log, each in an Add. Those who join by one of them
 // get a Welcome instead. previous is the hash of the message before.
-func (f *fanout) tellEntries(ctx context.Context, tx *db.Tx, previous []byte, entries ...db.LogEntry) error {
+func (f *fanout) tellEntries(ctx context.Context, tx LogTx, previous []byte, entries ...db.LogEntry) error {
+	if err := f.tellForeign(ctx, tx, entries); err != nil {
+		return err
+	}
 	to := f.listOthers(func(a db.Addressee) bool { return a.JoinedSeq < entries[0].Seq })
 	if len(to) == 0 {
 		return nil
@@ -86,8 +89,11 @@ func (f *fanout) describeMessage(kind string, sender vocab.ID, content []byte, t
 }
 
 // tellWelcomes owes each device that a commit adds its Welcome.
-func (f *fanout) tellWelcomes(ctx context.Context, tx *db.Tx, committer vocab.ID, all []db.Welcome) error {
+func (f *fanout) tellWelcomes(ctx context.Context, tx LogTx, committer vocab.ID, all []db.Welcome) error {
 	for _, w := range all {
+		if err := f.tellForeignWelcome(ctx, tx, committer, w); err != nil {
+			return err
+		}
 		to := f.listOthers(func(a db.Addressee) bool { return a.Actor == w.Recipient })
 		if len(to) == 0 {
 			continue
@@ -106,7 +112,7 @@ func (f *fanout) tellWelcomes(ctx context.Context, tx *db.Tx, committer vocab.ID
 }
 
 // tellState owes the members an Update of how the conversation stands.
-func (f *fanout) tellState(ctx context.Context, tx *db.Tx) error {
+func (f *fanout) tellState(ctx context.Context, tx LogTx) error {
 	to := f.listOthers(func(a db.Addressee) bool { return true })
 	if len(to) == 0 {
 		return nil

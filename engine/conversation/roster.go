@@ -79,6 +79,9 @@ func (c *commit) findAdded(ctx context.Context) error {
 		if err != nil {
 			return fault.Wrap(fault.Unprocessable, "an actor whose device the commit adds cannot be found: "+fault.Public(err), err).WithCode("actor_unknown").At("/commit")
 		}
+		if a.DeliversMLS == 0 && c.Caller != c.host {
+			return errForeignMember
+		}
 		c.actors[id] = a
 		if len(c.actors) > maxAdded {
 			return nil // judge refuses it
