@@ -51,6 +51,13 @@ func (t *Tx) HostedConversation(ctx context.Context, id uuid.UUID) (*HostedConve
 	return one[HostedConversation](ctx, t, "read hosted conversation", `SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1`, id)
 }
 
+// HostedByGroup returns which conversation is put in order for the user and has an MLS group now,
+// uuid.Nil when there is none.
+func (t *Tx) HostedByGroup(ctx context.Context, group string) (id uuid.UUID, err error) {
+	err = t.row(ctx, "look for hosted group", `SELECT coalesce((SELECT m.id FROM mls_conversations m JOIN conversations c USING (id) WHERE c.group_id = $1), $2)`, []any{group, uuid.Nil}, &id)
+	return id, err
+}
+
 // LockConversation is HostedConversation that makes other transactions which change the
 // conversation wait until this one has ended. It holds the audience before: who changes that may
 // change conversations, too.

@@ -26,8 +26,9 @@ func CheckForeign(a *vocab.Activity) error {
 }
 
 // ReceiveForeign keeps a message that its sender's server sent by itself: of a group that nobody
-// puts in order, or of one whose host will say where it stands.
-func ReceiveForeign(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error) {
+// puts in order, or of one whose host will say where it stands. One of a group that the user hosts
+// is put in order.
+func (o Orderer) ReceiveForeign(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error) {
 	e, err := readMessage(a.Activity)
 	if err != nil {
 		return Outcome{}, err
@@ -47,6 +48,13 @@ func ReceiveForeign(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error)
 		return Outcome{}, err
 	}
 	if r.conversation == nil {
+		hosted, err := tx.HostedByGroup(ctx, e.group)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if hosted != uuid.Nil {
+			return o.order(ctx, r, hosted)
+		}
 		known, err := tx.IsGroupKnown(ctx, e.group)
 		if err != nil || known {
 			return Outcome{Reason: HostedByUser}, err

@@ -17,6 +17,9 @@ import (
 // InboxTx is what is needed of the transaction on a user's database, in which something of a
 // conversation arrives.
 type InboxTx interface {
+	LogTx
+	HostedByGroup(ctx context.Context, group string) (uuid.UUID, error)
+
 	LockInbox(ctx context.Context) error
 	AddInboxEntry(ctx context.Context, e db.InboxEntry) (bool, error)
 	InboxEntriesLike(ctx context.Context, e db.InboxEntry) ([]db.InboxEntry, error)
@@ -48,11 +51,13 @@ type InboxTx interface {
 
 // Arrival is an activity of a conversation that reached a user.
 type Arrival struct {
+	User      vocab.Username
 	Me        vocab.ID
 	Activity  *vocab.Activity
 	Sender    *vocab.Actor // whose activity it is
 	IsBlocked bool         // the user blocks the sender
 	Now       time.Time
+	Applied   time.Time // what the user owes for it is owed from then on
 
 	EncryptedChat audience.Rule // the user's, for conversations of two
 }
@@ -70,7 +75,8 @@ const (
 	TooMany         = "too_many"         // its sender, or all, have too much waiting here
 	Unreadable      = "unreadable"       // it is kept for clients that may understand it
 	BlockedWelcome  = "blocked"          // a Welcome of an actor that the user blocks
-	HostedByUser    = "hosted"           // of a group that the user puts in order
+	HostedByUser    = "hosted"           // of a group that the user put in order, or will
+	Unordered       = "unordered"        // of a group that the user puts in order, and refused
 	OutdatedMessage = "already_received" // the same message came before
 )
 

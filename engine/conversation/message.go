@@ -74,7 +74,7 @@ func (m *Message) kind() string {
 }
 
 // acceptMessages accepts what it can of messages, in their order and together.
-func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, at Place, c *db.HostedConversation, tasks []*task) error {
+func (d Deps) acceptMessages(ctx context.Context, tx LogTx, at Place, c *db.HostedConversation, tasks []*task) error {
 	if c == nil {
 		for _, t := range tasks {
 			t.err = errNoConversation
@@ -86,7 +86,7 @@ func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, at Place, c *d
 		m := t.do.(*Message)
 		callers, hashes = append(callers, m.Caller), append(hashes, m.hash)
 	}
-	host := r.Actors.ID(at.Host)
+	host := d.Actors.ID(at.Host)
 	members, err := tx.MembersAmong(ctx, c.ID, callers)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, at Place, c *d
 	if err != nil {
 		return err
 	}
-	b := &batch{registry: r, at: at, host: host, conversation: c, previous: c.LastHash, members: members, logged: map[string]db.LoggedMessage{}, now: r.Now()}
+	b := &batch{Deps: d, at: at, host: host, conversation: c, previous: c.LastHash, members: members, logged: map[string]db.LoggedMessage{}, now: d.Now()}
 	for _, l := range logged {
 		b.logged[string(l.Hash)] = l
 	}
@@ -109,7 +109,7 @@ func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, at Place, c *d
 
 // batch is messages that are accepted together.
 type batch struct {
-	registry     *Registry
+	Deps
 	at           Place
 	host         vocab.ID
 	previous     []byte // hash of the message before them
@@ -193,7 +193,7 @@ func (m *Message) checkLeave(c *db.HostedConversation) error {
 	return nil
 }
 
-func (b *batch) write(ctx context.Context, tx *db.Tx) error {
+func (b *batch) write(ctx context.Context, tx LogTx) error {
 	if len(b.entries) == 0 {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (b *batch) write(ctx context.Context, tx *db.Tx) error {
 			return err
 		}
 	}
-	f, err := newFanout(ctx, tx, b.registry.Deps, b.at.Host, c, 0, b.now)
+	f, err := newFanout(ctx, tx, b.Deps, b.at.Host, c, 0, b.now)
 	if err != nil {
 		return err
 	}

@@ -3,19 +3,22 @@ package handler
 import (
 	"context"
 
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // registerMessages adds what is done with messages of encrypted conversations, which have a
 // place of their own: no object, no feed and no activity has them.
-func registerMessages(r *Registry) {
+func registerMessages(r *Registry, local *actor.Local) {
 	for _, kind := range vocab.SealedTypes {
 		if kind == keyPackage {
 			continue // it is in the open
 		}
-		r.Register(Key{Type: vocab.Create, ObjectType: kind}, newMessage())
+		r.Register(Key{Type: vocab.Create, ObjectType: kind}, newMessage(local))
 		r.Register(Key{Type: vocab.Add, ObjectType: kind}, newEntry())
 	}
 	r.Register(Key{Type: vocab.Update, ObjectType: vocab.OrderedCollection}, newConversationState())
@@ -24,12 +27,13 @@ func registerMessages(r *Registry) {
 const keyPackage = "KeyPackage"
 
 // newMessage returns the handler of Create for messages: the sender's own server sends them.
-func newMessage() Handler {
+func newMessage(local *actor.Local) Handler {
+	inboxes := func(all []db.Destination) []db.Inbox { return delivery.Destinations(all, nil, local.InboxOwner) }
 	return Handler{
 		Final: true, InFeed: true, Words: true, Authored: true, ShowsObject: true, // as any Create
 		Apart:    func(a *vocab.Activity) bool { return true },
 		Check:    checkMessage,
-		Received: receiveMessages(conversation.ReceiveForeign),
+		Received: receiveMessages(conversation.Orderer{Actors: local, Inboxes: inboxes}.ReceiveForeign),
 	}
 }
 
@@ -108,7 +112,7 @@ func receiveMessages(receive func(context.Context, conversation.InboxTx, convers
 		if !r.Named { // somebody passes it on
 			return Effects{}, ErrIgnored
 		}
-		o, err := receive(ctx, tx, conversation.Arrival{Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, EncryptedChat: r.EncryptedChat})
+		o, err := receive(ctx, tx, conversation.Arrival{User: r.User, Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, Applied: r.Applied, EncryptedChat: r.EncryptedChat})
 		if err == nil && !o.Kept {
 			err = ErrIgnored
 		}

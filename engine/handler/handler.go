@@ -287,7 +287,7 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: vocab.Flag}, newFlag())
 	r.Register(Key{Type: vocab.QuoteRequest}, newQuoteRequest(local, profiles))
 	registerGroup(r, local)
-	registerMessages(r)
+	registerMessages(r, local)
 	return r
 }
 

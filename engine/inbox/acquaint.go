@@ -92,8 +92,8 @@ func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.I
 // decides, as checkPermitted does.
 func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
-	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil {
-		return ""
+	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil || doc.Sealed() != "" {
+		return "" // of a sealed one only the database knows whether its conversation is the user's, too
 	}
 	post := audienceOfPost(x.Activity, x.Actor, x.fetched)
 	if post == nil || post.IsPublic() {

@@ -32,7 +32,7 @@ func (k *talk) arrive(from string, kind string, content []byte, more vocab.Doc) 
 	}
 	var o conversation.Outcome
 	k.write(k.bob, func(ctx context.Context, tx *db.Tx) (err error) {
-		o, err = conversation.ReceiveForeign(ctx, tx, conversation.Arrival{Me: k.local.ID(k.bob), Activity: a, Sender: &vocab.Actor{ID: vocab.ID(from)}, Now: start})
+		o, err = conversation.Orderer{}.ReceiveForeign(ctx, tx, conversation.Arrival{Me: k.local.ID(k.bob), Activity: a, Sender: &vocab.Actor{ID: vocab.ID(from)}, Now: start})
 		return err
 	})
 	return o

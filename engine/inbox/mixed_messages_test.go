@@ -1,0 +1,93 @@
+package inbox_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const logged = `SELECT concat_ws(' ', seq, epoch, kind, regexp_replace(sender_uri, '.*/', ''), encode(content_hash, 'hex')) FROM mls_log WHERE kind <> 'commit' ORDER BY seq`
+
+// newMixed returns a scene in which alice hosts a conversation with p:/dave, who knows the SWICG
+// draft alone, and p:/erin, whose server is like this one.
+func newMixed(t *testing.T) *hosted {
+	t.Helper()
+	h := newHosted(t)
+	strangers(t, h.Scene, registry.DropStrangers)
+	erin := h.Actor("p:/erin")
+	erin.Doc["lw:mls"] = vocab.Doc{"deliveryVersion": 1}
+	erin.Show()
+	in := h.Deps
+	r := conversation.NewRegistry(conversation.Deps{Store: in.Store, Actors: in.Local, Finder: in.Actors, Log: in.Log, Now: in.Now,
+		Inboxes: func(all []db.Destination) []db.Inbox { return delivery.Destinations(all, nil, in.Local.InboxOwner) }})
+	t.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	h.group = mlstest.NewGroup(h.device)
+	v, err := r.Create(t.Context(), h.Alice, h.group.Info(h.device))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := mlstest.NewDevice(h.Long("p:/erin"), h.Now())
+	commit, next := h.group.Commit(h.device, mlstest.Change{Add: []*mlstest.Device{h.host, other}})
+	_, err = r.Commit(t.Context(), conversation.Place{Host: h.Alice, ID: v.ID}, conversation.Commit{Caller: h.ID("us:/alice"), Key: "1", Message: commit, GroupInfo: next.Info(h.device), Welcomes: [][]byte{next.Welcome(h.host, other)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.group, h.uri = next, string(v.URI)
+	return h
+}
+
+func lineOf(place string, content []byte) string {
+	hash := sha256.Sum256(content)
+	return place + " " + hex.EncodeToString(hash[:])
+}
+
+// What a member who knows the SWICG draft alone sends to the host's inbox stands in the log once
+// it is acknowledged, once however often it comes, and is owed to Lightweb members as the host's.
+func TestAMessageOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
+	h := newMixed(t)
+	first, second := h.group.Message(), h.group.Message()
+	h.sends(mine, "PrivateMessage", first, "context", h.uri)
+	h.sends("us:/inbox", "PrivateMessage", first)
+	h.sends("us:/inbox", "mls:PrivateMessage", second)
+	h.want("the log", logged, lineOf("2 1 application dave", first), lineOf("3 1 application dave", second))
+	h.want("the state", `SELECT concat_ws(' ', epoch, last_seq, status) FROM mls_conversations`, "1 3 active")
+	h.want("the host's programs are told", `SELECT count(*)::text FROM event_outbox WHERE type = 'mls.message.received'`, "2")
+	h.want("owed", `SELECT concat_ws(' ', j.type, regexp_replace(d.targets[1], '.*/', '')) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
+		WHERE convert_from(j.body, 'UTF8') LIKE '%PrivateMessage%' AND convert_from(j.body, 'UTF8') LIKE '%/log/%' ORDER BY j.id`, "Add erin", "Add erin")
+	h.want("nothing is kept beside the log", keptMessages)
+}
+
+// Commits that the host cannot judge, messages of another epoch and those of actors who are in
+// no conversation are dropped: the others go on as if they had not come.
+func TestWhatAHostCannotPutInOrderIsDropped(t *testing.T) {
+	h := newMixed(t)
+	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+	ahead := *h.group
+	ahead.Epoch++
+	h.sends(mine, "PrivateMessage", ahead.Message())
+	h.Actor("q:/mallory")
+	by := h.Long("q:/mallory")
+	forged := vocab.Doc{"@context": vocab.ActivityContext(), "type": "Create", "id": by + "/1", "actor": by, "to": []any{h.Long("us:/alice")}, "object": vocab.Doc{"type": "PrivateMessage", "id": by + "/2",
+		"attributedTo": by, "mediaType": "message/mls", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(h.group.Message())}}
+	if err := h.Pass("q:/mallory", mine, forged.JSON()); err != nil {
+		t.Fatal(err)
+	}
+	h.want("the log", logged)
+	h.want("the state", `SELECT concat_ws(' ', epoch, last_seq, status) FROM mls_conversations`, "1 1 active")
+	words := h.group.Message()
+	h.sends(mine, "PrivateMessage", words)
+	h.want("what comes after", logged, lineOf("2 1 application dave", words))
+}
