@@ -17,8 +17,8 @@ type Orderer struct {
 }
 
 // order puts a message into the log in the transaction in which it arrived: it is acknowledged once
-// it stands there, and the same message stands there once. What is refused is dropped: its sender
-// hears no answer, and the other members nothing.
+// it stands there, and the same message stands there once. A refusal drops it: its sender hears no
+// answer, and the other members nothing.
 func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)

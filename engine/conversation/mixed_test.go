@@ -57,7 +57,7 @@ func TestAMemberWhoKnowsTheDraftAloneGetsCreatesOfTheHost(t *testing.T) {
 	wantOwed(t, "the same again", s.takeOwed())
 }
 
-// Who is added by somebody else than the host would get no Welcome.
+// An actor that is added by somebody else than the host would get no Welcome.
 func TestOnlyTheHostAddsWhoKnowsTheDraftAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

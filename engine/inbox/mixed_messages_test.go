@@ -54,8 +54,9 @@ func lineOf(place string, content []byte) string {
 	return place + " " + hex.EncodeToString(hash[:])
 }
 
-// What a member who knows the SWICG draft alone sends to the host's inbox stands in the log once
-// it is acknowledged, once however often it comes, and is owed to Lightweb members as the host's.
+// A message that a member who knows the SWICG draft alone sends to the host's inbox stands in the
+// log once it is acknowledged, once however often it comes, and is owed to Lightweb members as the
+// host's.
 func TestAMessageOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 	h := newMixed(t)
 	first, second := h.group.Message(), h.group.Message()
