@@ -1,23 +1,30 @@
 package server_test
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // signedWith signs a request with its body, as another server does.
-func (k *talk) signedWith(key signature.Key, body string) asking {
+func (k *talk) signedWith(key signature.Key, body string) asking { return k.signedAt(start, key, body) }
+
+func (k *talk) signedAt(at time.Time, key signature.Key, body string) asking {
 	return func(r *http.Request) {
 		c, err := http.NewRequest(r.Method, origin+r.RequestURI, strings.NewReader(body))
 		if err == nil && body == "" {
-			err = signature.Sign(c, nil, key, signature.RFC9421, start)
+			err = signature.Sign(c, nil, key, signature.RFC9421, at)
 		} else if err == nil {
-			err = signature.Sign(c, []byte(body), key, signature.RFC9421, start)
+			err = signature.Sign(c, []byte(body), key, signature.RFC9421, at)
 		}
 		if err != nil {
 			k.Fatal(err)
@@ -89,4 +96,65 @@ func TestAMemberElsewhereIsServedByItsSignature(t *testing.T) {
 	if len(k.inbox.counted) == 0 {
 		t.Error("the requests do not count as those to inboxes")
 	}
+}
+
+// unread is a body that nobody may read.
+type unread struct{ *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.Error("the body is read")
+	return 0, io.EOF
+}
+
+func (unread) Close() error { return nil }
+
+// A member elsewhere meets at a conversation what it meets at an inbox.
+func TestAConversationRefusesServersAsInboxesDo(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, secure)
+	k.add(mlstest.NewDevice(string(k.carol.ID), start))
+	k.get(k.peerPath()).want(t, 401) // in secure mode, too
+	k.look("", k.carolKey).want(t, 200)
+
+	closed := func(r *http.Request) { r.Body = unread{t} }
+	post := func(how asking) response {
+		return k.send(k.peerPath()+"/messages", "", how, closed, header("Idempotency-Key", "refused"))
+	}
+	const body = `{"message":"AAAA"}`
+	for _, away := range []time.Duration{-time.Hour - time.Second, time.Hour + time.Second} {
+		k.get(k.peerPath(), k.signedAt(start.Add(away), k.carolKey, "")).want(t, 401)
+		post(k.signedAt(start.Add(away), k.carolKey, body)).want(t, 401)
+	}
+	_, stranger := k.remote("https://peer.example/users/stranger")
+	post(k.signedWith(stranger, body)).want(t, 404) // no member: its body is not read
+
+	k.inbox.refuses = fault.New(fault.RateLimited, "too many activities").After(time.Minute)
+	if r := post(k.signedWith(k.carolKey, body)).want(t, 429); r.Header.Get("Retry-After") != "60" {
+		t.Errorf("Retry-After is %q, want 60", r.Header.Get("Retry-After"))
+	}
+	k.look("/log", k.carolKey).want(t, 429)
+	k.inbox.refuses = nil
+
+	k.policy.Suspended = []vocab.ID{k.carol.ID} // whose key is not looked for
+	post(k.signedWith(k.carolKey, body)).want(t, 401)
+	k.look("", k.carolKey).want(t, 401)
+	k.policy.Suspended, k.policy.Blocked = nil, []string{k.carol.ID.Host()}
+	post(k.signedWith(k.carolKey, body)).want(t, 403)
+	k.look("", k.carolKey).want(t, 403)
+}
+
+func TestASubmissionHasABound(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	k.add(mlstest.NewDevice(string(k.carol.ID), start))
+	huge := `{"message":"` + strings.Repeat("A", 8<<20) + `"}`
+	k.send(k.peerPath()+"/messages", huge, k.signedWith(k.carolKey, huge), header("Idempotency-Key", "huge")).want(t, 413)
+}
+
+func TestAPausedServerServesNoMembersElsewhere(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, func(d *server.Deps) { d.Paused = true })
+	k.add(mlstest.NewDevice(string(k.carol.ID), start))
+	k.look("", k.carolKey).want(t, 503)
+	k.submit("/messages", map[string]any{"message": k.group.Message()}).want(t, 503)
 }

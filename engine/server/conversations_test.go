@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -27,9 +28,9 @@ type talk struct {
 	keys   int
 }
 
-func newTalk(t *testing.T) *talk {
+func newTalk(t *testing.T, change ...func(*server.Deps)) *talk {
 	t.Helper()
-	f := newFixture(t)
+	f := newFixture(t, change...)
 	me := string(f.local.ID(f.alice))
 	k := &talk{fixture: f, device: mlstest.NewDevice(me, start), tokens: map[string]string{
 		me: f.token(f.alice, "read", "write"), string(f.local.ID(f.bob)): f.token(f.bob, "read", "write")}}
@@ -357,6 +358,7 @@ func TestAWelcomeWaitsForTheUsersOtherDevice(t *testing.T) {
 			Welcome      []byte
 		}
 	}
+	k.ask(http.MethodHead, "/api/welcomes", bearerToken(k.tokens[me])).want(t, 200) // hands out nothing
 	k.get("/api/welcomes", bearerToken(k.tokens[me])).want(t, 200).decode(t, &list)
 	if len(list.Items) != 1 || !strings.HasSuffix(list.Items[0].Conversation, k.id.String()) {
 		t.Fatalf("the welcomes are %+v", list)

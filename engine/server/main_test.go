@@ -60,6 +60,7 @@ type inbox struct {
 
 	counted []vocab.ID
 	signer  *vocab.Actor // of Admit
+	refuses error        // what Count says
 }
 
 func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vocab.Username) error {
@@ -69,7 +70,7 @@ func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vo
 
 func (i *inbox) Count(signer vocab.ID) error {
 	i.counted = append(i.counted, signer)
-	return nil
+	return i.refuses
 }
 
 // Admit takes the signer that the test says.
