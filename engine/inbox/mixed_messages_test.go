@@ -27,7 +27,7 @@ func newMixed(t *testing.T) *hosted {
 	erin.Doc["lw:mls"] = vocab.Doc{"deliveryVersion": 1}
 	erin.Show()
 	in := h.Deps
-	r := conversation.NewRegistry(conversation.Deps{Store: in.Store, Actors: in.Local, Finder: in.Actors, Log: in.Log, Now: in.Now,
+	r := conversation.NewRegistry(conversation.Deps{Store: in.Store, Actors: in.Local, Finder: in.Actors, Rules: in.Profiles, Log: in.Log, Now: in.Now,
 		Inboxes: func(all []db.Destination) []db.Inbox { return delivery.Destinations(all, nil, in.Local.InboxOwner) }})
 	t.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
