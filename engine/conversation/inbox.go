@@ -197,7 +197,7 @@ func (r *receiver) advance(j *db.JoinedConversation) {
 	if e.generation > j.Generation {
 		j.FormerGroups = append(j.FormerGroups, j.GroupID)
 		j.GroupID, j.Generation, j.Epoch = e.group, e.generation, e.epoch
-		j.Status, j.ResetGroupID = db.StatusActive, ""
+		setStatus(j, db.StatusActive, "")
 	}
 	if e.generation == j.Generation {
 		reached := e.epoch
@@ -205,6 +205,13 @@ func (r *receiver) advance(j *db.JoinedConversation) {
 			reached++
 		}
 		j.Epoch = max(j.Epoch, reached)
+	}
+}
+
+// setStatus notes how a conversation stands. Closed is for good.
+func setStatus(j *db.JoinedConversation, status, resetGroup string) {
+	if j.Status != db.StatusClosed {
+		j.Status, j.ResetGroupID = status, resetGroup
 	}
 }
 

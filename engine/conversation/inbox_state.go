@@ -80,9 +80,10 @@ func ReceiveState(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error) {
 	}
 	r := &receiver{InboxTx: tx, Arrival: a, conversation: j,
 		entry: &entry{group: s.group, generation: s.generation, epoch: s.epoch, seq: s.lastSeq, roster: s.roster, sender: a.Sender.ID, object: a.Activity.Object.ID}}
-	began := s.generation == j.Generation && j.Status != s.status
+	before, generation := j.Status, j.Generation
 	r.advance(j)
-	j.Status, j.ResetGroupID = s.status, s.reset
+	setStatus(j, s.status, s.reset)
+	began := s.generation == generation && j.Status != before
 	if err := r.saveState(ctx); err != nil || !began || s.status != db.StatusResetPending {
 		return Outcome{Kept: true}, err
 	}

@@ -165,12 +165,18 @@ func (m *Members) checkOpen(ctx context.Context, u vocab.Username, c *db.Convers
 		if err != nil {
 			return err
 		}
-		if j.Status == db.StatusFrozen {
-			return &Conflict{GroupID: j.GroupID, Generation: j.Generation, Epoch: j.Epoch, Status: j.Status,
-				err: fault.New(fault.Conflict, "its host was shown to tell members different things; begin another conversation").WithCode("conversation_frozen")}
+		switch j.Status {
+		case db.StatusFrozen:
+			return conflictOf(j, "conversation_frozen", "its host was shown to tell members different things; begin another conversation")
+		case db.StatusClosed: // maybe by the user's side, and its host has not heard of that
+			return conflictOf(j, "conversation_closed", "the conversation is closed")
 		}
 		return nil
 	})
+}
+
+func conflictOf(j *db.JoinedConversation, code, detail string) *Conflict {
+	return &Conflict{GroupID: j.GroupID, Generation: j.Generation, Epoch: j.Epoch, Status: j.Status, err: fault.New(fault.Conflict, detail).WithCode(code)}
 }
 
 // begin returns where a request goes that changes a conversation: to a user of this server, or

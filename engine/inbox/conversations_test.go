@@ -371,6 +371,10 @@ func TestTheHostTellsOfResetsAndTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.want("closed", stateOfJoined, "closed 1 1 1 1 f")
+	if err := h.state(now("active"), "p:/dave"); err != nil {
+		t.Fatal(err)
+	}
+	h.want("closed is for good", stateOfJoined, "closed 1 1 1 1 f")
 	h.want("events", toldOf, "conversation.welcome", "mls.reset.pending")
 }
 

@@ -162,17 +162,22 @@ func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 			t.Errorf("the conflict tells %+v", s)
 		}
 	}
-	w.write(w.bob, func(ctx context.Context, tx *db.Tx) error {
-		j, err := tx.JoinedConversation(ctx, w.where)
-		if err != nil {
+	w.answers("/commits", 201, plainJSON, map[string]any{"seq": 2, "epoch": 2, "generation": 0}, func(*http.Request) { t.Error("something was sent to a conversation that takes nothing") })
+	for _, status := range []string{db.StatusFrozen, db.StatusClosed} {
+		w.write(w.bob, func(ctx context.Context, tx *db.Tx) error {
+			j, err := tx.JoinedConversation(ctx, w.where)
+			if err != nil {
+				return err
+			}
+			j.Status = status
+			_, err = tx.SaveJoined(ctx, *j, start)
 			return err
+		})
+		var p struct{ Error string }
+		if w.post(w.him(), w.his+"/commits", body).want(t, 409).decode(t, &p); p.Error != "conversation_"+status {
+			t.Errorf("a commit to one that is %s is refused with %s", status, p.Error)
 		}
-		j.Status = db.StatusFrozen
-		_, err = tx.SaveJoined(ctx, *j, start)
-		return err
-	})
-	w.answers("/commits", 201, plainJSON, map[string]any{"seq": 2, "epoch": 2, "generation": 0}, func(*http.Request) { t.Error("a frozen conversation was sent something") })
-	w.post(w.him(), w.his+"/commits", body).want(t, 409)
+	}
 }
 
 // A number that comes too early shows what is missing: the host's log has it.
