@@ -2,12 +2,9 @@ package conversation
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"encoding/base64"
-	"encoding/hex"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -270,25 +267,6 @@ func readRoster(d vocab.Doc) (*rosterSaid, error) {
 		r.actors, r.roles = append(r.actors, id), append(r.roles, role)
 	}
 	return r, nil
-}
-
-// receiptLine begins what a receipt is a signature over.
-const receiptLine = "lightweb-mls-receipt-1"
-
-// provenReceipt returns the receipt of an entry if any of the keys made it, else nil: what nobody
-// can prove to have been said proves nothing.
-func (e *entry) provenReceipt(conversation vocab.ID, keys []ed25519.PublicKey) []byte {
-	if len(e.receipt) != ed25519.SignatureSize {
-		return nil
-	}
-	said := strings.Join([]string{receiptLine, string(conversation), strconv.FormatInt(int64(e.generation), 10), strconv.FormatInt(e.epoch, 10), strconv.FormatInt(e.seq, 10),
-		hex.EncodeToString(hashOf(e.message)), hex.EncodeToString(e.previous)}, "\n")
-	for _, k := range keys {
-		if ed25519.Verify(k, []byte(said), e.receipt) {
-			return e.receipt
-		}
-	}
-	return nil
 }
 
 // cutContent returns an activity as it came, without the message in it, and where that stood; -1

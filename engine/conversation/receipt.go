@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"strconv"
 	"strings"
@@ -19,4 +20,19 @@ const receiptVersion = "lightweb-mls-receipt-1"
 func receiptOf(conversation vocab.ID, e db.LogEntry, previous []byte) []byte {
 	return []byte(strings.Join([]string{receiptVersion, string(conversation), strconv.FormatInt(int64(e.Generation), 10), strconv.FormatInt(e.Epoch, 10),
 		strconv.FormatInt(e.Seq, 10), hex.EncodeToString(e.Hash), hex.EncodeToString(previous)}, "\n"))
+}
+
+// provenReceipt returns the receipt of an entry if any of the keys made it, else nil: what nobody
+// can prove to have been said proves nothing.
+func (e *entry) provenReceipt(conversation vocab.ID, keys []ed25519.PublicKey) []byte {
+	if len(e.receipt) != ed25519.SignatureSize {
+		return nil
+	}
+	said := receiptOf(conversation, db.LogEntry{Seq: e.seq, Generation: e.generation, Epoch: e.epoch, Hash: hashOf(e.message)}, e.previous)
+	for _, k := range keys {
+		if ed25519.Verify(k, said, e.receipt) {
+			return e.receipt
+		}
+	}
+	return nil
 }
