@@ -25,6 +25,8 @@ type visit struct {
 	at     conversation.Place // where it is put in order
 }
 
+var errNoGroup = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
+
 type visited func(a *answer, r *http.Request, v *visit) error
 
 // ofUser lets a user's program do something in a conversation that has an MLS group.
@@ -32,7 +34,7 @@ func (s *conversations) ofUser(scope string, do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		u, c, err := s.find(a, r, p, scope)
 		if err == nil && c.GroupID == "" {
-			err = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
+			err = errNoGroup
 		}
 		if err != nil {
 			return err

@@ -40,7 +40,7 @@ func (s *recovery) postReport(a *answer, r *http.Request, _ httprouter.Params) e
 		return err
 	}
 	if c.GroupID == "" {
-		return fault.New(fault.Unprocessable, "the conversation is in the open: there is no MLS group to recover").WithCode("not_upgraded").At("/conversationId")
+		return errNoGroup.At("/conversationId")
 	}
 	var at *conversation.Place
 	if place, isHosted := s.members.PlaceOf(c); isHosted {
