@@ -2,17 +2,12 @@ package enginetest
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -24,75 +19,13 @@ type Fedify struct {
 	seen   int // the last activity that Expect returned
 }
 
-// fedifyFolder is where the peer lies beside this file.
-func fedifyFolder() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "fedify")
-}
-
-// installed puts Node and the packages where the peer finds them, once, and returns the path of
-// that Node.
-var installed = sync.OnceValues(func() (node string, err error) {
-	var out, errs bytes.Buffer
-	install := exec.Command(filepath.Join(fedifyFolder(), "install"))
-	install.Stdout, install.Stderr = &out, &errs
-	if err := install.Run(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, bytes.TrimSpace(errs.Bytes()))
-	}
-	node, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(out.String()), "node="), " dir=")
-	if !ok {
-		return "", fmt.Errorf("it printed %q", out.String())
-	}
-	return node, nil
-})
-
-// Node returns the path of a Node.js that runs TypeScript. The test is skipped where no npm can
-// install it.
-func Node(t testing.TB) string {
-	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		Skip(t, "Node.js needs npm: "+err.Error())
-	}
-	node, err := installed()
-	if err != nil {
-		Skip(t, "Node.js and Fedify cannot be installed: "+err.Error())
-	}
-	return node
-}
-
 // StartFedify starts a peer with the actor bob that signs in firstKnock's dialect first, rfc9421 or
 // draft-cavage-http-signatures-12. It is skipped where there is no npm to install it with.
 func StartFedify(t testing.TB, firstKnock string) *Fedify {
 	t.Helper()
-	c := exec.Command(Node(t), filepath.Join(fedifyFolder(), "peer.mjs"))
+	c := exec.Command(Node(t), besideThis("fedify", "peer.mjs"))
 	c.Env = append(os.Environ(), "PORT=0", "FIRST_KNOCK="+firstKnock, "EXIT_WITH_STDIN=1")
-	log, err := openJournal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { log.close(t) })
-	c.Stderr = log.file
-	stdin, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dieWithParent(c)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stdin.Close() // at which it exits
-		if err := c.Wait(); err != nil {
-			t.Errorf("the Fedify peer ended with %v", err)
-		}
-		if t.Failed() {
-			t.Logf("log of the Fedify peer:\n%s", log)
-		}
-	})
+	_, stdout, log := startNode(t, c, "the Fedify peer")
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		t.Fatalf("start Fedify: %v\n%s", err, log)

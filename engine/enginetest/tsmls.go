@@ -2,13 +2,9 @@ package enginetest
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -28,66 +24,12 @@ type Device struct {
 	name string
 }
 
-// tsmlsFolder is where the driver lies beside this file.
-func tsmlsFolder() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "tsmls")
-}
-
-// unpacked puts ts-mls where the driver finds it, once, and returns the folder.
-var unpacked = sync.OnceValues(func() (dir string, err error) {
-	var out, errs bytes.Buffer
-	install := exec.Command(filepath.Join(tsmlsFolder(), "install"))
-	install.Stdout, install.Stderr = &out, &errs
-	if err := install.Run(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, bytes.TrimSpace(errs.Bytes()))
-	}
-	return strings.TrimSpace(out.String()), nil
-})
-
-// MLSPackages returns the folder whose node_modules has ts-mls. The test is skipped where no npm
-// can install it.
-func MLSPackages(t testing.TB) string {
-	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		Skip(t, "ts-mls needs npm: "+err.Error())
-	}
-	dir, err := unpacked()
-	if err != nil {
-		Skip(t, "ts-mls cannot be installed: "+err.Error())
-	}
-	return dir
-}
-
 // StartDevices starts a process that has no device yet. The test is skipped where there is no npm
 // to install it with.
 func StartDevices(t testing.TB) *Devices {
 	t.Helper()
-	c := exec.Command(Node(t), filepath.Join(tsmlsFolder(), "driver.mjs"), MLSPackages(t))
-	log, err := openJournal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { log.close(t) })
-	c.Stderr = log.file
-	stdin, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dieWithParent(c)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stdin.Close() // at which it exits
-		if err := c.Wait(); err != nil {
-			t.Errorf("the process of the devices ended with %v\n%s", err, log)
-		}
-	})
+	c := exec.Command(Node(t), besideThis("tsmls", "driver.mjs"), MLSPackages(t))
+	stdin, stdout, log := startNode(t, c, "the process of the devices")
 	return &Devices{calls: json.NewEncoder(stdin), answers: bufio.NewReader(stdout), log: log}
 }
 
