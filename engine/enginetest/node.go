@@ -73,7 +73,7 @@ func installed(t testing.TB, what string, find func() (string, error)) string {
 }
 
 // startNode starts a program that ends when its standard input does, which is when the test has
-// ended. What it writes to standard error is shown when the test fails.
+// ended. Its standard error is shown when the test fails.
 func startNode(t testing.TB, c *exec.Cmd, what string) (stdin io.Writer, stdout io.Reader, log *journal) {
 	t.Helper()
 	log, err := openJournal()
