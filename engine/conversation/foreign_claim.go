@@ -17,6 +17,7 @@ const (
 	claimTime       = 20 * time.Second
 	maxPages        = 5  // of a collection
 	maxForeign      = 20 // packages of an actor
+	maxItems        = 50 // documents that are fetched for them
 )
 
 // ClaimedPackage is a key package of a device that the user may add.
@@ -73,6 +74,7 @@ type claimant struct {
 	actor   vocab.ID
 	keys    transport.Keys
 	ed25519 bool
+	fetched int
 	found   []ClaimedPackage
 }
 
@@ -106,7 +108,7 @@ func (q *claimant) read(ctx context.Context, where vocab.Ref) error {
 			}
 		}
 		next, err := q.readItems(ctx, page)
-		if err != nil || next.IsZero() || len(q.found) >= maxForeign {
+		if err != nil || next.IsZero() || q.isFull() {
 			return err
 		}
 		where, page = next, next.Doc
@@ -122,7 +124,7 @@ func (q *claimant) readItems(ctx context.Context, page vocab.Doc) (next vocab.Re
 			return next, badReply(err)
 		}
 		for _, item := range items {
-			if len(q.found) >= maxForeign {
+			if q.isFull() {
 				return next, nil
 			}
 			d := item.Doc
@@ -144,11 +146,15 @@ func (q *claimant) readItems(ctx context.Context, page vocab.Doc) (next vocab.Re
 	return vocab.Ref{}, nil
 }
 
+// isFull reports whether enough was read, of packages or of junk.
+func (q *claimant) isFull() bool { return len(q.found) >= maxForeign || q.fetched >= maxItems }
+
 // fetch reads a document of the actor's own server, which nobody keeps.
 func (q *claimant) fetch(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if !id.SameOrigin(q.actor) {
 		return nil, badReply(nil)
 	}
+	q.fetched++
 	r, err := q.Hosts.Get(ctx, transport.Request{URL: id, As: &q.keys, Ed25519: q.ed25519, SameOrigin: true})
 	switch {
 	case err != nil:

@@ -66,8 +66,8 @@ func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (
 	if len(to) == 0 || len(to) > mls.MaxMembers || slices.Contains(to, vocab.Public) {
 		return nil, unprocessable("invalid_parameter", "to names 1 to 256 actors").At("/to")
 	}
-	for _, id := range to {
-		if id == me {
+	for i, id := range to {
+		if id == me || slices.Contains(to[:i], id) {
 			continue
 		}
 		a, err := m.People.Resolve(ctx, id)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -29,7 +30,8 @@ const (
 type gaps struct {
 	*Members
 	found  prometheus.Counter
-	asking chan struct{} // a place for each that is asked
+	pages  *policy.Limiter // of logs, by the host's domain
+	asking chan struct{}   // a place for each that is asked
 	ctx    context.Context
 	stop   context.CancelFunc
 	work   sync.WaitGroup
@@ -46,7 +48,7 @@ type copyKey struct {
 }
 
 func newGaps(m *Members) *gaps {
-	g := &gaps{Members: m, asking: make(chan struct{}, maxAsking), running: map[copyKey]bool{},
+	g := &gaps{Members: m, pages: policy.LogPages.Limiter(m.Now), asking: make(chan struct{}, maxAsking), running: map[copyKey]bool{},
 		found: prometheus.NewCounter(prometheus.CounterOpts{Name: "lightweb_mls_gap_total", Help: "Messages of conversations elsewhere that came while earlier ones were missing."})}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	if m.Metrics != nil {
@@ -175,7 +177,8 @@ func (g *gaps) fill(of copyKey) error {
 	}
 }
 
-// fillPage reads one page of the host's log, and reports whether another one follows.
+// fillPage reads one page of the host's log, and reports whether another one is to be read: while
+// no device of the user has joined, the host has filled enough with one.
 func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(g.ctx, pageTime)
 	defer cancel()
@@ -191,6 +194,9 @@ func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	if err != nil || j.Host == "" || j.Status == db.StatusFrozen {
 		return false, err
 	}
+	if ok, after := g.pages.Allow(policy.RegistrableDomain(j.Host.Host())); !ok {
+		return false, fault.New(fault.RateLimited, "the host has been asked for much of its logs").After(after)
+	}
 	said, more, err := g.readHostLog(ctx, of.user, c, j.WholeSeq)
 	if err != nil {
 		return false, err
@@ -198,7 +204,7 @@ func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	if more && len(said) == 0 {
 		return false, badReply(nil)
 	}
-	return more, g.keepPage(ctx, of, j.WholeSeq, j.LastSeq, said, more)
+	return more && j.Confirmed, g.keepPage(ctx, of, j.WholeSeq, j.LastSeq, said, more)
 }
 
 // keepPage keeps a page of the host's log. Numbers that the page passes over are gone.

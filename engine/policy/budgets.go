@@ -128,6 +128,9 @@ var (
 		Note: "an actor claims 20 packages of one user a day"})
 	RecoveryReports = newBudget(Budget{Bounds: "reports of users' devices that they cannot go on in a conversation", Payer: User, Rate: Rate{PerSecond: 1.0 / 60, Burst: 20}, Beyond: "429"})
 
+	LogPages = newBudget(Budget{Bounds: "pages of their logs that hosts of conversations are asked for", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "asked later",
+		Note: "of a conversation that no device of the user has joined, one"})
+
 	SignalsOfPair  = newBudget(Budget{Bounds: "signals about conversations", Payer: Sender, Rate: Rate{PerSecond: 1, Burst: 2}, Per: "actor that is told", Beyond: "dropped"})
 	SignalsWaiting = newBudget(Budget{Bounds: "signals that wait for other servers", Payer: User, Pool: 1024, Beyond: "dropped", Note: "and those that wait for 5 s"})
 	Lookups        = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "429"})

@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -232,5 +234,32 @@ func TestKeyPackagesOfOthersAreAskedForEachTime(t *testing.T) {
 				t.Errorf("the collection was asked for %d times, want %d: nothing is kept", asked, want)
 			}
 		})
+	}
+}
+
+// A collection of junk costs its reader a bounded number of requests.
+func TestACollectionOfJunkIsNotReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	p := peertest.New(t, "127.0.0.2")
+	dora := p.Actor("/users/dora")
+	at := p.Origin + "/users/dora/keyPackages"
+	dora.Doc["keyPackages"] = at
+	dora.Show()
+	var items []any
+	for n := range 1000 {
+		items = append(items, at+"/"+strconv.Itoa(n))
+	}
+	p.Serve("/users/dora/keyPackages", vocab.Doc{"id": at, "type": "Collection", "items": items}.JSON())
+	var asked atomic.Int32
+	for n := range 1000 {
+		p.Handle("/users/dora/keyPackages/"+strconv.Itoa(n), func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			_, _ = w.Write([]byte(`{"type":"KeyPackage"}`)) // who asked may have hung up
+		})
+	}
+	k.post(k.device.Identity, "/api/keypackages/claim", map[string]any{"actor": string(dora.ID)}).want(t, 404)
+	if n := asked.Load(); n == 0 || n > 100 {
+		t.Errorf("%d items were read, want 100 at most", n)
 	}
 }
