@@ -109,22 +109,23 @@ func (p *Peers) tell(ctx context.Context, t telling) {
 	if p.Now().Sub(t.at) > lateTime || p.isResting(t.to.Host()) {
 		return
 	}
+	keys, err := p.Keys.Keys(t.from)
+	if err != nil { // which is no fault of the server's
+		p.Log.DebugContext(ctx, "signal not signed", "user", t.from, "err", err)
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
-	if err := p.post(ctx, t); err != nil {
+	if err := p.post(ctx, t, keys); err != nil {
 		p.rest(t.to.Host())
 		p.Log.DebugContext(ctx, "signal not taken", "user", t.from, "actor", t.to, "err", err)
 	}
 }
 
 // post sends a signal where the actor's document says, if it does.
-func (p *Peers) post(ctx context.Context, t telling) error {
+func (p *Peers) post(ctx context.Context, t telling, keys transport.Keys) error {
 	to, err := p.People.Resolve(ctx, t.to)
 	if err != nil || to.Realtime == "" {
-		return err
-	}
-	keys, err := p.Keys.Keys(t.from)
-	if err != nil {
 		return err
 	}
 	a, err := p.Poster.Post(ctx, transport.Post{Inbox: to.Realtime, Body: t.body, As: keys, Ed25519: to.TakesEd25519(), MediaType: "application/json"})
