@@ -61,7 +61,7 @@ func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 		confirmed bool
 		asked     int
 		limited   bool
-	}{"joined": {true, int(policy.LogPages.Rate.Burst), true}, "not joined": {false, 1, false}} {
+	}{"joined": {true, policy.LogPages.Rate.Burst, true}, "not joined": {false, 1, false}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, now := dbtest.New(t), time.Now()
