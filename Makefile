@@ -14,10 +14,11 @@ help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## start two engines on loopback that federate with each other
-	.ci/bootstrap go run . serve --demo
+	packages=$$(command -v npm >/dev/null && docs/examples/client/install) || packages=; \
+	.ci/bootstrap go run . serve --demo $${packages:+--ts-mls "$$packages"}
 
 test: ## run all tests on a private PostgreSQL
-	.ci/bootstrap go test -timeout 30m ./...
+	.ci/bootstrap go test -timeout 45m ./...
 
 lint: ## vet and lint
 	go vet ./...

@@ -39,7 +39,7 @@ func newActivityShow(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.showActivity(t); err != nil || t.Known {
+				if err := a.out.showActivity(t); err != nil || t.Known {
 					return err
 				}
 				return unknownActivity(t)
@@ -50,7 +50,7 @@ func newActivityShow(a *app) *cobra.Command {
 	return c
 }
 
-// unknownActivity is the failure that nothing is known of an id.
+// unknownActivity returns the failure of a command that found nothing about an id.
 func unknownActivity(t explain.Trace) error {
 	err := fault.New(fault.NotFound, fmt.Sprintf("nothing is known of %s", t.URI))
 	switch {
@@ -62,7 +62,7 @@ func unknownActivity(t explain.Trace) error {
 	return err
 }
 
-func (a *app) showActivity(t explain.Trace) error {
+func (p *printer) showActivity(t explain.Trace) error {
 	var rows [][]string
 	if t.Ignored != nil && len(t.Users) == 0 {
 		rows = append(rows, []string{"-", explain.TraceIgnored, t.Ignored.Says})
@@ -77,10 +77,11 @@ func (a *app) showActivity(t explain.Trace) error {
 			}
 		}
 	}
-	return a.out.writeTable([]string{"USER", "OUTCOME", "WHAT HAPPENED"}, rows, t)
+	return p.writeTable([]string{"USER", "OUTCOME", "WHAT HAPPENED"}, rows, t)
 }
 
-// describeUndelivered tells why a delivery is not done.
+// describeUndelivered returns a sentence about a delivery that is not done: its attempts, and
+// why.
 func describeUndelivered(j explain.TracedJob, d explain.TracedDelivery) string {
 	s := fmt.Sprintf("%s to %s, %d attempts", j.Type, d.Inbox, d.Attempts)
 	if d.LastStatus != 0 {

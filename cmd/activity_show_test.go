@@ -29,7 +29,7 @@ func TestATraceIsShown(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)
-			if err := a.showActivity(trace); err != nil || out.String() != tt.want {
+			if err := a.out.showActivity(trace); err != nil || out.String() != tt.want {
 				t.Errorf("wrote %q, %v, want %q", out, err, tt.want)
 			}
 		})

@@ -41,7 +41,7 @@ func newActorFetch(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.showActor(got, raw, time.Now())
+				return a.out.showActor(got, raw, time.Now())
 			})
 		}),
 	}
@@ -53,16 +53,16 @@ func newActorFetch(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showActor(got admin.FetchedActor, raw bool, now time.Time) error {
+func (p *printer) showActor(got admin.FetchedActor, raw bool, now time.Time) error {
 	if raw {
-		if a.quiet {
+		if p.quiet {
 			return nil
 		}
 		text := string(got.Actor)
-		if a.out.terminal {
+		if p.terminal {
 			text = strings.TrimSuffix(text, "\n") + "\n"
 		}
-		return a.out.writeText(text)
+		return p.writeText(text)
 	}
 	facts := []fact{
 		{key: "handle", value: got.Handle, titled: true},
@@ -90,9 +90,9 @@ func (a *app) showActor(got admin.FetchedActor, raw bool, now time.Time) error {
 		age += "stale for " + describeAge(now, got.StaleAt)
 	}
 	facts = append(facts, fact{key: "copy", value: age})
-	title := a.out.style().Bold(true).Render(cleanLine(got.Handle)) + "  " + cleanLine(got.Type)
+	title := p.style().Bold(true).Render(cleanLine(got.Handle)) + "  " + cleanLine(got.Type)
 	if got.Name != "" {
 		title += "  “" + cleanLine(got.Name) + "”"
 	}
-	return a.out.writeFacts(title, facts, got)
+	return p.writeFacts(title, facts, got)
 }

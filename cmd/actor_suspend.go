@@ -33,7 +33,8 @@ func newActorSuspend(a *app) *cobra.Command {
 	return c
 }
 
-// changeSuspended suspends actors, or ends that, and says so in the words of done.
+// changeSuspended suspends actors, or ends their suspension. done is the word for it in the
+// result, such as suspended.
 func (a *app) changeSuspended(ctx context.Context, s admin.Suspension, done string) error {
 	return a.admin(ctx, func(t *admin.Tasks) error {
 		r, err := t.Actors.Suspend(ctx, s)
@@ -44,10 +45,10 @@ func (a *app) changeSuspended(ctx context.Context, s admin.Suspension, done stri
 			return shown
 		}
 		if len(r.Unconfirmed) > 0 {
-			a.warn("suspended as written, because nobody could be asked whether that is an actor's id: %s", joinIDs(r.Unconfirmed))
+			a.notices.warn("suspended as written, because nobody could be asked whether that is an actor's id: %s", joinIDs(r.Unconfirmed))
 		}
 		if r.Users > 0 {
-			a.warn("users here who know the suspended: %d; who may follow them: %d", r.Users, r.Following)
+			a.notices.warn("users here who know the suspended: %d; who may follow them: %d", r.Users, r.Following)
 		}
 		return err
 	})

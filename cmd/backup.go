@@ -47,7 +47,7 @@ func newBackup(a *app) *cobra.Command {
 	return c
 }
 
-// runBackup writes a backup and says what is in it.
+// runBackup writes a backup and shows what is in it.
 func (a *app) runBackup(ctx context.Context, path string, b admin.BackupOptions) error {
 	streamed := path == "-"
 	switch {
@@ -58,14 +58,14 @@ func (a *app) runBackup(ctx context.Context, path string, b admin.BackupOptions)
 	}
 	return a.admin(ctx, func(t *admin.Tasks) error {
 		var end func()
-		b.Progress, end = a.progress("backing up users")
+		b.Progress, end = a.notices.progress("backing up users")
 		r, err := a.takeBackup(ctx, t, path, b)
 		end()
 		if err != nil {
 			return err
 		}
 		if !streamed {
-			if err := a.showBackup(r); err != nil {
+			if err := a.out.showBackup(r); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,8 @@ func (a *app) takeBackup(ctx context.Context, t *admin.Tasks, path string, b adm
 	return t.Backups.Write(ctx, wholly{a.stdout}, b)
 }
 
-// wholly makes a closed standard output a failure: a backup that was cut off is none.
+// wholly makes every error of standard output a failure, even that of a closed pipe, because an
+// incomplete backup is useless.
 type wholly struct{ io.Writer }
 
 func (w wholly) Write(b []byte) (int, error) {
@@ -95,7 +96,7 @@ func (w wholly) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (a *app) showBackup(r admin.BackupReport) error {
+func (p *printer) showBackup(r admin.BackupReport) error {
 	keys := "in it: keep the file secret"
 	if !r.Keys {
 		keys = "not in it"
@@ -117,6 +118,6 @@ func (a *app) showBackup(r admin.BackupReport) error {
 	for _, f := range r.Failures {
 		facts = append(facts, fact{key: "failure", value: f.User.String() + ": " + f.Error})
 	}
-	title := fmt.Sprintf("%s wrote %s in %s", a.out.tick(), cleanLine(r.File), time.Duration(r.Millis)*time.Millisecond)
-	return a.out.writeFacts(title, facts, r)
+	title := fmt.Sprintf("%s wrote %s in %s", p.tick(), cleanLine(r.File), time.Duration(r.Millis)*time.Millisecond)
+	return p.writeFacts(title, facts, r)
 }

@@ -61,7 +61,7 @@ failure: bob: there is no database
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)
 			a.out.json = tt.json
-			if err := a.showBackup(tt.report); err != nil || out.String() != tt.want {
+			if err := a.out.showBackup(tt.report); err != nil || out.String() != tt.want {
 				t.Errorf("wrote %s, %v, want %s", out, err, tt.want)
 			}
 		})
@@ -110,7 +110,7 @@ elapsed_ms: 90
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)
 			a.out.json = tt.json
-			if err := a.showRestore(tt.report); err != nil || out.String() != tt.want {
+			if err := a.out.showRestore(tt.report); err != nil || out.String() != tt.want {
 				t.Errorf("wrote %s, %v, want %s", out, err, tt.want)
 			}
 		})
@@ -157,7 +157,7 @@ func TestAnImportIsReported(t *testing.T) {
   waiting           4 — a running engine sees to them one after another
   next              lightweb user move alice --from https://old.example/users/a — then move there to this account: the followers come along
 `
-	if err := a.showUserImport(r); err != nil || out.String() != want {
+	if err := a.out.showUserImport(r); err != nil || out.String() != want {
 		t.Errorf("wrote %s, %v, want %s", out, err, want)
 	}
 }

@@ -21,7 +21,7 @@ func newBench(a *app) *cobra.Command {
 		newBenchInbox(a, &profile), newBenchFanout(a, &profile), newBenchDispatch(a, &profile), newBenchDeliver(a, &profile), newBenchFeed(a, &profile), newBenchSockets(a, &profile), newBenchEvents(a, &profile), newBenchConversations(a, &profile), newBenchAll(a), newBenchEngine(a))
 }
 
-// addProfileFlag gives c the flag of every single benchmark.
+// addProfileFlag gives c the flag --cpuprofile, which every single benchmark has.
 func addProfileFlag(c *cobra.Command, profile *string) *cobra.Command {
 	c.Flags().Var(newFlagText(profile, "FILE"), "cpuprofile", "write a CPU profile of the engine, of what is measured last, to FILE")
 	return c
@@ -37,11 +37,12 @@ func (a *app) runBenchmark(ctx context.Context, profile string, run func(context
 	if err != nil {
 		return err
 	}
-	return a.showReports([]bench.Report{r}, r)
+	return a.out.showReports([]bench.Report{r}, r)
 }
 
-// benchConfig is what the command line says to every benchmark. Of the configuration nothing is
-// used: it is another instance's.
+// benchConfig returns the configuration that all benchmarks take from the command line. Of the
+// other configuration it uses only the log settings, because the rest belongs to another
+// instance.
 func (a *app) benchConfig(profile string) (bench.Config, error) {
 	c, err := a.config()
 	if err != nil {
@@ -51,7 +52,7 @@ func (a *app) benchConfig(profile string) (bench.Config, error) {
 	if err != nil {
 		return bench.Config{}, fmt.Errorf("find this program: %w", err)
 	}
-	b := bench.Config{Executable: executable, Version: c.Engine.Version, Commit: build().Commit, Profile: profile, Progress: a.progress, Log: a.logger(c),
+	b := bench.Config{Executable: executable, Version: c.Engine.Version, Commit: build().Commit, Profile: profile, Progress: a.notices.progress, Log: a.logger(c),
 		Command: a.command.CommandPath() + changedFlags(a.command)}
 	if a.command.Flags().Changed("database-url") {
 		b.DatabaseURL = c.Engine.Database.URL.Reveal()
@@ -59,7 +60,8 @@ func (a *app) benchConfig(profile string) (bench.Config, error) {
 	return b, nil
 }
 
-// changedFlags returns the flags that size a benchmark, as they were given.
+// changedFlags returns those flags of the command line that set the size of a benchmark, with
+// their values.
 func changedFlags(c *cobra.Command) string {
 	var words strings.Builder
 	for _, name := range []string{"users", "activities", "clients", "rate", "stored", "key", "posts", "connections", "cold", "followers", "hosts", "shared", "personal", "parts", "backlog", "stall", "owed", "back", "parked", "items", "conversations", "commits", "messages", "duration"} {
@@ -70,10 +72,11 @@ func changedFlags(c *cobra.Command) string {
 	return words.String()
 }
 
-// showReports writes a line per figure, and what limited each measurement.
-func (a *app) showReports(reports []bench.Report, doc any) error {
-	if a.out.json || a.out.quiet {
-		return a.out.writeDocument(doc)
+// showReports writes a line for each figure, and for each measurement a line about what limited
+// it.
+func (p *printer) showReports(reports []bench.Report, doc any) error {
+	if p.json || p.quiet {
+		return p.writeDocument(doc)
 	}
 	var rows [][]string
 	var limits strings.Builder
@@ -81,7 +84,7 @@ func (a *app) showReports(reports []bench.Report, doc any) error {
 		for _, m := range r.Measured {
 			for n, f := range m.Figures {
 				name := r.Bench + ": " + m.Name
-				if a.out.terminal && n > 0 {
+				if p.terminal && n > 0 {
 					name = ""
 				}
 				rows = append(rows, []string{name, f.Name, f.Show(), f.Unit, f.Goal()})
@@ -92,10 +95,10 @@ func (a *app) showReports(reports []bench.Report, doc any) error {
 			}
 		}
 	}
-	if err := a.out.writeTable([]string{"MEASURED", "FIGURE", "VALUE", "UNIT", "TARGET"}, rows, nil); err != nil {
+	if err := p.writeTable([]string{"MEASURED", "FIGURE", "VALUE", "UNIT", "TARGET"}, rows, nil); err != nil {
 		return err
 	}
 	r := reports[0]
-	return a.out.writeText(limits.String() + fmt.Sprintf("on %s, %d cores, PostgreSQL %s, fsync %s, synchronous_commit %s\n",
+	return p.writeText(limits.String() + fmt.Sprintf("on %s, %d cores, PostgreSQL %s, fsync %s, synchronous_commit %s\n",
 		r.Machine.Processor, r.Machine.Cores, r.Database.Version, r.Database.Settings["fsync"], r.Database.Settings["synchronous_commit"]))
 }

@@ -33,7 +33,7 @@ func newBenchAll(a *app) *cobra.Command {
 					return err
 				}
 			}
-			return a.showReports(reports, struct {
+			return a.out.showReports(reports, struct {
 				Reports []bench.Report `json:"reports"`
 			}{reports})
 		}),
@@ -42,7 +42,8 @@ func newBenchAll(a *app) *cobra.Command {
 	return c
 }
 
-// writePage writes the page, keeping the handwritten part of the one that is there.
+// writePage writes the reports as a page to file, and keeps the handwritten part of the old
+// page.
 func writePage(file string, reports []bench.Report) error {
 	before, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/bench"
 )
 
-// newBenchEngine is the process that is measured. It has no place in the help: the benchmarks start
-// it.
+// newBenchEngine returns the command of the process that is measured. Help does not show it,
+// because only the benchmarks start it.
 func newBenchEngine(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "engine",

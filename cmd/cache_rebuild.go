@@ -34,13 +34,13 @@ func newCacheRebuild(a *app) *cobra.Command {
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				var end func()
-				c.Progress, end = a.progress("rebuilding caches")
+				c.Progress, end = a.notices.progress("rebuilding caches")
 				r, err := t.Caches.Rebuild(ctx, c)
 				end()
 				if err != nil {
 					return err
 				}
-				if err := a.showRebuilt(r); err != nil || r.Failed == 0 {
+				if err := a.out.showRebuilt(r); err != nil || r.Failed == 0 {
 					return err
 				}
 				return fault.New(fault.Partial, fmt.Sprintf("the caches of %d of %d users could not be made", r.Failed, len(r.Users))).WithHint("lightweb db status")
@@ -58,14 +58,14 @@ func newCacheRebuild(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) showRebuilt(r admin.RebuildReport) error {
+func (p *printer) showRebuilt(r admin.RebuildReport) error {
 	if r.Skipped {
-		return a.out.writeDone("no engine serves that keeps a cache: nothing to rebuild", r)
+		return p.writeDone("no engine serves that keeps a cache: nothing to rebuild", r)
 	}
 	rows := make([][]string, len(r.Users))
 	for n, u := range r.Users {
 		rows[n] = []string{u.User.String(), strconv.Itoa(u.Deleted), strconv.Itoa(u.Feeds), strconv.Itoa(u.Pages), strconv.Itoa(u.Objects),
 			(time.Duration(u.Millis) * time.Millisecond).String(), u.Error}
 	}
-	return a.out.writeTable([]string{"user", "deleted keys", "feeds", "pages", "entries", "took", "failure"}, rows, r)
+	return p.writeTable([]string{"user", "deleted keys", "feeds", "pages", "entries", "took", "failure"}, rows, r)
 }

@@ -1,5 +1,5 @@
-// Package cmd is the command line of lightweb: flags, environment and files in, text out. The
-// engine does the work.
+// Package cmd is the command line of lightweb. It reads flags, the environment and files, and
+// writes text or JSON. The engine does the work.
 package cmd
 
 import (
@@ -25,17 +25,17 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// Main runs the command that args name and returns the exit code of the process. The first SIGINT
-// or SIGTERM ends ctx for the command; at the second Main returns at once, whatever the command is
-// still doing.
+// Main runs the command that args name and returns the exit code of the process. The first
+// SIGINT or SIGTERM cancels the context of the command. At the second Main returns immediately,
+// even if the command is still running.
 func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	// Asking for SIGPIPE makes a write to a closed pipe fail instead of killing us; ignoring it
-	// would be inherited by the database we start.
+	// Receiving SIGPIPE makes a write to a closed pipe fail instead of killing us. If we ignored
+	// the signal instead, the database that we start would inherit that.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
@@ -46,15 +46,15 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 	return a.awaitCode(done, signals, cancel)
 }
 
-// awaitCode returns the exit code of the command, or that of being stopped when a second signal
-// comes first.
+// awaitCode returns the exit code of the command. If a second signal comes first, it returns the
+// exit code of a command that was stopped.
 func (a *app) awaitCode(done <-chan int, signals <-chan os.Signal, cancel context.CancelCauseFunc) int {
 	for first := true; ; first = false {
 		select {
 		case code := <-done:
 			return code
 		case s := <-signals:
-			stopped := &interrupted{s.(syscall.Signal)} // Notify was given nothing else
+			stopped := &interrupted{s.(syscall.Signal)} // Notify was given only syscall signals
 			switch {
 			case first:
 				cancel(stopped)
@@ -67,36 +67,41 @@ func (a *app) awaitCode(done <-chan int, signals <-chan os.Signal, cancel contex
 	}
 }
 
-// interrupted is the cause with which a signal ends the command's context.
+// interrupted is the cause with which a signal cancels the command's context.
 type interrupted struct{ signal syscall.Signal }
 
 func (i *interrupted) Error() string { return "stopped by " + i.signal.String() }
 
-// exit returns what a shell expects of a command that a signal ended.
+// exit returns the exit code that shells use for a command that a signal ended.
 func (i *interrupted) exit() int { return 128 + int(i.signal) }
 
 // app is one run of the command line.
 type app struct {
-	env            []string
+	env            environment
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	out            *printer // of the result; set when a command starts
+	prompt         prompt
+	out            *printer // writes the result; set when a command starts
+	notices        *notices // set when a command starts
 
 	configFile                    string
 	json, quiet, verbose, noColor bool
 	timeout                       time.Duration
 
-	command *cobra.Command // the one that runs; nil while flags and arguments are still in doubt
+	command *cobra.Command // the one that runs; nil until flags and arguments are checked
 	serving atomic.Bool    // the command runs until it is told to stop
 }
 
 func newApp(env []string, stdin io.Reader, stdout, stderr io.Writer) *app {
-	return &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+	return &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr, prompt: prompt{in: stdin, out: stderr}}
 }
 
-// getenv returns the last value of name in the environment.
-func (a *app) getenv(name string) string {
-	for _, e := range slices.Backward(a.env) {
+// environment is the environment of the process, in the form name=value.
+type environment []string
+
+// find returns the last value of name, empty if there is none.
+func (env environment) find(name string) string {
+	for _, e := range slices.Backward(env) {
 		if v, ok := strings.CutPrefix(e, name+"="); ok {
 			return v
 		}
@@ -104,9 +109,9 @@ func (a *app) getenv(name string) string {
 	return ""
 }
 
-// run executes the command and reports what became of it.
+// run executes the command, reports its failure, and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) (code int) {
-	a.json = slices.Contains(args, "--json") // for what goes wrong before the flags are read
+	a.json = slices.Contains(args, "--json") // for failures before the flags are read
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(a.stderr, "error: this is a bug: %v\n%s", p, debug.Stack())
@@ -131,17 +136,17 @@ func (a *app) run(ctx context.Context, args []string) (code int) {
 			err = &exitError{stopped.exit(), stopped}
 		}
 	}
-	if a.command == nil && fault.Of(err) == nil { // cobra's own: nothing of ours has run yet
+	if a.command == nil && fault.Of(err) == nil { // an error of cobra: no code of ours has run yet
 		err = fault.New(fault.Usage, err.Error())
 	}
 	return a.fail(err)
 }
 
-// action makes f what a command runs.
+// action returns a function for cobra that prepares the run and then calls f.
 func (a *app) action(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		a.command = c
-		a.out = a.printer(a.stdout)
+		a.out, a.notices = a.printer(a.stdout), &notices{w: a.stderr, json: a.json, quiet: a.quiet}
 		ctx := c.Context()
 		if a.timeout > 0 {
 			var cancel context.CancelFunc
@@ -156,7 +161,7 @@ func (a *app) action(f func(ctx context.Context, args []string) error) func(*cob
 	}
 }
 
-// admin runs f with the operator's tasks on the configured instance.
+// admin runs f with the administrative tasks of the configured instance.
 func (a *app) admin(ctx context.Context, f func(t *admin.Tasks) error) error {
 	return a.instance(ctx, instance.Open, func(in *instance.Instance) error { return f(admin.New(in)) })
 }
@@ -177,10 +182,11 @@ func (a *app) instance(ctx context.Context, open opener, f func(in *instance.Ins
 	return errors.Join(f(in), closeInstance(ctx, in))
 }
 
-// closeTimeout bounds closing: a private database server writes a checkpoint first.
+// closeTimeout bounds closing an instance: its private database server first writes a
+// checkpoint.
 const closeTimeout = time.Minute
 
-// closeInstance closes an instance although ctx may have ended.
+// closeInstance closes an instance, even if ctx has ended.
 func closeInstance(ctx context.Context, in interface{ Close(context.Context) error }) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
@@ -223,7 +229,7 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
-// finishCommand gives every command what all of them have.
+// finishCommand sets what all commands have in common, for c and its subcommands.
 func finishCommand(c *cobra.Command) {
 	c.Flags().SortFlags = false
 	c.DisableFlagsInUseLine = true
@@ -235,15 +241,15 @@ func finishCommand(c *cobra.Command) {
 	}
 }
 
-// newGroup returns a command that does nothing but hold others.
+// newGroup returns a command that only holds subcommands.
 func newGroup(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs, RunE: subcommand}
 	c.AddCommand(subs...)
 	return c
 }
 
-// subcommand answers for a command that needs another: cobra would print help and call that a
-// success.
+// subcommand runs when a command that needs a subcommand got none or an unknown one. Cobra would
+// print help and exit with 0.
 func subcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		if !c.HasParent() {
@@ -272,8 +278,8 @@ func (a *app) exclusive(one, other string) error {
 	return nil
 }
 
-// takesArgs returns the check for a command with these arguments; one in brackets may be left out,
-// and the last one given many times when its name ends in "…]".
+// takesArgs returns the check for a command with these arguments. An argument with a name in
+// brackets may be left out. The last one may be given many times if its name ends in "…]".
 func takesArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		hint := c.CommandPath() + " --help"

@@ -11,47 +11,62 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// origin says where a value was written, for people.
+// origin is the place where the value of a setting was written, in words for people.
 type origin string
 
 const byDefault origin = "default"
 
 const configEnv = "LIGHTWEB_CONFIG"
 
-// written is a value as somebody wrote it.
+// written is the text of a setting's value, and where it was written.
 type written struct {
 	text string
 	from origin
 }
 
-// config reads the settings: flag over environment over file over default.
+// configReader reads the settings from flags, the environment and the configuration file.
+type configReader struct {
+	env   environment
+	file  string // the file that --config names; empty for none
+	flags *pflag.FlagSet
+}
+
+// config reads the settings for the command that runs.
 func (a *app) config() (*config, error) {
+	r := configReader{env: a.env, file: a.configFile, flags: a.command.Flags()}
+	return r.readConfig()
+}
+
+// readConfig reads the settings. A flag overrides the environment, the environment overrides the
+// file, and the file overrides the default.
+func (r *configReader) readConfig() (*config, error) {
 	values := map[string]written{}
-	file, err := a.readFile(values)
+	file, err := r.readFile(values)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.readEnvironment(values); err != nil {
+	if err := r.readEnvironment(values); err != nil {
 		return nil, err
 	}
-	if err := a.readFlags(values); err != nil {
+	if err := r.readFlags(values); err != nil {
 		return nil, err
 	}
-	return a.settleConfig(file, values)
+	return r.settleConfig(file, values)
 }
 
-// settleConfig makes a checked configuration of what was written.
-func (a *app) settleConfig(file string, values map[string]written) (*config, error) {
+// settleConfig builds the configuration from the written values, and checks it.
+func (r *configReader) settleConfig(file string, values map[string]written) (*config, error) {
 	dataDir := values["data_dir"].text
 	if dataDir == "" {
 		var err error
-		if dataDir, err = a.defaultDataDir(); err != nil {
+		if dataDir, err = r.defaultDataDir(); err != nil {
 			return nil, err
 		}
 	}
@@ -91,24 +106,25 @@ func wrongSetting(e *instance.SettingError, from origin) error {
 	return fault.New(fault.Config, fmt.Sprintf("%s (%s)", e.Error(), from)).WithHint(e.Hint)
 }
 
-// defaultDataDir follows the XDG base directories; root serves the whole machine.
-func (a *app) defaultDataDir() (string, error) {
+// defaultDataDir returns the default data folder: /var/lib/lightweb for root, and otherwise a
+// folder by the XDG base directory specification.
+func (r *configReader) defaultDataDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/lib/lightweb", nil
 	}
-	if d := a.getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
+	if d := r.env.find("XDG_DATA_HOME"); filepath.IsAbs(d) {
 		return filepath.Join(d, "lightweb"), nil
 	}
-	if d := a.getenv("HOME"); filepath.IsAbs(d) {
+	if d := r.env.find("HOME"); filepath.IsAbs(d) {
 		return filepath.Join(d, ".local", "share", "lightweb"), nil
 	}
 	return "", fault.New(fault.Config, "data_dir: there is no home folder to put it in").WithHint("set --data-dir or LIGHTWEB_DATA_DIR")
 }
 
-// readFlags takes the flags that were given.
-func (a *app) readFlags(values map[string]written) error {
+// readFlags reads the flags that were given.
+func (r *configReader) readFlags(values map[string]written) error {
 	for _, s := range settings {
-		f := a.command.Flags().Lookup(s.flag)
+		f := r.flags.Lookup(s.flag)
 		if s.flag == "" || f == nil || !f.Changed {
 			continue
 		}
@@ -124,8 +140,9 @@ func (a *app) readFlags(values map[string]written) error {
 	return nil
 }
 
-// readEnvironment takes the variables of settings, and refuses what looks like one and is none.
-func (a *app) readEnvironment(values map[string]written) error {
+// readEnvironment reads the settings' variables. It refuses a variable that has our prefix but
+// belongs to no setting.
+func (r *configReader) readEnvironment(values map[string]written) error {
 	known := map[string]*setting{}
 	for i, s := range settings {
 		known[s.env()] = &settings[i]
@@ -133,7 +150,7 @@ func (a *app) readEnvironment(values map[string]written) error {
 			known[s.env()+"_FILE"] = &settings[i]
 		}
 	}
-	for _, e := range a.env {
+	for _, e := range r.env {
 		name, text, _ := strings.Cut(e, "=")
 		if !strings.HasPrefix(name, "LIGHTWEB_") || notASetting(name) {
 			continue
@@ -143,7 +160,7 @@ func (a *app) readEnvironment(values map[string]written) error {
 			return unknownVariable(name, slices.Sorted(maps.Keys(known)))
 		}
 		if name != s.env() {
-			if a.getenv(s.env()) != "" {
+			if r.env.find(s.env()) != "" {
 				return fault.New(fault.Config, "both "+s.env()+" and "+name+" are set").WithHint("unset one of them")
 			}
 			content, err := os.ReadFile(text)
@@ -151,16 +168,16 @@ func (a *app) readEnvironment(values map[string]written) error {
 				return fault.Wrap(fault.Config, fmt.Sprintf("%s: cannot read %.200q: %s", name, text, reason(err)), err)
 			}
 			text = strings.TrimRight(string(content), "\r\n")
-		} else if s.secret && text == "" && a.getenv(name+"_FILE") != "" {
+		} else if s.secret && text == "" && r.env.find(name+"_FILE") != "" {
 			continue
 		}
 		values[s.key] = written{text, origin("environment " + name)}
 	}
-	return a.readInboxRatesOff(values)
+	return r.readInboxRatesOff(values)
 }
 
-func (a *app) readInboxRatesOff(values map[string]written) error {
-	switch v := a.getenv(inboxRatesOff); v {
+func (r *configReader) readInboxRatesOff(values map[string]written) error {
+	switch v := r.env.find(inboxRatesOff); v {
 	case "":
 	case "off":
 		for _, key := range []string{"limits.inbox_address_rate", "limits.inbox_host_rate", "limits.inbox_actor_rate"} {
@@ -173,9 +190,9 @@ func (a *app) readInboxRatesOff(values map[string]written) error {
 	return nil
 }
 
-// notASetting tells which variables have our prefix and another reader: the engine's parts, our
-// tests, and Kubernetes, which tells every container of a service called lightweb where that
-// service is.
+// notASetting reports whether a variable with our prefix is not a setting. Parts of the engine
+// and our tests read such variables. Kubernetes sets some in every container for a service that
+// is called lightweb, to tell its address.
 func notASetting(name string) bool {
 	switch name {
 	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_REDIS_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR", "LIGHTWEB_PORT":
@@ -197,10 +214,10 @@ func unknownVariable(name string, known []string) error {
 	return err.WithHint("lightweb config show lists the settings; the variable of log.level is LIGHTWEB_LOG_LEVEL")
 }
 
-// readFile takes what the configuration file settles, and returns the file's name; nothing when
-// there is none.
-func (a *app) readFile(values map[string]written) (string, error) {
-	name, content, err := a.findFile()
+// readFile reads the settings in the configuration file, and returns the name of the file, empty
+// if there is none.
+func (r *configReader) readFile(values map[string]written) (string, error) {
+	name, content, err := r.findFile()
 	if err != nil || name == "" {
 		return "", err
 	}
@@ -232,10 +249,11 @@ func (a *app) readFile(values map[string]written) (string, error) {
 	return name, nil
 }
 
-// findFile returns the first configuration file there is: one that was asked for must be there.
-func (a *app) findFile() (name, content string, err error) {
+// findFile returns the first configuration file that exists. A file that --config or the
+// environment names must exist.
+func (r *configReader) findFile() (name, content string, err error) {
 	places, asked := []string{"./lightweb.toml", "/etc/lightweb/lightweb.toml"}, false
-	for _, f := range []string{a.getenv(configEnv), a.configFile} {
+	for _, f := range []string{r.env.find(configEnv), r.file} {
 		if f != "" {
 			places, asked = []string{f}, true
 		}
@@ -253,7 +271,8 @@ func (a *app) findFile() (name, content string, err error) {
 	return "", "", nil
 }
 
-// reason returns why a file could not be used, without the name, which is said already.
+// reason returns why a file could not be used, without the name of the file, which the caller's
+// message has already.
 func reason(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -262,7 +281,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// flattenTable writes the leaves of a document under their full keys.
+// flattenTable puts the leaves of a TOML document into leaves, under their full keys.
 func flattenTable(prefix string, v any, leaves map[string]any) {
 	table, ok := v.(map[string]any)
 	if !ok {
@@ -274,7 +293,7 @@ func flattenTable(prefix string, v any, leaves map[string]any) {
 	}
 }
 
-// asText writes a TOML value as the environment would hold it.
+// asText returns a TOML value in the form that it would have in the environment.
 func asText(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -314,8 +333,8 @@ func unknownKey(key string, from origin) error {
 
 func lastPart(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// lineOf returns the line of content that settles key, or 0 when it is written in a way that is not
-// understood here.
+// lineOf returns the number of the line in content that sets key. It returns 0 if the line has a
+// form that lineOf does not understand.
 func lineOf(content, key string) int {
 	table, n := "", 0
 	for line := range strings.Lines(content) {

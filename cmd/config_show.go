@@ -10,7 +10,7 @@ func newConfig(a *app) *cobra.Command {
 	return newGroup("config", "Settings", "config shows and checks the settings: what flags, environment and configuration file come to.", newConfigShow(a), newConfigCheck(a))
 }
 
-// shownSetting is one setting as it holds.
+// shownSetting is a setting with the value that is in effect.
 type shownSetting struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`

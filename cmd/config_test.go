@@ -207,7 +207,7 @@ func TestEverySettingIsWholeAndReadsWhatItWrites(t *testing.T) {
 
 func TestTheDataFolderFollowsTheUser(t *testing.T) {
 	if os.Geteuid() == 0 {
-		d, err := newApp([]string{"XDG_DATA_HOME=/x", "HOME=/h"}, nil, nil, nil).defaultDataDir()
+		d, err := (&configReader{env: []string{"XDG_DATA_HOME=/x", "HOME=/h"}}).defaultDataDir()
 		if err != nil || d != "/var/lib/lightweb" {
 			t.Errorf("as root: %q, %v, want /var/lib/lightweb", d, err)
 		}
@@ -223,7 +223,7 @@ func TestTheDataFolderFollowsTheUser(t *testing.T) {
 		{"no home", nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d, err := newApp(tt.env, nil, nil, nil).defaultDataDir()
+			d, err := (&configReader{env: tt.env}).defaultDataDir()
 			if d != tt.want || (err == nil) != (tt.want != "") {
 				t.Errorf("defaultDataDir = %q, %v, want %q", d, err, tt.want)
 			}

@@ -17,7 +17,7 @@ func newConversation(a *app) *cobra.Command {
 		newConversationList(a), newConversationShow(a), newConversationReset(a))
 }
 
-// parseConversation reads the user and the id of a conversation.
+// parseConversation reads two arguments: a user and the id of a conversation.
 func parseConversation(args []string) (vocab.Username, uuid.UUID, error) {
 	user, err := vocab.ParseUsername(args[0])
 	if err != nil {
@@ -30,7 +30,8 @@ func parseConversation(args []string) (vocab.Username, uuid.UUID, error) {
 	return user, id, nil
 }
 
-// lookFailed returns the failure that users whose databases cannot be used amount to, or nil.
+// lookFailed returns the failure of a command that could not use the databases of some users,
+// nil if there are none.
 func lookFailed(failures []admin.UserFailure) error {
 	if len(failures) == 0 {
 		return nil

@@ -34,7 +34,7 @@ func newConversationShow(a *app) *cobra.Command {
 	}
 }
 
-// conversationFacts returns what there is to say of a conversation, under the keys that JSON has.
+// conversationFacts returns the facts about a conversation, with the same keys as in JSON.
 func conversationFacts(d admin.ConversationDetails) []fact {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	facts := []fact{
@@ -44,12 +44,12 @@ func conversationFacts(d admin.ConversationDetails) []fact {
 		{key: "mode", value: d.Mode},
 		{key: "host", value: string(d.Host)},
 		{key: "status", value: d.Status},
-		{key: "group_id", value: d.Group},
+		{key: "group_id", value: d.GroupID},
 		{key: "generation", value: number(int64(d.Generation))},
 		{key: "term", value: number(int64(d.Term))},
 		{key: "epoch", value: number(d.Epoch)},
 		{key: "last_seq", value: number(d.LastSeq)},
-		{key: "log", value: fmt.Sprintf("%d commit, %d proposal, %d application", d.Log.Commits, d.Log.Proposals, d.Log.Applications)},
+		{key: "log", value: fmt.Sprintf("%d commit, %d proposal, %d application", d.Commits, d.Proposals, d.Applications)},
 		{key: "welcomes_waiting", value: strconv.Itoa(d.Welcomes)},
 		{key: "active_at", value: stamp(d.ActiveAt)},
 	}

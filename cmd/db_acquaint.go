@@ -32,13 +32,13 @@ func newDBAcquaint(a *app) *cobra.Command {
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				var end func()
-				p.Progress, end = a.progress("reading databases")
+				p.Progress, end = a.notices.progress("reading databases")
 				r, err := t.Databases.Acquaint(ctx, p)
 				end()
 				if err != nil {
 					return err
 				}
-				if err := a.showAcquainted(r); err != nil || r.Failed == 0 {
+				if err := a.out.showAcquainted(r); err != nil || r.Failed == 0 {
 					return err
 				}
 				return fault.New(fault.Partial, fmt.Sprintf("%d of %d databases could not be read", r.Failed, len(r.Users))).WithHint("lightweb db status")
@@ -50,7 +50,7 @@ func newDBAcquaint(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showAcquainted(r admin.AcquaintReport) error {
+func (p *printer) showAcquainted(r admin.AcquaintReport) error {
 	added, removed := "added", "removed"
 	switch {
 	case r.DryRun && r.Removed:
@@ -62,7 +62,7 @@ func (a *app) showAcquainted(r admin.AcquaintReport) error {
 	}
 	title := fmt.Sprintf("%d %s, %d %s, %d users, %d failed", r.Added, added, r.Superfluous, removed, len(r.Users), r.Failed)
 	if !r.DryRun && r.Failed == 0 {
-		title = a.out.tick() + " " + title
+		title = p.tick() + " " + title
 	}
 	facts := []fact{
 		{key: "users", value: strconv.Itoa(len(r.Users)), titled: true},
@@ -78,5 +78,5 @@ func (a *app) showAcquainted(r admin.AcquaintReport) error {
 			facts = append(facts, fact{key: "failure", value: u.User.String() + ": " + u.Error})
 		}
 	}
-	return a.out.writeFacts(title, facts, r)
+	return p.writeFacts(title, facts, r)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxMigrating bounds --concurrency: each database at work takes four connections.
+// maxMigrating bounds --concurrency, because each database that is migrated takes four
+// connections.
 const maxMigrating = 64
 
 func newDBMigrate(a *app) *cobra.Command {
@@ -55,20 +56,20 @@ func newDBMigrate(a *app) *cobra.Command {
 	return c
 }
 
-// runMigration runs m and says what became of it.
+// runMigration runs m and shows its report.
 func (a *app) runMigration(ctx context.Context, m admin.Migration, check bool) error {
 	open := func(ctx context.Context, c instance.Config, log *slog.Logger) (*instance.Instance, error) {
 		return instance.OpenToMigrate(ctx, c, m.DryRun, m.Repair, log)
 	}
 	err := a.instance(ctx, open, func(in *instance.Instance) error {
 		var end func()
-		m.Progress, end = a.progress("migrating databases")
+		m.Progress, end = a.notices.progress("migrating databases")
 		r, err := admin.New(in).Databases.Migrate(ctx, m)
 		end()
 		if err != nil {
 			return err
 		}
-		if err := a.showMigration(r); err != nil {
+		if err := a.out.showMigration(r); err != nil {
 			return err
 		}
 		return migrationFault(r, check)
@@ -79,7 +80,7 @@ func (a *app) runMigration(ctx context.Context, m admin.Migration, check bool) e
 	return err
 }
 
-// migrationFault returns the failure that a report amounts to, or nil.
+// migrationFault returns the failure that the report stands for, nil if there is none.
 func migrationFault(r admin.MigrationReport, check bool) error {
 	todo := r.Migrated + r.Failed
 	switch {
@@ -96,14 +97,14 @@ func migrationFault(r admin.MigrationReport, check bool) error {
 	return nil
 }
 
-func (a *app) showMigration(r admin.MigrationReport) error {
+func (p *printer) showMigration(r admin.MigrationReport) error {
 	took := time.Duration(r.Millis) * time.Millisecond
 	title := fmt.Sprintf("%d migrated to schema %d, %d already there, %d failed in %s", r.Migrated, r.Target, r.Unchanged, r.Failed, took)
 	switch {
 	case r.DryRun:
 		title = fmt.Sprintf("%d to migrate to schema %d, %d already there, %d cannot be", r.Migrated, r.Target, r.Unchanged, r.Failed)
 	case r.Failed == 0:
-		title = a.out.tick() + " " + title
+		title = p.tick() + " " + title
 	}
 	facts := []fact{
 		{key: "target", value: strconv.Itoa(r.Target), titled: true},
@@ -121,5 +122,5 @@ func (a *app) showMigration(r admin.MigrationReport) error {
 		}
 		facts = append(facts, line)
 	}
-	return a.out.writeFacts(title, facts, r)
+	return p.writeFacts(title, facts, r)
 }

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -52,7 +53,7 @@ failure: carol, schema 12: relation "x" already exists (SQLSTATE 42P07)
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)
 			a.out.json = tt.json
-			if err := a.showMigration(tt.report); err != nil || out.String() != tt.want {
+			if err := a.out.showMigration(tt.report); err != nil || out.String() != tt.want {
 				t.Errorf("wrote %s, %v, want %s", out, err, tt.want)
 			}
 		})
@@ -90,13 +91,13 @@ func TestAMigrationsReportDecidesTheExitCode(t *testing.T) {
 }
 
 func TestProgressIsNotWrittenWhereNobodyWatches(t *testing.T) {
-	a, out := screen(false)
-	step, end := a.progress("migrating")
+	var out bytes.Buffer
+	step, end := (&notices{w: &out}).progress("migrating")
 	for n := range 100 {
 		step(n+1, 100)
 	}
 	end()
 	if strings.TrimSpace(out.String()) != "" {
-		t.Errorf("wrote %q into a pipe within moments", out)
+		t.Errorf("wrote %q into a pipe within moments", out.String())
 	}
 }

@@ -19,7 +19,7 @@ func newDeliver(a *app) *cobra.Command {
 		newDeliverStatus(a), newDeliverList(a), newDeliverShow(a), newDeliverRetry(a), newDeliverDrop(a))
 }
 
-// deliverFlags are those by which deliveries are chosen.
+// deliverFlags are the flags that select deliveries.
 type deliverFlags struct {
 	all      bool
 	hosts    []string
@@ -35,7 +35,7 @@ func (f *deliverFlags) add(c *cobra.Command) {
 	c.Flags().Lookup("since").DefValue = ""
 }
 
-// choose reads what is meant: of users by name, or of all.
+// choose returns the selected deliveries: of the users in args, or of all users.
 func (f *deliverFlags) choose(a *app, args []string) (c admin.DeliveryChoice, err error) {
 	c.All, c.Hosts = f.all, lowerHosts(f.hosts)
 	if c.Users, err = a.usersOrAll(args, f.all); err != nil {
@@ -50,8 +50,9 @@ func (f *deliverFlags) choose(a *app, args []string) (c admin.DeliveryChoice, er
 	return c, err
 }
 
-// deliverFailed returns the failure that users whose databases could not be used amount to, or nil.
-func deliverFailed(failures []admin.DeliveryFailure) error {
+// deliverFailed returns the failure of a command that could not use the databases of some users,
+// nil if there are none.
+func deliverFailed(failures []admin.UserFailure) error {
 	if len(failures) == 0 {
 		return nil
 	}
@@ -59,7 +60,8 @@ func deliverFailed(failures []admin.DeliveryFailure) error {
 	return fault.New(fault.Partial, fmt.Sprintf("%d databases could not be used; the first one: %s: %s", len(failures), f.User, f.Error)).WithHint(f.Hint)
 }
 
-// jobOrActivity reads an argument that is either.
+// jobOrActivity reads an argument that is either the id of a delivery job or that of an
+// activity.
 func jobOrActivity(arg string) (job uuid.UUID, id vocab.ID, err error) {
 	if job, err := uuid.Parse(arg); err == nil && job.String() == strings.ToLower(arg) {
 		return job, "", nil
@@ -71,7 +73,7 @@ func jobOrActivity(arg string) (job uuid.UUID, id vocab.ID, err error) {
 	return uuid.UUID{}, id, err
 }
 
-// lowerHosts writes hosts as they are stored.
+// lowerHosts returns hosts in lower case, as they are stored. It changes the slice.
 func lowerHosts(hosts []string) []string {
 	for n, h := range hosts {
 		hosts[n] = strings.ToLower(h)
@@ -79,7 +81,7 @@ func lowerHosts(hosts []string) []string {
 	return hosts
 }
 
-// hostOf is what a table shows of a host.
+// hostOf returns the name that a table shows for a host.
 func hostOf(host string) string {
 	if host == "" {
 		return "(this server)"
@@ -87,7 +89,7 @@ func hostOf(host string) string {
 	return host
 }
 
-// oneOf refuses a value that is not among those there are.
+// oneOf refuses a value of a flag that is not in all.
 func oneOf(flag, value string, all []string) error {
 	if slices.Contains(all, value) {
 		return nil

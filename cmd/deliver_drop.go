@@ -24,7 +24,8 @@ func newDeliverDrop(a *app) *cobra.Command {
 		Example: "  lightweb deliver drop --host dead.example --dry-run\n  lightweb deliver drop --activity https://example.org/users/alice/activities/1 --yes",
 		Args:    takesArgs("[JOB]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
-			c := admin.DeliveryChoice{Hosts: lowerHosts(hosts)}
+			var c admin.DeliveryChoice
+			c.Hosts = lowerHosts(hosts)
 			what := "drop what is owed"
 			if len(args) > 0 {
 				if c.Job, c.Activity, err = jobOrActivity(args[0]); err != nil {
@@ -44,7 +45,7 @@ func newDeliverDrop(a *app) *cobra.Command {
 			if len(hosts) > 0 {
 				what += fmt.Sprintf(" to %q", hosts)
 			}
-			if err := a.confirm(what, yes || dryRun); err != nil {
+			if err := a.prompt.confirm(what, yes || dryRun); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
@@ -52,7 +53,7 @@ func newDeliverDrop(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.showDropped(r); err != nil {
+				if err := a.out.showDropped(r); err != nil {
 					return err
 				}
 				return deliverFailed(r.Failures)
@@ -66,18 +67,18 @@ func newDeliverDrop(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showDropped(r admin.DropReport) error {
+func (p *printer) showDropped(r admin.DropReport) error {
 	title := fmt.Sprintf("%d deliveries dropped", r.Dropped)
 	switch {
 	case r.DryRun:
 		title = fmt.Sprintf("%d deliveries would be dropped", r.Matched)
 	case len(r.Failures) == 0:
-		title = a.out.tick() + " " + title
+		title = p.tick() + " " + title
 	}
 	if r.Delivering > 0 {
 		title += fmt.Sprintf("; %d are being tried now and were left alone", r.Delivering)
 	}
-	return a.out.writeFacts(title, []fact{
+	return p.writeFacts(title, []fact{
 		{key: "matched", value: strconv.Itoa(r.Matched), titled: true},
 		{key: "dropped", value: strconv.Itoa(r.Dropped), titled: true},
 		{key: "delivering", value: strconv.Itoa(r.Delivering), titled: true},

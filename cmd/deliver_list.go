@@ -46,7 +46,7 @@ func newDeliverList(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.showDeliveryList(l, lines.lines); err != nil {
+				if err := a.out.showDeliveryList(l, lines.lines); err != nil {
 					return err
 				}
 				return deliverFailed(l.Failures)
@@ -61,13 +61,13 @@ func newDeliverList(a *app) *cobra.Command {
 	return c
 }
 
-// jsonLines is the flag --json of a command that can write a document per line.
+// jsonLines is the flag --json of a command that can also write one JSON document per line.
 type jsonLines struct {
 	app   *app
 	lines bool
 }
 
-// Set takes what a truth does, and lines.
+// Set accepts a boolean, or lines.
 func (v *jsonLines) Set(s string) error {
 	on, err := strconv.ParseBool(s)
 	if v.lines = s == "lines"; err != nil && !v.lines {
@@ -79,13 +79,13 @@ func (v *jsonLines) Set(s string) error {
 
 func (v *jsonLines) String() string { return strconv.FormatBool(v.app != nil && v.app.json) }
 
-// Type is empty: help shows the flag as that of every command.
+// Type returns an empty name, so that help shows this --json like that of every other command.
 func (v *jsonLines) Type() string { return "" }
 
-func (a *app) showDeliveryList(l admin.DeliveryList, lines bool) error {
+func (p *printer) showDeliveryList(l admin.DeliveryList, lines bool) error {
 	if lines {
 		for _, j := range l.Jobs {
-			if err := a.out.writeLine(j); err != nil {
+			if err := p.writeLine(j); err != nil {
 				return err
 			}
 		}
@@ -93,9 +93,9 @@ func (a *app) showDeliveryList(l admin.DeliveryList, lines bool) error {
 	}
 	rows := make([][]string, len(l.Jobs))
 	for n, j := range l.Jobs {
-		rows[n] = append([]string{j.User.String(), j.Job, string(j.Activity), j.Type, stamp(j.CreatedAt), j.Status}, countsOf(j.Counts)...)
+		rows[n] = append([]string{j.User.String(), j.ID.String(), string(j.Activity), j.Type, stamp(j.CreatedAt), j.Status}, countsOf(j.JobCounts)...)
 	}
-	return a.out.writeTable([]string{"USER", "JOB", "ACTIVITY", "TYPE", "MADE", "STATUS", "TOTAL", "PENDING", "DELIVERED", "FAILED", "SKIPPED"}, rows, l)
+	return p.writeTable([]string{"USER", "JOB", "ACTIVITY", "TYPE", "MADE", "STATUS", "TOTAL", "PENDING", "DELIVERED", "FAILED", "SKIPPED"}, rows, l)
 }
 
 func countsOf(c admin.JobCounts) []string {

@@ -48,13 +48,13 @@ func newDeliverRetry(a *app) *cobra.Command {
 			r.WaitLock = time.Duration(waitLock)
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				var end func()
-				r.Progress, end = a.progress("delivering")
+				r.Progress, end = a.notices.progress("delivering")
 				report, err := t.Deliveries.Retry(ctx, r)
 				end()
 				if err != nil {
 					return err
 				}
-				if err := a.showRetried(report, r.Wait); err != nil {
+				if err := a.out.showRetried(report, r.Wait); err != nil {
 					return err
 				}
 				if report.Failed > 0 {
@@ -79,7 +79,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 // maxRetryHosts bounds --concurrency.
 const maxRetryHosts = 64
 
-func (a *app) showRetried(r admin.RetryReport, waited bool) error {
+func (p *printer) showRetried(r admin.RetryReport, waited bool) error {
 	rows := make([][]string, len(r.Hosts))
 	var next *time.Time
 	for n, h := range r.Hosts {
@@ -92,7 +92,7 @@ func (a *app) showRetried(r admin.RetryReport, waited bool) error {
 		}
 		rows[n] = []string{h.User.String(), hostOf(h.Host), strconv.Itoa(h.Matched), strconv.Itoa(h.Delivered), strconv.Itoa(h.Failed), says}
 	}
-	if err := a.out.writeTable([]string{"USER", "HOST", "DUE", "SENT", "FAILED", "LAST ERROR"}, rows, r); err != nil || !a.out.terminal || a.out.quiet || a.out.json {
+	if err := p.writeTable([]string{"USER", "HOST", "DUE", "SENT", "FAILED", "LAST ERROR"}, rows, r); err != nil || !p.terminal || p.quiet || p.json {
 		return err
 	}
 	words := fmt.Sprintf("%d deliveries are due", r.Requeued)
@@ -106,7 +106,7 @@ func (a *app) showRetried(r admin.RetryReport, waited bool) error {
 		}
 	}
 	if !r.DryRun && r.Failed == 0 && len(r.Failures) == 0 {
-		words = a.out.tick() + " " + words
+		words = p.tick() + " " + words
 	}
-	return a.out.writeText(words + "\n")
+	return p.writeText(words + "\n")
 }

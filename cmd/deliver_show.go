@@ -33,7 +33,7 @@ func newDeliverShow(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.showDeliveries(jobs); err != nil {
+				if err := a.out.showDeliveries(jobs); err != nil {
 					return err
 				}
 				return deliverFailed(failures)
@@ -42,22 +42,22 @@ func newDeliverShow(a *app) *cobra.Command {
 	}
 }
 
-func (a *app) showDeliveries(jobs []admin.ShownDeliveries) error {
+func (p *printer) showDeliveries(jobs []admin.ShownDeliveries) error {
 	doc := struct {
 		Jobs []admin.ShownDeliveries `json:"jobs"`
 	}{notNil(jobs)}
-	if a.out.quiet || a.out.json {
-		return a.out.writeDocument(doc)
+	if p.quiet || p.json {
+		return p.writeDocument(doc)
 	}
 	for _, j := range jobs {
-		c := j.Counts
-		head := append([]string{j.User.String(), j.Job, string(j.Activity), j.Type, stamp(j.CreatedAt), j.Status}, countsOf(c)...)
+		c := j.JobCounts
+		head := append([]string{j.User.String(), j.ID.String(), string(j.Activity), j.Type, stamp(j.CreatedAt), j.Status}, countsOf(c)...)
 		words := strings.Join(head, "\t")
-		if a.out.terminal {
+		if p.terminal {
 			words = fmt.Sprintf("%s by %s, %s: %s\n  activity  %s\n  job       %s\n  %d of %d inboxes have it, %d are tried again, %d failed, %d skipped",
-				j.Type, j.User, stamp(j.CreatedAt), j.Status, cleanLine(string(j.Activity)), j.Job, c.Delivered, c.Total, c.Pending, c.Failed, c.Skipped)
+				j.Type, j.User, stamp(j.CreatedAt), j.Status, cleanLine(string(j.Activity)), j.ID, c.Delivered, c.Total, c.Pending, c.Failed, c.Skipped)
 		}
-		if err := a.out.writeText(words + "\n"); err != nil {
+		if err := p.writeText(words + "\n"); err != nil {
 			return err
 		}
 		rows := make([][]string, len(j.Deliveries))
@@ -71,7 +71,7 @@ func (a *app) showDeliveries(jobs []admin.ShownDeliveries) error {
 			}
 			rows[n] = []string{d.Status, string(d.Inbox), strconv.Itoa(d.Attempts), code, next, d.Error}
 		}
-		if err := a.out.writeTable([]string{"STATUS", "INBOX", "ATTEMPTS", "ANSWER", "NEXT", "LAST ERROR"}, rows, nil); err != nil {
+		if err := p.writeTable([]string{"STATUS", "INBOX", "ATTEMPTS", "ANSWER", "NEXT", "LAST ERROR"}, rows, nil); err != nil {
 			return err
 		}
 	}

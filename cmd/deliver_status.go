@@ -30,7 +30,7 @@ func newDeliverStatus(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.showDeliveryStatus(s); err != nil {
+				if err := a.out.showDeliveryStatus(s); err != nil {
 					return err
 				}
 				return deliverFailed(s.Failures)
@@ -41,19 +41,19 @@ func newDeliverStatus(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showDeliveryStatus(s admin.DeliveryStatus) error {
+func (p *printer) showDeliveryStatus(s admin.DeliveryStatus) error {
 	rows := make([][]string, len(s.States))
 	for n, d := range s.States {
 		next := ""
 		if d.NextAt != nil {
 			next = stamp(*d.NextAt)
 		}
-		rows[n] = []string{hostOf(d.Host), d.Status, strconv.Itoa(d.Count), stamp(d.OldestAt), next, heldBack(d), d.Error}
+		rows[n] = []string{hostOf(d.Host), d.Status, strconv.Itoa(d.Count), stamp(d.Oldest), next, heldBack(d), d.Error}
 	}
-	return a.out.writeTable([]string{"HOST", "STATE", "COUNT", "OLDEST", "NEXT", "HELD BACK", "LAST ERROR"}, rows, s)
+	return p.writeTable([]string{"HOST", "STATE", "COUNT", "OLDEST", "NEXT", "HELD BACK", "LAST ERROR"}, rows, s)
 }
 
-// heldBack says why nothing is sent to a host now.
+// heldBack returns why no deliveries are sent to a host now, empty if they are.
 func heldBack(d admin.DeliveryState) string {
 	switch {
 	case d.Paused != nil:

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,7 @@ func newDomain(a *app) *cobra.Command {
 		newDomainBlock(a), newDomainUnblock(a), newDomainAllow(a), newDomainDisallow(a), newDomainList(a), newDomainImport(a), newDomainExport(a))
 }
 
-// addDomainFlags adds those that every change has.
+// addDomainFlags adds the flags of commands that change a list of domains.
 func addDomainFlags(c *cobra.Command, change *admin.DomainChange) {
 	c.Flags().BoolVarP(&change.DryRun, "dry-run", "n", false, "change nothing, and report what would be changed")
 	if !change.Remove {
@@ -25,8 +24,8 @@ func addDomainFlags(c *cobra.Command, change *admin.DomainChange) {
 	}
 }
 
-// changeDomains changes a list of domains and says what became of it: what is done is done in those
-// words.
+// changeDomains changes a list of domains and shows the result. done is the word for the change
+// in the result, such as blocked.
 func (a *app) changeDomains(ctx context.Context, change admin.DomainChange, done string) error {
 	return a.admin(ctx, func(t *admin.Tasks) error {
 		r, err := t.Domains.Change(ctx, change)
@@ -39,21 +38,7 @@ func (a *app) changeDomains(ctx context.Context, change admin.DomainChange, done
 		if shown := a.out.writeDone(done+" "+strings.Join(r.Changed, " "), r); shown != nil {
 			return shown
 		}
-		a.warnTies(r.Ties)
+		a.notices.warnTies(r.Ties)
 		return err
 	})
-}
-
-// warnTies says who here has to do with what is blocked now.
-func (a *app) warnTies(t admin.Ties) {
-	if t.Users > 0 {
-		a.warn("users here who know somebody there: %d; who may follow somebody there: %d", t.Users, t.Following)
-	}
-}
-
-// warn tells people of what a program reads in the JSON.
-func (a *app) warn(format string, args ...any) {
-	if !a.quiet && !a.json {
-		fmt.Fprintf(a.stderr, "warning: %s\n", cleanLine(fmt.Sprintf(format, args...)))
-	}
 }

@@ -24,7 +24,7 @@ func newDomainAllow(a *app) *cobra.Command {
 				return err
 			}
 			if mode := c.Engine.Federation.Mode; mode != "allowlist" {
-				a.warn("federation.mode is %s: allowed domains count when it is allowlist", mode)
+				a.notices.warn("federation.mode is %s: allowed domains count when it is allowlist", mode)
 			}
 			return a.changeDomains(ctx, change, "allowed")
 		}),

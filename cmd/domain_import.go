@@ -54,7 +54,7 @@ func newDomainImport(a *app) *cobra.Command {
 	return c
 }
 
-// maxNamed is how many of many things people are told by name. JSON has all.
+// maxNamed is how many items of a long list are named to people. JSON has them all.
 const maxNamed = 20
 
 func (a *app) showImport(r admin.DomainImport) error {
@@ -86,12 +86,12 @@ func (a *app) showImport(r admin.DomainImport) error {
 	if err := a.out.writeFacts(title, facts, r); err != nil {
 		return err
 	}
-	a.warnTies(r.Ties)
+	a.notices.warnTies(r.Ties)
 	if len(r.Refused) == 0 {
 		return nil
 	}
 	for _, row := range r.Refused[:min(len(r.Refused), maxNamed)] {
-		a.warn("line %d: %s: %s", row.Line, row.Text, row.Problem)
+		a.notices.warn("line %d: %s: %s", row.Line, row.Text, row.Problem)
 	}
 	return fault.New(fault.Partial, fmt.Sprintf("%d of %d lines were not taken", len(r.Refused), r.Rows)).WithHint("--json names all of them")
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// exitFailed is for what went wrong and has no code of its own.
+// exitFailed is the exit code of a failure that has no code of its own.
 const exitFailed = 1
 
-// exitPending is for a --check that found something to do.
+// exitPending is the exit code of a command with --check that found something to do.
 const exitPending = 4
 
-// exitCodes gives each kind of failure its exit code, from sysexits.h where that has one, and its
-// name in JSON.
+// exitCodes gives each kind of failure its exit code and its name in JSON. The code comes from
+// sysexits.h if that has one for it.
 var exitCodes = map[fault.Kind]struct {
 	exit int
 	name string
@@ -44,7 +44,7 @@ var exitCodes = map[fault.Kind]struct {
 	fault.Partial:         {3, "partial"},
 }
 
-// exitMeanings says what each exit code tells a script.
+// exitMeanings is what each exit code tells a script, for the documentation.
 var exitMeanings = []struct {
 	exit    int
 	meaning string
@@ -69,7 +69,7 @@ var exitMeanings = []struct {
 	{143, "stopped by SIGTERM"},
 }
 
-// exitError is an error with an exit code that its kind does not have.
+// exitError is an error with another exit code than its kind has.
 type exitError struct {
 	exit int
 	err  error
@@ -78,7 +78,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// failure is what is shown of an error.
+// failure is the part of an error that is shown.
 type failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -106,8 +106,8 @@ func failureOf(err error) failure {
 	return f
 }
 
-// messageOf returns what was attempted and why it failed, without the cause that an understood
-// failure stands for.
+// messageOf returns what was attempted and why it failed. It leaves out the cause of a fault
+// that has a public text, which explains it.
 func messageOf(err error) string {
 	text := err.Error()
 	if e := fault.Of(err); e != nil && e.Kind != fault.Internal && e.Public != "" {
@@ -118,11 +118,11 @@ func messageOf(err error) string {
 	return text
 }
 
-// fail writes err for people or programs and returns the exit code.
+// fail writes err for people or programs, and returns the exit code.
 func (a *app) fail(err error) int {
 	f := failureOf(err)
 	p := a.printer(a.stderr)
-	// Nowhere is left to report that standard error cannot be written: the exit code says it all.
+	// If standard error cannot be written, nothing is left to report that: the exit code must do.
 	if a.json {
 		e := json.NewEncoder(a.stderr)
 		e.SetEscapeHTML(false)

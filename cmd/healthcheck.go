@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// healthTimeout is how long a healthy engine may take to say so.
+// healthTimeout bounds the answer of the engine: a slower one is not healthy.
 const healthTimeout = 3 * time.Second
 
 func newHealthcheck(a *app) *cobra.Command {
@@ -43,17 +43,20 @@ func newHealthcheck(a *app) *cobra.Command {
 				}
 				target = "http://" + reachableAddress(c.Engine.AdminListen) + "/readyz"
 			}
-			return a.askHealth(ctx, target)
+			if err := askHealth(ctx, target); err != nil {
+				return err
+			}
+			return a.out.writeDone("ready", map[string]any{"ready": true, "url": target})
 		}),
 	}
 }
 
-// reachableAddress returns where to reach a listener from this machine: one on all addresses is on
-// loopback too.
+// reachableAddress returns the address at which this machine reaches a listener. If it listens
+// on all addresses, that is a loopback address.
 func reachableAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return listen // Validate has refused it
+		return listen // Validate has refused such an address
 	}
 	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
 		host = "127.0.0.1"
@@ -64,14 +67,15 @@ func reachableAddress(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (a *app) askHealth(ctx context.Context, target string) error {
+// askHealth asks an engine whether it is ready, and fails when it is not.
+func askHealth(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return fault.Wrap(fault.Usage, "that is not a URL", err)
 	}
-	// Our own engine is asked, so neither a proxy nor a redirect has a place here.
+	// The target is our own engine, so this uses no proxy and follows no redirect.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -83,8 +87,8 @@ func (a *app) askHealth(ctx context.Context, target string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		line, _ := bufio.NewReader(io.LimitReader(resp.Body, 300)).ReadString('\n') // whatever was said; the status decides
+		line, _ := bufio.NewReader(io.LimitReader(resp.Body, 300)).ReadString('\n') // errors are ignored: the status decides
 		return fault.New(fault.Unavailable, fmt.Sprintf("%s answered %d: %s", target, resp.StatusCode, cleanLine(line)))
 	}
-	return a.out.writeDone("ready", map[string]any{"ready": true, "url": target})
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// newHelp replaces cobra's help, which takes an unknown command for a success.
+// newHelp replaces cobra's help command, which exits with 0 for an unknown command.
 func newHelp(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    "help [COMMAND]",

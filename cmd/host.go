@@ -18,7 +18,7 @@ func newHost(a *app) *cobra.Command {
 		newHostList(a), newHostShow(a), newHostProbe(a), newHostPause(a), newHostResume(a))
 }
 
-// hostFacts are what people and programs read of a host.
+// hostFacts returns the facts about a host, with the same keys as in JSON.
 func hostFacts(h admin.Host) []fact {
 	return []fact{{key: "host", value: h.Host, titled: true}, {key: "state", value: h.State}, {key: "software", value: h.Software},
 		{key: "dialect", value: h.Dialect}, {key: "failures", value: strconv.Itoa(h.Failures)}, {key: "failing_since", value: stampOrNothing(h.FailingSince)},
@@ -33,7 +33,8 @@ func stampOrNothing(t *time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// hostChange is a command that changes one host, and says so in the word of done.
+// hostChange returns a command that changes one host with change. done is the word for it in the
+// result.
 func (a *app) hostChange(name, short, long, done string, change func(admin.Hosts, context.Context, string) (admin.Host, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:     name + " HOST [flags]",

@@ -16,7 +16,7 @@ func newInbox(a *app) *cobra.Command {
 		newInboxList(a), newInboxRetry(a), newInboxDrop(a))
 }
 
-// inboxFlags are those of all subcommands of inbox.
+// inboxFlags are the flags that all subcommands of inbox have.
 type inboxFlags struct {
 	choice   admin.InboxChoice
 	activity string
@@ -27,7 +27,7 @@ func (f *inboxFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.activity, "activity", "", "only the activity with the id `URI`")
 }
 
-// choose reads which users, named or all, and which activities are meant.
+// choose returns the selected activities: of the users in args, or of all users.
 func (f *inboxFlags) choose(a *app, args []string) (admin.InboxChoice, error) {
 	c := f.choice
 	var err error
@@ -40,7 +40,8 @@ func (f *inboxFlags) choose(a *app, args []string) (admin.InboxChoice, error) {
 	return c, err
 }
 
-// inboxFailed returns the failure that a report's failures amount to, or nil.
+// inboxFailed returns the failure that the failures of a report stand for, nil if there are
+// none.
 func inboxFailed(what string, failures []admin.InboxFailure) error {
 	if len(failures) == 0 {
 		return nil

@@ -35,7 +35,7 @@ func newInboxDrop(a *app) *cobra.Command {
 			if choice.All {
 				whose = "every user"
 			}
-			if err := a.confirm("drop what "+whose+" should get", yes || choice.DryRun); err != nil {
+			if err := a.prompt.confirm("drop what "+whose+" should get", yes || choice.DryRun); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
@@ -43,7 +43,7 @@ func newInboxDrop(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.showInbox("dropped", r.Dropped, r); err != nil {
+				if err := a.out.showInbox("dropped", r.Dropped, r); err != nil {
 					return err
 				}
 				return inboxFailed("dropped", r.Failures)

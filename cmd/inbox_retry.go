@@ -30,7 +30,7 @@ func newInboxRetry(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.showInbox("given back", r.Retried, r); err != nil {
+				if err := a.out.showInbox("given back", r.Retried, r); err != nil {
 					return err
 				}
 				return inboxFailed("given back", r.Failures)
@@ -42,14 +42,14 @@ func newInboxRetry(a *app) *cobra.Command {
 	return c
 }
 
-// showInbox writes what became of activities.
-func (a *app) showInbox(what string, done int, r admin.InboxReport) error {
+// showInbox writes how many activities were retried or dropped, and which of them failed.
+func (p *printer) showInbox(what string, done int, r admin.InboxReport) error {
 	title := fmt.Sprintf("%d %s, %d failed", done, what, len(r.Failures))
 	switch {
 	case r.DryRun:
 		title = fmt.Sprintf("%d would be %s", r.Matched, what)
 	case len(r.Failures) == 0:
-		title = a.out.tick() + " " + title
+		title = p.tick() + " " + title
 	}
 	facts := []fact{
 		{key: "matched", value: strconv.Itoa(r.Matched), titled: true},
@@ -61,5 +61,5 @@ func (a *app) showInbox(what string, done int, r admin.InboxReport) error {
 	for _, f := range r.Failures {
 		facts = append(facts, fact{key: "failure", value: fmt.Sprintf("%s %s: %s", f.User, f.Activity, f.Error)})
 	}
-	return a.out.writeFacts(title, facts, r)
+	return p.writeFacts(title, facts, r)
 }

@@ -32,7 +32,7 @@ func newKeyPackageStats(a *app) *cobra.Command {
 				rows := make([][]string, len(l.Users))
 				for n, s := range l.Users {
 					rows[n] = []string{s.User.String()}
-					for _, count := range []int{s.Available, s.OneTime, s.LastResort, s.Consumed, s.Expired, s.Devices} {
+					for _, count := range []int{s.Available, s.OneTime, s.LastResort, s.Claimed, s.Expired, s.Devices} {
 						rows[n] = append(rows[n], strconv.Itoa(count))
 					}
 				}

@@ -4,8 +4,8 @@ import (
 	"log/slog"
 )
 
-// logger returns the log of this run, on standard error. A command that is not serving has its
-// result to say what it did, and logs from warnings up unless it was asked for more.
+// logger returns the log of this run, on standard error. Unless the log level is set, a command
+// that does not serve logs warnings and errors only: its result says what it did.
 func (a *app) logger(c *config) *slog.Logger {
 	level := c.LogLevel
 	switch _, asked := c.origins["log.level"]; {

@@ -17,10 +17,10 @@ func newMan(a *app) *cobra.Command {
 		Long:    "man writes a manual page per command into the folder DIR.",
 		Example: "  lightweb man /usr/local/share/man/man1",
 		Args:    takesArgs("DIR"),
-		Hidden:  true, // for those who make packages
+		Hidden:  true, // only makers of packages need it
 		RunE: a.action(func(_ context.Context, args []string) error {
 			root := a.command.Root()
-			root.DisableAutoGenTag = true // a page must not change with the day
+			root.DisableAutoGenTag = true // a page must not depend on the date
 			err := os.MkdirAll(args[0], 0o755)
 			if err == nil {
 				err = doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Lightweb", Manual: "Lightweb"}, args[0])

@@ -1,21 +1,19 @@
 package cmd
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/token"
 )
 
-// passwordSource says where a password comes from: never from a flag, which the list of processes
-// shows.
+// passwordSource is where a password is read from. It is never a flag, because the list of
+// processes shows flags.
 type passwordSource struct {
 	file  string
 	stdin bool
@@ -26,13 +24,13 @@ func (s *passwordSource) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&s.stdin, "password-stdin", false, "read the password from standard input")
 }
 
-// givesPassword reports whether a flag says where the password comes from.
+// givesPassword reports whether a flag names a source of the password.
 func (a *app) givesPassword() bool {
 	f := a.command.Flags()
 	return f.Changed("password-file") || f.Changed("password-stdin")
 }
 
-// readPassword returns the password of the source that was given, or else asks for it.
+// readPassword reads the password from the source that was given, or asks for it if none was.
 func (a *app) readPassword(s passwordSource) (password string, err error) {
 	if err := a.exclusive("password-file", "password-stdin"); err != nil {
 		return "", err
@@ -43,7 +41,7 @@ func (a *app) readPassword(s passwordSource) (password string, err error) {
 	case a.command.Flags().Changed("password-file"):
 		password, err = readPasswordFile(s.file)
 	default:
-		password, err = a.askPassword()
+		password, err = a.prompt.askPassword()
 	}
 	if err != nil {
 		return "", err
@@ -60,34 +58,12 @@ func readPasswordFile(path string) (string, error) {
 	return readLine(f)
 }
 
-// readLine returns a text without the line break at its end. It reads no more than shows that the
-// text is too long.
+// readLine returns the text in r without a line break at its end. Of a longer text it reads only
+// enough to show that the text is too long.
 func readLine(r io.Reader) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(r, token.MostPassword+3))
 	if err != nil {
 		return "", fmt.Errorf("read the password: %w", err)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r"), nil
-}
-
-// askPassword asks twice, on a terminal, which does not show the answers.
-func (a *app) askPassword() (string, error) {
-	f, ok := a.stdin.(*os.File)
-	if !ok || !isTerminal(f) {
-		return "", fault.New(fault.Usage, "there is no terminal to ask for the password on").WithHint("give --password-file or --password-stdin")
-	}
-	var answers [2]string
-	for n, prompt := range []string{"Password: ", "Again: "} {
-		fmt.Fprint(a.stderr, prompt)
-		b, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(a.stderr)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("read the password: %w", err)
-		}
-		answers[n] = string(b)
-	}
-	if answers[0] != answers[1] {
-		return "", fault.New(fault.Unprocessable, "the passwords are not the same")
-	}
-	return answers[0], nil
 }

@@ -68,7 +68,7 @@ func TestAPasswordIsAskedForUnseen(t *testing.T) {
 		}
 		answered := make(chan answer, 1)
 		go func() {
-			password, err := a.askPassword()
+			password, err := a.prompt.askPassword()
 			answered <- answer{password, err}
 		}()
 		for n, prompt := range []string{"Password: ", "\nAgain: "} {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 )
 
-// The colours, from the sixteen that every terminal has and its user has chosen.
+// The colours are among the sixteen that every terminal has, whose shades its user chooses.
 const (
 	red    = lipgloss.Color("1")
 	green  = lipgloss.Color("2")
@@ -22,8 +22,8 @@ const (
 	cyan   = lipgloss.Color("6")
 )
 
-// printer writes results to one writer: for people on a terminal, as plain lines into a pipe, or as
-// JSON.
+// printer writes results to one writer: formatted for people on a terminal, as plain lines into
+// a pipe, or as JSON.
 type printer struct {
 	w           io.Writer
 	terminal    bool
@@ -48,12 +48,12 @@ func (p *printer) style() lipgloss.Style { return p.renderer.NewStyle() }
 
 // fact is one line of a result.
 type fact struct {
-	key, value string // key as in JSON
-	note       string // said after the value, to people only
-	titled     bool   // people read it in the title
+	key, value string // the key is the same as in JSON
+	note       string // follows the value on a terminal only
+	titled     bool   // on a terminal only the title shows it
 }
 
-// writeFacts writes what is known of one thing.
+// writeFacts writes the facts about one thing: facts for people and pipes, doc for JSON.
 func (p *printer) writeFacts(title string, facts []fact, doc any) error {
 	if p.quiet || p.json {
 		return p.writeDocument(doc)
@@ -80,8 +80,8 @@ func (p *printer) writeFacts(title string, facts []fact, doc any) error {
 	return p.writeText(b.String())
 }
 
-// writeTable writes a line per row: under a heading and in columns for people, separated by tabs
-// and bare in a pipe.
+// writeTable writes a line for each row: in columns under a heading on a terminal, and separated
+// by tabs without a heading in a pipe. With --json it writes doc.
 func (p *printer) writeTable(heading []string, rows [][]string, doc any) error {
 	if p.quiet || p.json {
 		return p.writeDocument(doc)
@@ -119,7 +119,7 @@ func (p *printer) writeTable(heading []string, rows [][]string, doc any) error {
 	return p.writeText(b.String())
 }
 
-// writeDone writes that something was done.
+// writeDone writes in words that something was done, or doc with --json.
 func (p *printer) writeDone(words string, doc any) error {
 	switch {
 	case p.quiet || p.json:
@@ -132,7 +132,7 @@ func (p *printer) writeDone(words string, doc any) error {
 
 func (p *printer) tick() string { return p.style().Foreground(green).Render("✓") }
 
-// writeDocument writes doc as one JSON document, unless nothing is to be written.
+// writeDocument writes doc as one JSON document, or nothing with --quiet.
 func (p *printer) writeDocument(doc any) error {
 	if p.quiet {
 		return nil
@@ -145,7 +145,7 @@ func (p *printer) writeDocument(doc any) error {
 	return e.Encode(doc)
 }
 
-// writeLine writes doc as one JSON document on a line of its own, unless nothing is to be written.
+// writeLine writes doc as one JSON document on a line of its own, or nothing with --quiet.
 func (p *printer) writeLine(doc any) error {
 	if p.quiet {
 		return nil
@@ -160,8 +160,8 @@ func (p *printer) writeText(s string) error {
 	return err
 }
 
-// cleanLine makes s one line without anything that a terminal would obey: names come from other
-// servers.
+// cleanLine turns s into one line without control characters that a terminal would obey, because
+// names come from other servers.
 func cleanLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -183,10 +183,13 @@ func cleanLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// errClosedPipe is a write to a reader that has had enough, such as head: no failure of ours.
+// errClosedPipe is the error of a write to a reader that has ended, such as head. It is no
+// failure of the command.
 var errClosedPipe = errors.New("standard output is closed")
 
-// guarded tells a closed standard output from every other closed pipe.
+// guarded is the writer of a printer. It returns errClosedPipe for a closed pipe, so that a
+// closed pipe elsewhere, such as a socket, stays a failure. Other errors get the exit code
+// exitFailed.
 type guarded struct{ io.Writer }
 
 func (g guarded) Write(b []byte) (int, error) {

@@ -65,7 +65,7 @@ copy: fetched 2h ago, stale in 22h
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)
-			if err := a.showActor(got, tt.raw, now); err != nil || out.String() != tt.want {
+			if err := a.out.showActor(got, tt.raw, now); err != nil || out.String() != tt.want {
 				t.Errorf("wrote %q, %v, want %q", out, err, tt.want)
 			}
 		})
@@ -114,10 +114,10 @@ func TestQuietWritesNothing(t *testing.T) {
 
 func TestNothingIsDestroyedUnasked(t *testing.T) {
 	a, _ := screen(false)
-	if err := a.confirm("revoke the token", false); fault.KindOf(err) != fault.Usage || !strings.Contains(fault.Hint(err), "--yes") {
+	if err := a.prompt.confirm("revoke the token", false); fault.KindOf(err) != fault.Usage || !strings.Contains(fault.Hint(err), "--yes") {
 		t.Errorf("confirm = %v, want fault.Usage that names --yes", err)
 	}
-	if err := a.confirm("revoke the token", true); err != nil {
+	if err := a.prompt.confirm("revoke the token", true); err != nil {
 		t.Errorf("confirm with --yes = %v, want nil", err)
 	}
 }

@@ -7,36 +7,37 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progressEvery is how often what takes long says so where no terminal shows a bar.
+// progressEvery is how often a long command writes its progress when no terminal shows a bar.
 const progressEvery = 10 * time.Second
 
-// progress returns what is to be told how far something has come, and what takes a bar off the
-// screen at the end. A terminal shows a bar; elsewhere a line is written now and then.
-func (a *app) progress(what string) (step func(done, all int), end func()) {
-	if a.quiet {
+// progress returns two functions: step is called with the progress so far, and end takes the bar
+// off the screen. A terminal shows a bar; elsewhere step writes at most one line every
+// progressEvery.
+func (n *notices) progress(what string) (step func(done, all int), end func()) {
+	if n.quiet {
 		return func(int, int) {}, func() {}
 	}
-	if !isTerminal(a.stderr) {
+	if !isTerminal(n.w) {
 		last := time.Now()
 		return func(done, all int) {
 			if now := time.Now(); now.Sub(last) >= progressEvery {
 				last = now
-				fmt.Fprintf(a.stderr, "%s: %d of %d\n", what, done, all)
+				fmt.Fprintf(n.w, "%s: %d of %d\n", what, done, all)
 			}
 		}, func() {}
 	}
 	var bar *progressbar.ProgressBar
-	options := []progressbar.Option{progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetDescription(what),
+	options := []progressbar.Option{progressbar.OptionSetWriter(n.w), progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(), progressbar.OptionSetWidth(24), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100 * time.Millisecond)}
 	step = func(done, all int) {
 		if bar == nil {
 			bar = progressbar.NewOptions(all, options...)
 		}
-		_ = bar.Set(done) // a screen that cannot be drawn on is no failure of the work
+		_ = bar.Set(done) // the work does not fail because the bar cannot be drawn
 	}
 	end = func() {
 		if bar != nil {
-			_ = bar.Clear() // the same
+			_ = bar.Clear() // as above
 		}
 	}
 	return step, end

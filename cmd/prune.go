@@ -45,13 +45,13 @@ func newPrune(a *app) *cobra.Command {
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				var end func()
-				p.Progress, end = a.progress("pruning databases")
+				p.Progress, end = a.notices.progress("pruning databases")
 				r, err := t.Databases.Prune(ctx, p)
 				end()
 				if err != nil {
 					return err
 				}
-				if err := a.showPruned(r); err != nil || r.Failed == 0 {
+				if err := a.out.showPruned(r); err != nil || r.Failed == 0 {
 					return err
 				}
 				return fault.New(fault.Partial, fmt.Sprintf("%d of %d databases could not be pruned", r.Failed, len(r.Users))).WithHint("lightweb db status")
@@ -64,7 +64,7 @@ func newPrune(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showPruned(r admin.PruneReport) error {
+func (p *printer) showPruned(r admin.PruneReport) error {
 	words := "pruned"
 	if r.DryRun {
 		words = "to prune"
@@ -73,7 +73,7 @@ func (a *app) showPruned(r admin.PruneReport) error {
 	title := fmt.Sprintf("%d activities, %d objects, %d reactions, %d actors, %d deliveries, %d jobs and %d reports %s in %d databases in %s, %d failed",
 		r.Activities, r.Objects, r.Reactions, r.Actors, r.Deliveries, r.Jobs, r.Reports, words, len(r.Users), took, r.Failed)
 	if !r.DryRun && r.Failed == 0 {
-		title = a.out.tick() + " " + title
+		title = p.tick() + " " + title
 	}
 	facts := []fact{
 		{key: "users", value: strconv.Itoa(len(r.Users)), titled: true},
@@ -100,5 +100,5 @@ func (a *app) showPruned(r admin.PruneReport) error {
 			facts = append(facts, fact{key: "failure", value: u.User.String() + ": " + u.Error})
 		}
 	}
-	return a.out.writeFacts(title, facts, r)
+	return p.writeFacts(title, facts, r)
 }

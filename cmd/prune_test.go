@@ -12,7 +12,8 @@ func TestAPruningIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := admin.PruneCounts{Activities: 3, Objects: 2, Reactions: 1, Deliveries: 4}
+	var counts admin.PruneCounts
+	counts.Activities, counts.Objects, counts.Reactions, counts.Deliveries = 3, 2, 1, 4
 	whole := admin.PruneReport{Users: []admin.PrunedUser{{User: carol, PruneCounts: counts}}, PruneCounts: counts, Days: 180, Millis: 90}
 	would, failed := whole, whole
 	would.DryRun = true
@@ -33,7 +34,7 @@ func TestAPruningIsReported(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)
 			a.out.json = tt.json
-			if err := a.showPruned(tt.report); err != nil || out.String() != tt.want {
+			if err := a.out.showPruned(tt.report); err != nil || out.String() != tt.want {
 				t.Errorf("wrote %s, %v, want %s", out, err, tt.want)
 			}
 		})

@@ -27,7 +27,7 @@ func newRelayRemove(a *app) *cobra.Command {
 					return err
 				}
 				if !r.Undone {
-					a.warn("the relay was not told: %s", r.Problem)
+					a.notices.warn("the relay was not told: %s", r.Problem)
 				}
 				return nil
 			})

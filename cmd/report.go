@@ -14,7 +14,7 @@ func newReport(a *app) *cobra.Command {
 		newReportList(a), newReportShow(a), newReportResolve(a))
 }
 
-// reportIDs reads the ids of reports.
+// reportIDs parses the ids of reports.
 func reportIDs(args []string) ([]int64, error) {
 	ids := make([]int64, len(args))
 	for i, arg := range args {

@@ -33,7 +33,7 @@ func newReportShow(a *app) *cobra.Command {
 	}
 }
 
-// reportFacts returns what there is to say of a report, under the keys that JSON has.
+// reportFacts returns the facts about a report, with the same keys as in JSON.
 func reportFacts(r admin.Report) []fact {
 	facts := []fact{
 		{key: "id", value: strconv.FormatInt(r.ID, 10), titled: true},

@@ -48,7 +48,7 @@ func newRestore(a *app) *cobra.Command {
 					return fault.New(fault.Usage, "--replace needs --user").WithHint("a whole backup is restored into an instance without users")
 				}
 				if !r.DryRun {
-					if err := a.confirm("replace the database of "+user, yes); err != nil {
+					if err := a.prompt.confirm("replace the database of "+user, yes); err != nil {
 						return err
 					}
 				}
@@ -64,28 +64,28 @@ func newRestore(a *app) *cobra.Command {
 	return c
 }
 
-// runRestore restores r and says what became of it.
+// runRestore restores the backup at path and shows the report.
 func (a *app) runRestore(ctx context.Context, path string, r admin.RestoreOptions) error {
 	return a.instance(ctx, instance.OpenToRestore, func(in *instance.Instance) error {
 		var end func()
-		r.Progress, end = a.progress("restoring users")
+		r.Progress, end = a.notices.progress("restoring users")
 		report, err := admin.New(in).Backups.Restore(ctx, path, r)
 		end()
 		if err != nil && fault.KindOf(err) != fault.Partial {
 			return err
 		}
-		if shown := a.showRestore(report); shown != nil {
+		if shown := a.out.showRestore(report); shown != nil {
 			return shown
 		}
 		return err
 	})
 }
 
-func (a *app) showRestore(r admin.RestoreReport) error {
+func (p *printer) showRestore(r admin.RestoreReport) error {
 	took := time.Duration(r.Millis) * time.Millisecond
-	title := fmt.Sprintf("%s restored the backup of %s in %s", a.out.tick(), stamp(r.CreatedAt), took)
+	title := fmt.Sprintf("%s restored the backup of %s in %s", p.tick(), stamp(r.CreatedAt), took)
 	if r.DryRun {
-		title = fmt.Sprintf("%s the backup of %s can be restored", a.out.tick(), stamp(r.CreatedAt))
+		title = fmt.Sprintf("%s the backup of %s can be restored", p.tick(), stamp(r.CreatedAt))
 	}
 	facts := []fact{
 		{key: "file", value: r.File},
@@ -115,5 +115,5 @@ func (a *app) showRestore(r admin.RestoreReport) error {
 	}
 	facts = append(facts, fact{key: "dry_run", value: strconv.FormatBool(r.DryRun), titled: true},
 		fact{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true})
-	return a.out.writeFacts(title, facts, r)
+	return p.writeFacts(title, facts, r)
 }

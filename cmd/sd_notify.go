@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// notifier tells systemd how the service is (sd_notify(3)). The zero notifier tells nobody.
+// notifier tells systemd the state of the service (sd_notify(3)). The zero notifier does
+// nothing.
 type notifier struct {
 	socket string
-	every  time.Duration // how often the watchdog wants to hear from us; 0: never
+	every  time.Duration // how often the watchdog gets a beat: half of its timeout; 0: never
 }
 
 func newNotifier(getenv func(string) string, pid int) notifier {
 	n := notifier{socket: getenv("NOTIFY_SOCKET")}
 	usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64)
-	// WATCHDOG_PID names the process that is watched: it may be our parent.
+	// WATCHDOG_PID is the process that is watched, which may be our parent.
 	if p := getenv("WATCHDOG_PID"); err == nil && usec > 0 && (p == "" || p == strconv.Itoa(pid)) {
 		n.every = time.Duration(usec) * time.Microsecond / 2
 	}
@@ -29,7 +30,7 @@ func (n notifier) sendState(state string) error {
 	if n.socket == "" {
 		return nil
 	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"}) // a leading @ is understood
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"}) // net understands a leading @
 	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
@@ -40,8 +41,8 @@ func (n notifier) sendState(state string) error {
 	return nil
 }
 
-// feedWatchdog keeps the watchdog quiet until ctx ends. A beat that is not heard is the watchdog's
-// to act on.
+// feedWatchdog sends the watchdog a beat at every interval until ctx ends. If beats are lost,
+// the watchdog acts on that, so errors are ignored.
 func (n notifier) feedWatchdog(ctx context.Context) {
 	if n.every <= 0 {
 		return

@@ -18,6 +18,7 @@ import (
 
 func newServe(a *app) *cobra.Command {
 	var demo, once bool
+	var packages string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the engine",
@@ -25,8 +26,8 @@ func newServe(a *app) *cobra.Command {
 			"way, within the time of --drain; a second signal ends it at once, with exit code 1.\n\n" +
 			"With --demo it runs two engines in a temporary folder that federate over loopback, tells what happens and keeps\n" +
 			"serving, with an example client for a browser; with --once too it ends after that, with exit code 1 when\n" +
-			"anything went wrong.",
-		Example: "  lightweb serve --domain example.org\n  lightweb serve --demo --once",
+			"anything went wrong. Encrypted chats of the client need ts-mls, in a folder that --ts-mls names.",
+		Example: "  lightweb serve --domain example.org\n  lightweb serve --demo --once\n  lightweb serve --demo --ts-mls \"$(docs/examples/client/install)\"",
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			switch {
@@ -34,14 +35,17 @@ func newServe(a *app) *cobra.Command {
 				return fault.New(fault.Usage, "serve runs until it is told to stop: --timeout does not apply").WithHint("set how long stopping may take with --drain")
 			case once && !demo:
 				return fault.New(fault.Usage, "--once needs --demo")
+			case packages != "" && !demo:
+				return fault.New(fault.Usage, "--ts-mls needs --demo")
 			case demo:
-				return a.runDemo(ctx, once)
+				return a.runDemo(ctx, engine.Demonstration{Packages: packages, Once: once})
 			}
 			return a.runServe(ctx)
 		}),
 	}
 	addSettingFlags(c.Flags(), "serve")
 	c.Flags().BoolVar(&demo, "demo", false, "show two engines that federate, on loopback")
+	c.Flags().StringVar(&packages, "ts-mls", "", "with --demo: the `FOLDER` whose node_modules has ts-mls 1.6.4, for encrypted chats in the client")
 	c.Flags().BoolVar(&once, "once", false, "with --demo: end when it is shown")
 	return c
 }
@@ -53,14 +57,14 @@ func (a *app) runServe(ctx context.Context) error {
 		return err
 	}
 	log := a.logger(c)
-	systemd := newNotifier(a.getenv, os.Getpid())
+	systemd := newNotifier(a.env.find, os.Getpid())
 	tell := func(state string) {
 		if err := systemd.sendState(state); err != nil {
 			log.Warn("service manager not reached", "err", err)
 		}
 	}
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWatching() // only now: draining may outlast the watchdog's patience
+	defer stopWatching() // after draining, which the watchdog must not cut short
 	defer heedHangups(log)()
 	go systemd.feedWatchdog(watching)
 
@@ -76,8 +80,9 @@ func (a *app) runServe(ctx context.Context) error {
 	return errors.Join(err, closeInstance(ctx, e))
 }
 
-// heedHangups answers SIGHUP, by which some ask a server to read its configuration again, until the
-// function it returns is called: what may change while serving is followed without it.
+// heedHangups answers SIGHUP with a line in the log, until the function that it returns is
+// called. Some operators send SIGHUP to make a server read its configuration again. This server
+// reads the files that may change while it runs without a signal.
 func heedHangups(log *slog.Logger) func() {
 	hangups, over := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -97,8 +102,8 @@ func heedHangups(log *slog.Logger) func() {
 	}
 }
 
-// announceReady says that requests are answered: to people in a few lines, else in one line of the
-// log.
+// announceReady announces that the server answers requests: in a few lines on a terminal, and in
+// one line of the log elsewhere.
 func (a *app) announceReady(s engine.Serving, log *slog.Logger) {
 	if !a.out.terminal || a.quiet {
 		log.Info("ready", "version", s.Version, "public_url", s.PublicURL, "listen", s.Listen, "admin_listen", s.AdminListen,
@@ -120,29 +125,30 @@ func (a *app) announceReady(s engine.Serving, log *slog.Logger) {
 	}
 }
 
-// runDemo runs the demonstration in a folder that is gone afterwards.
-func (a *app) runDemo(ctx context.Context, once bool) error {
+// runDemo runs the demonstration in a temporary folder and removes the folder at the end.
+func (a *app) runDemo(ctx context.Context, d engine.Demonstration) error {
 	c, err := a.config()
 	if err != nil {
 		return err
 	}
-	log := a.logger(c) // the story tells what happens: warnings alone stand between its lines
-	a.serving.Store(!once)
-	dir, err := os.MkdirTemp("", "lightweb-demo-")
+	log := a.logger(c) // before serving is set: only warnings stand between the story's lines
+	a.serving.Store(!d.Once)
+	d.Dir, err = os.MkdirTemp("", "lightweb-demo-")
 	if err != nil {
 		return fault.Wrap(fault.Conflict, "cannot make a temporary folder: "+reason(err), err)
 	}
-	// The private database runs as another user when we are root, and has to reach its folder.
-	err = os.Chmod(dir, 0o711)
+	// If we are root, the private database runs as another user, which must reach its folder.
+	err = os.Chmod(d.Dir, 0o711)
 	story := a.out.w
 	if a.quiet {
 		story = io.Discard
 	}
+	d.Version = c.Engine.Version
 	if err == nil {
-		err = engine.Demo(ctx, dir, c.Engine.Version, story, once, log)
+		err = engine.Demo(ctx, d, story, log)
 	}
 	if err != nil && fault.KindOf(err) == fault.Internal && !errors.Is(err, context.Canceled) {
 		err = &exitError{exitFailed, fmt.Errorf("show the demonstration: %w", err)}
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	return errors.Join(err, os.RemoveAll(d.Dir))
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// config is what flags, environment and file have settled.
+// config is the configuration that results from flags, environment and file.
 type config struct {
 	Engine    instance.Config
 	LogLevel  slog.Level
 	LogFormat string // auto, text or json
 
-	file    string            // the configuration file that was read, or nothing
+	file    string            // the configuration file that was read, empty for none
 	origins map[string]origin // of every setting that is not the default
 }
 
@@ -24,18 +24,18 @@ func defaultConfig(dataDir string) *config {
 	return &config{Engine: instance.DefaultConfig(dataDir), LogFormat: "auto", origins: map[string]origin{}}
 }
 
-// setting is one thing that can be settled. Everything about it is derived from its row: how it is
-// read and shown, its environment variable, its flag and its line in the documentation.
+// setting is one setting. Everything about it derives from its row: how it is read and shown,
+// its environment variable, its flag and its line in the documentation.
 type setting struct {
 	key     string
 	help    string
 	at      func(*config) pflag.Value
 	secret  bool
-	initial string // the default in words, where it depends on the machine
+	initial string // the default in words, if it depends on the machine
 
-	flag, arg string                       // the flag and what its value is called; most settings have none
-	command   string                       // the only command that has the flag, or nothing for all
-	fromFlag  func(string) (string, error) // the setting's value from the flag's, where they differ
+	flag, arg string                       // the flag, and its value's name in help; mostly empty
+	command   string                       // the only command that has the flag, empty for all
+	fromFlag  func(string) (string, error) // converts the flag's value; nil if it needs none
 }
 
 // env returns the name of the setting's environment variable.
@@ -43,12 +43,13 @@ func (s *setting) env() string {
 	return "LIGHTWEB_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
 }
 
-// wrongValue says that a value of the setting cannot be read, and what the setting is.
+// wrongValue returns the error for a value of the setting that cannot be read. Its hint explains
+// the setting.
 func (s *setting) wrongValue(err error) *instance.SettingError {
 	return &instance.SettingError{Key: s.key, Problem: err.Error(), Hint: s.key + ": " + strings.ReplaceAll(s.help, "`", "'")}
 }
 
-// settings is every setting there is, in the order of the documentation.
+// settings are all settings, in the order of the documentation.
 var settings = []setting{
 	{key: "public_url", at: func(c *config) pflag.Value { return (*text)(&c.Engine.PublicURL) }, flag: "domain", arg: "HOST", fromFlag: domainURL,
 		help: "origin of every id: scheme and host, no path; http only for loopback or with `federation.allow_http`. `--domain example.org` means `https://example.org`"},
@@ -119,6 +120,8 @@ var settings = []setting{
 		help: "how long messages of encrypted conversations are kept for their members: 24h to 87600h"},
 	{key: "limits.body", at: func(c *config) pflag.Value { return (*size)(&c.Engine.Limits.Body) },
 		help: "largest request, in bytes or as `512KiB`: 1KiB to 64MiB"},
+	{key: "limits.mls_body", at: func(c *config) pflag.Value { return (*size)(&c.Engine.Limits.MLSBody) },
+		help: "largest request to an inbox that brings an MLS message of an actor who may write to a user in private: 1KiB to 24MiB"},
 	{key: "limits.inbox_address_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.InboxAddressRate) },
 		help: "inbox requests from one address, or one IPv6 network of 64 bits, as `50/s burst 1000`, `20/min` or `off`"},
 	{key: "limits.inbox_host_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.InboxHostRate) },
@@ -139,10 +142,12 @@ var settings = []setting{
 		help: "`text`, `json`, or `auto`: text on a terminal, else JSON"},
 }
 
-// inboxRatesOff is a variable without a setting: it takes the inbox rates away, to measure.
+// inboxRatesOff is an environment variable that is not a setting. The value off removes the rate
+// limits of the inbox, for measurements.
 const inboxRatesOff = "LIGHTWEB_LIMITS_INBOX_RATE"
 
-// addSettingFlags adds the flags that command has, or those that all have.
+// addSettingFlags adds the setting flags of one command, or for an empty command the flags that
+// all commands have.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings {
 		if s.flag != "" && s.command == command {
@@ -155,11 +160,11 @@ func flagHelp(s setting) string {
 	if s.flag == "domain" {
 		return "domain in every id: short for public_url https://HOST"
 	}
-	help, _, _ := strings.Cut(s.help, ". ") // the rest is for the documentation
+	help, _, _ := strings.Cut(s.help, ". ") // only the documentation has the rest
 	return help
 }
 
-// domainURL returns the origin that --domain stands for.
+// domainURL returns the public_url that a value of --domain stands for.
 func domainURL(domain string) (string, error) {
 	if domain == "" || strings.ContainsAny(domain, "/@ ") {
 		return "", fmt.Errorf("%.60q is not a domain such as example.org", domain)
@@ -167,7 +172,8 @@ func domainURL(domain string) (string, error) {
 	return "https://" + domain, nil
 }
 
-// flagText is a flag whose value is read later, with the name of that value in the help.
+// flagText is a flag whose value is stored as text and parsed later. arg is the name of the
+// value in help.
 type flagText struct {
 	value *string
 	arg   string
@@ -177,7 +183,7 @@ func newFlagText(value *string, arg string) *flagText { return &flagText{value, 
 
 func (f *flagText) Set(s string) error { *f.value = s; return nil }
 func (f *flagText) String() string {
-	if f.value == nil { // pflag asks a zero value, to know the default
+	if f.value == nil { // pflag calls this on a zero flagText to learn the default
 		return ""
 	}
 	return *f.value

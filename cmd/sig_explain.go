@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// maxKeyFile is the largest file with a key that is read, in bytes.
+// maxKeyFile is the size of the largest key file that is read, in bytes.
 const maxKeyFile = 256 << 10
 
 func newSigExplain(a *app) *cobra.Command {
@@ -76,7 +76,7 @@ func parseAt(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// read reads the file, or standard input for -.
+// read calls from with the open file, or with standard input if file is -.
 func (a *app) read(file string, from func(io.Reader) error) error {
 	if file == "-" {
 		return from(a.stdin)
@@ -98,7 +98,7 @@ func (a *app) read(file string, from func(io.Reader) error) error {
 func (a *app) runExplain(ctx context.Context, x explain.SignedRequest) error {
 	show := func(e explain.SignatureReport, err error) error {
 		if err == nil {
-			err = a.showExplanation(e)
+			err = a.out.showExplanation(e)
 		}
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (a *app) runExplain(ctx context.Context, x explain.SignedRequest) error {
 	return show(explain.SignatureWithKey(ctx, c.Engine, x, a.logger(c)))
 }
 
-func (a *app) showExplanation(e explain.SignatureReport) error {
+func (p *printer) showExplanation(e explain.SignatureReport) error {
 	var rows [][]string
 	add := func(label string, checks []explain.Check) {
 		for _, c := range checks {
@@ -136,5 +136,5 @@ func (a *app) showExplanation(e explain.SignatureReport) error {
 	if e.Ignored != nil {
 		rows = append(rows, []string{"activity", explain.TraceIgnored, e.Ignored.Says})
 	}
-	return a.out.writeTable([]string{"CHECK", "RESULT", "WHAT WAS FOUND"}, rows, e)
+	return p.writeTable([]string{"CHECK", "RESULT", "WHAT WAS FOUND"}, rows, e)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxTailed bounds the events that a tail begins with: no stream has more.
+// maxTailed bounds the flag --last: no stream has more events.
 const maxTailed = 1_000_000
 
 func newStreamTail(a *app) *cobra.Command {
@@ -53,7 +53,7 @@ func newStreamTail(a *app) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return a.showGroup(g)
+					return a.out.showGroup(g)
 				})
 			}
 			t.user = c.User
@@ -97,7 +97,7 @@ func (a *app) checkTail(c *admin.TailChoice, since string) (err error) {
 	return err
 }
 
-// parseSince reads a time: how long ago it was, or RFC 3339.
+// parseSince reads a time that is given as RFC 3339, or as how long before now it was.
 func parseSince(s string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, s); err == nil {
 		return at, nil
@@ -115,7 +115,7 @@ type tailed struct {
 	user    vocab.Username
 	payload bool
 	types   map[string]int // how many events of each type were shown
-	last    string         // the event that was read last
+	last    string         // the id of the event that was read last
 }
 
 func (t *tailed) sink() admin.TailSink {
@@ -128,7 +128,7 @@ func (t *tailed) sink() admin.TailSink {
 	}}
 }
 
-// say writes to standard error what is no event.
+// say writes a message that is not an event to standard error.
 func (t *tailed) say(words string) {
 	if !t.app.quiet {
 		fmt.Fprintln(t.app.stderr, words)
@@ -154,14 +154,13 @@ func (t *tailed) show(i admin.TailItem) error {
 	return out.writeText(t.describeEvent(i))
 }
 
-// typeWidth is the width of the column of types: most are shorter.
+// typeWidth is the width of the column of event types. Most types are shorter.
 const typeWidth = 22
 
-// describeEvent returns the line of an event for people: when, of which type, by which actor, about
-// which object.
+// describeEvent returns the line that people see for an event: its time, type, actor and object.
 func (t *tailed) describeEvent(i admin.TailItem) string {
 	var p struct{ ActorURI, ObjectURI, Trust, Error string }
-	_ = json.Unmarshal(i.Payload, &p) // an event of another source may have other content: its type is shown
+	_ = json.Unmarshal(i.Payload, &p) // other sources have other content: then only the type shows
 	style, clock := t.app.out.style(), i.Timestamp
 	if at, err := time.Parse(time.RFC3339, i.Timestamp); err == nil {
 		clock = at.Local().Format("15:04:05.000")
@@ -182,7 +181,8 @@ func (t *tailed) describeEvent(i admin.TailItem) string {
 	return line + "\n"
 }
 
-// colourOf returns the colour of a type of event: of what came, what went, and what went wrong.
+// colourOf returns the colour of an event type: one each for failures, for sent and for received
+// things.
 func colourOf(kind string) lipgloss.Color {
 	switch {
 	case strings.HasSuffix(kind, ".failed"), strings.HasPrefix(kind, "stream."):
@@ -193,8 +193,8 @@ func colourOf(kind string) lipgloss.Color {
 	return cyan
 }
 
-// finish says how many events were shown and how to resume. Time that ran out is no failure when
-// something was shown.
+// finish writes how many events were shown and how to resume. It returns nil for a timeout if at
+// least one event was shown, and err otherwise.
 func (t *tailed) finish(ctx context.Context, err error, follows bool) error {
 	shown := 0
 	var counts []string
@@ -215,11 +215,11 @@ func (t *tailed) finish(ctx context.Context, err error, follows bool) error {
 	return err
 }
 
-// showGroup shows how far a consumer group is.
-func (a *app) showGroup(g admin.GroupState) error {
+// showGroup shows how far a consumer group has read a user's events.
+func (p *printer) showGroup(g admin.GroupState) error {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	title := fmt.Sprintf("%s has acknowledged the events of %s up to %d of %d", g.Group, g.User, g.Acknowledged, g.Last)
-	return a.out.writeFacts(title, []fact{
+	return p.writeFacts(title, []fact{
 		{key: "user", value: g.User.String(), titled: true},
 		{key: "group", value: g.Group, titled: true},
 		{key: "consumers", value: strconv.FormatInt(g.Consumers, 10)},

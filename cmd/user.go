@@ -16,7 +16,7 @@ func newUser(a *app) *cobra.Command {
 		newUserCreate(a), newUserList(a), newUserShow(a), newUserSuspend(a), newUserUnsuspend(a), newUserDelete(a), newUserRotateKeys(a), newUserMove(a), newUserExport(a), newUserImport(a), newUserRedisACL(a), newUserConfig(a), newUserPasswd(a), newUserLinkOIDC(a), newUserToken(a), newUserAudit(a))
 }
 
-// userFacts returns what there is to say of a user, under the keys that JSON has.
+// userFacts returns the facts about a user, with the same keys as in JSON.
 func userFacts(u admin.User) []fact {
 	return []fact{
 		{key: "user", value: u.Name.String(), titled: true},
@@ -28,8 +28,8 @@ func userFacts(u admin.User) []fact {
 	}
 }
 
-// describeAge says how long before now t was, or how long it is until then, in the largest unit
-// that fits.
+// describeAge returns the time between now and t, whichever is first, in one unit: days from two
+// days on, otherwise the largest that fits.
 func describeAge(now, t time.Time) string {
 	d := now.Sub(t).Abs()
 	switch {

@@ -40,7 +40,7 @@ func newUserAudit(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.showAudit(all, lines.lines)
+				return a.out.showAudit(all, lines.lines)
 			})
 		}),
 	}
@@ -70,10 +70,10 @@ func checkAudit(c *admin.AuditChoice, since string) (err error) {
 	return err
 }
 
-func (a *app) showAudit(all []admin.Audit, lines bool) error {
+func (p *printer) showAudit(all []admin.Audit, lines bool) error {
 	if lines {
 		for _, r := range all {
-			if err := a.out.writeLine(r); err != nil {
+			if err := p.writeLine(r); err != nil {
 				return err
 			}
 		}
@@ -86,5 +86,5 @@ func (a *app) showAudit(all []admin.Audit, lines bool) error {
 	doc := struct {
 		Audit []admin.Audit `json:"audit"`
 	}{notNil(all)}
-	return a.out.writeTable([]string{"AT", "TOKEN", "ACTION", "OUTCOME", "TIMES", "ACTIVITY", "PARAMETERS"}, rows, doc)
+	return p.writeTable([]string{"AT", "TOKEN", "ACTION", "OUTCOME", "TIMES", "ACTIVITY", "PARAMETERS"}, rows, doc)
 }

@@ -14,14 +14,15 @@ func newUserConfig(a *app) *cobra.Command {
 		newUserConfigGet(a), newUserConfigSet(a), newUserConfigEdit(a), newUserConfigCheck(a))
 }
 
-// writeMember writes a member as user config set takes it: a text as it is, the others as JSON.
+// writeMember returns a value in the form that user config set accepts: a string as it is, other
+// values as JSON.
 func writeMember(value any) (string, error) {
 	doc, err := json.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("write the value: %w", err)
 	}
 	var text string
-	if json.Unmarshal(doc, &text) == nil { // every type of texts is one in JSON
+	if json.Unmarshal(doc, &text) == nil { // every string type is a string in JSON
 		return text, nil
 	}
 	return string(doc), nil

@@ -33,14 +33,14 @@ func newUserConfigCheck(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showChecked(checked)
+			return a.out.showChecked(checked)
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, "check every user")
 	return c
 }
 
-func (a *app) showChecked(checked []admin.CheckedConfig) error {
+func (p *printer) showChecked(checked []admin.CheckedConfig) error {
 	rows, broken := make([][]string, len(checked)), 0
 	for i, c := range checked {
 		state := "can be used"
@@ -53,7 +53,7 @@ func (a *app) showChecked(checked []admin.CheckedConfig) error {
 	doc := struct {
 		Users []admin.CheckedConfig `json:"users"`
 	}{notNil(checked)}
-	if err := a.out.writeTable([]string{"USER", "FILE", "STATE"}, rows, doc); err != nil {
+	if err := p.writeTable([]string{"USER", "FILE", "STATE"}, rows, doc); err != nil {
 		return err
 	}
 	if broken > 0 {

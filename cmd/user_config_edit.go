@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,8 +44,8 @@ func newUserConfigEdit(a *app) *cobra.Command {
 	}
 }
 
-// editConfig lets a person edit a copy of the file, and replaces the file when the copy can be
-// used. The instance is open only before and after: a person takes as long as it takes.
+// editConfig lets a person edit a copy of the file, and replaces the file if the copy is valid.
+// The instance is not open while the person edits, which may take long.
 func (a *app) editConfig(ctx context.Context, user vocab.Username) error {
 	var before []byte
 	err := a.admin(ctx, func(t *admin.Tasks) (err error) {
@@ -66,9 +65,9 @@ func (a *app) editConfig(ctx context.Context, user vocab.Username) error {
 	if err != nil {
 		return err
 	}
-	answers := bufio.NewReader(a.stdin)
+	answers, editing := bufio.NewReader(a.stdin), editor{env: a.env, stdin: a.stdin, screen: a.stderr}
 	for {
-		after, err := a.runEditor(ctx, path)
+		after, err := editing.editFile(ctx, path)
 		if err != nil {
 			return keepCopy(path, err)
 		}
@@ -79,13 +78,14 @@ func (a *app) editConfig(ctx context.Context, user vocab.Username) error {
 		if err == nil {
 			return errors.Join(a.out.writeDone("changed the configuration of "+user.String(), editedConfig{user, true}), os.Remove(path))
 		}
-		if again, fail := a.askAgain(answers, err); fail != nil || !again {
+		if again, fail := a.prompt.askAgain(answers, err); fail != nil || !again {
 			return keepCopy(path, errors.Join(err, fail))
 		}
 	}
 }
 
-// writeCopy writes what is to be edited to a file that only its owner can read.
+// writeCopy writes content into a temporary file that only its owner can read, and returns its
+// path.
 func writeCopy(user vocab.Username, content []byte) (path string, err error) {
 	f, err := os.CreateTemp("", "lightweb-"+user.String()+"-*.json")
 	if err != nil {
@@ -97,7 +97,7 @@ func writeCopy(user vocab.Username, content []byte) (path string, err error) {
 	return f.Name(), f.Close()
 }
 
-// keepCopy says where the words are that were not taken.
+// keepCopy returns err with the path of the edited copy, which was not accepted and is kept.
 func keepCopy(path string, err error) error {
 	if e := fault.Of(err); e != nil {
 		return fault.Wrap(e.Kind, e.Public, err).WithHint("your copy is kept: " + path)
@@ -105,36 +105,27 @@ func keepCopy(path string, err error) error {
 	return fmt.Errorf("edit %s, which is kept: %w", path, err)
 }
 
-// runEditor opens the copy in the editor, and returns what it holds when the editor has ended.
-func (a *app) runEditor(ctx context.Context, path string) ([]byte, error) {
-	editor := "vi"
-	for _, name := range []string{"EDITOR", "VISUAL"} {
-		if e := a.getenv(name); e != "" {
-			editor = e
-		}
-	}
-	// The variable holds a command with its flags, which the shell takes apart.
-	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", path)
-	c.Stdin, c.Stdout, c.Stderr, c.Env = a.stdin, a.stderr, a.stderr, a.env
-	if err := c.Run(); err != nil {
-		return nil, fault.Wrap(fault.Invalid, fmt.Sprintf("the editor %.100q failed", editor), err)
-	}
-	return os.ReadFile(path)
+// editor starts the program in which a person edits a file.
+type editor struct {
+	env    environment
+	stdin  io.Reader
+	screen io.Writer
 }
 
-// askAgain reports whether the person wants to edit the words that were refused once more. Words
-// that came too late are never taken.
-func (a *app) askAgain(answers *bufio.Reader, refusal error) (bool, error) {
-	if fault.KindOf(refusal) != fault.Invalid || !isTerminal(a.stdin) {
-		return false, nil
+// editFile opens the file in the editor, and returns the content of the file after the editor
+// has ended.
+func (e *editor) editFile(ctx context.Context, path string) ([]byte, error) {
+	command := "vi"
+	for _, name := range []string{"EDITOR", "VISUAL"} {
+		if c := e.env.find(name); c != "" {
+			command = c
+		}
 	}
-	fmt.Fprintf(a.stderr, "%s\nEdit again? [Y/n] ", cleanLine(fault.Public(refusal)))
-	answer, err := answers.ReadString('\n')
-	if errors.Is(err, io.EOF) {
-		return false, nil
+	// The variable may hold a command with flags, which the shell splits.
+	c := exec.CommandContext(ctx, "sh", "-c", command+` "$1"`, "sh", path)
+	c.Stdin, c.Stdout, c.Stderr, c.Env = e.stdin, e.screen, e.screen, e.env
+	if err := c.Run(); err != nil {
+		return nil, fault.Wrap(fault.Invalid, fmt.Sprintf("the editor %.100q failed", command), err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("read the answer: %w", err)
-	}
-	return !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "n"), nil
+	return os.ReadFile(path)
 }

@@ -47,14 +47,14 @@ func newUserConfigGet(a *app) *cobra.Command {
 				return err
 			}
 			if len(args) > 1 {
-				return a.showMember(user, c, args[1])
+				return a.out.showMember(user, c, args[1])
 			}
-			return a.showUserConfig(user, c)
+			return a.out.showUserConfig(user, c)
 		}),
 	}
 }
 
-func (a *app) showUserConfig(user vocab.Username, c registry.User) error {
+func (p *printer) showUserConfig(user vocab.Username, c registry.User) error {
 	var facts []fact
 	for _, m := range registry.Members() {
 		value, err := c.Value(m.Key)
@@ -67,22 +67,22 @@ func (a *app) showUserConfig(user vocab.Username, c registry.User) error {
 		}
 		facts = append(facts, fact{key: m.Key, value: shown})
 	}
-	return a.out.writeFacts(a.out.style().Bold(true).Render(user.String()), facts, shownUserConfig{user, c})
+	return p.writeFacts(p.style().Bold(true).Render(user.String()), facts, shownUserConfig{user, c})
 }
 
-// showMember writes one value. For people, and for programs without --json, lines stay lines.
-func (a *app) showMember(user vocab.Username, c registry.User, key string) error {
+// showMember writes one value. Line breaks in it stay, except in JSON, which escapes them.
+func (p *printer) showMember(user vocab.Username, c registry.User, key string) error {
 	value, err := c.Value(key)
 	if err != nil {
 		return err
 	}
-	if a.json || a.quiet {
-		return a.out.writeDocument(shownMember{user, key, value})
+	if p.json || p.quiet {
+		return p.writeDocument(shownMember{user, key, value})
 	}
 	shown, err := writeMember(value)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(a.out.w, cleanLines(shown)+"\n")
+	_, err = io.WriteString(p.w, cleanLines(shown)+"\n")
 	return err
 }

@@ -48,7 +48,7 @@ func newUserImport(a *app) *cobra.Command {
 				}
 			}
 			if !o.VerifyOnly {
-				if err := a.confirm("import "+args[0], yes); err != nil {
+				if err := a.prompt.confirm("import "+args[0], yes); err != nil {
 					return err
 				}
 			}
@@ -62,30 +62,30 @@ func newUserImport(a *app) *cobra.Command {
 	return c
 }
 
-// runImport imports a file and says what became of it.
+// runImport imports the file at path and shows the report.
 func (a *app) runImport(ctx context.Context, path string, o admin.ImportOptions) error {
 	return a.instance(ctx, instance.OpenToRestore, func(in *instance.Instance) error {
 		var end func()
-		o.Progress, end = a.progress("importing")
+		o.Progress, end = a.notices.progress("importing")
 		r, err := admin.New(in).Imports.Import(ctx, path, o)
 		end()
 		if err != nil && fault.KindOf(err) != fault.Partial {
 			return err
 		}
-		if shown := a.showUserImport(r); shown != nil {
+		if shown := a.out.showUserImport(r); shown != nil {
 			return shown
 		}
 		return err
 	})
 }
 
-func (a *app) showUserImport(r admin.ImportReport) error {
-	if r.Restored != nil && !a.json {
-		return a.showRestore(*r.Restored)
+func (p *printer) showUserImport(r admin.ImportReport) error {
+	if r.Restored != nil && !p.json {
+		return p.showRestore(*r.Restored)
 	}
-	title := fmt.Sprintf("%s imported %s in %s", a.out.tick(), cleanLine(r.File), time.Duration(r.Millis)*time.Millisecond)
+	title := fmt.Sprintf("%s imported %s in %s", p.tick(), cleanLine(r.File), time.Duration(r.Millis)*time.Millisecond)
 	if r.VerifyOnly {
-		title = fmt.Sprintf("%s %s can be imported", a.out.tick(), cleanLine(r.File))
+		title = fmt.Sprintf("%s %s can be imported", p.tick(), cleanLine(r.File))
 	}
 	facts := []fact{
 		{key: "file", value: r.File, titled: true},
@@ -110,5 +110,5 @@ func (a *app) showUserImport(r admin.ImportReport) error {
 		facts = append(facts, fact{key: "next", value: fmt.Sprintf("lightweb user move %s --from %s", r.User, r.From), note: " — then move there to this account: the followers come along"})
 	}
 	facts = append(facts, fact{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true})
-	return a.out.writeFacts(title, facts, r)
+	return p.writeFacts(title, facts, r)
 }

@@ -37,10 +37,10 @@ func newUserList(a *app) *cobra.Command {
 	}
 }
 
-// stamp writes a time for people and scripts alike.
+// stamp returns the form of a time that both people and scripts read: RFC 3339 in UTC.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// notNil makes an empty list [] in JSON, never null.
+// notNil returns an empty list for nil, so that JSON has [] and never null.
 func notNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -38,7 +38,7 @@ func newUserMove(a *app) *cobra.Command {
 					return fmt.Sprintf("%s is also known as %s: that account can move here", m.User, from)
 				})
 			}
-			if err := a.confirm("move the followers of "+user.String()+" to "+to, yes); err != nil {
+			if err := a.prompt.confirm("move the followers of "+user.String()+" to "+to, yes); err != nil {
 				return err
 			}
 			return a.moveUser(ctx, user, to, admin.Users.MoveTo, func(m admin.MovedUser) string {
@@ -52,7 +52,8 @@ func newUserMove(a *app) *cobra.Command {
 	return c
 }
 
-// moveUser changes what a user says of another account, and says so in the words of done.
+// moveUser changes the account that a user's profile names as a former or new one. done returns
+// the words for the change in the result.
 func (a *app) moveUser(ctx context.Context, user vocab.Username, account string,
 	move func(admin.Users, context.Context, vocab.Username, string) (admin.MovedUser, error), done func(admin.MovedUser) string,
 ) error {

@@ -38,7 +38,7 @@ func newUserPasswd(a *app) *cobra.Command {
 				if err := t.Passwords.Set(ctx, user, password); err != nil {
 					return err
 				}
-				return a.writePassword(user, "set", true)
+				return a.out.writePassword(user, "set", true)
 			})
 		}),
 	}
@@ -55,10 +55,10 @@ func (a *app) removePassword(ctx context.Context, user vocab.Username) error {
 		if err := t.Passwords.Remove(ctx, user); err != nil {
 			return err
 		}
-		return a.writePassword(user, "removed", false)
+		return a.out.writePassword(user, "removed", false)
 	})
 }
 
-func (a *app) writePassword(user vocab.Username, done string, has bool) error {
-	return a.out.writeDone(fmt.Sprintf("%s the password of %s", done, user), map[string]any{"user": user, "has_password": has})
+func (p *printer) writePassword(user vocab.Username, done string, has bool) error {
+	return p.writeDone(fmt.Sprintf("%s the password of %s", done, user), map[string]any{"user": user, "has_password": has})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// redisAccess is the result of user redis-acl: the only time that the password is seen.
+// redisAccess is the result of user redis-acl. The password is shown only there.
 type redisAccess struct {
 	User      vocab.Username `json:"user"`
 	RedisUser string         `json:"redis_user"`
@@ -49,7 +49,8 @@ func newUserRedisACL(a *app) *cobra.Command {
 	return c
 }
 
-// giveRedisAccess makes a password, and shows or makes the user of Redis that has it.
+// giveRedisAccess makes a password and shows the Redis command for a user with that password.
+// With apply it also makes that user in Redis.
 func (a *app) giveRedisAccess(ctx context.Context, users admin.Users, user vocab.Username, apply bool) error {
 	made := redisAccess{User: user, Password: rand.Text(), Applied: apply}
 	access, err := users.RedisAccess(ctx, user, made.Password)
@@ -62,10 +63,10 @@ func (a *app) giveRedisAccess(ctx context.Context, users admin.Users, user vocab
 			return err
 		}
 	}
-	return a.showRedisAccess(made)
+	return a.out.showRedisAccess(made)
 }
 
-func (a *app) showRedisAccess(made redisAccess) error {
+func (p *printer) showRedisAccess(made redisAccess) error {
 	facts := []fact{
 		{key: "user", value: made.User.String(), titled: true},
 		{key: "redis_user", value: made.RedisUser},
@@ -80,6 +81,6 @@ func (a *app) showRedisAccess(made redisAccess) error {
 	default:
 		facts = append(facts, fact{key: "command", value: made.Command})
 	}
-	title := fmt.Sprintf("%s %s %s", a.out.tick(), words, a.out.style().Bold(true).Render(made.User.String()))
-	return a.out.writeFacts(title, facts, made)
+	title := fmt.Sprintf("%s %s %s", p.tick(), words, p.style().Bold(true).Render(made.User.String()))
+	return p.writeFacts(title, facts, made)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// createdToken is the result of user token create: the only time that the secret is seen.
+// createdToken is the result of user token create. The secret is shown only there.
 type createdToken struct {
 	admin.Token
 	Secret string `json:"token"`

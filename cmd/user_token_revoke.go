@@ -1,17 +1,12 @@
 package cmd
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lightweb/lightweb/engine/admin"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -28,7 +23,7 @@ func newUserTokenRevoke(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.confirm(fmt.Sprintf("revoke the token %s of %s", args[1], user), yes); err != nil {
+			if err := a.prompt.confirm(fmt.Sprintf("revoke the token %s of %s", args[1], user), yes); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
@@ -41,23 +36,4 @@ func newUserTokenRevoke(a *app) *cobra.Command {
 	}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c
-}
-
-// confirm asks before what cannot be undone. Where nobody can answer, --yes must have been given.
-func (a *app) confirm(what string, yes bool) error {
-	if yes {
-		return nil
-	}
-	if !isTerminal(a.stdin) {
-		return fault.New(fault.Usage, what+" cannot be undone").WithHint("give --yes to do it without being asked")
-	}
-	fmt.Fprintf(a.stderr, "%s? It cannot be undone. [y/N] ", cleanLine(what))
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return &exitError{exitFailed, errors.New("nothing was done")}
-	}
-	return nil
 }

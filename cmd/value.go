@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// The forms of values. Set reads what a person wrote, String writes it so that Set reads it again.
+// The types of values. Set parses the text that a person wrote. String returns a text that Set can
+// parse again.
 type (
 	text     string
 	path     string
@@ -32,7 +33,7 @@ func (v *text) Set(s string) error { *v = text(s); return nil }
 func (v *text) String() string     { return string(*v) }
 func (v *text) Type() string       { return "TEXT" }
 
-// Set makes s absolute, as seen from where the command runs.
+// Set makes s absolute, relative to the working directory.
 func (v *path) Set(s string) error {
 	if s == "" {
 		*v = ""
@@ -72,7 +73,7 @@ func (v *truth) Type() string   { return "BOOL" }
 
 const day = 24 * time.Hour
 
-// Set takes what time.ParseDuration takes, and whole days: 7d.
+// Set accepts the durations of time.ParseDuration, and whole days such as 7d.
 func (v *span) Set(s string) error {
 	if n, ok := strings.CutSuffix(s, "d"); ok {
 		if days, err := strconv.ParseUint(n, 10, 16); err == nil {
@@ -134,7 +135,7 @@ func (v *rate) Set(s string) error {
 func (v *rate) String() string { return instance.Rate(*v).String() }
 func (v *rate) Type() string   { return "RATE" }
 
-// Set takes networks and single addresses, separated by commas.
+// Set accepts networks and single addresses, separated by commas.
 func (v *prefixes) Set(s string) error {
 	list := []netip.Prefix{}
 	for item := range strings.SplitSeq(s, ",") {
@@ -167,7 +168,7 @@ func (v *prefixes) String() string {
 }
 func (v *prefixes) Type() string { return "NETWORKS" }
 
-// Set takes words separated by commas.
+// Set accepts words, separated by commas or spaces.
 func (v *words) Set(s string) error {
 	*v = strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 	return nil

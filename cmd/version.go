@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Set by the linker for a release; else what the Go tool has noted is used.
+// The linker sets these for a release. Without it, the build information of the Go tool is used.
 var version, commit, date string
 
-// buildInfo says which program this is.
+// buildInfo describes this program.
 type buildInfo struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`

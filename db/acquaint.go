@@ -2,42 +2,53 @@ package db
 
 import (
 	"context"
+	"time"
 
-	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Acquainting says for which users acquaintances are made again, and how.
+// Acquainting selects the users whose acquaintances are made again, and says how.
 type Acquainting struct {
-	Users    []vocab.Username              // nobody named: everybody who is not deleted
-	DryRun   bool                          // only count
-	ID       func(vocab.Username) vocab.ID // of the user's actor
-	Progress func(done, all int)           // told after each user; may be nil
+	Users    []vocab.Username    // empty: all users that are not deleted
+	DryRun   bool                // count the rows, change none
+	Progress func(done, all int) // called after each user; may be nil
 }
 
-// AcquaintReport says what became of it.
+// AcquaintReport is the result of MakeAcquaintances.
 type AcquaintReport struct {
-	Users   []AcquaintedUser // by name
-	Removes bool             // whether superfluous rows were removed, or with DryRun would be
+	Users       []AcquaintedUser `json:"users"` // by name
+	Added       int              `json:"added"`
+	Superfluous int              `json:"superfluous"`
+	Removed     bool             `json:"removed"` // whether superfluous rows were removed, or with DryRun would be
+	Failed      int              `json:"failed"`
+	Millis      int64            `json:"elapsed_ms"`
+	DryRun      bool             `json:"dry_run"`
 }
 
 // AcquaintedUser counts the rows of one user.
 type AcquaintedUser struct {
-	User        vocab.Username
-	Known       int // actors that have anything in the user's database
-	Added       int // rows that were missing, or did not say that the user may follow the actor
-	Superfluous int // rows that nothing in the user's database asks for, or that say too much
-	Err         error
+	User        vocab.Username `json:"user"`
+	Known       int            `json:"known"`       // actors that the user's database names
+	Added       int            `json:"added"`       // rows that were missing, or lacked the mark that the user may follow the actor
+	Superfluous int            `json:"superfluous"` // rows of actors that the user's database does not name, or marked as followed without reason
+	Error       string         `json:"error,omitempty"`
+	Hint        string         `json:"hint,omitempty"`
 }
 
-// MakeAcquaintances makes the acquaintances again from the users' databases. Missing rows
-// are added first. Superfluous ones are removed only while nothing serves the instance and its
-// journal is empty: a server commits rows before what asks for them, and remembers which it has
-// committed. One user's failure does not keep the others from it. The fault is Busy when another
-// process does the same, NoUser when somebody named is no user.
-func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting) (r AcquaintReport, err error) {
+// MakeAcquaintances makes the acquaintances again from the users' databases; idOf returns the id
+// of a user's actor. It adds missing rows to each user. It removes superfluous rows only if no
+// process serves the instance and the journal is empty: a serving process commits an acquaintance
+// before the data that needs it, and relies on the acquaintances that it has committed. If one
+// user fails, the others are still done. The fault is Busy when another process does the same,
+// NoUser when a named user does not exist.
+func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting, idOf func(vocab.Username) vocab.ID) (r AcquaintReport, err error) {
+	began := time.Now()
+	defer func() { r.Millis = time.Since(began).Milliseconds() }()
+	r = AcquaintReport{Users: []AcquaintedUser{}, DryRun: a.DryRun}
 	release, err := c.Instance.Locks.Acquaint(ctx)
 	if err != nil {
 		return r, err
@@ -52,9 +63,10 @@ func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting) (r Acqua
 		return r, err
 	}
 	defer letServe()
-	r.Removes = removes
+	r.Removed = removes
 	for n, u := range users {
-		r.Users = append(r.Users, c.makeAcquaintances(ctx, a, u.Name, removes))
+		made, err := c.makeAcquaintances(ctx, u.Name, idOf(u.Name), removes, a.DryRun)
+		r.addUser(made, err)
 		if err := ctx.Err(); err != nil {
 			return r, postgres.Fault("make acquaintances", err)
 		}
@@ -65,17 +77,28 @@ func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting) (r Acqua
 	return r, nil
 }
 
-func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.Username, removes bool) AcquaintedUser {
+// addUser adds the counts of one user to the report, and the error if there is one.
+func (r *AcquaintReport) addUser(u AcquaintedUser, err error) {
+	if err != nil {
+		r.Failed++
+		u.Error, u.Hint = err.Error(), fault.Hint(err)
+	}
+	r.Users = append(r.Users, u)
+	r.Added += u.Added
+	r.Superfluous += u.Superfluous
+}
+
+func (c *Cluster) makeAcquaintances(ctx context.Context, u vocab.Username, me vocab.ID, removes, dryRun bool) (AcquaintedUser, error) {
 	out := AcquaintedUser{User: u}
-	var known []instance.KnownActor
-	out.Err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) (err error) {
-		known, err = collect[instance.KnownActor](ctx, tx, "list actors", schema.KnownActors(c.schema.Latest(schema.User)), a.ID(u))
+	var known []schema.KnownActor
+	err := c.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		known, err = tx.Actors.ListKnown(ctx, c.schema.Latest(schema.User), me)
 		return err
 	})
-	if out.Err != nil {
-		return out
+	if err != nil {
+		return out, err
 	}
-	did, err := c.Instance.Acquaintances.Replace(ctx, u, known, removes, a.DryRun)
-	out.Known, out.Added, out.Superfluous, out.Err = len(known), did.Added, did.Superfluous, err
-	return out
+	did, err := c.Instance.Acquaintances.Replace(ctx, u, known, removes, dryRun)
+	out.Known, out.Added, out.Superfluous = len(known), did.Added, did.Superfluous
+	return out, err
 }

@@ -1,5 +1,6 @@
-// Package db is the only door to PostgreSQL: the instance database, a database per user, every
-// query, and migrating. No pool, connection or transaction leaves it.
+// Package db opens the databases of an instance, and does the work that needs several of them.
+// Only this package and the packages below it use PostgreSQL: they give no pool or connection to
+// other packages.
 package db
 
 import (
@@ -13,41 +14,38 @@ import (
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Config says which server the databases lie on, and how they are named.
+// Config names the server of the databases and the databases, and bounds their use.
 type Config struct {
-	URL              string // of the server, as pgx reads it; a database named in it is ignored
-	Name             string // of the instance database and prefix of all others; "lightweb" when empty
-	Template         string // from which users' databases are cloned; Name and the schema's version when empty
-	InstanceTemplate string // from which the instance database is cloned; empty: its migrations make it
-	MaxConnections   int    // to users' databases, all together; 64 when 0
-	Migrate          bool   // bring the instance schema up to date at Open instead of refusing one that is behind
-	Repair           bool   // with Migrate: make a change of the instance schema again that did not end
-	Types            Types  // of activities
+	URL              string     // of the server, as pgx reads it; a database named in it is ignored
+	Name             string     // of the instance database, and the prefix of all other names; "lightweb" when empty
+	Template         string     // the database from which users' databases are cloned; named after Name and the schema's version when empty
+	InstanceTemplate string     // the database from which the instance database is cloned; empty: its migrations make it
+	MaxConnections   int        // the limit for all users' databases together; 64 when 0
+	Migrate          bool       // migrate the instance schema at Open if it is behind; else Open refuses it
+	Repair           bool       // with Migrate: repeat a change of the instance schema that was interrupted
+	Types            user.Types // of activities
 	Metrics          prometheus.Registerer
-	Migrations       fs.FS // those of this binary when nil
+	Migrations       fs.FS // the migrations of this binary when nil
 }
 
 // Cluster is one PostgreSQL server with the instance database and the users' databases on it.
 type Cluster struct {
-	Instance *instance.Database
+	*user.Databases // the databases of the users
+	Instance        *instance.Database
 
-	server      *postgres.Server
-	schema      *schema.Databases
-	pool        *pool.Pool
-	types       Types
-	subscribers *subscribers               // of commits in users' databases
-	class       pool.Class                 // the use of this Cluster
-	mayOpen     func(context.Context) bool // of strangers' work; nil: always
-	took        *prometheus.HistogramVec   // by transactions
-	log         *slog.Logger
+	server *postgres.Server
+	schema *schema.Databases
+	pool   *pool.Pool
+	log    *slog.Logger
 }
 
-// Open reaches the server, makes the instance database when there is none, and checks its schema.
-// The fault is Unavailable when the server does not answer, Config when the schema is behind or
-// ahead.
+// Open connects to the server, makes the instance database if it is missing, and checks its
+// schema. The fault is Unavailable when the server does not answer, Config when the schema is
+// older or newer than that of this binary.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	server, err := postgres.Parse(c.URL)
 	if err != nil {
@@ -57,7 +55,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 		c.MaxConnections = 64
 	}
 	databases := schema.New(server, schema.Config{Name: c.Name, Template: c.Template, Migrations: c.Migrations})
-	cl := &Cluster{server: server, schema: databases, types: c.Types, subscribers: &subscribers{log: log}, log: log}
+	cl := &Cluster{server: server, schema: databases, log: log}
 	if err := databases.Prepare(ctx, schema.Preparing{Template: c.InstanceTemplate, Migrate: c.Migrate, Repair: c.Repair}); err != nil {
 		return nil, err
 	}
@@ -67,57 +65,34 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry() // nobody reads it
 	}
-	cl.took = newTransactionMetric(c.Metrics)
 	cl.pool = pool.New(c.MaxConnections, databases.Connect, log, c.Metrics)
+	cl.Databases = user.New(databases, cl.pool, c.Types, log, c.Metrics)
 	return cl, nil
 }
 
-func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {
-	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "lightweb_db_transaction_seconds",
-		Help:    "Time of a transaction on a user's database, with the wait for a connection.",
-		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
-	}, []string{"mode"})
-	reg.MustRegister(took)
-	return took
-}
+// Reach returns the server and the schema of the databases. Only packages below db call it.
+func (c *Cluster) Reach() (*postgres.Server, *schema.Databases) { return c.server, c.schema }
 
-// As returns c for the use of a class; a Cluster that Open returned is for Work. Closing either
-// closes both.
-func (c *Cluster) As(class pool.Class) *Cluster {
-	view := *c
-	view.class = class
-	return &view
-}
-
-// ForStrangers returns c for strangers. mayOpen says whether the work of a context may open a
-// connection, which costs fifteen times a write; to use an open one it is not asked.
-func (c *Cluster) ForStrangers(mayOpen func(context.Context) bool) *Cluster {
-	view := c.As(pool.Stranger)
-	view.mayOpen = mayOpen
-	return view
-}
-
-// Close closes every connection. It waits for queries that are running.
+// Close waits for the running queries, and closes every connection.
 func (c *Cluster) Close() {
 	c.pool.Close()
 	c.Instance.Close()
 }
 
-// CreateUserDatabase makes the database of u, unless that was done before. Then it brings the
-// database up to date.
+// CreateUserDatabase makes the database of u with the latest schema. If the database exists, it
+// migrates it to that schema.
 func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
 	defer c.pool.Retry(c.schema.OfUser(u))
 	return c.schema.CreateUser(ctx, u)
 }
 
-// DropUserDatabase drops the database of u, with all it holds, if it is there.
+// DropUserDatabase drops the database of u with all its data, if it exists.
 func (c *Cluster) DropUserDatabase(ctx context.Context, u vocab.Username) error {
 	return c.schema.DropUser(ctx, u)
 }
 
-// Destroy drops the instance database, every user's, with all they hold, and the template that has
-// this instance's name. c is of no use afterwards.
+// Destroy drops the instance database and every user's database with all their data, and the
+// template that is named after this instance. c must not be used afterwards.
 func (c *Cluster) Destroy(ctx context.Context) error {
 	users, err := c.Instance.Users.All(ctx)
 	if err != nil {
@@ -131,20 +106,23 @@ func (c *Cluster) Destroy(ctx context.Context) error {
 	return c.schema.Destroy(ctx, databases)
 }
 
-// Beside is how many connections an instance may use beside those to users' databases: to the
-// instance database, for the lock of the process that serves, and for commands that run meanwhile.
+// Beside is how many connections an instance may use in addition to those to users' databases:
+// those to the instance database, one for the lock of the serving process, and those of commands
+// that run meanwhile.
 const Beside = instance.MaxConnections + 8
 
-// leastConns is how many connections to users' databases an instance needs for its classes of use.
+// leastConns is how many connections to users' databases an instance needs at least, so that each
+// class of use gets one.
 const leastConns = 4
 
-// Fit warns when the server has no room for the configured connections, and uses fewer then.
+// Fit lowers the limit of connections to what the server has room for. It logs a warning if that
+// is less than configured.
 func (c *Cluster) Fit(ctx context.Context) error {
 	limits, err := c.Instance.ReadServerLimits(ctx)
 	if err != nil {
 		return err
 	}
-	room := limits.MaxConnections - limits.Reserved // the reserved ones are for whoever must mend the server, also when the role may use them
+	room := limits.MaxConnections - limits.Reserved // the reserved ones are for the server's administrator, even if the role may use them
 	if limits.OfRole >= 0 {
 		room = min(room, limits.OfRole)
 	}

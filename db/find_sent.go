@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FindSent returns the id of an activity that a user, or the instance to a relay, has made; empty
-// when there is none. It reads users' databases of any schema. An error says that some could not
-// be read and the others hold none.
+// FindSent returns the id of any activity that a user has made, or that the instance has made for
+// a relay; empty when there is none. It reads users' databases whatever their schema. An error
+// means that some database could not be read and that none was found in the others.
 func (c *Cluster) FindSent(ctx context.Context) (vocab.ID, error) {
 	id, err := c.Instance.Relays.FindFollow(ctx)
 	if err != nil || id != "" {

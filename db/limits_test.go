@@ -19,11 +19,12 @@ import (
 	"github.com/lightweb/lightweb/db/embedded"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/pool"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-func nothing(context.Context, *db.Tx) error { return nil }
+func nothing(context.Context, *user.Tx) error { return nil }
 
 func TestWhoHoldsAUsersConnectionGetsNoOther(t *testing.T) {
 	t.Parallel()
@@ -43,7 +44,7 @@ func TestWhoHoldsAUsersConnectionGetsNoOther(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := c.Write(t.Context(), alice, func(ctx context.Context, _ *db.Tx) error { return recovered(func() error { return tt.ask(ctx) }) })
+			err := c.Write(t.Context(), alice, func(ctx context.Context, _ *user.Tx) error { return recovered(func() error { return tt.ask(ctx) }) })
 			if err == nil || fault.KindOf(err) != fault.Internal || !strings.Contains(err.Error(), "a holder of a connection to a user's database") {
 				t.Errorf("asking for it = %v, want an Internal error that says what is wrong", err)
 			}
@@ -76,7 +77,7 @@ func TestNoMoreConnectionsAreOpenOnTheServerThanMayBe(t *testing.T) {
 	watch := session(t, "postgres")
 	for range 4 {
 		for _, u := range users {
-			write(t, c, u, func(ctx context.Context, _ *db.Tx) error {
+			write(t, c, u, func(ctx context.Context, _ *user.Tx) error {
 				var n int
 				err := watch.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE starts_with(datname, $1) AND backend_type = 'client backend'`, cfg.Name+"_").Scan(&n)
 				if n > 2 {

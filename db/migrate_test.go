@@ -15,6 +15,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/migrations"
 )
@@ -23,7 +24,7 @@ func TestManyOpenAtOnceAndMakeEverythingOnce(t *testing.T) {
 	t.Parallel()
 	cfg := dbtest.Config(t)
 	cfg.Template, cfg.InstanceTemplate = "", "" // its own, made from the migrations
-	template := fmt.Sprintf("%s-template-%d", cfg.Name, db.Schema())
+	template := fmt.Sprintf("%s-template-%d", cfg.Name, dbtest.Schema())
 	destroyed(t, cfg)
 	var all sync.WaitGroup
 	for range 8 {
@@ -83,7 +84,7 @@ func TestARoleThatMayOnlyCreateDatabasesIsEnough(t *testing.T) {
 	}
 	cfg.URL += option
 	c := open(t, cfg)
-	write(t, c, dbtest.User(t, c, "alice"), func(context.Context, *db.Tx) error { return nil })
+	write(t, c, dbtest.User(t, c, "alice"), func(context.Context, *user.Tx) error { return nil })
 }
 
 func TestAnInstanceSchemaThatDoesNotFitIsRefused(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,40 +19,52 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Migration says which users' databases are brought to the schema of this binary, and how.
+// Migration selects the users whose databases are migrated to the schema of this binary, and says
+// how.
 type Migration struct {
-	Users       []vocab.Username    // nobody named: everybody who is not deleted
-	DryRun      bool                // only look what there is to do
-	Repair      bool                // make a change again that did not end
-	FailFast    bool                // begin with no other database once one has failed
-	Concurrency int                 // databases at once; 1 when 0
-	Progress    func(done, all int) // told after each database, by one goroutine at a time; may be nil
+	Users       []vocab.Username    // empty: all users that are not deleted
+	DryRun      bool                // report the work, change nothing
+	Repair      bool                // repeat a change that was interrupted
+	FailFast    bool                // begin no other database after one has failed
+	Concurrency int                 // how many databases are migrated in parallel; 1 when 0
+	Progress    func(done, all int) // called after each database, by one goroutine at a time; may be nil
 }
 
-// MigrationReport says what became of a migration, or with DryRun what would.
+// MigrationReport is the result of a migration, or with DryRun the result that it would have.
 type MigrationReport struct {
-	Target    int // the schema of this binary
-	Databases int
-	Migrated  int
-	Unchanged int                // had the schema before
-	Failures  []MigrationFailure // by name
+	Target    int                `json:"target"` // the schema of this binary
+	Databases int                `json:"databases"`
+	Migrated  int                `json:"migrated"`
+	Unchanged int                `json:"unchanged"` // had the target schema already
+	Failed    int                `json:"failed"`
+	Millis    int64              `json:"elapsed_ms"`
+	Failures  []MigrationFailure `json:"failures"` // by name
+	DryRun    bool               `json:"dry_run"`
 }
 
-// MigrationFailure is a user's database that could not be brought to the schema.
+// MigrationFailure is a user's database that could not be migrated.
 type MigrationFailure struct {
-	User     vocab.Username
-	Version  int // with Dirty: of the change that did not end; 0 when it could not be read
-	Dirty    bool
-	SQLState string // when the server refused
-	Err      error
+	User     vocab.Username `json:"user"`
+	Version  int            `json:"version"` // with Dirty: the version of the interrupted change; 0 when it could not be read
+	Dirty    bool           `json:"dirty"`
+	SQLState string         `json:"sqlstate"` // of the server's error; empty for any other error
+	Error    string         `json:"error"`
+	Hint     string         `json:"-"`
 }
 
-// MigrateUsers brings users' databases to the schema of this binary; one that fails does not keep
-// the others from it. The fault is Busy when another process does the same on this instance,
-// NoUser when somebody named is no user, Config when a database is known to have a newer schema
-// than this binary.
+// MigrateUsers migrates users' databases to the schema of this binary. If one fails, the others
+// are still migrated unless m.FailFast is set. The fault is Busy when another process migrates
+// users of this instance, NoUser when a named user does not exist, Config when a database is
+// recorded with a newer schema than that of this binary.
 func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
-	report := MigrationReport{Target: c.schema.Latest(schema.User)}
+	began := time.Now()
+	report, err := c.migrateUsers(ctx, m)
+	report.Millis = time.Since(began).Milliseconds()
+	return report, err
+}
+
+func (c *Cluster) migrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
+	report := MigrationReport{Target: c.schema.Latest(schema.User), Failures: []MigrationFailure{}, DryRun: m.DryRun}
 	users, err := c.Instance.Users.ListWithDatabase(ctx, m.Users)
 	if err != nil {
 		return report, err
@@ -73,7 +86,7 @@ func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationRepor
 	var mu sync.Mutex
 	each(users, m.Concurrency, func(u instance.User) {
 		mu.Lock()
-		stop := ctx.Err() != nil || m.FailFast && len(report.Failures) > 0
+		stop := ctx.Err() != nil || m.FailFast && report.Failed > 0
 		mu.Unlock()
 		if stop {
 			return
@@ -90,17 +103,21 @@ func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationRepor
 	return report, postgres.Fault(fmt.Sprintf("migrate: %d of %d databases were done", report.done(), len(users)), ctx.Err())
 }
 
-func (r *MigrationReport) done() int { return r.Migrated + r.Unchanged + len(r.Failures) }
+func (r *MigrationReport) done() int { return r.Migrated + r.Unchanged + r.Failed }
 
 func (r *MigrationReport) add(u vocab.Username, changed bool, v schema.Version, err error) {
 	switch {
 	case err != nil:
-		f := MigrationFailure{User: u, Version: v.Number, Dirty: v.Dirty, Err: err}
+		f := MigrationFailure{User: u, Version: v.Number, Dirty: v.Dirty, Error: err.Error(), Hint: fault.Hint(err)}
+		if f.Hint == "" && f.Dirty {
+			f.Hint = "lightweb db migrate " + u.String() + " --repair"
+		}
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) {
 			f.SQLState = pg.Code
 		}
 		r.Failures = append(r.Failures, f)
+		r.Failed++
 	case changed:
 		r.Migrated++
 	default:
@@ -108,7 +125,7 @@ func (r *MigrationReport) add(u vocab.Username, changed bool, v schema.Version, 
 	}
 }
 
-// each runs work for every user, for at most n of them at once.
+// each runs work for every user, for at most n users in parallel.
 func each(users []instance.User, n int, work func(instance.User)) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -122,7 +139,8 @@ func each(users []instance.User, n int, work func(instance.User)) {
 	}
 }
 
-// migrateUser brings one database to the schema, and returns the one it then has.
+// migrateUser migrates one database, and returns the version that it has afterwards. changed is
+// true when there was something to migrate.
 func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration) (changed bool, v schema.Version, err error) {
 	if m.DryRun {
 		return c.schema.WouldMigrateUser(ctx, u.Database, m.Repair)
@@ -137,8 +155,8 @@ func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration)
 	return changed, v, err
 }
 
-// acquaintSpelled commits, before a user's database is brought to canonical ids, that the actors
-// it holds under other spellings may concern the user.
+// acquaintSpelled stores acquaintances for the actors whose ids in the user's database are not
+// canonical, under their canonical ids. It runs before the database is changed to canonical ids.
 func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username, from schema.Version) error {
 	known, err := c.schema.SpelledActors(ctx, conn, from)
 	for follows, actors := range known {
@@ -149,26 +167,34 @@ func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.U
 
 // UserSchema is the schema of one user's database.
 type UserSchema struct {
-	User     vocab.Username
-	Database string
-	Version  int   // 0 when it could not be read
-	Dirty    bool  // the change to Version did not end
-	Err      error // why this binary cannot use the database; nil when it can
+	User     vocab.Username `json:"user"`
+	Database string         `json:"database"`
+	Version  int            `json:"version"` // 0 when it could not be read
+	Dirty    bool           `json:"dirty"`   // the change to Version was interrupted
+	Usable   bool           `json:"usable"`  // by this binary
+	Error    string         `json:"error,omitempty"`
+	Hint     string         `json:"hint,omitempty"`
 }
 
-// Status is what there is of databases.
+// InstanceSchema is the schema of the instance database.
+type InstanceSchema struct {
+	Database string `json:"database"`
+	Version  int    `json:"version"`
+}
+
+// Status describes the databases of an instance and their schemas.
 type Status struct {
-	Server           string // version of PostgreSQL
-	InstanceDatabase string
-	InstanceSchema   int
-	Template         string
-	Target           int // schema of users' databases that this binary uses
-	Users            []UserSchema
+	Server   string         `json:"server"` // version of PostgreSQL
+	Instance InstanceSchema `json:"instance"`
+	Template string         `json:"template"`
+	Target   int            `json:"target"` // the schema version of users' databases that this binary uses
+	Users    []UserSchema   `json:"users"`
 }
 
-// Status looks at every database, at n of them at once. It says of each what is wrong with it.
+// Status reads the schema of every database, of n users' databases in parallel. For each it
+// reports whether this binary can use it, and if not, why.
 func (c *Cluster) Status(ctx context.Context, n int) (Status, error) {
-	st := Status{InstanceDatabase: c.schema.Name(), Template: c.schema.Template(), Target: c.schema.Latest(schema.User)}
+	st := Status{Instance: InstanceSchema{Database: c.schema.Name()}, Template: c.schema.Template(), Target: c.schema.Latest(schema.User), Users: []UserSchema{}}
 	var err error
 	if st.Server, err = c.Instance.ServerVersion(ctx); err != nil {
 		return st, err
@@ -177,7 +203,7 @@ func (c *Cluster) Status(ctx context.Context, n int) (Status, error) {
 	if err != nil {
 		return st, err
 	}
-	st.InstanceSchema = v.Number
+	st.Instance.Version = v.Number
 	users, err := c.Instance.Users.ListWithDatabase(ctx, nil)
 	if err != nil {
 		return st, err
@@ -188,9 +214,13 @@ func (c *Cluster) Status(ctx context.Context, n int) (Status, error) {
 		if err == nil {
 			err = c.schema.Check(u.Database, v)
 		}
+		s := UserSchema{User: u.Name, Database: u.Database, Version: v.Number, Dirty: v.Dirty, Usable: err == nil}
+		if err != nil {
+			s.Error, s.Hint = err.Error(), fault.Hint(err)
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		st.Users = append(st.Users, UserSchema{u.Name, u.Database, v.Number, v.Dirty, err})
+		st.Users = append(st.Users, s)
 	})
 	slices.SortFunc(st.Users, func(a, b UserSchema) int { return cmp.Compare(a.User.String(), b.User.String()) })
 	return st, postgres.Fault("look at databases", ctx.Err())

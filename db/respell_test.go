@@ -1,13 +1,11 @@
 package db_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
@@ -47,22 +45,6 @@ var spellings = [][]string{
 // spell writes the rows of one spelling.
 func spell(q, id string, m, n int) string {
 	return strings.NewReplacer("{i}", id, "{n}", fmt.Sprint(n), "{m}", fmt.Sprint(m)).Replace(q)
-}
-
-// held returns what a query yields, a row a line.
-func held(t *testing.T, database, query string) (lines []string) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	conn := session(t, database)
-	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, `SELECT r::text FROM (`+query+`) AS r`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lines, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		t.Fatal(query, ": ", err)
-	}
-	return lines
 }
 
 // spelled returns a cluster as this engine opens it, whose one user has rows of an engine of
@@ -171,7 +153,7 @@ func TestIDsOfBeforeBecomeCanonical(t *testing.T) {
 	run(t, user, `CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the power is gone'; END $$;
 		CREATE TRIGGER die BEFORE UPDATE ON feed FOR EACH STATEMENT EXECUTE FUNCTION die()`)
 	r := migrateUsers(t, c, db.Migration{})
-	if len(r.Failures) != 1 || r.Failures[0].Dirty || !strings.Contains(r.Failures[0].Err.Error(), "the power is gone") {
+	if len(r.Failures) != 1 || r.Failures[0].Dirty || !strings.Contains(r.Failures[0].Error, "the power is gone") {
 		t.Fatalf("failures %+v; want that of alice, whose database is only behind", r.Failures)
 	}
 	if n := number(t, user, `SELECT count(*) FROM relationships WHERE actor_uri = 'https://m.example/u'`); n != 1 {
@@ -183,7 +165,7 @@ func TestIDsOfBeforeBecomeCanonical(t *testing.T) {
 	if r = migrateUsers(t, c, db.Migration{}); r.Migrated != 1 || len(r.Failures) > 0 {
 		t.Fatalf("the run after that: %+v", r)
 	}
-	usable(t, c, alice, true, db.Schema())
+	usable(t, c, alice, true, dbtest.Schema())
 	check("after a run that died, and another")
 	if d := cmp.Diff([]string{"(https://late.example/u,t)", "(https://m.example/u,t)", "(https://xn--bcher-kva.example/u,f)"},
 		held(t, instance, `SELECT actor_uri, follows FROM acquaintances WHERE actor_uri NOT LIKE '%evil%' ORDER BY 1`)); d != "" {

@@ -5,21 +5,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
-
-func name(t testing.TB, s string) vocab.Username {
-	t.Helper()
-	u, err := vocab.ParseUsername(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 func TestMakingAUserMayEndAnywhereAndBeDoneAgain(t *testing.T) {
 	t.Parallel()
@@ -47,10 +38,10 @@ func TestMakingAUserMayEndAnywhereAndBeDoneAgain(t *testing.T) {
 			}
 		}
 		row, err := c.Instance.Users.Find(t.Context(), u)
-		if err != nil || row.State != instance.UserActive || row.SchemaVersion != db.Schema() {
+		if err != nil || row.State != instance.UserActive || row.SchemaVersion != dbtest.Schema() {
 			t.Errorf("killed after %d steps: %+v, %v; want an active user", done, row, err)
 		}
-		write(t, c, u, func(context.Context, *db.Tx) error { return nil })
+		write(t, c, u, func(context.Context, *user.Tx) error { return nil })
 	}
 	if n, err := c.Instance.Users.CountActive(t.Context()); n != len(steps)+1 || err != nil {
 		t.Errorf("CountUsers = %d, %v", n, err)
@@ -82,10 +73,10 @@ func TestAUserIsActivatedOnce(t *testing.T) {
 func TestMakingAUserAgainLosesNothing(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return addNote(ctx, tx, bob, 1, now) })
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return addNote(ctx, tx, bob, 1, now) })
 	dbtest.User(t, c, "alice")
-	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if o, err := tx.Object(ctx, bob+"/notes/1"); o == nil {
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		if o, err := tx.Objects.Find(ctx, bob+"/notes/1"); o == nil {
 			t.Errorf("Object = nil, %v", err)
 		}
 		return nil

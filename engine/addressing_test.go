@@ -16,7 +16,7 @@ import (
 // One package decides the readers of a post: elsewhere the members that address somebody are
 // written, and not read.
 var (
-	decides = []string{"engine/vocab/", "engine/audience/", "db/audience.go", "engine/bench/", "engine/enginetest/"}
+	decides = []string{"engine/vocab/", "engine/audience/", "db/user/audience.go", "db/dbtest/", "engine/bench/", "engine/enginetest/"}
 	members = []string{"to", "cc", "bto", "bcc", "audience"}
 	inSQL   = regexp.MustCompile(`'\{?(to|cc|bto|bcc|audience)[',}]`)
 )
@@ -39,9 +39,9 @@ var readers = map[string]string{
 	"engine/handler/quote.go cc":             "what changes something is for whoever that was for",
 	"engine/inbox/relayed.go to":             "copied into the Announce's post",
 	"engine/inbox/relayed.go cc":             "copied into the Announce's post",
-	"db/snapshot.go To":                      "a table that a foreign key points to",
-	"db/deliveries.go Audience":              "stored, for who asks where a post went",
-	"db/mls_fanout.go Audience":              "stored, for who asks where a post went",
+	"db/dump/snapshot.go To":                 "a table that a foreign key points to",
+	"db/user/deliveries.go Audience":         "stored, for who asks where a post went",
+	"db/user/mls_fanout.go Audience":         "stored, for who asks where a post went",
 	"db/schema/respell.go audience":          "the column of that",
 	"cmd/user_move.go to":                    "a flag",
 	"cmd/mutate/report.go To":                "the text that a mistake puts there",

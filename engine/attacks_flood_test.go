@@ -110,6 +110,12 @@ const (
 // flood tells what the engine holds before, during and after what do does.
 func (s *siege) flood(what string, do func()) {
 	s.Helper()
+	s.floodWithin(floodMemory, what, do)
+}
+
+// floodWithin is flood with another bound, in bytes.
+func (s *siege) floodWithin(memory float64, what string, do func()) {
+	s.Helper()
 	before := s.usage()
 	most, stop, done := before, make(chan struct{}), make(chan struct{})
 	go func() {
@@ -136,7 +142,7 @@ func (s *siege) flood(what string, do func()) {
 		return after.goroutines < before.goroutines+floodGoroutines
 	})
 	s.Logf("| %s | %v | %v | %v |", what, before, most, after)
-	if most.memory > before.memory+floodMemory {
+	if most.memory > before.memory+memory {
 		s.Errorf("%s took %v, before it was %v", what, most, before)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -49,10 +50,11 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// startDemo starts the demonstration, and returns the lines that it tells. It ends with the test.
-func startDemo(t *testing.T) *bufio.Scanner {
+// startDemo starts the demonstration with further arguments, and returns the lines that it tells.
+// It ends with the test.
+func startDemo(t *testing.T, args ...string) *bufio.Scanner {
 	t.Helper()
-	demo := exec.Command(enginetest.Binary(t), "serve", "--demo")
+	demo := exec.Command(enginetest.Binary(t), append([]string{"serve", "--demo"}, args...)...)
 	demo.Env = append(os.Environ(), "LIGHTWEB_DATA_DIR="+t.TempDir())
 	out, err := demo.StdoutPipe()
 	if err != nil {
@@ -90,8 +92,12 @@ func TestTheCommandsOfTheDemoWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	shell := exec.CommandContext(t.Context(), "bash", "-c", script+"wait")
+	shell := exec.CommandContext(t.Context(), "bash")
 	shell.Stdout, shell.Stderr, shell.SysProcAttr = f, f, &syscall.SysProcAttr{Setsid: true}
+	in, err := shell.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := shell.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +105,16 @@ func TestTheCommandsOfTheDemoWork(t *testing.T) {
 		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGTERM) // the shell and its stream
 		_ = shell.Wait()                                      // killed
 	})
-	enginetest.Eventually(t, "alice's stream tells of bob's like", func() bool {
-		b, err := os.ReadFile(said)
-		return err == nil && strings.Contains(string(b), "event: like.received")
-	})
+	stream, like, _ := strings.Cut(script, "&\n")
+	for _, step := range []struct{ commands, said string }{{stream + "&\n", "event: hello"}, {like + "wait\n", "event: like.received"}} {
+		if _, err := io.WriteString(in, step.commands); err != nil {
+			t.Fatal(err)
+		}
+		enginetest.Eventually(t, "alice's stream says "+step.said, func() bool {
+			b, err := os.ReadFile(said)
+			return err == nil && strings.Contains(string(b), step.said)
+		})
+	}
 	if b, err := os.ReadFile(said); err != nil || strings.Count(string(b), `"activityId"`) != 2 || !strings.Contains(string(b), `"preferredUsername":"bob"`) {
 		t.Errorf("the commands of the demonstration say\n%s\n%v", b, err)
 	}

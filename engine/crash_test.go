@@ -163,7 +163,8 @@ func (c *crash) round(t *testing.T, n int, breaks func(goOn func())) {
 
 func (c *crash) kill(t *testing.T, engine, postgres bool) {
 	t.Helper()
-	if pid := c.home.Postmaster(); postgres && pid > 0 {
+	pid := c.home.Postmaster()
+	if postgres && pid > 0 {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -171,6 +172,12 @@ func (c *crash) kill(t *testing.T, engine, postgres bool) {
 	if engine {
 		c.home.Kill()
 		c.home.Start(t)
+	}
+	if postgres { // the last activity may be accepted already: what follows reads the databases
+		enginetest.Eventually(t, "another PostgreSQL", func() bool {
+			now := c.home.Postmaster()
+			return now > 0 && now != pid && c.home.Ready(t) == http.StatusOK
+		})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
@@ -54,7 +54,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	}
 	type job struct {
 		JobID, Status string
-		Counts        db.JobCounts
+		Counts        user.JobCounts
 		Deliveries    []struct {
 			InboxURL, Status, ResponseBody string
 			Attempts, ResponseStatus       int
@@ -78,8 +78,8 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	}
 
 	first := post().ActivityID
-	j := await(first, db.JobPartial)
-	if j.Counts != (db.JobCounts{Total: 2, Pending: 1, Delivered: 1}) || len(j.Deliveries) != 2 {
+	j := await(first, user.JobPartial)
+	if j.Counts != (user.JobCounts{Total: 2, Pending: 1, Delivered: 1}) || len(j.Deliveries) != 2 {
 		t.Errorf("the job is %+v", j)
 	}
 	if d := j.Deliveries[1]; d.InboxURL != string(dora.ID)+"/inbox" || d.ResponseStatus != 500 || d.Attempts != 1 || d.ResponseBody != "\ufffd[2J out for lunch\n" {
@@ -97,13 +97,13 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 
 	var traced struct{ Users []explain.UserTrace }
 	home.Run(t, "activity", "show", first, "--json").Decode(t, &traced)
-	if len(traced.Users) != 1 || len(traced.Users[0].Jobs) != 1 || traced.Users[0].Jobs[0].Status != db.JobPartial || traced.Users[0].Jobs[0].Counts != j.Counts ||
+	if len(traced.Users) != 1 || len(traced.Users[0].Jobs) != 1 || traced.Users[0].Jobs[0].Status != user.JobPartial || traced.Users[0].Jobs[0].Counts != j.Counts ||
 		string(traced.Users[0].Jobs[0].Deliveries[1].Inbox) != string(bob.ID)+"/inbox" {
 		t.Errorf("activity show tells %+v, want that bob has it", traced)
 	}
 	var list admin.DeliveryList
 	home.Run(t, "deliver", "list", "--all", "--host", illHost, "--status", "partial", "--since", "1h", "--json").Decode(t, &list)
-	if len(list.Jobs) != 1 || list.Jobs[0].Job != j.JobID || string(list.Jobs[0].Activity) != first || list.Jobs[0].User.String() != "alice" || list.Jobs[0].Counts != j.Counts {
+	if len(list.Jobs) != 1 || list.Jobs[0].ID.String() != j.JobID || string(list.Jobs[0].Activity) != first || list.Jobs[0].User.String() != "alice" || list.Jobs[0].JobCounts != j.Counts {
 		t.Errorf("deliver list tells %+v", list)
 	}
 	if lines := home.Run(t, "deliver", "list", "alice", "--json=lines"); strings.Count(lines.Stdout, "\n") != 1 || !strings.HasPrefix(lines.Stdout, `{"user":"alice","job":"`+j.JobID) {
@@ -145,13 +145,13 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	if r := retry(0, "alice", "--host", illHost); r.Matched != 1 || r.Requeued != 1 {
 		t.Errorf("deliver retry tells %+v", r)
 	}
-	if j := await(first, db.DeliveryDelivered); j.Deliveries[1].Attempts != 2 {
+	if j := await(first, user.DeliveryDelivered); j.Deliveries[1].Attempts != 2 {
 		t.Errorf("after the retry the job is %+v", j)
 	}
 
 	ill.down.Store(true)
 	second := post().ActivityID
-	await(second, db.JobPartial)
+	await(second, user.JobPartial)
 	if r := retry(3, "--all", "--wait"); r.Matched != 1 || r.Failed != 1 || r.Delivered != 0 || r.Hosts[0].Error == "" || r.Hosts[0].NextAt == nil {
 		t.Errorf("deliver retry --wait tells %+v, want that it failed again", r)
 	}
@@ -164,17 +164,17 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	if r := retry(0, "--all", "--wait", "--reset-attempts"); r.Matched != 1 || r.Delivered != 1 || r.Failed != 0 || r.Requeued != 1 {
 		t.Errorf("deliver retry --wait tells %+v, want that it was delivered", r)
 	}
-	if j := see(second); j.Status != db.DeliveryDelivered || j.Deliveries[1].Attempts != 1 {
+	if j := see(second); j.Status != user.DeliveryDelivered || j.Deliveries[1].Attempts != 1 {
 		t.Errorf("after that the job is %+v", j)
 	}
 
 	ill.down.Store(true)
 	third := post().ActivityID
-	await(third, db.JobPartial)
+	await(third, user.JobPartial)
 	alice.Column(t, `UPDATE deliveries SET lease_owner = 'serve:other', next_at = now() + interval '1 minute' WHERE status = 'pending' RETURNING ''`)
 	var drop admin.DropReport
 	home.Run(t, "deliver", "drop", "--activity", third, "--yes", "--json").Decode(t, &drop)
-	if drop.Matched != 0 || drop.Delivering != 1 || see(third).Status != db.DeliveryDelivering {
+	if drop.Matched != 0 || drop.Delivering != 1 || see(third).Status != user.DeliveryDelivering {
 		t.Errorf("of what another process sends deliver drop tells %+v", drop)
 	}
 	if r := retry(0, "--all", "--wait"); r.Matched != 0 {
@@ -187,7 +187,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 			t.Errorf("deliver drop %q tells %+v", args, drop)
 		}
 	}
-	if j := see(third); j.Status != db.DeliveryDelivered || j.Counts.Skipped != 1 {
+	if j := see(third); j.Status != user.DeliveryDelivered || j.Counts.Skipped != 1 {
 		t.Errorf("what was dropped is %+v", j)
 	}
 	if got := ill.taken.Load(); got != 2 {

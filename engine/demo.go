@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,10 +24,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Demo runs two engines below dir that federate over loopback with signed requests, and writes the
-// story to out. After the story it serves until ctx ends, or returns if once is set. The error
-// says which part of the story did not happen.
-func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, log *slog.Logger) error {
+// Demonstration holds the settings of Demo.
+type Demonstration struct {
+	Dir      string // the folder in which each engine gets a folder of its own
+	Version  string
+	Packages string // the folder whose node_modules has ts-mls, for encrypted conversations; or empty
+	Once     bool   // end after the story
+}
+
+// Demo runs two engines that federate over loopback with signed requests, and writes the story
+// to out. After the story it serves until ctx ends, unless d.Once is set. The error names the
+// part of the story that failed.
+func Demo(ctx context.Context, d Demonstration, out io.Writer, log *slog.Logger) error {
+	page, err := d.openClient()
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 2)
@@ -35,11 +48,11 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 	for i, name := range []string{"alice", "bob"} {
 		go func() {
 			var err error
-			people[i], err = settlePerson(ctx, filepath.Join(dir, name), name, version, log)
+			people[i], err = settlePerson(ctx, filepath.Join(d.Dir, name), name, d.Version, page, log)
 			opened <- err
 		}()
 	}
-	err := errors.Join(<-opened, <-opened)
+	err = errors.Join(<-opened, <-opened)
 	for _, p := range people {
 		if p != nil {
 			defer p.engine.Close(context.WithoutCancel(ctx)) // the caller deletes the folder
@@ -54,7 +67,7 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 	alice, bob := people[0], people[1]
 	// story is the sequence of actions of alice and bob.
 	story := &story{out: out, alice: alice, bob: bob}
-	if err = story.tellStory(ctx); err == nil && !once {
+	if err = story.tellStory(ctx); err == nil && !d.Once {
 		story.printInvitation()
 		select {
 		case <-ctx.Done():
@@ -66,7 +79,7 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 	return errors.Join(err, <-served, <-served)
 }
 
-// person is a user on an engine of their own.
+// person is a user and the engine that serves this user alone.
 type person struct {
 	engine        *Engine
 	parts         *parts
@@ -75,8 +88,22 @@ type person struct {
 	public, admin net.Listener
 }
 
-// settlePerson opens an engine on free loopback ports and makes its user.
-func settlePerson(ctx context.Context, dir, name, version string, log *slog.Logger) (*person, error) {
+// openClient returns the handler that serves the example client.
+func (d Demonstration) openClient() (http.Handler, error) {
+	if d.Packages == "" {
+		return client.Handler(nil), nil
+	}
+	packages := os.DirFS(filepath.Join(d.Packages, "node_modules"))
+	if !client.HasPackages(packages) {
+		return nil, fault.New(fault.Usage, fmt.Sprintf("%s has no node_modules with ts-mls", d.Packages)).
+			WithHint("install it with docs/examples/client/install, which prints the folder")
+	}
+	return client.Handler(packages), nil
+}
+
+// settlePerson opens an engine with the example client on free loopback ports, and creates its
+// user.
+func settlePerson(ctx context.Context, dir, name, version string, page http.Handler, log *slog.Logger) (*person, error) {
 	p := &person{}
 	var err error
 	if p.public, err = listenOn(ctx, "listen", "127.0.0.1:0"); err != nil {
@@ -95,7 +122,7 @@ func settlePerson(ctx context.Context, dir, name, version string, log *slog.Logg
 	if p.parts, err = p.engine.newParts(ctx); err != nil {
 		return p, err
 	}
-	p.parts.public.Handler = withClient(p.parts.public.Handler)
+	p.parts.public.Handler = withClient(p.parts.public.Handler, page)
 	if p.name, err = vocab.ParseUsername(name); err != nil {
 		return p, err
 	}
@@ -104,9 +131,8 @@ func settlePerson(ctx context.Context, dir, name, version string, log *slog.Logg
 }
 
 // withClient serves the example client beside an engine, so that its page and the API have one
-// origin. It hands on every other request as it came: peers signed the path.
-func withClient(engine http.Handler) http.Handler {
-	page := client.Handler()
+// origin. It passes every other request on unchanged, because peers signed the path.
+func withClient(engine, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, client.Path) {
 			page.ServeHTTP(w, r)
@@ -116,15 +142,15 @@ func withClient(engine http.Handler) http.Handler {
 	})
 }
 
-// clientLink returns the address at which the person is signed in to the client. The token is in
-// the fragment: browsers do not send it, and no log has it.
+// clientLink returns the address that opens the client with the person signed in. The token is
+// in the fragment: browsers do not send it, so no log contains it.
 func (p *person) clientLink() string {
 	return p.engine.in.Config.PublicURL + client.Path + "#token=" + p.token
 }
 
 func (p *person) handle() string { return p.engine.in.Local.Handle(p.name) }
 
-// dispatchAction dispatches an action of the person's and returns the id of its activity.
+// dispatchAction dispatches an action as the person, and returns the id of its activity.
 func (p *person) dispatchAction(ctx context.Context, action string, params vocab.Doc) (vocab.ID, error) {
 	r, err := p.parts.outbox.Dispatch(ctx, outbox.Dispatch{User: p.name, Action: pipeline.Action{Name: action, Params: params.JSON()}})
 	return r.ActivityID, err
@@ -133,7 +159,7 @@ func (p *person) dispatchAction(ctx context.Context, action string, params vocab
 // patience bounds the wait for one event of the story.
 const patience = 20 * time.Second
 
-// awaitItem waits until a feed has an item of this type by the actor, and returns it.
+// awaitItem waits until the named feed has an item of type kind by the actor, and returns it.
 func (p *person) awaitItem(ctx context.Context, name, kind string, by vocab.ID) (feed.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -157,12 +183,12 @@ func (p *person) awaitItem(ctx context.Context, name, kind string, by vocab.ID) 
 	}
 }
 
-// story is what alice and bob do with each other.
+// story is the sequence of actions that alice and bob take.
 type story struct {
 	out        io.Writer
 	alice, bob *person
-	note       vocab.ID // of bob's
-	answer     vocab.ID // of alice's
+	note       vocab.ID // written by bob
+	answer     vocab.ID // written by alice
 }
 
 func (s *story) tellStory(ctx context.Context) error {
@@ -207,7 +233,7 @@ func (s *story) tellPost(ctx context.Context) error {
 }
 
 func objectOf(item feed.Item) (vocab.ID, error) {
-	object, err := vocab.ParseDoc(item.Object)
+	object, err := vocab.ParseDoc([]byte(item.Object))
 	if err != nil {
 		return "", err
 	}

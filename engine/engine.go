@@ -1,4 +1,4 @@
-// Package engine serves an instance: it starts the parts, and stops them in reverse.
+// Package engine serves an instance: it starts the parts, and stops them in reverse order.
 package engine
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// Engine is an opened instance. It does not listen before Serve.
+// Engine is an opened instance. It listens only while Serve runs.
 type Engine struct {
 	in *instance.Instance
 }
@@ -22,5 +22,5 @@ func Open(ctx context.Context, c instance.Config, log *slog.Logger) (*Engine, er
 	return &Engine{in}, nil
 }
 
-// Close releases everything that Open took.
+// Close releases everything that Open acquired.
 func (e *Engine) Close(ctx context.Context) error { return e.in.Close(ctx) }

@@ -24,6 +24,7 @@ func TestTwoPeopleUseTheExampleClient(t *testing.T) {
 	t.Run("a post, a like, a boost and a reply", func(t *testing.T) { postAndReact(alice.in(t), bob.in(t)) })
 	t.Run("a thread", func(t *testing.T) { readThread(alice.in(t)) })
 	t.Run("a refusal", func(t *testing.T) { refusedInClient(alice.in(t)) })
+	t.Run("no encrypted chats without ts-mls", func(t *testing.T) { lackTSMLS(alice.in(t)) })
 	t.Run("in every window and without a mouse", func(t *testing.T) { accessClient(alice.in(t)) })
 	t.Run("signed out", func(t *testing.T) { signOutAndIn(bob.in(t), links["bob"]) })
 	for _, tab := range []tab{alice, bob} {
@@ -42,11 +43,12 @@ func noClientBesideServe(t *testing.T, i *enginetest.Instance) {
 	}
 }
 
-// clientLinks starts the demonstration and returns the address of the client for each person.
-func clientLinks(t *testing.T) map[string]string {
+// clientLinks starts the demonstration with further arguments, and returns the address of the
+// client for each person.
+func clientLinks(t *testing.T, args ...string) map[string]string {
 	t.Helper()
 	links := map[string]string{}
-	for lines := startDemo(t); len(links) < 2; {
+	for lines := startDemo(t, args...); len(links) < 2; {
 		if !lines.Scan() {
 			t.Fatalf("the demonstration told of no more clients than %v", links)
 		}
@@ -187,10 +189,16 @@ func refusedInClient(alice tab) {
 	alice.page.Run(alice.t, `{ const s = document.querySelector("#composer select"); s.value = "public"; s.dispatchEvent(new Event("change")); s.form.reset() }`, nil)
 }
 
+// lackTSMLS reads what the page says when it is served without ts-mls.
+func lackTSMLS(alice tab) {
+	alice.goTo("chats")
+	alice.await("a sentence about ts-mls", `document.querySelector("#lack:not([hidden])")?.innerText.includes("--ts-mls") && document.querySelector("#beginner").hidden`)
+}
+
 func accessClient(alice tab) {
 	t := alice.t
 	alice.page.Run(t, `document.querySelector("#problem").textContent = ""; document.activeElement.blur(); scrollTo(0, 0)`, nil)
-	for _, view := range []string{"people", "requests", "notifications", "main"} {
+	for _, view := range []string{"people", "chats", "requests", "notifications", "main"} {
 		alice.goTo(view)
 		if roles := alice.page.Nameless(t); len(roles) > 0 {
 			t.Errorf("in the view %s a screen reader has no name for %v", view, roles)

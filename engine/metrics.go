@@ -14,14 +14,14 @@ const countTimeout = 2 * time.Second
 
 var openReportsDesc = prometheus.NewDesc("lightweb_reports_open", "Reports by other servers that are not resolved.", nil, nil)
 
-// openReports counts the reports that wait for the operator. It has no value while the database
-// does not answer.
+// openReports counts the reports that wait for the operator. While the database does not answer,
+// the metric has no value.
 type openReports struct{ in *instance.Instance }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (openReports) Describe(to chan<- *prometheus.Desc) { to <- openReportsDesc }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (o openReports) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
@@ -33,7 +33,7 @@ func (o openReports) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(openReportsDesc, prometheus.GaugeValue, float64(n))
 }
 
-// newPausedGauge shows whether federation is paused.
+// newPausedGauge returns a gauge that shows whether federation is paused.
 func newPausedGauge(in *instance.Instance) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "lightweb_federation_paused",

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -262,13 +263,18 @@ func (r *room) oneIsRemoved(t *testing.T) {
 	}
 }
 
-// nothingIsReadHere wants no word of what was said in the logs of the servers.
+// nothingIsReadHere wants no word of what was said, nothing of what was sent, and no member's name
+// in a metric, where operators look (conversations.md 3.e, row 30).
 func (r *room) nothingIsReadHere(t *testing.T) {
 	for _, s := range r.seats {
-		for _, said := range []string{"I am " + s.name, "still here", "without "} {
-			if strings.Contains(s.user.Home.Log(), said) {
-				t.Errorf("the log of %s says %q", s.user.Home.URL, said)
+		log, metrics := s.user.Home.Log(), s.user.Home.Metrics(t)
+		for _, text := range append([]string{"I am " + s.name, "still here", "without " + s.name}, slices.Collect(maps.Keys(s.known))...) {
+			if strings.Contains(log, text) || strings.Contains(metrics, text) {
+				t.Errorf("the log or the metrics of %s hold %.60q", s.user.Home.URL, text)
 			}
+		}
+		if len(s.known) == 0 || strings.Contains(metrics, s.user.ID) {
+			t.Errorf("the metrics of %s name %s", s.user.Home.URL, s.user.ID)
 		}
 	}
 }

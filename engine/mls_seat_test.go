@@ -225,6 +225,8 @@ type made struct {
 	Commit    string   `json:"commit"`
 	GroupInfo string   `json:"groupInfo"`
 	Welcomes  []string `json:"welcomes"`
+	Added     []string `json:"added,omitempty"`   // of a PrivateMessage
+	Removed   []string `json:"removed,omitempty"` // of a PrivateMessage
 	key       string
 }
 

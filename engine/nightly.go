@@ -11,19 +11,20 @@ import (
 
 const (
 	nightHour = 3               // local time
-	spread    = 2 * time.Hour   // instances begin within it, each at its own time
-	fresh     = 12 * time.Hour  // users pruned since then are done for the night
-	nap       = 5 * time.Minute // longest wait: machines sleep, and clocks are set
+	spread    = 2 * time.Hour   // the window in which instances begin, each at its own time
+	fresh     = 12 * time.Hour  // users pruned within this time are not pruned again this night
+	nap       = 5 * time.Minute // longest single wait, because machines sleep and clocks are set
 )
 
-// pruneNightly prunes once a night until ctx ends. The next night makes up for a missed or
-// shortened one: it begins with the users who have waited longest.
+// pruneNightly prunes once a night until ctx ends. If a night is missed or cut short, the next
+// one makes up for it, because pruning begins with the users who have waited longest.
 func (e *Engine) pruneNightly(ctx context.Context) {
 	// everyNight calls work once a night until ctx ends.
 	everyNight(ctx, e.in.Now, e.in.Config.PublicURL, e.pruneTonight)
 }
 
-// everyNight does the work of an instance at its time of every night.
+// everyNight calls work once a night until ctx ends, at the time of night that belongs to the
+// instance.
 func everyNight(ctx context.Context, now func() time.Time, instance string, work func(context.Context)) {
 	for at := nextNight(now(), instance); ; {
 		t := time.NewTimer(min(at.Sub(now()), nap))
@@ -40,7 +41,7 @@ func everyNight(ctx context.Context, now func() time.Time, instance string, work
 	}
 }
 
-// nextNight returns when the work of an instance begins for the first time after now.
+// nextNight returns the first time after now at which the nightly work of the instance begins.
 func nextNight(now time.Time, instance string) time.Time {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(instance)) // a hash never fails
@@ -52,7 +53,7 @@ func nextNight(now time.Time, instance string) time.Time {
 	}
 }
 
-// pruneTonight prunes all users whose turn it is, and logs the result.
+// pruneTonight prunes all users who were not pruned within the time fresh, and logs the result.
 func (e *Engine) pruneTonight(ctx context.Context) {
 	r, err := admin.New(e.in).Databases.Prune(ctx, admin.PruneOptions{NotSince: e.in.Now().Add(-fresh)})
 	switch {

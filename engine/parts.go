@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/pool"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/deletion"
 	"github.com/lightweb/lightweb/engine/delivery"
@@ -28,14 +28,14 @@ import (
 	"github.com/lightweb/lightweb/engine/wish"
 )
 
-// parts run while the engine serves.
+// parts are the components that run while the engine serves.
 type parts struct {
 	inbox      *inbox.Inbox
 	outbox     *outbox.Outbox
 	feed       *feed.Reader
 	threads    *thread.Reader
 	search     *search.Searcher
-	lookups    *policy.Limiter // of what users' programs ask for that is not here
+	lookups    *policy.Limiter // limits the remote fetches that users' clients cause
 	dispatcher *delivery.Dispatcher
 	emitter    *event.Emitter
 	sockets    *socket.Hub
@@ -43,6 +43,7 @@ type parts struct {
 
 	conversations *conversation.Registry
 	members       *conversation.Members
+	stock         *conversation.Stock
 
 	profiles  *profile.Watcher
 	deletions *deletion.Watcher
@@ -58,11 +59,12 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	in.Metrics.MustRegister(openReports{in}, newPausedGauge(in))
-	// Inbox and deliveries take connections as pool.Work, requests of users as pool.Owner.
+	// Inbox and deliveries take connections as pool.Work; requests of users take them as
+	// pool.Owner.
 	owners := in.DB.As(pool.Owner)
 	p := &parts{inbox: in.NewInbox(in.Metrics)}
 	p.dispatcher = e.newDispatcher(p.inbox)
-	feeds, dropped := feed.Store(in.NewFeeds(owners)), func(context.Context, db.Commit) {}
+	feeds, dropped := feed.Store(in.NewFeeds(owners)), func(context.Context, user.Commit) {}
 	if cached := in.NewCachedFeeds(owners); cached != nil {
 		feeds, dropped = cached, cached.Committed
 	}
@@ -73,6 +75,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 		OfUser: policy.SocketsOfUser})
 	p.conversations = in.NewConversations(owners, in.Metrics)
 	p.members = in.NewMembers(owners, p.conversations, in.Metrics)
+	p.stock = conversation.NewStock(conversation.StockDeps{Store: in.DB, Owners: in.DB.Instance.Users, ID: in.Local.ID, Log: in.Log.With("component", "conversation"), Metrics: in.Metrics, Now: in.Now})
 	p.outbox = outbox.New(outbox.Deps{
 		Conversations: p.conversations, Members: p.members,
 		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Profiles: in.Registry, Relays: in.Relays, Dispatcher: p.dispatcher,
@@ -90,11 +93,13 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Programs that hear of a commit read what it left: what was cached goes first.
-	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},
-		db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
-		db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed}, db.Subscriber{Name: "members", Committed: p.members.Committed})
-	log := slog.NewLogLogger(in.Log.With("component", "server").Handler(), slog.LevelDebug) // of broken connections
+	// A subscriber that hears of a commit may read the new rows at once, so the cache is cleared
+	// first.
+	in.DB.Subscribe(user.Subscriber{Name: "cache", Committed: dropped}, user.Subscriber{Name: "pages", Committed: s.Committed},
+		user.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, user.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
+		user.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed}, user.Subscriber{Name: "members", Committed: p.members.Committed},
+		user.Subscriber{Name: "stock", Committed: p.stock.Committed})
+	log := slog.NewLogLogger(in.Log.With("component", "server").Handler(), slog.LevelDebug) // gets the errors of broken connections
 	p.public = &http.Server{Handler: s.Public(), ErrorLog: log}
 	p.admin = &http.Server{Handler: s.Admin(in.Config.AdminPprof), ErrorLog: log}
 	server.Harden(p.public, in.Config.TrustedProxies)
@@ -113,24 +118,25 @@ func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 	})
 }
 
-// dueUsers are the users, of which those that another process has written to lose what is cached.
+// dueUsers is the store of users. When TakeEventsDue returns users to whose databases another
+// process has written, it calls dropped for each, which clears the cached data of that user.
 type dueUsers struct {
 	instance.Users
-	dropped func(context.Context, db.Commit)
+	dropped func(context.Context, user.Commit)
 }
 
-// TakeEventsDue is the emitter's.
+// TakeEventsDue implements event.Store.
 func (d dueUsers) TakeEventsDue(ctx context.Context) ([]vocab.Username, error) {
 	users, err := d.Users.TakeEventsDue(ctx)
 	for _, u := range users {
-		d.dropped(ctx, db.Commit{User: u, Touched: db.Touched{Everything: true}})
+		d.dropped(ctx, user.Commit{User: u, Touched: user.Touched{Everything: true}})
 	}
 	return users, err
 }
 
-// newEmitter makes the emitter of the users' events. It hears first of users that another process
-// has written to, and tells dropped.
-func (e *Engine) newEmitter(dropped func(context.Context, db.Commit)) *event.Emitter {
+// newEmitter makes the emitter of the users' events. When another process has written to a
+// user's database, dropped is called for that user before the events are emitted.
+func (e *Engine) newEmitter(dropped func(context.Context, user.Commit)) *event.Emitter {
 	in, memory := e.in, e.in.Config.Events.Memory
 	if in.Redis != nil {
 		memory = in.Redis.EventsMemory()
@@ -139,7 +145,7 @@ func (e *Engine) newEmitter(dropped func(context.Context, db.Commit)) *event.Emi
 		Log: in.Log.With("component", "event"), Metrics: in.Metrics, Now: in.Now})
 }
 
-// runRedis keeps Redis running, and the emitter emits, until ctx ends.
+// runRedis keeps Redis running and runs the emitter until ctx ends.
 func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
 	var all sync.WaitGroup
 	if e.in.Redis != nil {
@@ -160,7 +166,7 @@ func (e *Engine) newServer(p *parts) (*server.Server, error) {
 	return server.New(server.Deps{
 		OpenID: openID,
 		Store:  in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets, Conversations: p.conversations, Members: p.members,
-		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
+		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, MLSBodyLimit: c.Limits.MLSBody, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.IsSecure(),
 		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, EventsWait: func() bool { return !in.Keyspace.Events.IsUp() },

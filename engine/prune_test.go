@@ -120,7 +120,7 @@ func TestPruneForgetsWhatBecameOfDeliveries(t *testing.T) {
 	}
 	var shown struct{ Jobs []admin.ShownDeliveries }
 	home.Run(t, "deliver", "show", post, "--json").Decode(t, &shown)
-	if len(shown.Jobs) != 1 || shown.Jobs[0].Status != "partial" || shown.Jobs[0].Counts.Delivered != 1 || string(shown.Jobs[0].Deliveries[0].Inbox) != bob.ID+"/inbox" {
+	if len(shown.Jobs) != 1 || shown.Jobs[0].Status != "partial" || shown.Jobs[0].JobCounts.Delivered != 1 || string(shown.Jobs[0].Deliveries[0].Inbox) != bob.ID+"/inbox" {
 		t.Errorf("then deliver show tells %+v", shown)
 	}
 	alice.Column(t, `UPDATE delivery_jobs SET created_at = created_at - interval '31 days' RETURNING ''`)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/deletion"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/profile"
@@ -31,8 +32,8 @@ type Serving struct {
 }
 
 // Serve serves until ctx ends, then drains within the configured time. It calls ready once, when
-// it answers requests. The first part to end ends all. One process serves an instance: the fault
-// is Conflict when another one does.
+// it answers requests. When one part ends, all parts end. Only one process may serve an
+// instance: the fault is Conflict when another process does.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	if e.in.Config.IsLocalOnly() {
 		e.in.Log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.in.Config.PublicURL,
@@ -58,7 +59,7 @@ func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	return e.serveOn(ctx, p, public, admin, ready)
 }
 
-// listenOn listens on the address of the setting key.
+// listenOn listens on the address, which is the value of the setting key.
 func listenOn(ctx context.Context, key, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -76,7 +77,7 @@ func listenOn(ctx context.Context, key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// serveOn starts the parts in order, waits, and stops them in reverse.
+// serveOn starts the parts in order, waits, and stops them in reverse order.
 func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listener, ready func(Serving)) error {
 	release, lost, err := e.prepareInstance(ctx, p)
 	if err != nil {
@@ -85,7 +86,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	caller := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	// The lock is released last: the next process to serve takes over every lease.
+	// The lock is released last, because the next process to serve takes over every lease.
 	holding, releaseLock := context.WithCancel(context.WithoutCancel(ctx))
 	defer releaseLock()
 	var running sync.WaitGroup
@@ -100,6 +101,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	running.Go(func() { p.peers.Run(ctx) })
 	running.Go(func() { p.search.Run(ctx) })
 	running.Go(func() { e.pruneNightly(ctx) })
+	running.Go(func() { repeat(ctx, conversation.CountEvery, p.stock.LookAround) })
 	running.Go(func() { repeat(ctx, profile.LookEvery, p.profiles.LookAround) })
 	running.Go(func() { repeat(ctx, deletion.LookEvery, p.deletions.LookAround) })
 	if !e.in.IsPaused() {
@@ -126,7 +128,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	return err
 }
 
-// repeat does work at once and then once in a while, until ctx ends.
+// repeat calls work immediately and then once in every interval, until ctx ends.
 func repeat(ctx context.Context, every time.Duration, work func(context.Context)) {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -140,8 +142,8 @@ func repeat(ctx context.Context, every time.Duration, work func(context.Context)
 	}
 }
 
-// prepareInstance takes the serve lock and makes the instance ready to serve. While the lock is
-// held, no other process changes the origin.
+// prepareInstance takes the serve lock and makes the instance ready to serve. No other process
+// can change the origin until release is called. lost is closed when the lock is lost.
 func (e *Engine) prepareInstance(ctx context.Context, p *parts) (release func(), lost <-chan struct{}, err error) {
 	if release, lost, err = e.in.DB.Instance.Locks.Serve(ctx, "lightweb serve"); err != nil {
 		return nil, nil, err
@@ -165,14 +167,14 @@ func (e *Engine) servePublic(p *parts, l net.Listener) error {
 	return p.public.Serve(l)
 }
 
-// endWith ends everything when a listener fails. A listener that was stopped has not failed.
+// endWith ends the engine when a listener fails. A listener that was shut down has not failed.
 func endWith(end context.CancelCauseFunc, l net.Listener, err error) {
 	if !errors.Is(err, http.ErrServerClosed) {
 		end(fmt.Errorf("answer on %s: %w", l.Addr(), err))
 	}
 }
 
-// announceReady calls ready.
+// announceReady calls ready with a description of the server, if ready is not nil.
 func (e *Engine) announceReady(ctx context.Context, public, admin net.Listener, ready func(Serving)) error {
 	s := Serving{Version: e.in.Config.Version, PublicURL: e.in.Config.PublicURL, Listen: public.Addr().String(), AdminListen: admin.Addr().String(),
 		Mode: "configured", DataDir: e.in.Config.DataDir, Startup: time.Since(e.in.OpenedAt)}
@@ -201,9 +203,10 @@ func (e *Engine) announceReady(ctx context.Context, public, admin net.Listener, 
 	return nil
 }
 
-// drainParts stops the parts: sockets and new requests first, then requests under way, writers and
-// deliveries, and emits what they committed. Deliveries that are still owed stay in the databases,
-// and programs get the events that they missed when they come again.
+// drainParts stops the parts within the drain timeout. It starts no further delivery, ends the
+// sockets, and waits for requests, writers and deliveries under way. Then it emits the events
+// that they committed. Unfinished deliveries stay in the databases, and clients get the events
+// that they missed when they reconnect.
 func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()

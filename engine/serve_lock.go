@@ -8,8 +8,8 @@ import (
 )
 
 // keepLock holds the serve lock until ctx ends. A restart of the database ends the session that
-// holds the lock. keepLock then takes it again as soon as the database answers, and ends the engine
-// when another process was faster.
+// holds the lock. keepLock then takes the lock again as soon as the database answers. If another
+// process took it first, keepLock ends the engine.
 func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struct{}, end context.CancelCauseFunc) {
 	for {
 		select {

@@ -87,7 +87,7 @@ func TestATailFollowsTheStream(t *testing.T) {
 		{"stream tail", 64, "needs USER"},
 		{"stream tail alice --type no.such --timeout 1s", 75, "ran out"},
 		{"stream tail alice --follow=false", 0, ""},
-		{"stream tail alice --timeout 1s", 0, "resume:"},
+		{"stream tail alice --timeout 5s", 0, "resume:"},
 	})
 	server.Kill()
 	runAll(t, a, []command{{"stream tail alice", 69, "Redis does not answer"}})

@@ -5,6 +5,8 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -142,4 +144,69 @@ func terms(e ast.Expr) []ast.Expr {
 		return []ast.Expr{e.X, e.Y}
 	}
 	return nil
+}
+
+// mostMethods is how many methods a type may have: one with more has several responsibilities.
+const mostMethods = 40
+
+func TestTypesHaveFewMethods(t *testing.T) {
+	t.Parallel()
+	for receiver, n := range countMethods(t, proseFiles(t)) {
+		if n > mostMethods {
+			t.Errorf("%s has %d methods, may have %d: split it by what they use", receiver, n, mostMethods)
+		}
+	}
+}
+
+// countMethods returns how many methods the types in Go files have, by package and name. Tests are
+// left out.
+func countMethods(t *testing.T, files map[string][]byte) map[string]int {
+	t.Helper()
+	methods := map[string]int{}
+	for name, text := range files {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
+				methods[path.Dir(name)+"."+receiverName(fn.Recv.List[0].Type)]++
+			}
+		}
+	}
+	return methods
+}
+
+// receiverName returns the name of the type that a receiver is, points to, or instantiates.
+func receiverName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.ParenExpr:
+		return receiverName(e.X)
+	case *ast.StarExpr:
+		return receiverName(e.X)
+	case *ast.IndexExpr:
+		return receiverName(e.X)
+	case *ast.IndexListExpr:
+		return receiverName(e.X)
+	}
+	return ""
+}
+
+func TestMethodsOfEveryKindOfReceiverAreCounted(t *testing.T) {
+	t.Parallel()
+	got := countMethods(t, map[string][]byte{
+		"a/one.go":      []byte("package a\nfunc (T) One() {}\nfunc (t *T) Two() {}\nfunc (l *L[K]) One() {}\nfunc (m M[K, V]) One() {}\nfunc free() {}\n"),
+		"a/two.go":      []byte("package a\nfunc (t *(T)) Three() {}\n"),
+		"a/two_test.go": []byte("package a\nfunc (t *T) Four() {}\n"),
+		"b/one.go":      []byte("package b\nfunc (t T) One() {}\n"),
+		"a/page.md":     []byte("func (t T) Five() {}"),
+	})
+	if want := map[string]int{"a.T": 3, "a.L": 1, "a.M": 1, "b.T": 1}; !maps.Equal(got, want) {
+		t.Errorf("countMethods = %v, want %v", got, want)
+	}
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// drawMutants puts the places of a package into the order in which a seed plays them: in turn one
-// of each operator, so that few mutants are of many kinds. The order depends on the seed and the
-// package alone, not on which others are played.
+// drawMutants puts the mutants of a package into the order in which they are played. It takes
+// one of each operator in turn, so that even a few mutants are of many kinds. The order depends
+// only on the seed and the package, not on which other packages are played.
 func drawMutants(places []mutant, seed uint64, name string) []mutant {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // a hash takes everything
+	_, _ = h.Write([]byte(name)) // a hash never fails
 	random := rand.New(rand.NewPCG(seed, h.Sum64()))
 	places = append([]mutant(nil), places...)
 	random.Shuffle(len(places), func(a, b int) { places[a], places[b] = places[b], places[a] })
@@ -32,7 +32,7 @@ func drawMutants(places []mutant, seed uint64, name string) []mutant {
 	return drawn
 }
 
-// mutantsAt returns the mutants mutantsAt a place, file:line or file:line:column.
+// mutantsAt returns the mutants at a place, file:line or file:line:column.
 func mutantsAt(places []mutant, place string) []mutant {
 	var there []mutant
 	for _, m := range places {

@@ -21,22 +21,22 @@ import (
 const (
 	killed     = "killed"
 	survived   = "survived"
-	timedOut   = "timed out" // which is a way of being killed
+	timedOut   = "timed out" // counts as killed
 	uncompiled = "does not compile"
 )
 
-// verdict is what became of a mutant.
+// verdict is the result for a mutant.
 type verdict struct {
 	mutant
 	Outcome string  `json:"outcome"`
-	Test    string  `json:"test,omitempty"` // the one that failed first
+	Test    string  `json:"test,omitempty"` // the test that failed first
 	Seconds float64 `json:"seconds"`
 }
 
 // judge compiles mutants and runs the tests of their packages.
 type judge struct {
-	root    string // of the module
-	dir     string // temporary, its own
+	root    string // the folder of the module
+	dir     string // a temporary folder for the judge alone
 	timeout time.Duration
 }
 
@@ -49,7 +49,7 @@ func newJudge(ctx context.Context, timeout time.Duration) (*judge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for mutants: %w", err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { // the server of the tests runs as somebody else when root plays
+	if err := os.Chmod(dir, 0o711); err != nil { // as root, the server of the tests runs as another user
 		return nil, fmt.Errorf("make a folder for mutants: %w", err)
 	}
 	return &judge{root: filepath.Dir(strings.TrimSpace(string(mod))), dir: dir, timeout: timeout}, nil
@@ -57,9 +57,9 @@ func newJudge(ctx context.Context, timeout time.Duration) (*judge, error) {
 
 func (j *judge) close() error { return os.RemoveAll(j.dir) }
 
-// judgeMutant compiles a mutant and runs the tests of its package, those near to it first, until
-// one fails. They get a PostgreSQL server and a folder of their own: tests that are stopped
-// half-way leave nothing to the next mutant.
+// judgeMutant compiles a mutant and runs the tests of its package until one fails, first those
+// that are near the mutant. The tests get a PostgreSQL server and a folder of their own, so
+// that tests that are stopped half-way leave nothing to the next mutant.
 func (j *judge) judgeMutant(ctx context.Context, p *pkg, m mutant) (v verdict, err error) {
 	began := time.Now()
 	v = verdict{mutant: m, Outcome: uncompiled}
@@ -88,10 +88,10 @@ func (j *judge) judgeMutant(ctx context.Context, p *pkg, m mutant) (v verdict, e
 	return v, nil
 }
 
-// joinNames returns the pattern of exactly these tests; of no test when there are none.
+// joinNames returns a pattern that matches exactly these tests, or no test when there are none.
 func joinNames(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
-// compileMutant builds the tests of a mutant's package and reports whether they compileMutant.
+// compileMutant builds the tests of a mutant's package, and reports whether they compile.
 func (j *judge) compileMutant(ctx context.Context, p *pkg, m mutant) (bool, error) {
 	mutated, overlay := filepath.Join(j.dir, "mutant.go"), filepath.Join(j.dir, "overlay.json")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(j.root, m.path): mutated}})
@@ -114,14 +114,15 @@ func (j *judge) compileMutant(ctx context.Context, p *pkg, m mutant) (bool, erro
 
 func (j *judge) binary() string { return filepath.Join(j.dir, "mutant.test") }
 
-// runTests runs some tests of the compiled mutant, until one fails.
+// runTests runs some tests of the compiled mutant until one fails. which is the flag that
+// selects them.
 func (j *judge) runTests(ctx context.Context, m mutant, env []string, which string) (outcome, test string, err error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	tests := exec.CommandContext(running, j.binary(), "-test.v", "-test.failfast", "-test.paniconexit0", "-test.timeout="+j.timeout.String(), which)
 	tests.Dir = filepath.Join(j.root, m.Package)
 	tests.Env = env
-	tests.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // and with them, whatever they have started
+	tests.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Cancel also kills the processes that the tests have started
 	tests.Cancel = func() error { return syscall.Kill(-tests.Process.Pid, syscall.SIGKILL) }
 	tests.WaitDelay = 5 * time.Second
 	output := &watcher{found: stop}
@@ -142,11 +143,11 @@ func (j *judge) runTests(ctx context.Context, m mutant, env []string, which stri
 	return "", "", fmt.Errorf("run tests of %s: %w", m.Package, err)
 }
 
-// watcher reads what tests print, and tells when the first has failed.
+// watcher reads the output of tests, and calls found when the first test has failed.
 type watcher struct {
 	found    func()
 	rest     []byte // of a line that has not ended
-	test     string // the one that failed, or that ran last
+	test     string // the test that failed, or that ran last
 	failed   bool
 	timedOut bool
 }

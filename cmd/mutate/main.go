@@ -1,10 +1,10 @@
-// Command mutate asks how much the tests see: it puts one small mistake after another into the
-// packages that decide most, runs the tests of the package alone, and counts the mistakes that a
-// test notices. `make mutate` runs it.
+// Command mutate measures how many mistakes the tests notice. It makes one small mistake after
+// another in the most important packages, runs only the tests of that package, and counts the
+// mistakes that a test notices. `make mutate` runs it.
 //
-// The source tree is never written to: a mutant reaches the compiler as an overlay, so a round that
-// is killed leaves nothing behind but a temporary folder. The places are drawn by a seed, so a
-// round can be repeated.
+// It never writes to the source tree: a mutant reaches the compiler as an overlay. A round that
+// is killed leaves behind only a temporary folder. A seed determines the drawn places, so that
+// a round can be repeated.
 package main
 
 import (
@@ -19,14 +19,14 @@ import (
 	"time"
 )
 
-// least is the share of mutants, in percent, that the tests have to kill.
+// least is the share of mutants, in percent, that the tests must kill.
 const least = 85
 
-// packages are those that a round goes over unless others are named.
+// packages are the packages that a round uses unless others are named.
 var packages = []string{"engine/audience", "engine/signature", "engine/actor", "engine/outbox", "engine/delivery",
-	"engine/server", "engine/handler", "engine/inbox", "db"}
+	"engine/server", "engine/handler", "engine/inbox", "db/user"}
 
-// options say what a round plays.
+// options are the settings of a round.
 type options struct {
 	packages []string
 	seed     uint64
@@ -77,7 +77,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// playRound plays a round and prints it. Fewer killed mutants than least are an error.
+// playRound plays a round and prints its result. It returns an error if a smaller share than
+// least was killed.
 func playRound(ctx context.Context, o options, stdout io.Writer) (err error) {
 	progress := stdout
 	if o.json {
@@ -104,7 +105,7 @@ func playRound(ctx context.Context, o options, stdout io.Writer) (err error) {
 	return nil
 }
 
-// playPackage plays the mutants of one package until enough have compiled, or none is left.
+// playPackage plays the mutants of one package until o.count have compiled, or none is left.
 func playPackage(ctx context.Context, o options, j *judge, name string, r *round, progress io.Writer) error {
 	p, err := readPackage(j.root, name)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// edit puts text in the place of what stands between two offsets of a source.
+// edit replaces the text between two offsets of a source by another text.
 type edit struct {
 	start, end int
 	text       string
 }
 
-// operator is one kind of mistake: the edits that make it at a node of a source, none where it does
-// not apply.
+// operator is one kind of mistake. edits returns the edits that make the mistake at a node of a
+// source, or none where the operator does not apply.
 type operator struct {
 	name  string
 	edits func(s source, n ast.Node) []edit
@@ -33,8 +33,8 @@ func (s source) edit(n ast.Node, text string) []edit {
 	return []edit{{start: s.offset(n.Pos()), end: s.offset(n.End()), text: text}}
 }
 
-// negateCondition turns the condition of an if around. That of `err != nil` alone is none: every
-// test would notice.
+// negateCondition negates the condition of an if. It skips the condition `err != nil`, because
+// every test would notice that.
 func negateCondition(s source, n ast.Node) []edit {
 	branch, ok := n.(*ast.IfStmt)
 	if !ok || s.of(branch.Cond) == "err != nil" {
@@ -43,7 +43,7 @@ func negateCondition(s source, n ast.Node) []edit {
 	return s.edit(branch.Cond, "!("+s.of(branch.Cond)+")")
 }
 
-// shiftBound moves a comparison by one.
+// shiftBound changes whether a comparison includes its bound.
 func shiftBound(s source, n ast.Node) []edit {
 	shifted := map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">"}
 	comparison, ok := n.(*ast.BinaryExpr)
@@ -53,15 +53,15 @@ func shiftBound(s source, n ast.Node) []edit {
 	return s.edit(comparison, s.of(comparison.X)+" "+shifted[comparison.Op]+" "+s.of(comparison.Y))
 }
 
-// held are the calls whose loss a test sees by chance: what is held longer or shorter than it
-// should be.
+// held matches calls that acquire, release or end something. A test notices only by chance that
+// such a call is missing.
 var held = regexp.MustCompile(`\b(Lock|Unlock|RLock|RUnlock|Close|Stop|Release|Wait|cancel|close)\(\)$`)
 
-// logged is a log line.
+// logged matches a log line.
 var logged = regexp.MustCompile(`(?i)\blog(ger)?(\([^()]*\))?\.\w+\(`)
 
-// dropStatement leaves out a statement of a block. Deferred ones, log lines, and what locks and
-// releases stay.
+// dropStatement removes a statement of a block. It does not remove deferred statements, log
+// lines, and calls that lock or release something.
 func dropStatement(s source, n ast.Node) []edit {
 	var statements []ast.Stmt
 	switch n := n.(type) {
@@ -94,11 +94,11 @@ func (s source) mayDrop(st ast.Stmt) bool {
 	return false
 }
 
-// asks are the names of calls that decide whether something may be done.
+// asks matches the names of functions that decide whether something may be done.
 var asks = regexp.MustCompile(`^(?i:is|has|may|can|allow|check|verify|validate|limit|spend|block|refuse|authorize)(ed|s)?([A-Z].*)?$`)
 
-// skipPolicyCall makes a guard let everything through: an if that asks a policy and does nothing
-// but leave.
+// skipPolicyCall disables a guard. A guard is an if that calls a policy function and whose body
+// only leaves the function or loop.
 func skipPolicyCall(s source, n ast.Node) []edit {
 	guard, ok := n.(*ast.IfStmt)
 	if !ok || guard.Else != nil || !isLeaving(guard.Body) {
@@ -132,8 +132,8 @@ func isLeaving(b *ast.BlockStmt) bool {
 	return false
 }
 
-// isPolicy reports whether a call is to one of the packages that decide, or to a function of ours
-// that asks.
+// isPolicy reports whether a call is to a package that makes decisions, or to a function of
+// this module whose name matches asks.
 func (s source) isPolicy(call *ast.CallExpr) bool {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:
@@ -145,7 +145,8 @@ func (s source) isPolicy(call *ast.CallExpr) bool {
 	return false
 }
 
-// isStandard reports whether the source knows a package of the standard library by this name.
+// isStandard reports whether the source imports a package of the standard library under this
+// name.
 func (s source) isStandard(name string) bool {
 	for _, i := range s.file.Imports {
 		path, err := strconv.Unquote(i.Path.Value)

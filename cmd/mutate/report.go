@@ -8,13 +8,13 @@ import (
 	"text/tabwriter"
 )
 
-// round is what became of all mutants that compiled.
+// round has the verdicts on all mutants that compiled.
 type round struct {
 	Seed     uint64    `json:"seed"`
 	Verdicts []verdict `json:"mutants"`
 }
 
-// share returns how many of a hundred mutants were killed.
+// share returns the percentage of mutants that were killed.
 func (r *round) share() int {
 	if len(r.Verdicts) == 0 {
 		return 0
@@ -22,8 +22,8 @@ func (r *round) share() int {
 	return 100 * (len(r.Verdicts) - len(r.survivors(""))) / len(r.Verdicts)
 }
 
-// survivors returns the verdicts of those that no test noticed, of one package or, with no name, of
-// all.
+// survivors returns the verdicts on the mutants that no test noticed, of the named package, or
+// of all packages if name is empty.
 func (r *round) survivors(name string) []verdict {
 	var alive []verdict
 	for _, v := range r.Verdicts {
@@ -66,7 +66,7 @@ func (r *round) print(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// String is a verdict in one line.
+// String returns the verdict in one line.
 func (v verdict) String() string {
 	to := shortenText(v.To)
 	if v.To == "" {
@@ -79,7 +79,7 @@ func (v verdict) String() string {
 	return line
 }
 
-// shortenText returns a text in one short line.
+// shortenText returns a text as one short line.
 func shortenText(text string) string {
 	const most = 70
 	line := []rune(strings.Join(strings.Fields(text), " "))

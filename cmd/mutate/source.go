@@ -15,7 +15,7 @@ import (
 
 // source is one Go file.
 type source struct {
-	path string // below the module, with slashes
+	path string // relative to the module, with slashes
 	text string
 	set  *token.FileSet
 	file *ast.File
@@ -23,17 +23,17 @@ type source struct {
 
 // pkg is one package of the module.
 type pkg struct {
-	name    string // its folder below the module, with slashes
+	name    string // its folder relative to the module, with slashes
 	sources []source
 	tests   []source
 }
 
-// mutant is one mistake at one place: the text between two offsets of a file becomes another.
+// mutant is one mistake at one place: the text between two offsets of a file is replaced.
 type mutant struct {
 	Package  string `json:"package"`
 	Operator string `json:"operator"`
 	Place    string `json:"place"`              // file:line:column
-	Function string `json:"function,omitempty"` // or constant, or variable
+	Function string `json:"function,omitempty"` // the enclosing function, constant or variable
 	From     string `json:"from"`
 	To       string `json:"to"`
 
@@ -46,8 +46,8 @@ func packageOf(place string) string {
 	return path.Dir(file)
 }
 
-// readPackage reads the files that are compiled here. Generated ones are left out: their generator
-// has the tests.
+// readPackage reads the files of a package that are compiled on this system. It skips generated
+// files, because the tests are those of the generator.
 func readPackage(root, name string) (*pkg, error) {
 	found, err := build.ImportDir(filepath.Join(root, filepath.FromSlash(name)), 0)
 	if err != nil {
@@ -87,7 +87,7 @@ func parseSource(path, text string) (source, error) {
 	return s, nil
 }
 
-// mutants returns every mutant that the operators find, file after file in the order of the text.
+// mutants returns every mutant that the operators find, file by file, in the order of the text.
 func (p *pkg) mutants() []mutant {
 	var all []mutant
 	for _, s := range p.sources {
@@ -112,7 +112,8 @@ func (p *pkg) mutant(s source, function, operator string, e edit) mutant {
 		Function: function, From: s.text[e.start:e.end], To: e.text, path: s.path, start: e.start, end: e.end}
 }
 
-// declared returns the name of what a declaration declares, at n when there are several.
+// declared returns the name that a declaration declares. If it declares several, declared
+// returns the one that contains n.
 func declared(d ast.Decl, n ast.Node) string {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -137,9 +138,9 @@ func (p *pkg) applyMutant(m mutant) string {
 	panic("mutate: " + m.path + " is no file of " + p.name)
 }
 
-// nearbyTests returns the tests that probably reach the mutant: those of the test file that has the
-// name of its file, those that have this name in their own, and those that name its function.
-// Played first, they end most mutants soon.
+// nearbyTests returns the tests that probably reach the mutant: those in the test file of the
+// same name, those whose own name contains the file's name, and those that mention the mutant's
+// function. Run first, they kill most mutants soon.
 func (p *pkg) nearbyTests(m mutant) []string {
 	mention := regexp.MustCompile(`\b` + regexp.QuoteMeta(m.Function) + `\b`)
 	file := strings.TrimSuffix(m.path, ".go")
@@ -160,7 +161,7 @@ func (p *pkg) nearbyTests(m mutant) []string {
 	return names
 }
 
-// of returns the text of n.
+// of returns the source text of n.
 func (s source) of(n ast.Node) string { return s.text[s.offset(n.Pos()):s.offset(n.End())] }
 
 func (s source) offset(p token.Pos) int { return s.set.Position(p).Offset }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// removeConjunct makes a condition of an SQL statement true: what follows a WHERE or an AND, up to
-// the next AND or the end of the clause. It stays in the statement, so that its parameters keep
-// their types.
+// removeConjunct makes a condition of an SQL statement true. The condition is the text after a
+// WHERE or an AND, up to the next AND or the end of the clause. It stays in the statement, so
+// that its parameters keep their types.
 func removeConjunct(s source, n ast.Node) []edit {
 	literal, ok := n.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
@@ -25,16 +25,17 @@ func removeConjunct(s source, n ast.Node) []edit {
 	return edits
 }
 
-// sqlToken is a word, a bracket, a string, or anything else that is not blank.
+// sqlToken matches a word, a bracket, a string, or any other character that is not blank.
 var sqlToken = regexp.MustCompile(`'[^']*'|\w+|\S`)
 
-// clauseEnds are the words that no condition goes beyond.
+// clauseEnds are the words that end a condition.
 var clauseEnds = map[string]bool{"AND": true, "OR": true, "ORDER": true, "GROUP": true, "LIMIT": true, "OFFSET": true,
 	"RETURNING": true, "FOR": true, "ON": true, "UNION": true, "EXCEPT": true, "INTERSECT": true, "WINDOW": true,
 	"HAVING": true, "THEN": true, "WHEN": true, "ELSE": true, "SET": true, "DO": true, "JOIN": true, "LEFT": true, ";": true}
 
-// findConjuncts returns where the findConjuncts of an SQL text begin and end. With continued the
-// text goes on elsewhere, and a conjunct that reaches its end is not whole.
+// findConjuncts returns the start and end offsets of the conjuncts in an SQL text. continued
+// says that the statement goes on after the text; then a conjunct that reaches the end of the
+// text is incomplete and is left out.
 func findConjuncts(text string, continued bool) [][2]int {
 	tokens := sqlToken.FindAllStringIndex(text, -1)
 	var found [][2]int
@@ -55,8 +56,9 @@ func findConjuncts(text string, continued bool) [][2]int {
 	return found
 }
 
-// conjunctLength returns how many tokens the conjunct at the beginning of tokens has, and whether
-// something ends it before the text does. It has none when the text ends inside of a bracket.
+// conjunctLength returns the number of tokens in the conjunct at the start of tokens. It
+// reports whether the conjunct ends before the text does. The number is 0 if the text ends
+// inside a bracket.
 func conjunctLength(text string, tokens [][]int) (n int, whole bool) {
 	depth, between := 0, false
 	for i, t := range tokens {

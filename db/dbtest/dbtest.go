@@ -1,5 +1,6 @@
-// Package dbtest gives each test databases of its own on a real PostgreSQL: one private cluster
-// that all packages of a test run share, or the server that LIGHTWEB_TEST_POSTGRES names.
+// Package dbtest gives each test databases of its own on a real PostgreSQL server. That is a
+// private cluster that all packages of a test run share, or the server that
+// LIGHTWEB_TEST_POSTGRES names.
 package dbtest
 
 import (
@@ -25,13 +26,14 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// buffers is what PostgreSQL holds in memory: to drop a table or a database it walks over all of
-// it.
+// buffers is the size of PostgreSQL's shared_buffers. It is small, because PostgreSQL scans all
+// of them to drop a table or a database.
 const buffers = 64 << 20
 
 var (
@@ -41,8 +43,9 @@ var (
 	broken error
 )
 
-// Main runs a package's tests and lets go of the shared server afterwards; the last package out
-// stops it. Every package that calls New has `func TestMain(m *testing.M) { dbtest.Main(m) }`.
+// Main runs a package's tests, and then ends the use of the shared server; the last package to
+// do so stops the server. Every package that calls New has `func TestMain(m *testing.M) {
+// dbtest.Main(m) }`.
 func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if server != nil {
@@ -56,8 +59,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// URL returns how to reach the server, and skips the test where there is no PostgreSQL;
-// LIGHTWEB_TEST_ALL=1 turns the skip into a failure.
+// URL returns the URL of the server. It skips the test if there is no PostgreSQL; with
+// LIGHTWEB_TEST_ALL=1 it fails the test instead.
 func URL(t testing.TB) string {
 	t.Helper()
 	once.Do(func() { url, broken = open() })
@@ -86,8 +89,8 @@ func open() (string, error) {
 	return server.ConnString(), nil
 }
 
-// Start runs a private cluster for tests in dir, for a program that runs tests and names it to
-// them.
+// Start runs a private cluster for tests in dir. A program that runs tests calls it, and gives
+// them the cluster's URL.
 func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	c, err := embedded.Open(ctx, embedded.Config{Dir: dir, Buffers: buffers, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -99,9 +102,9 @@ func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	return c, nil
 }
 
-// hurry lets the shared server forget the work that a power failure interrupts: waiting for the
-// disk is most of the time that making and dropping databases takes. Its log stays small, for it
-// may lie in memory.
+// hurry turns off fsync on the shared server, so that a power failure may lose its data: waiting
+// for the disk is most of the time that it takes to make and drop databases. It also keeps the
+// WAL small, because that may be stored in memory.
 func hurry(ctx context.Context, url string) error {
 	conn, err := Open(url, "postgres")
 	if err != nil {
@@ -115,8 +118,8 @@ func hurry(ctx context.Context, url string) error {
 	return conn.Close()
 }
 
-// folder returns the folder of the shared cluster. It belongs to this user, and nobody else may
-// write to it.
+// folder returns the folder of the shared cluster, and makes it if it is missing. It refuses a
+// folder that belongs to another user, or to which others may write.
 func folder() (string, error) {
 	dir := filepath.Join(TempDir(), fmt.Sprintf("lightweb-test-%d", os.Getuid()))
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -136,7 +139,10 @@ func folder() (string, error) {
 // Cluster is the databases of a test.
 type Cluster = db.Cluster
 
-// Connect opens a cluster as configured, which is closed when the test ends.
+// Acquainting is the parameter of MakeAcquaintances.
+type Acquainting = db.Acquainting
+
+// Connect opens a cluster as configured. It is closed when the test ends.
 func Connect(t testing.TB, cfg db.Config) *Cluster {
 	t.Helper()
 	c, err := db.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
@@ -147,23 +153,23 @@ func Connect(t testing.TB, cfg db.Config) *Cluster {
 	return c
 }
 
-// Run runs a statement in a database, beside the cluster.
+// Run runs a statement in a database, over a connection that does not belong to a cluster.
 func Run(t testing.TB, database, query string, args ...any) {
 	t.Helper()
-	if _, err := Database(t, database).ExecContext(context.WithoutCancel(t.Context()), query, args...); err != nil { // also while cleaning up
+	if _, err := Database(t, database).ExecContext(context.WithoutCancel(t.Context()), query, args...); err != nil { // t's context has ended when a cleanup runs this
 		t.Fatal(err)
 	}
 }
 
-// New returns a cluster whose databases nobody else has; they are dropped when the test ends.
+// New returns a cluster with databases of its own. They are dropped when the test ends.
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	c, _ := Named(t)
 	return c
 }
 
-// Named is New that returns also how the cluster was opened, with the name of its instance
-// database.
+// Named is New, and also returns the configuration with which the cluster was opened. That has
+// the name of the instance database.
 func Named(t testing.TB) (*Cluster, db.Config) {
 	t.Helper()
 	cfg := Config(t)
@@ -175,17 +181,17 @@ func Named(t testing.TB) (*Cluster, db.Config) {
 	return c, cfg
 }
 
-// Config returns how to open a cluster whose databases nobody else has. The test that opens it
-// drops them.
+// Config returns the configuration of a cluster with databases of its own. The test that opens
+// the cluster must drop them.
 func Config(t testing.TB) db.Config {
 	t.Helper()
-	return db.Config{URL: URL(t), Types: types, Name: "t" + strings.ToLower(rand.Text()[:10]), Template: "lwtest-template-" + schema(),
-		InstanceTemplate: "lwtest-instance-" + schema(), MaxConnections: 8, Migrate: true}
+	return db.Config{URL: URL(t), Types: types, Name: "t" + strings.ToLower(rand.Text()[:10]), Template: "lwtest-template-" + migrationsHash(),
+		InstanceTemplate: "lwtest-instance-" + migrationsHash(), MaxConnections: 8, Migrate: true}
 }
 
-// schema names the contents of the migrations, so that checkouts which differ in them do not share
-// a template.
-func schema() string {
+// migrationsHash returns a hash of the migrations, so that checkouts with different migrations
+// do not share a template.
+func migrationsHash() string {
 	h := sha256.New()
 	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -238,7 +244,7 @@ type handle struct {
 	database string
 }
 
-// SQL returns u's database, for what db has no words for.
+// SQL returns u's database, for statements that package db does not offer.
 func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	t.Helper()
 	row, err := c.Instance.Users.Find(t.Context(), u)
@@ -246,6 +252,21 @@ func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 		t.Fatal(err)
 	}
 	return Database(t, row.Database)
+}
+
+// AwaitLock waits until a transaction on u's database waits for another one. It fails the test
+// if done has a result before that.
+func AwaitLock(t testing.TB, c *db.Cluster, u vocab.Username, done chan error) {
+	t.Helper()
+	on := SQL(t, c, u)
+	for n := 0; n == 0 && len(done) == 0; {
+		if err := on.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(done) > 0 {
+		t.Error("it does not wait for the other transaction")
+	}
 }
 
 // InstanceSQL returns the instance database of a cluster that has the user u.
@@ -258,8 +279,8 @@ func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	return Database(t, strings.TrimSuffix(row.Database, "_"+u.String()))
 }
 
-// Open returns a database of the server at url. Tests kill that server: a connection is pinged
-// before each use, and replaced when it is dead.
+// Open returns a database of the server at url. Some tests kill that server, so each connection
+// is pinged before use, and replaced if it is dead.
 func Open(url, database string) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(url + " database=" + database)
 	if err != nil {
@@ -269,8 +290,8 @@ func Open(url, database string) (*sql.DB, error) {
 	return stdlib.OpenDB(*config, ping), nil
 }
 
-// Database returns a database by its name, over connections that the test keeps: to start one
-// costs the server more than most of what is asked of it.
+// Database returns a database by its name. Its connections are reused until the test ends,
+// because opening one costs the server more than most queries do.
 func Database(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	key := handle{t, database}
@@ -291,9 +312,9 @@ func Database(t testing.TB, database string) *sql.DB {
 	return d
 }
 
-// types are what the registry of handlers says. It stands on a floor above packages whose tests
-// need a database; its own tests compare the two.
-var types = db.Types{
+// types repeats the types that the registry of handlers has. This package cannot import the
+// registry, because the registry is in a higher layer; the registry's tests compare the two.
+var types = user.Types{
 	Words: []string{"Create", "Update"}, Authored: []string{"Add", "Create", "Delete", "Update"},
 	ShowObject: []string{"Announce", "Create", "Dislike", "EmojiReact", "Like", "QuoteRequest", "Update"},
 	Ordered:    []string{"Announce", "Block", "Dislike", "EmojiReact", "Follow", "Like", "Offer"}, TakeBack: []string{"Delete", "Undo"},

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// port names the socket; nothing listens on TCP.
+// port is part of the socket's name. The server does not listen on TCP.
 const port = "5432"
 
 const socketName = ".s.PGSQL." + port
 
 func socketPath(dir string) string { return filepath.Join(dir, socketName) }
 
-// SQLSTATEs that say more than that a session was refused.
+// The SQLSTATEs of refusals after which the server may still be used.
 const (
 	cannotConnectNow   = "57P03" // starting up, recovering or shutting down
 	tooManyConnections = "53300"
@@ -33,8 +33,8 @@ type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s (SQLSTATE %s)", r.message, r.code) }
 
-// isPassing reports whether err means a server that may yet answer: it is busy, or on its way up or
-// down.
+// isPassing reports whether err means that the server may answer later, because it is busy,
+// starting or stopping.
 func isPassing(err error) bool {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -45,9 +45,9 @@ func isPassing(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// askServer opens and ends a session with the server at the socket in dir, and returns the server's
-// version; empty when all its connections are taken. Only a session proves that the server is up
-// and lets us in: it accepts connections, and answers requests for encryption, long before.
+// askServer opens and ends a session with the server at the socket in dir, and returns the
+// server's version, empty when all its connections are taken. It needs a session, because the
+// server accepts connections and answers requests for encryption long before it can be used.
 func askServer(ctx context.Context, dir string) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -56,7 +56,7 @@ func askServer(ctx context.Context, dir string) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = conn.Close() }()                                              // the answer is what counts
+	defer func() { _ = conn.Close() }()                                              // only the answer matters
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // fails only on a closed connection
 	if _, err := conn.Write(startupMessage()); err != nil {
 		return "", err
@@ -69,11 +69,12 @@ func askServer(ctx context.Context, dir string) (version string, err error) {
 		}
 		return "", err
 	}
-	_, _ = conn.Write([]byte{'X', 0, 0, 0, 4}) // Terminate: good manners, the server notices the close as well
+	_, _ = conn.Write([]byte{'X', 0, 0, 0, 4}) // Terminate; optional, since the server notices the close as well
 	return version, nil
 }
 
-// startupMessage is the StartupMessage of protocol 3.0 (PostgreSQL manual, "Message Formats").
+// startupMessage returns the StartupMessage of protocol 3.0 (PostgreSQL manual, "Message
+// Formats").
 func startupMessage() []byte {
 	m := binary.BigEndian.AppendUint32(make([]byte, 4), 3<<16)
 	for _, s := range []string{"user", superuser, "database", "postgres", "application_name", "lightweb", ""} {
@@ -83,7 +84,8 @@ func startupMessage() []byte {
 	return m
 }
 
-// readGreeting reads what a server says until it is ready for a query, and picks its version out.
+// readGreeting reads the server's messages until it is ready for a query, and returns the
+// version that they name.
 func readGreeting(r *bufio.Reader) (version string, err error) {
 	for {
 		var head [5]byte

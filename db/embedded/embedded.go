@@ -1,13 +1,14 @@
-// Package embedded runs a private PostgreSQL cluster out of the binaries found on this machine.
+// Package embedded runs a private PostgreSQL cluster with the binaries found on this machine.
 //
-// The cluster lies in the data directory and is reached through a unix socket: it has no TCP port
-// and no password, and lets in only the user who runs the engine, the user PostgreSQL runs as, and
-// root. Any number of processes share it. The first to come makes and starts it, the last to leave
-// stops it, and what a killed process leaves running is adopted by the next one.
+// The cluster is in the data directory and is reached through a unix socket. It has no TCP port
+// and no password. It accepts only the user who runs the engine, the user PostgreSQL runs as,
+// and root. Any number of processes share the cluster. The first process makes and starts it,
+// and the last one stops it. If a killed process leaves a server running, the next process uses
+// that server.
 //
-// Two locks in the data directory keep this true: start.lock is held while a process makes, starts
-// or stops the cluster, users.lock is shared by all who use it. Both are flock(2): the directory
-// must be on a local disk of a Unix.
+// Two locks in the data directory ensure this. A process holds start.lock while it makes, starts
+// or stops the cluster. All processes that use the cluster share users.lock. Both are flock(2),
+// so the directory must be on a local disk of a Unix.
 package embedded
 
 import (
@@ -26,21 +27,22 @@ import (
 	"github.com/lightweb/lightweb/engine/daemon"
 )
 
-// superuser is the cluster's own superuser, the only role there is until somebody makes another.
+// superuser is the cluster's superuser, and the only role in a new cluster.
 const superuser = "lightweb"
 
-// closeLimit bounds Close: waiting for others, and the shutdown checkpoint.
+// closeLimit bounds the time of Close, which waits for other processes and for the shutdown
+// checkpoint.
 const closeLimit = time.Minute
 
-// Config says where the private cluster lies.
+// Config says where the private cluster is, and how large.
 type Config struct {
-	Dir         string // the data directory, e.g. /var/lib/lightweb; made if missing. The cluster lies in Dir/pg
-	Connections int    // for which there must be room; there is for 297 in any case
+	Dir         string // the data directory, e.g. /var/lib/lightweb; made if missing. The cluster is in Dir/pg
+	Connections int    // how many connections the cluster must allow; it allows at least 297
 	Buffers     int64  // PostgreSQL's shared_buffers, in bytes; 0: a quarter of the memory, between 128 MiB and 2 GiB
 	Log         *slog.Logger
 }
 
-// Cluster is a running private cluster, held by this process until Close. Its methods may be
+// Cluster is a running private cluster, which this process uses until Close. Its methods may be
 // called concurrently.
 type Cluster struct {
 	dir, data, socket string
@@ -55,9 +57,9 @@ type Cluster struct {
 	users   *daemon.Lock // nil once closed
 }
 
-// Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When
-// ctx ends, so does any waiting for others and for PostgreSQL, and what was half started is
-// stopped again.
+// Open starts the private cluster of cfg.Dir, unless it runs, and keeps it running until Close.
+// When ctx ends, Open stops waiting for other processes and for PostgreSQL, and stops a server
+// that it has begun to start.
 func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{connections: cfg.Connections, buffers: cmp.Or(cfg.Buffers, sharedBuffers()), log: cfg.Log}
 	if c.log == nil {
@@ -97,7 +99,8 @@ func (c *Cluster) openCluster(ctx context.Context, dir string) error {
 	return nil
 }
 
-// choosePlace settles the directory and the account, which the locks need already.
+// choosePlace determines the directories and the account. It comes first, because the locks need
+// both.
 func (c *Cluster) choosePlace(ctx context.Context, dir string) (err error) {
 	if c.dir, err = daemon.MakeDir(dir); err != nil {
 		return err
@@ -113,8 +116,8 @@ func (c *Cluster) takeLock(ctx context.Context, name string, how int) (*daemon.L
 	return daemon.TakeLock(ctx, filepath.Join(c.dir, name), how, c.as)
 }
 
-// findBinaries finds the binaries and the way to them, and reports whether the cluster has been
-// made already.
+// findBinaries finds PostgreSQL's binaries, and checks that the account can reach them. made is
+// true when the cluster exists already.
 func (c *Cluster) findBinaries(ctx context.Context) (made bool, err error) {
 	c.clearLeftovers(ctx)
 	major, err := dataVersion(c.data)
@@ -131,9 +134,10 @@ func (c *Cluster) findBinaries(ctx context.Context) (made bool, err error) {
 	return major != 0, daemon.MakeSocketDir(c.socket, c.as)
 }
 
-// ConnString returns how to reach the cluster, as keywords and values without a database name.
+// ConnString returns the connection string of the cluster, as keywords and values, without a
+// database name.
 func (c *Cluster) ConnString() string {
-	host := strings.ReplaceAll(c.socket, `'`, `\'`) // a backslash is in no socket directory
+	host := strings.ReplaceAll(c.socket, `'`, `\'`) // the path of a socket directory has no backslash
 	return fmt.Sprintf("host='%s' port=%s user=%s sslmode=disable", host, port, superuser)
 }
 
@@ -144,8 +148,8 @@ func (c *Cluster) Version() string {
 	return c.version
 }
 
-// Ensure starts the cluster again when its server has died, and does nothing when it answers.
-// Several processes may notice at once: one of them starts it.
+// Ensure starts the cluster again if its server has died, and does nothing if the server
+// answers. When several processes call it at the same time, one of them starts the server.
 func (c *Cluster) Ensure(ctx context.Context) error {
 	if _, err := askServer(ctx, c.socket); err == nil {
 		return nil
@@ -188,8 +192,9 @@ func (c *Cluster) Supervise(ctx context.Context) {
 	}
 }
 
-// Close lets go of the cluster; the last process to do so stops it. A shutdown is nothing to give
-// up half-way: it has its minute even if ctx has ended.
+// Close ends the use of the cluster by this process. The last process that uses the cluster
+// stops it. Close is not interrupted by the end of ctx: it always has closeLimit to complete a
+// shutdown.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	users := c.users
@@ -216,7 +221,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	return nil
 }
 
-// undoOpen undoes an Open that did not come to its end. The caller holds start.lock.
+// undoOpen undoes an Open that has failed. The caller holds start.lock.
 func (c *Cluster) undoOpen(ctx context.Context) error {
 	defer c.users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)

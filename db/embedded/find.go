@@ -18,13 +18,14 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// oldest is the oldest major version of PostgreSQL that the engine's SQL is written for.
+// oldest is the oldest major version of PostgreSQL that the engine supports.
 const oldest = 15
 
-// binVariable names the folder of the binaries where they are not to be looked for.
+// binVariable is the environment variable that names the folder of the binaries. If it is set,
+// no other folder is searched.
 const binVariable = "LIGHTWEB_PG_BIN"
 
-// programs are what must be there.
+// programs are the binaries that an installation must have.
 var programs = []string{"postgres", "initdb", "pg_ctl"}
 
 // installation is a folder with the binaries of one PostgreSQL version.
@@ -35,7 +36,7 @@ type installation struct {
 
 func (i installation) path(program string) string { return filepath.Join(i.dir, program) }
 
-// places are where packagers put PostgreSQL when it is not on the PATH.
+// places are folders in which packages install PostgreSQL when it is not on the PATH.
 var places = []string{
 	"/usr/lib/postgresql/*/bin", // Debian
 	"/usr/pgsql-*/bin",          // PGDG on Red Hat
@@ -49,10 +50,11 @@ var places = []string{
 	"/nix/var/nix/profiles/default/bin",
 }
 
-// findBin returns the binaries to run the cluster with: those of major version want, or, for a
-// cluster still to be made (want is 0), the first that are new enough.
+// findBin returns the binaries to run the cluster with. For an existing cluster want is its
+// major version, and only binaries of that version do. For a new cluster want is 0, and the
+// first binaries that are new enough do.
 func findBin(ctx context.Context, folders iter.Seq[[]string], want int) (installation, error) {
-	var others []string // versions that will not do
+	var others []string // versions that were found and cannot be used
 	for group := range folders {
 		var found []installation
 		for _, dir := range group {
@@ -93,8 +95,9 @@ func notFound(want int, only string) error {
 		WithHint(fmt.Sprintf("install postgresql-%d, or name the folder of its binaries in %s", want, binVariable))
 }
 
-// listCandidates yields folders that may hold the binaries, in order of preference; within a group
-// the newest is preferred. The folder that LIGHTWEB_PG_BIN names is the only one then.
+// listCandidates yields groups of folders that may hold the binaries, in order of preference.
+// Within a group the newest version is preferred. If LIGHTWEB_PG_BIN is set, it yields only that
+// folder.
 func listCandidates(ctx context.Context, dir string) iter.Seq[[]string] {
 	if set := os.Getenv(binVariable); set != "" {
 		return slices.Values([][]string{{set}})
@@ -118,13 +121,13 @@ func listCandidates(ctx context.Context, dir string) iter.Seq[[]string] {
 				return
 			}
 		}
-		yield([]string{filepath.Join(dir, "pg-dist", "bin")}) // what .ci/bootstrap fetched
+		yield([]string{filepath.Join(dir, "pg-dist", "bin")}) // the binaries that .ci/bootstrap fetched
 	}
 }
 
-// examineFolder reports whether dir holds a PostgreSQL server and its tools, and of which version.
-// PostgreSQL finds its own files relative to the real binary, so a folder of links stands for the
-// one they lead to.
+// examineFolder returns the installation in dir, and whether dir holds a PostgreSQL server and
+// its tools. If dir holds symbolic links, it returns the folder to which they lead, because
+// PostgreSQL finds its own files relative to the real binary.
 func examineFolder(ctx context.Context, dir string) (installation, bool) {
 	real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
 	if err != nil {
@@ -145,7 +148,7 @@ func examineFolder(ctx context.Context, dir string) (installation, bool) {
 	return installation{}, false
 }
 
-// majorOf reads the major version out of "15", "15.19" or "18beta1".
+// majorOf returns the major version of a version such as "15", "15.19" or "18beta1".
 func majorOf(version string) (int, error) {
 	end := strings.IndexFunc(version, func(r rune) bool { return r < '0' || r > '9' })
 	if end < 0 {

@@ -18,22 +18,23 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// reserved is how many connections PostgreSQL keeps for a superuser who must mend it.
+// reserved is how many connections PostgreSQL reserves for a superuser, who may need them to
+// repair it.
 const reserved = 3
 
-// initdbSpace is more than a fresh cluster takes.
+// initdbSpace is more room on the disk than a new cluster takes, in bytes.
 const initdbSpace = 64 << 20
 
-// initCluster makes the cluster beside its place and renames it, so that a half-made one is never
-// taken for whole. The name is a fresh one, since an initdb whose parent was killed may still be
-// writing. The caller holds start.lock.
+// initCluster makes the cluster under a temporary name and renames it at the end, so that an
+// unfinished cluster is never used. The temporary name is a new one each time, since an initdb
+// whose parent was killed may still be writing. The caller holds start.lock.
 func (c *Cluster) initCluster(ctx context.Context) error {
 	began := time.Now()
 	tmp, err := os.MkdirTemp(c.dir, "pg.new-")
 	if err != nil {
 		return daemon.Unusable(c.dir, err)
 	}
-	defer func() { _ = os.RemoveAll(tmp) }() // nothing once it is renamed; else the next to open clears it
+	defer func() { _ = os.RemoveAll(tmp) }() // without effect once it is renamed; if this fails, the next Open removes it
 	if err := c.as.Own(tmp); err != nil {
 		return err
 	}
@@ -45,7 +46,8 @@ func (c *Cluster) initCluster(ctx context.Context) error {
 	if err := c.adaptFiles(tmp); err != nil {
 		return err
 	}
-	// Rename replaces no directory, not even an empty one that somebody prepared.
+	// os.Rename does not replace a directory, so an empty one that an operator has made is
+	// removed.
 	if err := os.Remove(c.data); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(fault.Config, "the place of the database is taken by something else", err).
 			WithHint("move " + c.data + " away")
@@ -60,7 +62,8 @@ func (c *Cluster) initCluster(ctx context.Context) error {
 	return nil
 }
 
-// adaptFiles completes what initdb wrote to dir: who is let in, and where our settings are.
+// adaptFiles changes the files that initdb wrote to dir: they include our settings, and say
+// which users may connect.
 func (c *Cluster) adaptFiles(dir string) error {
 	conf, err := os.ReadFile(filepath.Join(dir, "postgresql.conf"))
 	if err != nil {
@@ -73,9 +76,9 @@ func (c *Cluster) adaptFiles(dir string) error {
 	return c.putFile(dir, "pg_hba.conf", "local all all peer map=lightweb\n")
 }
 
-// writeSettings writes what depends on where the cluster lies and who runs it: both may have
-// changed since the last start. In a file, not on the command line of pg_ctl, which goes through a
-// shell.
+// writeSettings writes the settings, some of which depend on the place of the cluster and on the
+// user who runs it: both may have changed since the last start. It writes them to files, because
+// pg_ctl passes its command line through a shell.
 func (c *Cluster) writeSettings(ctx context.Context) error {
 	conf := `# Written by lightweb at each start. Settings of your own belong at the end of postgresql.conf.
 listen_addresses = ''
@@ -91,7 +94,8 @@ autovacuum_naptime = 300
 log_min_messages = warning
 `
 	if runtime.GOOS == "linux" {
-		// After a crash one system call, instead of opening some 300 files for every user.
+		// After a crash PostgreSQL then makes one system call, instead of opening some 300 files
+		// for every user.
 		conf += "recovery_init_sync_method = syncfs\n"
 	}
 	if err := c.putFile(c.data, "lightweb.conf", conf); err != nil {
@@ -110,13 +114,14 @@ log_min_messages = warning
 	return c.putFile(c.data, "pg_ident.conf", ident.String())
 }
 
-// putFile writes a file that PostgreSQL reads: whole or not at all, and owned by its user.
+// putFile writes a file that PostgreSQL reads, completely or not at all. The file belongs to the
+// user PostgreSQL runs as.
 func (c *Cluster) putFile(dir, name, content string) error {
 	f, err := os.CreateTemp(dir, name+".")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // nothing once it is renamed
+	defer func() { _ = os.Remove(f.Name()) }() // without effect once it is renamed
 	_, err = f.WriteString(content)
 	if err == nil {
 		err = c.as.Own(f.Name())
@@ -133,9 +138,9 @@ func (c *Cluster) putFile(dir, name, content string) error {
 	return nil
 }
 
-// clearLeftovers removes what killed processes left half-made: whoever holds start.lock is the
-// only living maker. An initdb that outlived its parent may still be adding to it; then the next
-// to come removes the rest.
+// clearLeftovers removes unfinished clusters of killed processes. The caller holds start.lock,
+// so no other process makes a cluster now. An initdb that has outlived its parent may still be
+// writing; then the next Open removes the rest.
 func (c *Cluster) clearLeftovers(ctx context.Context) {
 	entries, err := os.ReadDir(c.dir)
 	for _, e := range entries {
@@ -148,8 +153,9 @@ func (c *Cluster) clearLeftovers(ctx context.Context) {
 	}
 }
 
-// explainFailure says that the disk is full where that is why. PostgreSQL's programs tell it in
-// words alone: where nothing else is known of a failure, the room that is left decides.
+// explainFailure adds to err that the disk is full, if that is the reason. PostgreSQL's programs
+// report a full disk only as text. So if the reason of err is unknown, explainFailure checks
+// whether less than initdbSpace is left on the disk.
 func (c *Cluster) explainFailure(err error) error {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	var st syscall.Statfs_t
@@ -164,7 +170,7 @@ func (c *Cluster) explainFailure(err error) error {
 		WithHint(fmt.Sprintf("make room for at least %d MB in %s", initdbSpace>>20, c.dir))
 }
 
-// syncDir makes a rename in dir outlast a power cut.
+// syncDir makes a rename in dir survive a power failure.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

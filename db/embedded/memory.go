@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// Of the memory that there is a quarter is PostgreSQL's own cache: a database of its own for every
-// user has catalogues of its own, some 2 MB of which every connection reads. Pages that are never
-// used take nothing, but making and dropping a database walks over all of them.
+// A quarter of the memory is PostgreSQL's shared_buffers, within these bounds. The cache is
+// large because each user's database has its own catalogues, some 2 MB of which every connection
+// reads. It is bounded because making or dropping a database scans all of it; pages that are
+// never used take no memory.
 const (
 	leastBuffers = 128 << 20
 	mostBuffers  = 2 << 30
 )
 
-// sharedBuffers returns how large shared_buffers are made, in bytes.
+// sharedBuffers returns the size of shared_buffers, in bytes.
 func sharedBuffers() int64 {
 	memory := physicalMemory()
-	if limit, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil { // a container's; "max" is none
+	if limit, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil { // the limit of a container; "max" means no limit
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(limit)), 10, 64); err == nil {
 			memory = min(memory, n)
 		}
@@ -26,8 +27,8 @@ func sharedBuffers() int64 {
 	return min(max(memory/4, leastBuffers), mostBuffers)
 }
 
-// logCompression returns how the pages in the log are compressed: lz4 costs a tenth of what pglz
-// does, and not every server is built with it.
+// logCompression returns the setting for the compression of pages in the WAL. That is lz4 if the
+// server is built with it, else "on" for pglz, which costs ten times as much.
 func (c *Cluster) logCompression(ctx context.Context) string {
 	if _, err := c.as.Run(ctx, c.data, c.bin.path("postgres"), "-D", ".", "-C", "wal_compression", "-c", "wal_compression=lz4"); err != nil {
 		return "on"

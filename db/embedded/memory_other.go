@@ -2,5 +2,5 @@
 
 package embedded
 
-// physicalMemory returns the size of the machine's memory, 0 when it cannot be known.
+// physicalMemory returns 0: on these systems the size of the machine's memory is not read.
 func physicalMemory() int64 { return 0 }

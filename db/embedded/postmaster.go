@@ -19,23 +19,23 @@ const (
 	logName  = "server.log"
 	logLimit = 10 << 20
 
-	// nobodysPID is a number that no kernel gives to a process.
+	// nobodysPID is a process number that no kernel assigns.
 	nobodysPID = "2147483647"
 )
 
-// findPostmaster returns the process that postmaster.pid names.
+// findPostmaster returns the process that postmaster.pid names, and whether that is the server.
 func (c *Cluster) findPostmaster() (pid int, s daemon.Standing) {
 	return daemon.StandingOf(filepath.Join(c.data, "postmaster.pid"), c.data)
 }
 
-// isAlive reports whether the server's process is there, without troubling it.
+// isAlive reports whether the server's process exists. It does not connect to the server.
 func (c *Cluster) isAlive() bool {
 	_, s := c.findPostmaster()
 	return s.IsAlive()
 }
 
-// raiseServer adopts the cluster if it runs, and starts it if it does not. The caller holds
-// start.lock.
+// raiseServer makes sure that the server answers: it uses a server that runs, and else starts
+// one. The caller holds start.lock.
 func (c *Cluster) raiseServer(ctx context.Context) error {
 	running, err := c.settleServer(ctx)
 	if err != nil || running {
@@ -44,9 +44,10 @@ func (c *Cluster) raiseServer(ctx context.Context) error {
 	return c.startServer(ctx)
 }
 
-// settleServer waits until the cluster answers, or is certain not to run. The caller holds
-// start.lock, so a server that is neither was left behind by a killed process, on its way up or
-// down; recovery takes as long as it takes.
+// settleServer waits until the server answers, or until it is certain that none runs. running is
+// true when it answers. The caller holds start.lock, so a server that exists and does not answer
+// belonged to a killed process, and is starting or stopping. There is no time limit for a server
+// that is in recovery.
 func (c *Cluster) settleServer(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	mute, told := time.Now(), false
@@ -69,8 +70,8 @@ func (c *Cluster) settleServer(ctx context.Context) (running bool, err error) {
 		case !absent:
 			mute = time.Now()
 		case time.Since(mute) > patience && s == daemon.Ours:
-			// It listens somewhere else: the data directory was moved under it, or somebody tidied
-			// the socket away.
+			// The server runs without this socket: the data directory was moved while it ran, or
+			// the socket's file was removed.
 			_, err := c.stopServer(ctx)
 			return false, err
 		case time.Since(mute) > patience:
@@ -81,7 +82,7 @@ func (c *Cluster) settleServer(ctx context.Context) (running bool, err error) {
 			told = true
 			c.log.WarnContext(ctx, "private PostgreSQL kept us waiting", "err", err)
 		}
-		_ = daemon.Sleep(ctx, 20*time.Millisecond) // the next turn notices the end of ctx
+		_ = daemon.Sleep(ctx, 20*time.Millisecond) // the next iteration notices the end of ctx
 	}
 }
 
@@ -93,8 +94,8 @@ func (c *Cluster) noteAnswer(version string) {
 	}
 }
 
-// startServer starts the server and waits until it answers. The caller holds start.lock and has
-// seen that it does not run.
+// startServer starts the server and waits until it answers. The caller holds start.lock, and has
+// checked that the server does not run.
 func (c *Cluster) startServer(ctx context.Context) error {
 	began := time.Now()
 	_, err := os.Stat(filepath.Join(c.data, "postmaster.pid"))
@@ -111,8 +112,8 @@ func (c *Cluster) startServer(ctx context.Context) error {
 			}
 			return nil
 		}
-		// After a crash PostgreSQL refuses to start as long as a query of the dead server has not
-		// noticed.
+		// After a crash PostgreSQL refuses to start until all processes of the dead server have
+		// ended, so the start is retried for five seconds.
 		if fault.KindOf(err) == fault.Busy || !crashed || time.Since(began) > 5*time.Second {
 			return err
 		}
@@ -120,22 +121,23 @@ func (c *Cluster) startServer(ctx context.Context) error {
 	}
 }
 
-// tryStart is one try at starting the server.
+// tryStart tries once to start the server. running is true when the server answers.
 func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
-	// Relative paths: pg_ctl hands its own to a shell, unquoted.
+	// The paths are relative, because pg_ctl passes its paths to a shell without quotes.
 	_, failed := c.as.Run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
 	if ctx.Err() != nil {
-		// pg_ctl was killed, and its server may not have got as far as its pid file, by which it
-		// is found and stopped.
+		// pg_ctl was killed, and the server that it started may not have written its pid file
+		// yet. The file is needed to find and stop the server, so wait for it, for up to a
+		// second.
 		for range 50 {
 			if c.isAlive() {
 				break
 			}
-			_ = daemon.Sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // that one does not end
+			_ = daemon.Sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // its context does not end
 		}
 	}
-	// Failed or not, the server says what is true: it may be in a long recovery, or an orphan's
-	// start have come first.
+	// Whether pg_ctl failed or not, only the server's answer counts: it may be in a long
+	// recovery, or the start of a killed process may have been first.
 	if running, err = c.settleServer(ctx); err != nil || running {
 		return running, err
 	}
@@ -147,8 +149,8 @@ func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 		WithHint("see " + filepath.Join(c.data, logName))
 }
 
-// stopServer stops the server and reports whether there was one. It signals nothing that may be a
-// stranger's process. The caller holds start.lock.
+// stopServer stops the server. stopped is true when there was one. It does not signal a process
+// that may not be the server. The caller holds start.lock.
 func (c *Cluster) stopServer(ctx context.Context) (stopped bool, err error) {
 	began := time.Now()
 	_, s := c.findPostmaster()
@@ -164,15 +166,15 @@ func (c *Cluster) stopServer(ctx context.Context) (stopped bool, err error) {
 		return false, fmt.Errorf("stop the private cluster: %w", err)
 	}
 	if filepath.Dir(c.socket) != c.dir {
-		_ = os.Remove(c.socket) // litter in /tmp at worst
+		_ = os.Remove(c.socket) // if that fails, only an empty folder stays in /tmp
 	}
 	c.log.InfoContext(ctx, "private PostgreSQL stopped", "took", time.Since(began))
 	return true, nil
 }
 
-// clearRemains makes harmless what a dead server left: PostgreSQL refuses to start when the number
-// in one of its lock files has passed to another process, or when nobody has waited for the dead
-// one. The caller holds start.lock and has seen that the server does not run.
+// clearRemains removes or neutralizes the lock files of a dead server. PostgreSQL would refuse
+// to start if the process number in such a file now belongs to another process, or to a zombie
+// of the dead server. The caller holds start.lock, and has checked that the server does not run.
 func (c *Cluster) clearRemains() error {
 	for _, path := range []string{socketPath(c.socket), socketPath(c.socket) + ".lock"} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -194,17 +196,18 @@ func (c *Cluster) clearRemains() error {
 	if err != nil {
 		return fmt.Errorf("clear a dead server's pid file: %w", err)
 	}
-	// Only the number goes: by the rest PostgreSQL notices processes of the dead server that still
-	// write.
+	// Only the process number is replaced. From the rest of the file PostgreSQL finds out
+	// whether processes of the dead server still write.
 	_, rest, _ := strings.Cut(string(b), "\n")
 	return c.putFile(c.data, "postmaster.pid", nobodysPID+"\n"+rest)
 }
 
-// rotateLog keeps the server's log and its predecessor bounded from start to start.
+// rotateLog renames the server's log if it exceeds logLimit, and replaces the log renamed
+// earlier.
 func (c *Cluster) rotateLog() error {
 	path := filepath.Join(c.data, logName)
 	if st, err := os.Stat(path); err != nil || st.Size() <= logLimit {
-		return nil // no log yet, or one that may grow
+		return nil // there is no log yet, or it may still grow
 	}
 	if err := os.Rename(path, path+".1"); err != nil {
 		return fmt.Errorf("rotate the server's log: %w", err)
@@ -212,7 +215,7 @@ func (c *Cluster) rotateLog() error {
 	return nil
 }
 
-// lastWords returns the end of the server's log, for the one who has to find out why it does not
+// lastWords returns the last five lines of the server's log, which may tell why it does not
 // start.
 func (c *Cluster) lastWords() string {
 	b, err := os.ReadFile(filepath.Join(c.data, logName))

@@ -8,22 +8,24 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// AcquaintanceBelieved is how long after Add a caller may rely on it for the same actor and users.
+// AcquaintanceBelieved is how long a caller of Add may rely on the row, and need not call Add for
+// the same actor and users again.
 const AcquaintanceBelieved = 6 * time.Hour
 
-// Acquaintances say which remote actors may concern which users. A row may say too much, and never
-// too little.
+// Acquaintances records which remote actors may concern which users. There may be rows too many,
+// but no row may be missing.
 type Acquaintances struct {
 	on     conns
 	active *active
 }
 
 // Add commits that the actor may concern these users, and with follows that they may follow it. It
-// must be called before anything of the actor enters a user's database, and before a Follow
-// leaves. It clears the mark by which a night would remove the row.
+// must be called before data of the actor enters a user's database, and before a Follow is sent.
+// It clears the mark of an idle row, so that RemoveIdle does not remove it.
 func (a Acquaintances) Add(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error {
 	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
 		SELECT DISTINCT $1, u, $3::boolean FROM unnest($2::text[]) u ORDER BY u
@@ -41,8 +43,8 @@ func (a Acquaintances) AddActors(ctx context.Context, u vocab.Username, actors [
 	return postgres.Fault("store acquaintances", err)
 }
 
-// Users returns the active users that the actor may concern; with follows only those that may
-// follow it.
+// Users returns the active users that the actor may concern; with follows only the users that may
+// follow the actor.
 func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) ([]vocab.Username, error) {
 	now := time.Now()
 	users, err := postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT username FROM acquaintances JOIN users USING (username)
@@ -53,24 +55,24 @@ func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) 
 	return users, err
 }
 
-// UsersOfServer returns the users, also deleted ones, that any actor on the server that issued the
-// id may concern: no other user has anything that was issued there.
+// UsersOfServer returns the users that any actor with the origin of the id may concern, whatever
+// the users' state. No other user's database holds anything from that server.
 func (a Acquaintances) UsersOfServer(ctx context.Context, id vocab.ID) ([]vocab.Username, error) {
 	return postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT DISTINCT username FROM acquaintances
 		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' ORDER BY username`, id.Origin())
 }
 
-// IsFollowed reports whether a user may follow any actor whose id has this origin. Ids sort byte
-// by byte, so that those of an origin lie together in the index.
+// IsFollowed reports whether an active user may follow any actor whose id has this origin. Ids
+// sort byte by byte, so the ids of an origin are neighbours in the index.
 func (a Acquaintances) IsFollowed(ctx context.Context, origin string) (followed bool, err error) {
 	err = a.on.QueryRow(ctx, `SELECT EXISTS (SELECT FROM acquaintances JOIN users USING (username)
 		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' AND follows AND state = 'active')`, origin).Scan(&followed)
 	return followed, postgres.Fault("read acquaintances", err)
 }
 
-// EachHost calls see, in no order, for every host and every active user that is acquainted with an
-// actor there, and says whether the user may follow an actor there. Hosts are written as in the
-// actors' ids, with ports.
+// EachHost calls see, in no order, once for every pair of a host and an active user who has an
+// acquaintance on that host. follows says whether the user may follow an actor on the host. Hosts
+// are written as in the actors' ids, with ports.
 func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u vocab.Username, follows bool)) error {
 	rows, err := a.on.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
 		FROM acquaintances JOIN users USING (username) WHERE state = 'active' GROUP BY 1, 2`)
@@ -87,24 +89,18 @@ func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u voc
 	return postgres.Fault("read acquaintances", err)
 }
 
-// KnownActor is an actor of which a user's database holds anything.
-type KnownActor struct {
-	Actor   string
-	Follows bool // the user may follow it
-}
-
-// Replacing counts the rows of a user that Replace changed.
+// Replacing counts the rows of a user that Replace changed, or would change.
 type Replacing struct {
-	Added       int // rows that were missing, or did not say that the user may follow the actor
-	Superfluous int // rows of actors that are not known, or that say too much
+	Added       int // rows that were missing, or lacked the mark that the user may follow the actor
+	Superfluous int // rows of actors that are not in known, or marked as followed though known says otherwise
 }
 
-// errTakenBack undoes changes that were made only to be counted.
+// errTakenBack rolls back a transaction whose changes were made only to be counted.
 var errTakenBack = errors.New("it was a dry run")
 
-// Replace adds the rows of the known actors that a user lacks, and removes superfluous ones.
-// Without remove it only counts these; with dryRun it changes nothing.
-func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []KnownActor, remove, dryRun bool) (r Replacing, err error) {
+// Replace adds the user's missing rows of the known actors, and removes superfluous rows. Without
+// remove it only counts the superfluous rows; with dryRun it changes nothing.
+func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []schema.KnownActor, remove, dryRun bool) (r Replacing, err error) {
 	args := pgx.NamedArgs{"user": u, "actors": make([]string, len(known)), "follows": make([]bool, len(known))}
 	for i, k := range known {
 		args["actors"].([]string)[i], args["follows"].([]bool)[i] = k.Actor, k.Follows
@@ -128,7 +124,8 @@ func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []Kn
 	return r, postgres.Fault("make acquaintances of "+u.String(), err)
 }
 
-// removeSuperfluous removes the rows that say more than is known, or only counts them.
+// removeSuperfluous removes rows of actors that are not among args, and clears the mark of actors
+// that are followed no more. Without remove it only counts these rows.
 func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remove bool) (n int, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		n = 0
@@ -155,22 +152,24 @@ func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remov
 	return n, err
 }
 
-// List returns up to n actors of a user's acquaintances after one of them, in order; none while
-// anything of the user's waits in the journal.
+// List returns up to n actors of a user's acquaintances, in the order of their ids. It begins
+// behind the id in the parameter after. It returns none while the journal has an activity for
+// the user.
 func (a Acquaintances) List(ctx context.Context, u vocab.Username, after vocab.ID, n int) ([]vocab.ID, error) {
 	return postgres.CollectColumn[vocab.ID](ctx, a.on, "list acquaintances", `SELECT actor_uri FROM acquaintances WHERE username = $1 AND actor_uri > $2
 			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))
 		ORDER BY actor_uri LIMIT $3`, u, after, n)
 }
 
-// CountIdle counts the rows of these actors that were marked as idle before then.
+// CountIdle counts those rows of these actors whose idle mark is older than the time before.
 func (a Acquaintances) CountIdle(ctx context.Context, u vocab.Username, actors []string, before time.Time) (n int, err error) {
 	err = a.on.QueryRow(ctx, `SELECT count(*) FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, actors, before).Scan(&n)
 	return n, postgres.Fault("count idle acquaintances", err)
 }
 
-// RemoveIdle removes the rows of idle actors that were marked as idle before then, marks the other
-// idle ones, and takes the mark off the held ones. It returns how many it removed.
+// RemoveIdle removes those rows of the idle actors whose mark is older than the time before. It
+// marks the rows of the other idle actors, and clears the marks of the held actors. It returns
+// how many rows it removed.
 func (a Acquaintances) RemoveIdle(ctx context.Context, u vocab.Username, idle, held []string, before, now time.Time) (n int, err error) {
 	args := pgx.NamedArgs{"user": u, "idle": idle, "held": held, "before": before, "now": now}
 	err = pgx.BeginFunc(ctx, a.on, func(tx pgx.Tx) error {

@@ -11,18 +11,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// believed is how long the answer that a user is active may be used again: other processes suspend
-// users, too.
+// believed is how long the answer that a user is active is reused. It is short, because other
+// processes may suspend users.
 const believed = time.Second
 
-// active remembers the users that were active just now, so that inbound work does not ask for
-// every request. It never remembers that a user was not active: a new user is found at once.
+// active remembers the users that were recently found active, so that inbound work need not query
+// the database for every request. It never remembers that a user was not active, so that a new
+// user is found immediately.
 type active struct {
 	mu    sync.Mutex
 	until map[vocab.Username]time.Time
 }
 
-// split divides users into those that were active just now, and those that must be asked for.
+// split divides users into those remembered as active (known), and those to query for (ask).
 func (a *active) split(users []vocab.Username, now time.Time) (known, ask []vocab.Username) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +54,8 @@ func (a *active) forget(u vocab.Username) {
 	delete(a.until, u)
 }
 
-// Active returns those of the users that are active, or were within the last second, by name.
+// Active returns those of the users that are active, or were active within the last second, sorted
+// by name.
 func (s Users) Active(ctx context.Context, users []vocab.Username) ([]vocab.Username, error) {
 	now := time.Now()
 	there, ask := s.active.split(users, now)

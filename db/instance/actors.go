@@ -12,26 +12,26 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Actors are the actors of other servers that the instance remembers, with their keys.
+// Actors are the stored actors of other servers, with their keys.
 type Actors struct{ on conns }
 
-// RemoteActor is an actor of another server as the instance remembers it.
+// RemoteActor is a stored actor of another server.
 type RemoteActor struct {
 	Actor     *vocab.Actor
 	Handle    string    // user@host, once WebFinger has confirmed it
-	FetchedAt time.Time // or when it was last known to be gone
-	Gone      bool      // its server, or the actor itself, said that it was deleted
+	FetchedAt time.Time // with Gone: when it was marked as gone
+	Gone      bool      // its server, or the actor itself, said that the actor was deleted
 }
 
 const remoteActorColumns = `a.raw, coalesce(a.handle, ''), coalesce(a.gone_at, a.fetched_at), a.gone_at IS NOT NULL`
 
-// Find returns an actor, nil when it is not remembered.
+// Find returns an actor, nil when it is not stored.
 func (s Actors) Find(ctx context.Context, id vocab.ID) (*RemoteActor, error) {
 	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actors a WHERE a.uri = $1`, id)
 }
 
-// FindAll returns the actors that are remembered, by id. It leaves out an actor that an earlier
-// version stored and this one cannot read.
+// FindAll returns those of the actors that are stored, by id. It leaves out an actor that an
+// earlier version stored in a form that this version cannot read.
 func (s Actors) FindAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*RemoteActor, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -59,13 +59,13 @@ func (s Actors) FindAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*Remo
 	return found, postgres.Fault("read remote actors", rows.Err())
 }
 
-// FindByKey returns the actor that lists the key, nil when none is remembered.
+// FindByKey returns the actor that lists the key, nil when no such actor is stored.
 func (s Actors) FindByKey(ctx context.Context, key vocab.ID) (*RemoteActor, error) {
 	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actor_keys k JOIN actors a ON a.uri = k.actor_uri WHERE k.key_id = $1`, key)
 }
 
-// FindByHandle returns the actor whose handle user@host was confirmed, nil when none is
-// remembered.
+// FindByHandle returns the actor for which WebFinger confirmed the handle user@host, nil when no
+// such actor is stored. Of several it returns the one fetched last.
 func (s Actors) FindByHandle(ctx context.Context, handle string) (*RemoteActor, error) {
 	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actors a WHERE a.handle = $1 ORDER BY a.fetched_at DESC LIMIT 1`, handle)
 }
@@ -86,7 +86,7 @@ func (s Actors) find(ctx context.Context, query string, arg any) (*RemoteActor, 
 	return &r, nil
 }
 
-// parse reads the actor as its row holds it.
+// parse sets r.Actor from the stored document raw.
 func (r *RemoteActor) parse(raw []byte) error {
 	a, err := vocab.ParseActor(raw)
 	if err == nil {
@@ -98,20 +98,24 @@ func (r *RemoteActor) parse(raw []byte) error {
 	return nil
 }
 
-// Save stores the members of an actor that the engine reads, as the actor's own server describes
-// them, and the keys that it lists. An actor cannot list a key of another server, nor one that
-// another actor lists already.
+// Save stores those members of an actor's document that the engine reads, and the keys that the
+// actor lists. The document is the one that the actor's own server gave. Save skips a key of
+// another origin, and a key that another stored actor lists. It changes nothing if the stored
+// actor is newer than r.FetchedAt.
 func (s Actors) Save(ctx context.Context, r RemoteActor) error {
 	return s.write(ctx, r, `INSERT INTO actors (uri, host, handle, raw, fetched_at) VALUES (@uri, @host, nullif(@handle, ''), @raw, @fetched)
 		ON CONFLICT (uri) DO UPDATE SET raw = excluded.raw, fetched_at = excluded.fetched_at, gone_at = NULL,
-			handle = coalesce(excluded.handle, actors.handle)`)
+			handle = coalesce(excluded.handle, actors.handle) WHERE `+noLaterThan+`excluded.fetched_at`)
 }
 
-// Renew is Save for an actor that is remembered, and does nothing for others.
+// Renew is Save for an actor that is stored already. It does nothing for another actor.
 func (s Actors) Renew(ctx context.Context, r RemoteActor) error {
 	return s.write(ctx, r, `UPDATE actors SET host = @host, handle = coalesce(nullif(@handle, ''), handle), raw = @raw, fetched_at = @fetched, gone_at = NULL
-		WHERE uri = @uri`)
+		WHERE uri = @uri AND `+noLaterThan+`@fetched`)
 }
+
+// noLaterThan begins the condition that the stored actor is not newer than a time, which follows.
+const noLaterThan = `coalesce(actors.gone_at, actors.fetched_at) <= `
 
 func (s Actors) write(ctx context.Context, r RemoteActor, write string) error {
 	a, err := r.Actor.Reduced()
@@ -140,39 +144,40 @@ func (s Actors) write(ctx context.Context, r RemoteActor, write string) error {
 	return postgres.Fault("save remote actor", err)
 }
 
-// NoteUse stores that a remembered actor is used, unless that was stored since a time, and reports
-// whether it is remembered. From then on Prune leaves it alone.
+// NoteUse stores that an actor is used now, if the stored use is older than the time since. It
+// reports whether the actor is stored at all. Prune counts its 30 days from the last use.
 func (s Actors) NoteUse(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error) {
 	err = s.on.QueryRow(ctx, `WITH used AS (UPDATE actors SET used_at = $2 WHERE uri = $1 AND used_at < $3 RETURNING uri)
 		SELECT EXISTS (SELECT FROM used) OR EXISTS (SELECT FROM actors WHERE uri = $1 AND used_at >= $3)`, id, now, since).Scan(&remembered)
 	return remembered, postgres.Fault("note use of remote actor", err)
 }
 
-// MarkGone stores that the actor's server, or the actor itself, said that it was deleted. Its keys
-// verify nothing any more.
+// MarkGone stores that the actor's server, or the actor itself, said that the actor was deleted.
+// Its keys no longer verify signatures.
 func (s Actors) MarkGone(ctx context.Context, id vocab.ID, now time.Time) error {
 	_, err := s.on.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1`, id, now)
 	return postgres.Fault("mark actor gone", err)
 }
 
-// MarkStale stores that the actor has changed since it was fetched, whenever that was.
+// MarkStale makes the stored actor count as fetched in 1970, so that it is fetched again before it
+// is relied on.
 func (s Actors) MarkStale(ctx context.Context, id vocab.ID) error {
 	_, err := s.on.Exec(ctx, `UPDATE actors SET fetched_at = 'epoch' WHERE uri = $1`, id)
 	return postgres.Fault("mark actor stale", err)
 }
 
-// Remote actors are forgotten after a time.
+// How long remote actors are stored that are no user's acquaintance.
 const (
-	actorUnused = 30 * 24 * time.Hour  // since it was used, when no user here knows it
-	actorGone   = 365 * 24 * time.Hour // since it was deleted
+	actorUnused = 30 * 24 * time.Hour  // since the last use
+	actorGone   = 365 * 24 * time.Hour // since the deletion
 )
 
-// pruneBatch is how many rows one statement of a pruning looks at.
+// pruneBatch is the number of rows that one pruning statement handles.
 const pruneBatch = 500
 
-// Prune removes the actors with which no user is acquainted and that were not used for 30 days, or
-// that were deleted a year ago, in statements of bounded size with rests between them. It returns
-// how many they are; with dryRun they stay.
+// Prune removes the actors that are no user's acquaintance and that were not used for 30 days; an
+// actor that was deleted stays for a year instead. It uses statements of bounded size with rests
+// between them. It returns how many actors it removed; with dryRun it only counts them.
 func (s Actors) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `uri = ANY($1) AND CASE WHEN gone_at IS NULL THEN used_at < $2 ELSE gone_at < $3 END
 		AND NOT EXISTS (SELECT FROM acquaintances q WHERE q.actor_uri = a.uri)`

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/holding"
 )
 
-// conns are connections to the instance database. Whoever holds a connection to a user's database
-// may not use them.
+// conns are connections to the instance database. A call is refused if its context belongs to a
+// caller that has a connection to a user's database.
 type conns struct{ pool *pgxpool.Pool }
 
 func (c conns) check(ctx context.Context) error {
@@ -47,7 +47,7 @@ func (c conns) SendBatch(ctx context.Context, b *pgx.Batch) error {
 	return c.pool.SendBatch(ctx, b).Close()
 }
 
-// BeginTx serves pgx.BeginTxFunc.
+// BeginTx begins a transaction. pgx.BeginTxFunc calls it.
 func (c conns) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	if err := c.check(ctx); err != nil {
 		return nil, err
@@ -55,10 +55,10 @@ func (c conns) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) 
 	return c.pool.BeginTx(ctx, opts)
 }
 
-// Begin serves pgx.BeginFunc.
+// Begin begins a transaction. pgx.BeginFunc calls it.
 func (c conns) Begin(ctx context.Context) (pgx.Tx, error) { return c.BeginTx(ctx, pgx.TxOptions{}) }
 
-// noRow is the answer to a query that was refused.
+// noRow is the result of a query that was refused.
 type noRow struct{ err error }
 
 func (r noRow) Scan(...any) error { return r.err }

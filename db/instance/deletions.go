@@ -16,15 +16,16 @@ import (
 type Deletion struct {
 	User     vocab.Username `db:"username"`
 	Since    time.Time
-	Removing bool // nobody is told any more: what there is of the user is being removed
+	Removing bool // other servers have been told, and the user's data is being removed
 }
 
-// deletionColumns are those of a Deletion. A user that is being removed has no database.
+// deletionColumns are the columns of a Deletion. A schema_version of 0 marks that the removal of
+// the user's data has begun.
 const deletionColumns = `username, deleted_at AS since, schema_version = 0 AS removing`
 
-// BeginDeletion closes a user to everybody for good, and returns since when. It changes nothing
-// for one who is being deleted. The fault is NoUser when there is no such user, Gone when it was
-// deleted, Conflict when it is half-made.
+// BeginDeletion puts a user into the state deleting, from which there is no way back, and returns
+// the deletion. If it had begun before, it keeps its time. The fault is NoUser when there is no
+// such user, Gone when it was deleted, Conflict when its creation is unfinished.
 func (s Users) BeginDeletion(ctx context.Context, u vocab.Username, now time.Time) (Deletion, error) {
 	defer s.active.forget(u)
 	begun, err := postgres.First[Deletion](ctx, s.on, "begin a deletion", `UPDATE users SET state = 'deleting', deleted_at = coalesce(deleted_at, $2)
@@ -45,19 +46,20 @@ func (s Users) BeginDeletion(ctx context.Context, u vocab.Username, now time.Tim
 	return Deletion{}, fault.New(fault.Gone, fmt.Sprintf("the user %q was deleted before", u)).WithHint("lightweb user list")
 }
 
-// ListDeletions returns who is being deleted, the first asked for first.
+// ListDeletions returns the users that are being deleted, the earliest deletion first.
 func (s Users) ListDeletions(ctx context.Context) ([]Deletion, error) {
 	return postgres.Collect[Deletion](ctx, s.on, "list deletions", `SELECT `+deletionColumns+` FROM users WHERE state = 'deleting' ORDER BY deleted_at, username`)
 }
 
-// BeginRemoval notes, before anything is removed, that a user who is being deleted has nothing any
-// more that could be told or waited for.
+// BeginRemoval marks that the data of a user who is being deleted is removed from now on: nothing
+// is left to tell other servers or to wait for. It is called before any data is removed.
 func (s Users) BeginRemoval(ctx context.Context, u vocab.Username) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET schema_version = 0 WHERE username = $1 AND state = 'deleting'`, u)
 	return postgres.Fault("begin the removal of "+u.String(), err)
 }
 
-// FinishDeletion leaves the tombstone of a user who is being deleted, and nothing else.
+// FinishDeletion puts a user who is being deleted into the state deleted, and removes the user's
+// rows in other tables. The row in users remains as a tombstone.
 func (s Users) FinishDeletion(ctx context.Context, u vocab.Username) error {
 	err := pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
 		for _, table := range []string{"tokens", "acquaintances", "parked", "wishes"} {

@@ -8,25 +8,27 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Deliveries say which users' databases hold deliveries that are due, and which hold parked ones.
+// Deliveries records for which users deliveries are due, and for which users and hosts deliveries
+// are parked.
 type Deliveries struct{ on conns }
 
-// Due says by when the dispatcher has to look at a user's deliveries.
+// Due is the time by which the dispatcher has to look at a user's deliveries.
 type Due struct {
 	User vocab.Username `db:"username"`
-	At   *time.Time     // nil: nothing is owed
-	Was  *time.Time     // the time that is stored until now
+	At   *time.Time     // nil: the user has no deliveries left
+	Was  *time.Time     // the time that is stored, as the caller read it
 }
 
-// ListDue returns the users, active or being deleted, that owe something by then, or at any time
-// when that is zero; the one that waits longest comes first. It opens no user's database.
+// ListDue returns the users, active or being deleted, that have deliveries due at the time by or
+// earlier. With a zero by it returns all users that have deliveries. It returns at most 10000,
+// the earliest due first, and opens no user's database.
 func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
 	return postgres.Collect[Due](ctx, s.on, "list users with due deliveries", `SELECT username, next_due AS at, next_due AS was FROM users
 		WHERE state IN ('active', 'deleting') AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))
 }
 
-// MarkDue stores by when the dispatcher has to look at the users' deliveries. It changes nothing
-// where another process has stored another time than Was, and returns the time that stands there.
+// MarkDue stores the time At for each user, if the stored time still is Was. If another process
+// has stored another time, MarkDue leaves it and returns it among the results.
 func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 	users, at, was := make([]string, len(all)), make([]*time.Time, len(all)), make([]*time.Time, len(all))
 	for n, d := range all {
@@ -40,24 +42,26 @@ func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 		SELECT username, next_due AS at, next_due AS was FROM users JOIN d USING (username) WHERE username NOT IN (SELECT username FROM marked)`, users, at, was)
 }
 
-// Want makes the serving process look at the deliveries of these users at once.
+// Want marks deliveries of these users as due now, for the serving process to look at.
 func (s Deliveries) Want(ctx context.Context, users []vocab.Username) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET next_due = date_trunc('milliseconds', now()) WHERE username = ANY($1)`, names(users))
 	return postgres.Fault("ask for deliveries", err)
 }
 
-// Parked says that deliveries of a user to a host are parked.
+// Parked means that deliveries of a user to a host are parked.
 type Parked struct {
 	Host string
 	User vocab.Username `db:"username"`
 }
 
-// ListParked returns the users with parked deliveries, by host. It may return too many.
+// ListParked returns the users with parked deliveries, sorted by host. It may include pairs that
+// have none any more.
 func (s Deliveries) ListParked(ctx context.Context) ([]Parked, error) {
 	return postgres.Collect[Parked](ctx, s.on, "read parked deliveries", `SELECT host, username FROM parked ORDER BY host, username`)
 }
 
-// MarkParked stores that the users' deliveries are parked, or with resumed that they are no more.
+// MarkParked stores that the users' deliveries to the hosts are parked. With resumed it removes
+// these rows.
 func (s Deliveries) MarkParked(ctx context.Context, all []Parked, resumed bool) error {
 	hosts, users := make([]string, len(all)), make([]string, len(all))
 	for n, p := range all {

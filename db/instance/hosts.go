@@ -10,42 +10,42 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Hosts are the other servers that the instance remembers.
+// Hosts are the stored states of other servers.
 type Hosts struct{ on conns }
 
-// Host is the state of another server. Times that are nil never were.
+// Host is the state of another server. A nil time means that the event has not happened.
 type Host struct {
 	Host         string
-	Dialect      string // of signatures, as the host took them last; empty when unknown
-	Software     string // as it calls itself
-	Failures     int    // attempts at deliveries since the last success
+	Dialect      string // the signature dialect that the host accepted last; empty when unknown
+	Software     string // the name that the host gives its software
+	Failures     int    // failed attempts at deliveries since the last success
 	FailingSince *time.Time
 	FailedAt     *time.Time
-	Failure      string     // the last one
-	DeliveredAt  *time.Time // within the hour
+	Failure      string     // the last failure
+	DeliveredAt  *time.Time // of the last delivery, up to an hour too early
 	ClosedUntil  *time.Time // nothing is sent before
-	Probes       int        // attempts that found it closed still
+	Probes       int        // how often failures closed it since the last success
 	InactiveAt   *time.Time // since then its deliveries are parked
-	PausedAt     *time.Time // since then the operator holds its deliveries back
-	ChangedAt    *time.Time // by the operator
+	PausedAt     *time.Time // since then its deliveries are held back by the operator
+	ChangedAt    *time.Time // of the operator's last change
 }
 
 const hostColumns = `host, coalesce(dialect, '') AS dialect, coalesce(software, '') AS software, failures, failing_since, failed_at,
 	coalesce(failure, '') AS failure, delivered_at, closed_until, probes, inactive_at, paused_at, changed_at`
 
-// List returns all hosts, by name; with troubled only those with failures, and those that are
+// List returns all hosts, sorted by name; with troubled only hosts that have failures or are
 // closed, inactive or paused.
 func (s Hosts) List(ctx context.Context, troubled bool) ([]Host, error) {
 	return s.list(ctx, `WHERE NOT $1 OR failures > 0 OR closed_until IS NOT NULL OR inactive_at IS NOT NULL OR paused_at IS NOT NULL ORDER BY host`, troubled)
 }
 
-// ListChanged returns the hosts that the operator has changed since then, which is the ChangedAt
-// of a host.
+// ListChanged returns the hosts that the operator has changed after the time since, the earliest
+// change first. since is the ChangedAt of a host that an earlier call returned.
 func (s Hosts) ListChanged(ctx context.Context, since time.Time) ([]Host, error) {
 	return s.list(ctx, `WHERE changed_at > $1 ORDER BY changed_at`, since)
 }
 
-// Find returns a host. The fault is NotFound when nothing is known of it.
+// Find returns a host. The fault is NotFound when it is not stored.
 func (s Hosts) Find(ctx context.Context, host string) (Host, error) {
 	all, err := s.list(ctx, `WHERE host = $1`, host)
 	if err == nil && len(all) == 0 {
@@ -61,8 +61,8 @@ func (s Hosts) list(ctx context.Context, which string, args ...any) ([]Host, err
 	return postgres.Collect[Host](ctx, s.on, "read hosts", `SELECT `+hostColumns+` FROM hosts `+which, args...)
 }
 
-// Save stores how deliveries to hosts go: everything but the operator's settings. A host that the
-// operator changed later than seen keeps its state.
+// Save stores the delivery state of hosts, without the operator's settings. It skips a host that
+// the operator has changed after the time seen.
 func (s Hosts) Save(ctx context.Context, all []Host, seen time.Time) error {
 	var names, failures []string
 	var counts, probes []int
@@ -92,8 +92,8 @@ func (s Hosts) Pause(ctx context.Context, host string) error {
 	return postgres.Fault("pause host", err)
 }
 
-// Resume ends everything that holds back deliveries to a host: the operator's pause, and its
-// failures. The fault is NotFound when nothing is known of it.
+// Resume ends everything that holds back deliveries to a host: the operator's pause, and the state
+// that failures have caused. The fault is NotFound when the host is not stored.
 func (s Hosts) Resume(ctx context.Context, host string) error {
 	tag, err := s.on.Exec(ctx, `UPDATE hosts SET paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL,
 		probes = 0, inactive_at = NULL, changed_at = clock_timestamp() WHERE host = $1`, host)
@@ -103,30 +103,31 @@ func (s Hosts) Resume(ctx context.Context, host string) error {
 	return postgres.Fault("resume host", err)
 }
 
-// Probe lets one attempt find out at once how each of the closed hosts is. A host that the
-// operator paused stays paused.
+// Probe sets ClosedUntil of closed hosts to now, so that the next attempt at each is made
+// without delay. It skips a host that the operator has paused.
 func (s Hosts) Probe(ctx context.Context, hosts []string) error {
 	_, err := s.on.Exec(ctx, `UPDATE hosts SET closed_until = now(), changed_at = clock_timestamp()
 		WHERE host = ANY($1) AND closed_until > now() AND paused_at IS NULL`, hosts)
 	return postgres.Fault("probe hosts", err)
 }
 
-// LearnSoftware stores the name of a host's software, as the host gives it.
+// LearnSoftware stores the name that a host gives its software.
 func (s Hosts) LearnSoftware(ctx context.Context, host, software string) error {
 	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, software) VALUES ($1, $2)
 		ON CONFLICT (host) DO UPDATE SET software = excluded.software, heard_at = now()`, host, postgres.Text(software))
 	return postgres.Fault("store host", err)
 }
 
-// LearnDialect stores the signature dialect that a host took.
+// LearnDialect stores the signature dialect that a host accepted.
 func (s Hosts) LearnDialect(ctx context.Context, host, dialect string, now time.Time) error {
 	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, dialect, learned_at) VALUES ($1, $2, $3)
 		ON CONFLICT (host) DO UPDATE SET dialect = excluded.dialect, learned_at = excluded.learned_at, heard_at = now()`, host, dialect, now)
 	return postgres.Fault("store host", err)
 }
 
-// Dialect returns the signature dialect that a host took last, empty when none was stored since
-// then. It stores, once a day, that the host is in use: Prune leaves it alone then.
+// Dialect returns the signature dialect that a host accepted last, empty when that was before
+// the time since. It also stores, at most once a day, that the host is in use, which keeps Prune
+// from removing it.
 func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (string, error) {
 	var d string
 	err := s.on.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
@@ -137,12 +138,12 @@ func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (strin
 	return d, postgres.Fault("read host", err)
 }
 
-// hostUnheard is how long a host is remembered that is not in use.
+// hostUnheard is how long an unused host is stored.
 const hostUnheard = 90 * 24 * time.Hour
 
-// Prune removes the hosts that were not in use for 90 days, some at a time, and returns how many;
-// with dryRun it only counts them. A host stays when the operator paused it, when it is closed
-// now, or when deliveries to it are parked.
+// Prune removes the hosts that were not in use for 90 days, a batch at a time, and returns how
+// many; with dryRun it only counts them. A host stays if the operator paused it, if it is closed
+// now, or if deliveries to it are parked.
 func (s Hosts) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `SELECT h.host FROM hosts h WHERE heard_at < $1 AND paused_at IS NULL AND (closed_until IS NULL OR closed_until < $2)
 		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)`

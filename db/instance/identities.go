@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	identityName = "oidc" // of the token that an identity is
+	identityName = "oidc" // the name of a token that stands for an identity
 
-	// MostIdentities is how many identities a user has.
+	// MostIdentities is how many identities a user may have.
 	MostIdentities = 10
 )
 
-// Identities say who users are to an OpenID provider. An identity is a token without a
-// secret, as a password is.
+// Identities are the accounts at OpenID providers with which users sign in. An identity is stored
+// as a token without a secret, like a password.
 type Identities struct{ on conns }
 
-// Identity is a user as a provider knows it.
+// Identity is an account at a provider that is linked to a user.
 type Identity struct {
 	User      vocab.Username `db:"username" json:"user"`
 	Issuer    string         `json:"issuer"`
@@ -33,23 +33,40 @@ type Identity struct {
 	CreatedAt time.Time      `json:"linked_at"`
 }
 
-// Link lets u sign in as an identity; again it changes nothing. The fault is NoUser when there is
-// no such user, Conflict when the identity is another user's, or u has as many as it may.
+// Link lets u sign in with an identity. If the identity is linked to u already, it changes nothing.
+// The fault is NoUser when there is no such user, Conflict when the identity is linked to another
+// user, or when u has MostIdentities already.
 func (s Identities) Link(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	var digest [32]byte
 	_, _ = rand.Read(digest[:]) // crypto/rand never fails
-	tag, err := s.on.Exec(ctx, `INSERT INTO tokens (id, digest, username, name, scopes, oidc_issuer, oidc_subject)
-		SELECT @id, @digest, username, @name, @scopes, @issuer, @subject FROM users WHERE username = @user AND state IN ('active', 'suspended')
-			AND (SELECT count(*) FROM tokens WHERE username = @user AND oidc_subject IS NOT NULL) < @most
-		ON CONFLICT (oidc_issuer, oidc_subject) WHERE oidc_subject IS NOT NULL DO NOTHING`, pgx.NamedArgs{"id": uuid.Must(uuid.NewV7()), "digest": digest[:],
-		"user": u, "name": identityName, "scopes": PasswordScopes(), "issuer": issuer, "subject": subject, "most": MostIdentities})
-	if err != nil || tag.RowsAffected() > 0 {
+	linked := false
+	err := pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+		if err := lockUser(ctx, tx, u); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `INSERT INTO tokens (id, digest, username, name, scopes, oidc_issuer, oidc_subject)
+			SELECT @id, @digest, username, @name, @scopes, @issuer, @subject FROM users WHERE username = @user AND state IN ('active', 'suspended')
+				AND (SELECT count(*) FROM tokens WHERE username = @user AND oidc_subject IS NOT NULL) < @most
+			ON CONFLICT (oidc_issuer, oidc_subject) WHERE oidc_subject IS NOT NULL DO NOTHING`, pgx.NamedArgs{"id": uuid.Must(uuid.NewV7()), "digest": digest[:],
+			"user": u, "name": identityName, "scopes": PasswordScopes(), "issuer": issuer, "subject": subject, "most": MostIdentities})
+		linked = err == nil && tag.RowsAffected() > 0
+		return err
+	})
+	if err != nil || linked {
 		return postgres.Fault("link identity", err)
 	}
 	return s.explainUnlinked(ctx, u, issuer, subject)
 }
 
-// explainUnlinked says why an identity was not linked to u: nil when it was before.
+// lockUser makes other transactions that bound what a user has wait for the end of tx, so that
+// they count what it adds.
+func lockUser(ctx context.Context, tx pgx.Tx, u vocab.Username) error {
+	_, err := tx.Exec(ctx, `SELECT FROM users WHERE username = $1 FOR NO KEY UPDATE`, u)
+	return err
+}
+
+// explainUnlinked returns the fault for which Link stored nothing, nil when the identity is linked
+// to u already.
 func (s Identities) explainUnlinked(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	type row struct{ State, Holder string }
 	found, err := postgres.First[row](ctx, s.on, "look for identity", `SELECT state,
@@ -68,8 +85,8 @@ func (s Identities) explainUnlinked(ctx context.Context, u vocab.Username, issue
 	return fault.New(fault.Conflict, fmt.Sprintf("%s has %d identities, the most there may be", u, MostIdentities)).WithHint("remove one: --remove")
 }
 
-// Find returns the user who signs in as an identity, and the digest that sessions are made of; nil
-// when there is none who is active.
+// Find returns the active user who signs in with an identity, and the digest from which the user's
+// sessions are made. found is false when there is none.
 func (s Identities) Find(ctx context.Context, issuer, subject string) (u vocab.Username, digest [32]byte, found bool, err error) {
 	type row struct {
 		Username vocab.Username
@@ -89,8 +106,8 @@ func (s Identities) List(ctx context.Context, u vocab.Username) ([]Identity, err
 		FROM tokens WHERE username = $1 AND oidc_subject IS NOT NULL ORDER BY created_at, id`, u)
 }
 
-// Unlink ends that u signs in as an identity, and the sessions that were made by it; the fault is
-// NotFound when it is not linked to u.
+// Unlink removes an identity from u, and ends the sessions that were made with it. The fault is
+// NotFound when the identity is not linked to u.
 func (s Identities) Unlink(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	tag, err := s.on.Exec(ctx, `DELETE FROM tokens WHERE username = $1 AND oidc_issuer = $2 AND oidc_subject = $3`, u, issuer, subject)
 	if err == nil && tag.RowsAffected() == 0 {

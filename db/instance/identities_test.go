@@ -2,6 +2,8 @@ package instance_test
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lightweb/lightweb/db/dbtest"
@@ -53,5 +55,28 @@ func TestAnIdentityIsATokenOfOneUser(t *testing.T) {
 		if isOver := n == instance.MostIdentities; (fault.KindOf(err) == fault.Conflict && err != nil) != isOver {
 			t.Errorf("identity %d: %v", n+1, err)
 		}
+	}
+}
+
+// Links that come at once count each other.
+func TestLinksAtOnceKeepTheirBound(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	s := c.Instance.Identities
+	var linked atomic.Int32
+	var wg sync.WaitGroup
+	for n := range 3 * instance.MostIdentities {
+		wg.Go(func() {
+			err := s.Link(t.Context(), u, "https://id.example", fmt.Sprint(n))
+			if err == nil {
+				linked.Add(1)
+			} else if fault.KindOf(err) != fault.Conflict {
+				t.Errorf("link %d: %v", n, err)
+			}
+		})
+	}
+	wg.Wait()
+	if list, err := s.List(t.Context(), u); err != nil || len(list) != instance.MostIdentities || int(linked.Load()) != len(list) {
+		t.Errorf("%d links were made and %d are there, %v; want %d", linked.Load(), len(list), err, instance.MostIdentities)
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// IgnoredRing remembers the newest activities that were ignored.
+// IgnoredRing stores the newest activities that were ignored.
 type IgnoredRing struct{ on conns }
 
-// Ignored is an activity that was answered 202 and stored for no user.
+// Ignored is an activity that the server answered with 202 and stored for no user.
 type Ignored struct {
-	Activity vocab.ID // of which only a digest is stored
+	Activity vocab.ID // only a digest of it is stored
 	Reason   string
-	Host     string // the registrable domain that sent it, to whose share the row counts
+	Host     string // the registrable domain that sent it; the row counts towards its share
 	At       time.Time
 }
 
-// Add stores ignored activities. One that is there already is stored with the newer time.
+// Add stores ignored activities. If one is stored already, its row is overwritten.
 func (r IgnoredRing) Add(ctx context.Context, all []Ignored) error {
 	newest := make(map[string]Ignored, len(all)) // one statement must not write a row twice
 	for _, g := range all {
@@ -48,8 +48,9 @@ func (r IgnoredRing) Find(ctx context.Context, id vocab.ID) (*Ignored, error) {
 	return &g, postgres.Fault("read ignored activity", err)
 }
 
-// Trim keeps at most so many rows, the newest of each domain. A domain that has more than its
-// share loses its oldest rows; the unused part of a share is for the other domains.
+// Trim removes rows so that no more than most are left. Each domain has an equal share of them.
+// A domain that has more rows than its share loses its oldest rows. The unused parts of shares
+// are divided among the other domains.
 func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	counts, err := postgres.CollectColumn[int](ctx, r.on, "count ignored activities", `SELECT count(*)::integer FROM ignored GROUP BY host`)
 	if err != nil {
@@ -64,8 +65,9 @@ func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	return postgres.Fault("trim ignored activities", err)
 }
 
-// shareOf returns how many rows each may have so that all together have no more than most; -1 when
-// none has to give up any.
+// shareOf returns how many rows each domain may have so that all together have no more than
+// most. counts has the number of rows of each domain. It returns -1 when no domain has to lose a
+// row.
 func shareOf(counts []int, most int) int {
 	slices.Sort(counts)
 	for n, count := range counts {

@@ -1,6 +1,6 @@
-// Package instance reads and writes the instance database, which holds everything that belongs to
-// no user: who is a user, remote actors, hosts, tokens, reports, relays, and the journal of
-// accepted activities. A field of Database stands for each.
+// Package instance reads and writes the instance database. It holds everything that is not in a
+// user's own database: the list of users, remote actors, hosts, tokens, reports, relays, and the
+// journal of accepted activities. Database has a field for each.
 package instance
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MaxConnections bounds the connections to the instance database. lookupConns of them serve
-// Users.State alone: other servers wait for its answer, some of them while this one waits for
-// them.
+// MaxConnections bounds the connections to the instance database. lookupConns of them are reserved
+// for Users.State: other servers wait for its answer, and this server may be waiting for them at
+// the same time.
 const (
 	MaxConnections = 12
 	lookupConns    = 2
@@ -45,7 +45,7 @@ type Database struct {
 	lookups conns
 }
 
-// Open opens the instance database of an instance. The URL names its server.
+// Open opens the instance database on a server. The url is that of the same server.
 func Open(ctx context.Context, url string, server *postgres.Server, databases *schema.Databases) (*Database, error) {
 	all, err := openPool(ctx, url, server, databases.Name(), MaxConnections-lookupConns)
 	if err != nil {
@@ -60,14 +60,14 @@ func Open(ctx context.Context, url string, server *postgres.Server, databases *s
 	known := &active{}
 	d.Users = Users{on: all, lookups: lookups, active: known, version: databases.Latest(schema.User), database: databases.OfUser}
 	d.Acquaintances = Acquaintances{on: all, active: known}
-	d.Actors, d.Tokens, d.Passwords, d.Identities, d.Hosts, d.Deliveries = Actors{all}, Tokens{all}, Passwords{all}, Identities{all}, Hosts{all}, Deliveries{all}
+	d.Actors, d.Tokens, d.Passwords, d.Identities, d.Hosts, d.Deliveries = Actors{all}, Tokens{all, &tokenLookups{on: all}}, Passwords{all}, Identities{all}, Hosts{all}, Deliveries{all}
 	d.Reports, d.Relays, d.Ignored, d.Wishes = Reports{all}, Relays{all}, IgnoredRing{all}, Wishes{all}
 	d.Journal = newJournal(all)
 	d.Locks = Locks{config: func() *pgx.ConnConfig { return server.Config(databases.Name()) }, journal: d.Journal}
 	return d, nil
 }
 
-// openPool returns a pool of up to so many connections to the instance database.
+// openPool returns a pool of connections to the instance database. most bounds their number.
 func openPool(ctx context.Context, url string, server *postgres.Server, database string, most int32) (conns, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -80,13 +80,13 @@ func openPool(ctx context.Context, url string, server *postgres.Server, database
 	return conns{pool}, postgres.Fault("open instance database", err)
 }
 
-// Close closes every connection. It waits for queries that are running.
+// Close waits for the running queries, and closes every connection.
 func (d *Database) Close() {
 	d.lookups.pool.Close()
 	d.on.pool.Close()
 }
 
-// Ping asks the server for a sign of life.
+// Ping checks that the server answers.
 func (d *Database) Ping(ctx context.Context) error {
 	return postgres.Fault("reach PostgreSQL", d.on.pool.Ping(ctx))
 }
@@ -110,8 +110,8 @@ func (d *Database) SchemaVersion(ctx context.Context) (schema.Version, error) {
 // ServerLimits are the numbers of connections that the server allows.
 type ServerLimits struct {
 	MaxConnections int
-	Reserved       int // for whoever must mend the server
-	OfRole         int // of the engine's role; below 0: any number
+	Reserved       int // connections reserved for the server's administrator
+	OfRole         int // the limit of the engine's role; below 0: none
 }
 
 // ReadServerLimits asks how many connections the server allows.
@@ -122,13 +122,14 @@ func (d *Database) ReadServerLimits(ctx context.Context) (l ServerLimits, err er
 	return l, postgres.Fault("ask how many connections the server takes", err)
 }
 
-// InTx runs work in a transaction, for db/dump, which copies tables whatever they hold.
+// InTx runs work in a transaction. Only db/dump, which copies tables without knowing their
+// contents, and db/measure call it.
 func (d *Database) InTx(ctx context.Context, opts pgx.TxOptions, work func(pgx.Tx) error) error {
 	return postgres.Fault("use the instance database", pgx.BeginTxFunc(ctx, d.on, opts, work))
 }
 
-// Origin returns the origin with which every id of this instance begins, empty when none is
-// stored.
+// Origin returns the stored origin, with which every id of this instance begins; empty when none
+// is stored.
 func (d *Database) Origin(ctx context.Context) (string, error) {
 	var origin string
 	err := d.on.QueryRow(ctx, `SELECT public_url FROM origin`).Scan(&origin)
@@ -138,8 +139,8 @@ func (d *Database) Origin(ctx context.Context) (string, error) {
 	return origin, postgres.Fault("read the origin", err)
 }
 
-// SetOrigin stores the origin in place of old, which is empty for none, and reports whether old
-// still stood there.
+// SetOrigin replaces the stored origin old with origin, and reports whether it did: not if another
+// origin than old is stored. An empty old means that none is stored.
 func (d *Database) SetOrigin(ctx context.Context, old, origin string) (bool, error) {
 	query, args := `UPDATE origin SET public_url = $1, set_at = now() WHERE public_url = $2`, []any{origin, old}
 	if old == "" {
@@ -149,7 +150,7 @@ func (d *Database) SetOrigin(ctx context.Context, old, origin string) (bool, err
 	return tag.RowsAffected() == 1, postgres.Fault("store the origin", err)
 }
 
-// names returns usernames as the database takes them.
+// names returns usernames as strings, for a query's argument.
 func names(users []vocab.Username) []string {
 	out := make([]string, len(users))
 	for i, u := range users {
@@ -158,7 +159,7 @@ func names(users []vocab.Username) []string {
 	return out
 }
 
-// texts returns ids as the database takes them.
+// texts returns ids as strings, for a query's argument.
 func texts(ids []vocab.ID) []string {
 	out := make([]string, len(ids))
 	for i, id := range ids {

@@ -14,10 +14,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Journal holds accepted activities on their way to their recipients.
+// Journal stores accepted activities until their recipients' databases have them.
 type Journal struct {
 	on    conns
-	epoch *atomic.Int64 // the one that Locks.Serve took; 0 in a process that does not serve
+	epoch *atomic.Int64 // the epoch that Locks.Serve began; 0 in a process that does not serve
 	last  *atomic.Int64 // the number of the last activity that arrived
 }
 
@@ -27,22 +27,22 @@ func newJournal(on conns) Journal {
 	return j
 }
 
-// Intake is an accepted activity on its way to its recipients.
+// Intake is an accepted activity to store in the journal.
 type Intake struct {
 	Key        IntakeKey
-	Number     int64            // of its arrival, by AssignNumber; 0 when the operator gives it back: it is older than all new ones
-	ReceivedAt time.Time        // zero for now
+	Number     int64            // of its arrival, by AssignNumber; 0 for one that the operator resubmits: it gets a number below all new ones
+	ReceivedAt time.Time        // zero: now
 	Raw        []byte           // the activity as it came
 	Fetched    []byte           // the objects of other servers that its handler needs: a JSON object, by id
 	Recipients []vocab.Username // the users whose writers in this process apply it
-	Waiting    []vocab.Username // the users that cannot take it now
-	Named      []vocab.Username // those of both whose own inbox it came to, or that are addressed
-	Forwarders []vocab.ID       // its senders, when that is not its actor
+	Waiting    []vocab.Username // the users whose databases cannot take it now
+	Named      []vocab.Username // those Recipients and Waiting whose own inbox it came to, or that it addresses
+	Forwarders []vocab.ID       // its senders, when they are not its actor
 	Payer      string           // the party that caused it; empty for this server itself
 }
 
-// IntakeKey stands for an activity of an actor: nobody can occupy another's id. Ids can be long,
-// so it holds digests.
+// IntakeKey identifies an activity in the journal. It includes the actor, so that no actor can
+// occupy the id of another actor's activity. It has digests of the ids, because ids can be long.
 type IntakeKey struct{ URI, Actor [sha256.Size]byte }
 
 // KeyOf returns the key of an actor's activity.
@@ -50,32 +50,33 @@ func KeyOf(activity, actor vocab.ID) IntakeKey {
 	return IntakeKey{[sha256.Size]byte(schema.Digest(activity)), [sha256.Size]byte(schema.Digest(actor))}
 }
 
-// IntakeRow names a row of the journal as it was at one moment: Rev counts the changes of it.
+// IntakeRow identifies one state of a row of the journal. Rev counts the changes of the row.
 type IntakeRow struct {
 	Seq int64 // the number of its arrival
 	Rev int32
 }
 
-// fenced is the condition that this process serves the instance, or none has done so since.
+// fenced is the condition that no other process has begun to serve the instance since this process
+// began its epoch.
 const fenced = `EXISTS (SELECT FROM serving WHERE epoch = @epoch)`
 
 var errFenced = fault.New(fault.Unavailable, "another process serves the instance")
 
 const (
-	firstArrival = 1 << 40 // numbers below are the sequence's own, for activities that the operator gives back
-	arrivalGap   = 1 << 20 // more than a process that has lost the lock may still be writing
+	firstArrival = 1 << 40 // lower numbers come from the sequence, for activities that the operator resubmits
+	arrivalGap   = 1 << 20 // exceeds the number of rows that a process which lost the lock may still write
 )
 
-// AssignNumber returns the number of the next activity that arrives in this process. One
-// recipient's activities take effect in the order of these numbers, whichever way each of them
-// goes. It needs no round trip.
+// AssignNumber returns the number for an activity that arrives now in this process. The activities
+// of a recipient take effect in the order of these numbers, whether or not they wait in the
+// journal. It needs no round trip.
 func (j Journal) AssignNumber() int64 { return j.last.Add(1) }
 
-// NextNumber returns a number above those of all activities that have arrived.
+// NextNumber returns a number above those of all activities that have arrived so far.
 func (j Journal) NextNumber() int64 { return j.last.Load() + 1 }
 
-// continueNumbers makes this process continue the numbers of the journal, over the connection that
-// has the serve lock.
+// continueNumbers makes this process assign numbers above those in the journal. The connection is
+// the one that has the serve lock.
 func (j Journal) continueNumbers(ctx context.Context, conn *pgx.Conn) error {
 	var last int64
 	if err := conn.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM intake`).Scan(&last); err != nil {
@@ -85,14 +86,15 @@ func (j Journal) continueNumbers(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Accept makes an activity durable for its recipients, in one round trip. An activity that is in
-// the journal already is merged with it. The fault is Unavailable when another process has begun
-// to serve.
+// Accept stores an activity for its recipients, in one round trip. If the journal has the activity
+// already, Accept merges the two. The fault is Unavailable when another process has begun to
+// serve.
 func (j Journal) Accept(ctx context.Context, in Intake) (IntakeRow, error) {
 	return j.accept(ctx, in, fenced, j.epoch.Load())
 }
 
-// Resubmit is Accept for an activity that the operator gives back, beside the process that serves.
+// Resubmit is Accept for an activity that the operator submits again, from another process than
+// the serving one.
 func (j Journal) Resubmit(ctx context.Context, in Intake) error {
 	_, err := j.accept(ctx, in, `@epoch::bigint IS NULL`, nil)
 	return err
@@ -120,8 +122,8 @@ func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch 
 	return row, postgres.Fault("write the intake journal", err)
 }
 
-// Finish ends rows that no writer applies any more. A row that other users wait for stays for
-// them, and one that was merged with since stays as it is.
+// Finish removes the recipients of rows that all writers have applied. It removes the rows, unless
+// other users wait for them. A row that was merged with since keeps its recipients.
 func (j Journal) Finish(ctx context.Context, rows []IntakeRow) error {
 	const done = `unnest(@seqs::bigint[], @revs::integer[]) AS done (seq, rev) WHERE i.seq = done.seq AND i.rev = done.rev AND ` + fenced
 	seqs, revs := columnsOf(rows)
@@ -133,8 +135,8 @@ func (j Journal) Finish(ctx context.Context, rows []IntakeRow) error {
 	return postgres.Fault("end rows of the intake journal", j.on.SendBatch(ctx, &b))
 }
 
-// idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and
-// null takes no room.
+// idsOrNull returns ids as strings, nil when there are none. Nearly all rows have none, and null
+// takes no room.
 func idsOrNull(ids []vocab.ID) []string {
 	if len(ids) == 0 {
 		return nil
@@ -149,19 +151,19 @@ func columnsOf(rows []IntakeRow) (seqs []int64, revs []int32) {
 	return seqs, revs
 }
 
-// intakeBytes is the size for which a row counts towards its payer's share. Neither value is read
-// for that.
+// intakeBytes is the size with which a row counts towards its payer's share. The server knows both
+// lengths without reading the values.
 const intakeBytes = `octet_length(raw) + octet_length(fetched)`
 
-// lockIntake is the first statement of every transaction that may remove rows. The next statements
-// see the end of every other such transaction; of two that remove the last two claims to a row the
-// second one removes the row.
+// lockIntake is the first statement of every transaction that may remove rows. It waits for
+// other such transactions, so that the next statements see their changes. So if two transactions
+// end the last two waits for a row, the second one removes the row.
 const lockIntake = `SELECT FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR UPDATE`
 
-// Stall makes rows wait for u, whose database cannot take them now. The fault is Unavailable when
-// another process has begun to serve the instance.
+// Stall stores that rows wait for u, because u's database cannot take them now. The fault is
+// Unavailable when another process has begun to serve the instance.
 func (j Journal) Stall(ctx context.Context, u vocab.Username, seqs []int64) error {
-	var serving bool // as of this very statement: between two the epoch could change
+	var serving bool // read in the same statement: the epoch could change between two statements
 	err := j.on.QueryRow(ctx, `WITH there AS MATERIALIZED (SELECT seq, payer, `+intakeBytes+` AS bytes FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR KEY SHARE),
 		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT @user, seq, payer, bytes FROM there WHERE `+fenced+` ON CONFLICT DO NOTHING)
 		SELECT `+fenced, pgx.NamedArgs{"epoch": j.epoch.Load(), "user": u, "seqs": seqs}).Scan(&serving)
@@ -171,14 +173,13 @@ func (j Journal) Stall(ctx context.Context, u vocab.Username, seqs []int64) erro
 	return postgres.Fault("stall activities of "+u.String(), err)
 }
 
-// TakeOver makes every row wait that the writers of an earlier process applied, and returns how
-// many there were. It must be called before this process accepts anything.
+// TakeOver makes the rows that an earlier process was still applying wait for their recipients. It
+// returns the number of rows. It must be called before this process accepts anything.
 func (j Journal) TakeOver(ctx context.Context) (int, error) {
 	return j.release(ctx, `recipients <> '{}' ORDER BY seq FOR UPDATE`, nil)
 }
 
-// Release makes rows wait for the users whose writers do not apply them any more: all the
-// recipients of the rows.
+// Release makes rows wait for all their recipients, whose writers no longer apply them.
 func (j Journal) Release(ctx context.Context, seqs []int64) error {
 	_, err := j.release(ctx, `recipients <> '{}' AND seq = ANY(@seqs) ORDER BY seq FOR UPDATE`, seqs)
 	return err
@@ -191,13 +192,14 @@ func (j Journal) release(ctx context.Context, which string, seqs []int64) (int, 
 	return int(tag.RowsAffected()), postgres.Fault("take over rows of the intake journal", err)
 }
 
-// HeldIntake is a row that a writer applies.
+// HeldIntake is a row that writers have yet to apply.
 type HeldIntake struct {
 	Seq int64
 	Key IntakeKey
 }
 
-// ListHeld returns up to n rows after a number that writers apply, and that are older than age.
+// ListHeld returns up to n rows that writers have yet to apply and that are older than age.
+// Their numbers are above after, in order.
 func (j Journal) ListHeld(ctx context.Context, age time.Duration, after int64, n int) ([]HeldIntake, error) {
 	rows, err := j.on.Query(ctx, `SELECT seq, uri_digest, actor_digest FROM intake
 		WHERE recipients <> '{}' AND received_at < now() - $1::interval AND seq > $2 ORDER BY seq LIMIT $3`, age, after, n)
@@ -220,8 +222,8 @@ type Journaled struct {
 	Users []vocab.Username // the users that still lack it
 }
 
-// Find returns the activity with this id, with the users that wait for it, nil when it is not in
-// the journal.
+// Find returns the activity with this id and the users that still lack it, nil when it is not in
+// the journal. Activities of several actors with the id are returned as one.
 func (j Journal) Find(ctx context.Context, id vocab.ID) (*Journaled, error) {
 	all, err := postgres.Collect[Journaled](ctx, j.on, "look into the journal", `SELECT received_at AS since,
 		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users
@@ -242,10 +244,10 @@ func (j Journal) IsEmpty(ctx context.Context) (empty bool, err error) {
 	return empty, postgres.Fault("look into the journal", err)
 }
 
-// IntakeCounts is how much lies in the journal.
+// IntakeCounts says how much is in the journal.
 type IntakeCounts struct {
 	Rows    int
-	Waiting int       // over all users
+	Waiting int       // how many rows wait for each user, added up over all users
 	Oldest  time.Time // when the first row came; zero when there is none
 }
 

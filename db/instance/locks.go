@@ -14,20 +14,20 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Locks let one process of the instance at a time do a job.
+// Locks let only one process at a time do a job on the instance.
 type Locks struct {
 	config  func() *pgx.ConnConfig // of the instance database
 	journal Journal
 }
 
-// job is work that one process per instance does at a time.
+// job is work that only one process at a time does on an instance.
 type job struct {
 	key  int64         // of its advisory lock
 	name string        // the command
-	wait time.Duration // for another process that does it; 0: not at all
+	wait time.Duration // how long to wait while another process does it; 0: not at all
 }
 
-// The jobs. Serve has the name of the command that serves.
+// The jobs. serveJob has no name here, because several commands take its lock.
 var (
 	serveJob    = job{key: 7305808869232650}
 	migrateJob  = job{key: 7305808869232649, name: "lightweb db migrate"}
@@ -37,36 +37,36 @@ var (
 	retryJob    = job{key: 7305808869232645, name: "lightweb deliver retry"}
 )
 
-// Migrate makes this process the one that migrates users' databases, until release is called. The
-// fault of this and of the following is Busy, and names the other process, when another one does
-// the job.
+// Migrate makes this process the only one that migrates users' databases, until release is called.
+// If another process does that already, the fault is Busy and names it. The same holds for the
+// methods up to Retry.
 func (l Locks) Migrate(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, migrateJob)
 }
 
-// Restore makes this process the one that restores.
+// Restore makes this process the only one that restores.
 func (l Locks) Restore(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, restoreJob)
 }
 
-// Prune makes this process the one that prunes.
+// Prune makes this process the only one that prunes.
 func (l Locks) Prune(ctx context.Context) (release func(), err error) { return l.lock(ctx, pruneJob) }
 
-// Acquaint makes this process the one that makes acquaintances again.
+// Acquaint makes this process the only one that makes acquaintances again.
 func (l Locks) Acquaint(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, acquaintJob)
 }
 
-// Retry makes this process the one that sends deliveries beside the one that serves. It waits for
-// another one for so long.
+// Retry makes this process the only one that sends deliveries besides the serving process. While
+// another process does that, Retry waits for it, for at most wait.
 func (l Locks) Retry(ctx context.Context, wait time.Duration) (release func(), err error) {
 	j := retryJob
 	j.wait = wait
 	return l.lock(ctx, j)
 }
 
-// Quiet keeps others from serving the instance, and reports whether that is so and the journal is
-// empty. Then nothing enters a user's database until release is called.
+// Quiet keeps other processes from serving the instance until release is called. quiet is true if
+// no process serves and the journal is empty: then nothing enters a user's database meanwhile.
 func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error) {
 	release, _, err = l.Serve(ctx, acquaintJob.name)
 	if fault.KindOf(err) == fault.Conflict {
@@ -82,11 +82,11 @@ func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error
 	return release, quiet, nil
 }
 
-// Serve makes this process the one that serves the instance, or keeps others from serving it,
-// until release is called; command names it to others. The fault is Conflict, and names the other
-// process, when another one has the lock. Serve holds a connection of its own; lost is closed when
-// that connection ends. With the lock comes the next epoch: changes of the intake journal by a
-// process of an earlier epoch have no effect.
+// Serve takes the lock of the serving process, with which no other process can serve the instance,
+// until release is called. Other processes see the name command. The fault is Conflict, and names
+// the other process, when another one has the lock. Serve uses a connection of its own; lost is
+// closed when that connection ends. Serve begins the next epoch: from then on, changes of the
+// journal by a process of an earlier epoch have no effect.
 func (l Locks) Serve(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
 	j := serveJob
 	j.name = command
@@ -98,23 +98,24 @@ func (l Locks) Serve(ctx context.Context, command string) (release func(), lost 
 		return nil, nil, fault.New(fault.Conflict, holder).WithHint("stop it, or wait until it is done: one process at a time serves an instance")
 	}
 	if err := l.journal.beginEpoch(ctx, conn); err != nil {
-		_ = conn.Close(ctx) // with which the lock ends
+		_ = conn.Close(ctx) // which releases the lock
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		_, _ = conn.WaitForNotification(ctx) // nobody notifies: it returns when the connection ends or release is called
+		_, _ = conn.WaitForNotification(ctx) // there are no notifications: it returns when the connection ends or release is called
 		closing, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer stop()
-		_, _ = conn.Exec(closing, `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait for the session's end
-		_ = conn.Close(closing)                                      // with which the lock ends in any case
+		_, _ = conn.Exec(closing, `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait until the server ends the session
+		_ = conn.Close(closing)                                      // which releases the lock in any case
 	}()
 	return func() { cancel(); <-gone }, gone, nil
 }
 
-// beginEpoch fences off the process that served before, and continues its numbers of arrival.
+// beginEpoch begins the next epoch, so that a process that served before can no longer change the
+// journal. It continues the numbers of arrival of that process.
 func (j Journal) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
 	var epoch int64
 	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {
@@ -127,7 +128,7 @@ func (j Journal) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// IsServed reports whether a process serves the instance, or keeps others from it.
+// IsServed reports whether a process has the lock of Serve.
 func (l Locks) IsServed(ctx context.Context) (is bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, l.config())
 	if err != nil {
@@ -138,7 +139,7 @@ func (l Locks) IsServed(ctx context.Context) (is bool, err error) {
 	return is, postgres.Fault("look for the process that serves", err)
 }
 
-// held are the holders of the lock with the key $1.
+// held selects the sessions that have the lock with the key $1.
 const held = `pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 1
 	AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	AND classid::bigint << 32 | objid::bigint = $1`
@@ -152,13 +153,13 @@ func (l Locks) lock(ctx context.Context, j job) (release func(), err error) {
 		return nil, fault.New(fault.Busy, holder).WithHint("try again when it is done")
 	}
 	return func() {
-		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait for the session's end
+		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait until the server ends the session
 		postgres.Shut(conn)
 	}, nil
 }
 
-// tryLock takes the lock of a job over a connection that bears the job's name. When another
-// process has the lock it returns no connection, but a sentence that names the holder.
+// tryLock takes the lock of a job over a connection that bears the job's name. If another process
+// has the lock, it returns no connection. Then holder is a sentence that names the other process.
 func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder string, err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -188,7 +189,7 @@ func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder strin
 	err = conn.QueryRow(ctx, `SELECT coalesce(application_name, ''), coalesce(to_char(backend_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'long ago')
 		FROM `+held, j.key).Scan(&application, &since)
 	name, process, ours := strings.Cut(application, ", ")
-	if err != nil || !ours { // it has just ended, or cannot be seen
+	if err != nil || !ours { // the other process has just ended, or cannot be seen
 		return nil, "another process keeps '" + j.name + "' from running", nil
 	}
 	other := "another "
@@ -198,7 +199,7 @@ func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder strin
 	return nil, other + "'" + name + "' runs (" + process + ", since " + since + ")", nil
 }
 
-// awaitLock waits for the lock of a job, and reports whether the session got it in time.
+// awaitLock waits for the lock of a job for at most j.wait, and reports whether it got the lock.
 func awaitLock(ctx context.Context, conn *pgx.Conn, j job) (bool, error) {
 	if _, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, strconv.FormatInt(max(j.wait.Milliseconds(), 1), 10)); err != nil {
 		return false, err

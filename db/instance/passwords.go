@@ -13,38 +13,38 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// passwordName is the name of the token that a password is.
+// passwordName is the name of a token that stands for a password.
 const passwordName = "password"
 
-// Passwords are the passwords of all users. A password is a token without a secret, of which
-// signing in makes sessions: they may do what it may, and end with it, when another one takes its
-// place, too.
+// Passwords are the passwords of all users. A password is stored as a token without a secret. When
+// a user signs in, a session is made from that token. The session has the scopes of the token, and
+// ends when the password is removed or replaced.
 type Passwords struct{ on conns }
 
 // Password is a stored password.
 type Password struct {
 	ID     uuid.UUID
-	Digest [32]byte // of no secret; sessions are made of it
+	Digest [32]byte // random, no secret belongs to it; sessions are made from it
 	Hash   string   // in PHC form
 }
 
-// NewPassword returns a password, of which no session is made yet.
+// NewPassword returns a new password with this hash. No sessions belong to it yet.
 func NewPassword(hash string) Password {
 	p := Password{ID: uuid.Must(uuid.NewV7()), Hash: hash}
 	_, _ = rand.Read(p.Digest[:]) // crypto/rand never fails
 	return p
 }
 
-// PasswordScopes returns what a session may do whose user has signed in by password.
+// PasswordScopes returns the scopes of a session whose user has signed in by password.
 func PasswordScopes() []string { return []string{ScopeRead, ScopeWrite} }
 
-// arguments are what the queries below name.
+// arguments returns the named arguments of the queries below.
 func (p Password) arguments(u vocab.Username) pgx.NamedArgs {
 	return pgx.NamedArgs{"id": p.ID, "digest": p.Digest[:], "user": u, "name": passwordName, "scopes": PasswordScopes(), "hash": p.Hash}
 }
 
-// Set gives u a password in place of the one that there may be. The fault is NoUser when there is
-// no such user, or it is being deleted.
+// Set stores the password of u, and replaces an earlier one. The fault is NoUser when there is no
+// such user, or when the user is deleted or being deleted.
 func (s Passwords) Set(ctx context.Context, u vocab.Username, p Password) error {
 	tag, err := s.on.Exec(ctx, `INSERT INTO tokens (id, digest, username, name, scopes, password)
 		SELECT @id, @digest, username, @name, @scopes, @hash FROM users WHERE username = @user AND state IN ('creating', 'active', 'suspended')
@@ -56,8 +56,8 @@ func (s Passwords) Set(ctx context.Context, u vocab.Username, p Password) error 
 	return postgres.Fault("store password", err)
 }
 
-// Replace puts a password in the place of the one with the id old. The fault is Conflict when that
-// is not u's password any more.
+// Replace replaces the password with the id old by p. The fault is Conflict when u has another
+// password by now, or none.
 func (s Passwords) Replace(ctx context.Context, u vocab.Username, old uuid.UUID, p Password) error {
 	args := p.arguments(u)
 	args["old"] = old
@@ -69,14 +69,14 @@ func (s Passwords) Replace(ctx context.Context, u vocab.Username, old uuid.UUID,
 	return postgres.Fault("replace password", err)
 }
 
-// SetHash stores another hash of the same password: its sessions go on. It changes nothing when
-// that is not the password any more.
+// SetHash stores another hash of the same password, whose sessions remain valid. It changes
+// nothing when the password with this id was replaced or removed.
 func (s Passwords) SetHash(ctx context.Context, id uuid.UUID, hash string) error {
 	_, err := s.on.Exec(ctx, `UPDATE tokens SET password = $2 WHERE id = $1 AND password IS NOT NULL`, id, hash)
 	return postgres.Fault("store hash of password", err)
 }
 
-// Find returns the password of u; nil when u has none, is not active, or is nobody.
+// Find returns the password of u; nil when u has none, is not active, or does not exist.
 func (s Passwords) Find(ctx context.Context, u vocab.Username) (*Password, error) {
 	type row struct {
 		ID     uuid.UUID
@@ -91,7 +91,7 @@ func (s Passwords) Find(ctx context.Context, u vocab.Username) (*Password, error
 	return &Password{found.ID, [32]byte(found.Digest), found.Hash}, nil
 }
 
-// Has reports whether u has a password, active or not.
+// Has reports whether u has a password, whether or not u is active.
 func (s Passwords) Has(ctx context.Context, u vocab.Username) (has bool, err error) {
 	err = s.on.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tokens WHERE username = $1 AND password IS NOT NULL)`, u).Scan(&has)
 	return has, postgres.Fault("look for password", err)

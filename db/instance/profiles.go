@@ -7,14 +7,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ToldProfile says of which profile others were told last.
+// ToldProfile has a digest of the version of a user's profile that other servers were told last.
 type ToldProfile struct {
 	Name   vocab.Username `db:"username"`
-	Digest []byte         `db:"told_profile"` // nil: of none yet
+	Digest []byte         `db:"told_profile"` // nil: other servers were told none yet
 }
 
-// ToldProfiles returns of which profiles others were told last, for those of the users who are
-// active.
+// ToldProfiles returns the told profiles of those of the users that are active, sorted by name.
 func (s Users) ToldProfiles(ctx context.Context, some []vocab.Username) ([]ToldProfile, error) {
 	names := make([]string, len(some))
 	for i, u := range some {
@@ -24,7 +23,7 @@ func (s Users) ToldProfiles(ctx context.Context, some []vocab.Username) ([]ToldP
 		WHERE username = ANY($1) AND state = 'active' ORDER BY username`, names)
 }
 
-// SetToldProfile stores of which profile of u others are told.
+// SetToldProfile stores the digest of the profile of u that other servers are told.
 func (s Users) SetToldProfile(ctx context.Context, u vocab.Username, digest []byte) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET told_profile = $2 WHERE username = $1`, u, digest)
 	return postgres.Fault("note told profile of "+u.String(), err)

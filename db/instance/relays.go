@@ -10,14 +10,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The styles of relays (FEP-ae0c): the object of the Follow, and in which form posts are sent to
-// them.
+// The styles of relays (FEP-ae0c). They differ in the object of the Follow by which this server
+// subscribes, and in the form in which posts are sent to the relay.
 const (
-	RelayMastodon = "mastodon" // follows everybody; takes activities as they are
-	RelayLitePub  = "litepub"  // follows the relay's actor; takes an Announce by the instance actor
+	RelayMastodon = "mastodon" // the Follow's object is the public collection; activities are sent as they are
+	RelayLitePub  = "litepub"  // the Follow's object is the relay's actor; the instance actor sends an Announce
 )
 
-// The states of a relay: those of the instance actor's Follow.
+// The states of a relay, which are those of the instance actor's Follow.
 const (
 	RelayPending  = "pending"
 	RelayAccepted = "accepted"
@@ -27,7 +27,7 @@ const (
 // Relays are the relays to which this server subscribes.
 type Relays struct{ on conns }
 
-// Relay is a server that forwards public posts to all that subscribed to it.
+// Relay is a server that forwards public posts to all its subscribers.
 type Relay struct {
 	Actor     vocab.ID  `db:"actor_uri" json:"actor"`
 	Inbox     vocab.ID  `json:"inbox"`
@@ -40,7 +40,7 @@ type Relay struct {
 
 const relayColumns = `actor_uri, inbox, style, state, follow_uri, created_at, updated_at`
 
-// Save stores a relay, in place of the one that is there under its actor.
+// Save stores a relay. It replaces a stored relay with the same actor.
 func (s Relays) Save(ctx context.Context, r Relay, now time.Time) error {
 	_, err := s.on.Exec(ctx, `INSERT INTO relays (actor_uri, inbox, style, state, follow_uri, created_at, updated_at) VALUES (@actor, @inbox, @style, @state, @follow, @now, @now)
 		ON CONFLICT (actor_uri) DO UPDATE SET inbox = excluded.inbox, style = excluded.style, state = excluded.state, follow_uri = excluded.follow_uri, updated_at = excluded.updated_at`,
@@ -48,7 +48,7 @@ func (s Relays) Save(ctx context.Context, r Relay, now time.Time) error {
 	return postgres.Fault("store relay", err)
 }
 
-// All returns all relays, by their actors' ids.
+// All returns all relays, sorted by their actors' ids.
 func (s Relays) All(ctx context.Context) ([]Relay, error) {
 	return postgres.Collect[Relay](ctx, s.on, "read relays", `SELECT `+relayColumns+` FROM relays ORDER BY actor_uri`)
 }
@@ -63,7 +63,7 @@ func (s Relays) FindByFollow(ctx context.Context, follow vocab.ID) (*Relay, erro
 	return postgres.First[Relay](ctx, s.on, "read relays", `SELECT `+relayColumns+` FROM relays WHERE follow_uri = $1`, follow)
 }
 
-// FindFollow returns the id of a Follow that was sent to a relay, empty when there is none.
+// FindFollow returns the id of any Follow that was sent to a relay, empty when there is none.
 func (s Relays) FindFollow(ctx context.Context) (vocab.ID, error) {
 	var follow vocab.ID
 	err := s.on.QueryRow(ctx, `SELECT follow_uri FROM relays LIMIT 1`).Scan(&follow)
@@ -73,8 +73,9 @@ func (s Relays) FindFollow(ctx context.Context) (vocab.ID, error) {
 	return follow, postgres.Fault("read relays", err)
 }
 
-// SetState stores the answer to a Follow, and reports whether it is the last one that was sent to
-// this actor. A Follow that was rejected stays so: a new subscription sends another.
+// SetState stores the relay's answer to a Follow, and reports whether it did. It stores nothing if
+// a later Follow was sent to the relay, or if this one was rejected and the answer accepts it: a
+// new subscription sends a new Follow.
 func (s Relays) SetState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error) {
 	tag, err := s.on.Exec(ctx, `UPDATE relays SET state = @state, updated_at = CASE state WHEN @state THEN updated_at ELSE @now END
 		WHERE actor_uri = @actor AND follow_uri = @follow AND (state <> 'rejected' OR @state = 'rejected')`,

@@ -25,31 +25,33 @@ type Reports struct{ on conns }
 
 // Report is a Flag by which another server reports something to the operator.
 type Report struct {
-	ID         int64
-	Activity   vocab.ID // the Flag
-	Actor      vocab.ID // the reporter
-	Objects    []vocab.ID
-	Users      []string // the local users that are reported, or whose objects are; by name
-	Content    string   // the words of the reporter, as plain text
-	ReceivedAt time.Time
-	State      string
-	ResolvedAt *time.Time
-	Note       string // the operator's
-	Domain     string // the reporter's registrable domain, which pays
+	ID         int64      `json:"id"`
+	State      string     `json:"state"`
+	Activity   vocab.ID   `json:"activity"` // the Flag
+	Actor      vocab.ID   `json:"actor"`    // the reporter: often the actor of a whole server
+	Host       string     `json:"host"`     // the host of Actor; Add sets it
+	Users      []string   `json:"users"`    // the names of the local users that are reported, or whose objects are reported
+	Objects    []vocab.ID `json:"objects"`
+	Content    string     `json:"content"` // the words of the reporter, as plain text
+	ReceivedAt time.Time  `json:"received_at"`
+	ResolvedAt *time.Time `json:"resolved_at"`
+	Note       string     `json:"note"` // the operator's note
+	Domain     string     `json:"-"`    // the reporter's registrable domain; the report counts towards its bound
 }
 
-const reportColumns = `id, activity, actor, objects, users, content, received_at, state, resolved_at, note, domain`
+const reportColumns = `id, activity, actor, host, objects, users, content, received_at, state, resolved_at, note, domain`
 
-// ReportBounds is how many reports may be open: in all, of one domain, and of one actor.
+// ReportBounds is how many reports may be open: in all, from one domain, and from one actor.
 type ReportBounds struct{ All, Domain, Actor int }
 
-// errReportsFull refuses a reporter that has used up its share of the open reports.
+// errReportsFull refuses a reporter that has too many open reports.
 var errReportsFull = fault.New(fault.RateLimited, "too many reports of this server are open").After(time.Hour)
 
-// Add stores a report, and reports whether it is new and concerns this server: one of its Users
-// that exists, or the instance as a whole. The fault is RateLimited when its actor or domain has
-// too many open ones. When there are too many in all, the newest report of the domain with the
-// most is removed for a domain that has fewer, and returned.
+// Add stores a report and sets added, if the report is new and concerns an existing user or, with
+// forInstance, the instance as a whole. The fault is RateLimited when the actor or the domain has
+// too many open reports. When there are too many in all, Add removes the newest open report of the
+// domain with the most and returns it as displaced; if the reporter's domain has no fewer, the
+// fault is RateLimited.
 func (s Reports) Add(ctx context.Context, r Report, forInstance bool, most ReportBounds) (added bool, displaced *Report, err error) {
 	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE`); err != nil {
@@ -75,8 +77,8 @@ func (s Reports) Add(ctx context.Context, r Report, forInstance bool, most Repor
 	return added, displaced, nil
 }
 
-// displaceReport keeps the bounds once a report is added: it removes one when there are too many
-// in all, and refuses a reporter that has too many.
+// displaceReport enforces the bounds after a report was added. It refuses a reporter that has too
+// many open reports. When there are too many in all, it removes one of them and returns it.
 func displaceReport(ctx context.Context, tx pgx.Tx, r Report, most ReportBounds) (*Report, error) {
 	var all, ofDomain, ofActor int
 	err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE domain = $1), count(*) FILTER (WHERE actor = $2) FROM reports WHERE state = 'open'`,
@@ -103,7 +105,7 @@ func displaceReport(ctx context.Context, tx pgx.Tx, r Report, most ReportBounds)
 	return gone[0], nil
 }
 
-// List returns the open reports, or all of them, the newest first.
+// List returns the open reports, or with all every report, the newest first.
 func (s Reports) List(ctx context.Context, all bool) ([]Report, error) {
 	return s.list(ctx, `SELECT `+reportColumns+` FROM reports WHERE $1 OR state = 'open' ORDER BY id DESC`, all)
 }
@@ -124,31 +126,35 @@ func (s Reports) list(ctx context.Context, query string, args ...any) ([]Report,
 	return postgres.Collect[Report](ctx, s.on, "read reports", query, args...)
 }
 
-// Resolve closes reports, with a note of the operator unless that is empty, and returns the ids of
-// those that exist. A resolved report changes in nothing but the note.
+// Resolve closes reports, and returns the ids of those that exist. It stores the operator's note
+// unless that is empty. Of a report that is resolved already only the note changes.
 func (s Reports) Resolve(ctx context.Context, ids []int64, note string, now time.Time) ([]int64, error) {
 	return postgres.CollectColumn[int64](ctx, s.on, "resolve reports", `UPDATE reports SET state = 'resolved', resolved_at = coalesce(resolved_at, $3),
 		note = CASE WHEN $2 = '' THEN note ELSE $2 END WHERE id = ANY($1) RETURNING id`, ids, note, now)
 }
 
-// CountOpen returns how many reports wait for the operator.
+// CountOpen returns how many reports are open.
 func (s Reports) CountOpen(ctx context.Context) (n int, err error) {
 	err = s.on.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'open'`).Scan(&n)
 	return n, postgres.Fault("count reports", err)
 }
 
-// Prune removes the reports that were resolved before then, some at a time, and returns how many.
-// With dryRun it only counts them.
+// Prune removes the reports whose time of resolution is earlier than the time before, a batch at
+// a time, and returns how many. With dryRun it only counts them.
 func (s Reports) Prune(ctx context.Context, before time.Time, dryRun bool) (n int, err error) {
 	if dryRun {
 		err = s.on.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'resolved' AND resolved_at < $1`, before).Scan(&n)
 		return n, postgres.Fault("count old reports", err)
 	}
 	for {
+		began := time.Now()
 		tag, err := s.on.Exec(ctx, `DELETE FROM reports WHERE id IN
 			(SELECT id FROM reports WHERE state = 'resolved' AND resolved_at < $1 ORDER BY id LIMIT $2)`, before, pruneBatch)
 		if n += int(tag.RowsAffected()); err != nil || tag.RowsAffected() < pruneBatch {
 			return n, postgres.Fault("prune reports", err)
+		}
+		if err := postgres.Rest(ctx, time.Since(began)); err != nil {
+			return n, err
 		}
 	}
 }

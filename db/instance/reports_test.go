@@ -45,7 +45,7 @@ func TestAReportIsKeptOnceAndStaysResolved(t *testing.T) {
 		t.Fatalf("open reports: %+v, %v; want two, the newest first", open, err)
 	}
 	want := report(1, "alice")
-	want.ID, want.State = open[1].ID, instance.ReportOpen
+	want.ID, want.State, want.Host = open[1].ID, instance.ReportOpen, "peer.example"
 	if diff := cmp.Diff(want, open[1]); diff != "" {
 		t.Error(diff)
 	}

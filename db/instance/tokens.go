@@ -18,16 +18,19 @@ const (
 	ScopeRead  = "read"
 	ScopeWrite = "write"
 	ScopeAdmin = "admin"
-	ScopeLLM   = "llm" // of the LLM engine, which is not trusted like its user
+	ScopeLLM   = "llm" // for the LLM engine, which is trusted less than its user
 )
 
 // Scopes returns all scopes that a token can have.
 func Scopes() []string { return []string{ScopeRead, ScopeWrite, ScopeAdmin, ScopeLLM} }
 
 // Tokens are the API tokens of all users.
-type Tokens struct{ on conns }
+type Tokens struct {
+	on      conns
+	lookups *tokenLookups
+}
 
-// Token is a stored API token: never its secret, only a digest of it.
+// Token is a stored API token. The secret of a token is not stored, only a digest of it.
 type Token struct {
 	ID         uuid.UUID      `json:"id"`
 	User       vocab.Username `db:"username" json:"user"`
@@ -51,28 +54,24 @@ func (s Tokens) Add(ctx context.Context, t Token, digest [32]byte) error {
 	return postgres.Fault("store token", err)
 }
 
-// Find returns the token with this digest, if it has not expired and its user is active; the fault
-// is Unauthenticated. The time of a look-up by a digest tells nothing about the secret.
+// Find returns the token with this digest. The fault is Unauthenticated when there is none, it has
+// expired, or its user is not active. Find also stores that the token is used, at most once an
+// hour. The time that a look-up by digest takes reveals nothing about the secret.
 func (s Tokens) Find(ctx context.Context, digest [32]byte, now time.Time) (Token, error) {
-	found, err := postgres.First[Token](ctx, s.on, "find token", `
-		WITH found AS (
-			SELECT `+tokenColumns+` FROM tokens WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2::timestamptz)
-				AND EXISTS (SELECT FROM users WHERE users.username = tokens.username AND state = 'active')
-		), used AS (
-			UPDATE tokens SET last_used_at = $2 FROM found
-			WHERE tokens.id = found.id AND (found.last_used_at IS NULL OR found.last_used_at <= $2 - interval '1 hour')
-		)
-		SELECT * FROM found`, digest[:], now)
-	if err == nil && found == nil {
-		err = fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
-	}
+	t, err := s.lookups.find(ctx, digest)
 	if err != nil {
 		return Token{}, err
 	}
-	return *found, nil
+	if t == nil || t.ExpiresAt != nil && !t.ExpiresAt.After(now) {
+		return Token{}, fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
+	}
+	if hourAgo := now.Add(-time.Hour); t.LastUsedAt == nil || !t.LastUsedAt.After(hourAgo) {
+		_, err = s.on.Exec(ctx, `UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)`, t.ID, now, hourAgo)
+	}
+	return *t, postgres.Fault("note use of token", err)
 }
 
-// ListValid returns those of the tokens that are there, have not expired, and whose user is active.
+// ListValid returns those of the tokens that exist, have not expired, and belong to an active user.
 func (s Tokens) ListValid(ctx context.Context, ids []uuid.UUID, now time.Time) ([]uuid.UUID, error) {
 	return postgres.CollectColumn[uuid.UUID](ctx, s.on, "list valid tokens", `SELECT id FROM tokens JOIN users USING (username)
 		WHERE id = ANY($1) AND (expires_at IS NULL OR expires_at > $2::timestamptz) AND state = 'active'`, ids, now)
@@ -83,7 +82,7 @@ func (s Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
 	return postgres.Collect[Token](ctx, s.on, "list tokens", `SELECT `+tokenColumns+` FROM tokens WHERE username = $1 ORDER BY created_at, id`, u)
 }
 
-// Remove revokes a token at once; the fault is NotFound when u has no such token.
+// Remove revokes a token with immediate effect. The fault is NotFound when u has no such token.
 func (s Tokens) Remove(ctx context.Context, u vocab.Username, id uuid.UUID) error {
 	tag, err := s.on.Exec(ctx, `DELETE FROM tokens WHERE username = $1 AND id = $2`, u, id)
 	if err != nil {

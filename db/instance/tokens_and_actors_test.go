@@ -1,9 +1,11 @@
 package instance_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,6 +144,38 @@ func TestARemoteActorIsRememberedAsItsServerDescribesIt(t *testing.T) {
 	}
 }
 
+// Of two processes that ask for an actor the one that asked first may be answered last.
+func TestAnOlderAnswerTakesNothingBackOfAnActor(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	actors := c.Instance.Actors
+	as := func(fields string, at time.Time) instance.RemoteActor {
+		return instance.RemoteActor{Actor: actorOf(t, bob, fields), FetchedAt: at}
+	}
+	if err := actors.Save(t.Context(), as(`,"name":"Bob"`, now)); err != nil {
+		t.Fatal(err)
+	}
+	for write, do := range map[string]func(context.Context, instance.RemoteActor) error{"saved": actors.Save, "renewed": actors.Renew} {
+		if err := do(t.Context(), as(`,"name":"Robert"`, now.Add(-time.Second))); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := actors.Find(t.Context(), bob); err != nil || r == nil || r.Actor.Name != "Bob" || !r.FetchedAt.Equal(now) {
+			t.Errorf("after an older answer was %s the actor is %+v, %v", write, r, err)
+		}
+	}
+	if err := actors.MarkGone(t.Context(), bob, now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for write, do := range map[string]func(context.Context, instance.RemoteActor) error{"saved": actors.Save, "renewed": actors.Renew} {
+		if err := do(t.Context(), as("", now.Add(time.Second))); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := actors.Find(t.Context(), bob); err != nil || r == nil || !r.Gone {
+			t.Errorf("after an answer from before its deletion was %s the actor is %+v, %v", write, r, err)
+		}
+	}
+}
+
 func TestOneActorSavedFromManySides(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -171,5 +205,45 @@ func TestAHostsDialectIsRemembered(t *testing.T) {
 		if got, err := c.Instance.Hosts.Dialect(t.Context(), "peer.example", now.Add(time.Second)); got != "" || err != nil {
 			t.Errorf("HostDialect since a second later = %q, %v; want nothing", got, err)
 		}
+	}
+}
+
+// Many look-ups are one statement. None of them finds a token that was revoked before it began.
+func TestNoLookUpFindsWhatWasRevokedBefore(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	stays := instance.Token{ID: uuid.New(), User: u, Scopes: []string{"read"}, CreatedAt: now}
+	if err := c.Instance.Tokens.Add(t.Context(), stays, sha256.Sum256([]byte("stays"))); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 10 {
+		token, digest := instance.Token{ID: uuid.New(), User: u, Scopes: []string{"read"}, CreatedAt: now}, sha256.Sum256([]byte{byte(round)})
+		if err := c.Instance.Tokens.Add(t.Context(), token, digest); err != nil {
+			t.Fatal(err)
+		}
+		var revoked atomic.Bool
+		var readers sync.WaitGroup
+		for range 8 {
+			readers.Go(func() {
+				for isRefused := false; !isRefused; {
+					wasRevoked := revoked.Load()
+					found, err := c.Instance.Tokens.Find(t.Context(), digest, now)
+					isRefused = fault.KindOf(err) == fault.Unauthenticated && err != nil
+					if err == nil && (wasRevoked || found.ID != token.ID) || err != nil && !isRefused {
+						t.Errorf("found %s, revoked before: %t, %v", found.ID, wasRevoked, err)
+						return
+					}
+					if other, err := c.Instance.Tokens.Find(t.Context(), sha256.Sum256([]byte("stays")), now); err != nil || other.ID != stays.ID {
+						t.Errorf("beside it %s is found, %v", other.ID, err)
+						return
+					}
+				}
+			})
+		}
+		if err := c.Instance.Tokens.Remove(t.Context(), u, token.ID); err != nil {
+			t.Error(err)
+		}
+		revoked.Store(true)
+		readers.Wait()
 	}
 }

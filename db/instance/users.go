@@ -14,19 +14,19 @@ import (
 
 // The states of a user.
 const (
-	UserCreating  = "creating" // unfinished: creating it again finishes it
+	UserCreating  = "creating" // unfinished: to create the user again completes it
 	UserActive    = "active"
 	UserSuspended = "suspended"
-	UserDeleting  = "deleting" // closed for good; other servers are being told
+	UserDeleting  = "deleting" // closed for good; other servers are told, then the data is removed
 	UserDeleted   = "deleted"  // a tombstone: the name is never used again
 )
 
-// Users are the users of the instance, and where their databases lie.
+// Users are the users of the instance, with the names of their databases.
 type Users struct {
 	on       conns
 	lookups  conns // for State
 	active   *active
-	version  int // of users' databases that this binary uses
+	version  int // the schema version of users' databases that this binary uses
 	database func(vocab.Username) string
 }
 
@@ -46,8 +46,9 @@ func (s Users) Find(ctx context.Context, u vocab.Username) (User, error) {
 	return findUser(ctx, s.on, u)
 }
 
-// State returns the state of u, which is at most a second old if it is active. The fault is NoUser
-// when there is no such user. It does not wait for other work on the instance database.
+// State returns the state of u. The answer that u is active may be up to a second old. The fault
+// is NoUser when there is no such user. State does not wait for other work on the instance
+// database.
 func (s Users) State(ctx context.Context, u vocab.Username) (string, error) {
 	now := time.Now()
 	if known, _ := s.active.split([]vocab.Username{u}, now); len(known) > 0 {
@@ -71,16 +72,17 @@ func findUser(ctx context.Context, on conns, u vocab.Username) (User, error) {
 	return *row, nil
 }
 
-// All returns every user's row, also of deleted ones, by name.
+// All returns every user's row, including those of deleted users, sorted by name.
 func (s Users) All(ctx context.Context) ([]User, error) { return ListUsers(ctx, s.on) }
 
-// ListUsers is All for a caller that reads a snapshot of the instance database.
+// ListUsers is All over the caller's connection or transaction: a backup reads a snapshot.
 func ListUsers(ctx context.Context, on postgres.Querier) ([]User, error) {
 	return postgres.Collect[User](ctx, on, "list users", `SELECT `+userColumns+` FROM users ORDER BY username`)
 }
 
-// ListWithDatabase returns the named users, or all, as far as they have a database. A user that is
-// still being made may have none. The fault is NoUser when a named user does not exist.
+// ListWithDatabase returns the named users, or all users when none is named, sorted by name. It
+// leaves out deleted users, and users whose creation has not made a database yet. The fault is
+// NoUser when a named user does not exist or is deleted.
 func (s Users) ListWithDatabase(ctx context.Context, named []vocab.Username) ([]User, error) {
 	for _, name := range named {
 		u, err := s.Find(ctx, name)
@@ -105,8 +107,8 @@ func (s Users) CountActive(ctx context.Context) (n int, err error) {
 	return n, postgres.Fault("count users", err)
 }
 
-// Reserve takes the name for a user that is about to be made, and returns its row. A row that is
-// there is left as it is: the caller looks at its state.
+// Reserve stores a user in the state creating, and returns the row. If the name is taken, it
+// returns that row unchanged: the caller looks at its state.
 func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
 	_, err := s.on.Exec(ctx, `INSERT INTO users (username, state, database) VALUES ($1, 'creating', $2)
 		ON CONFLICT DO NOTHING`, u, s.database(u))
@@ -116,8 +118,8 @@ func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
 	return s.Find(ctx, u)
 }
 
-// Activate publishes a user whose parts are all made. The fault is Conflict when another process
-// has published it.
+// Activate makes a user active whose creation is complete. The fault is Conflict when the user is
+// not in the state creating, for instance because another process has activated it.
 func (s Users) Activate(ctx context.Context, u vocab.Username) error {
 	tag, err := s.on.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, s.version)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -127,7 +129,7 @@ func (s Users) Activate(ctx context.Context, u vocab.Username) error {
 }
 
 // SetState suspends a user or activates it again. The fault is NoUser when there is no such user,
-// or it is deleted.
+// or when it is neither active nor suspended.
 func (s Users) SetState(ctx context.Context, u vocab.Username, state string) error {
 	defer s.active.forget(u)
 	tag, err := s.on.Exec(ctx, `UPDATE users SET state = $2 WHERE username = $1 AND state IN ('active', 'suspended')`, u, state)
@@ -137,14 +139,15 @@ func (s Users) SetState(ctx context.Context, u vocab.Username, state string) err
 	return postgres.Fault("change the state of a user", err)
 }
 
-// SetSchema stores the version of a user's database.
+// SetSchema stores the schema version of a user's database.
 func (s Users) SetSchema(ctx context.Context, u vocab.Username, v schema.Version) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET schema_version = $2 WHERE username = $1 AND schema_version <> $2`, u, v.Whole())
 	return postgres.Fault("note schema of "+u.String(), err)
 }
 
-// ListToPrune returns the named users, or all, that have a whole database which was not pruned
-// since; the one that waits longest comes first.
+// ListToPrune returns the named users, or all users when none is named, whose databases were
+// last pruned before the time since, or never. It leaves out users that are still being created.
+// The user whose database was pruned longest ago comes first.
 func (s Users) ListToPrune(ctx context.Context, named []vocab.Username, since time.Time) ([]vocab.Username, error) {
 	users, err := s.ListWithDatabase(ctx, named)
 	if err != nil {
@@ -158,13 +161,13 @@ func (s Users) ListToPrune(ctx context.Context, named []vocab.Username, since ti
 		AND (pruned_at IS NULL OR pruned_at < $2) ORDER BY pruned_at NULLS FIRST, username`, all, since)
 }
 
-// MarkPruned stores that the user's database was pruned as a whole.
+// MarkPruned stores that all of the user's database was pruned.
 func (s Users) MarkPruned(ctx context.Context, u vocab.Username, now time.Time) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET pruned_at = $2 WHERE username = $1`, u, now)
 	return postgres.Fault("note pruning", err)
 }
 
-// MarkEventsDue asks the process that serves to emit events which another one added to u's
+// MarkEventsDue asks the serving process to emit the events that another process has added to u's
 // database.
 func (s Users) MarkEventsDue(ctx context.Context, u vocab.Username) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET events_due = now() WHERE username = $1`, u)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// StalledUsers returns the users for which anything waits.
+// StalledUsers returns the users that have activities waiting for them, sorted by name.
 func (j Journal) StalledUsers(ctx context.Context) ([]vocab.Username, error) {
 	return postgres.CollectColumn[vocab.Username](ctx, j.on, "list stalled users",
 		`SELECT username FROM users u WHERE EXISTS (SELECT FROM intake_waiting w WHERE w.username = u.username) ORDER BY username`)
@@ -22,15 +22,16 @@ type Waiting struct {
 	IntakeRow
 	Raw        []byte
 	Fetched    []byte
-	Named      bool // the user's own inbox was addressed, or the user
+	Named      bool // it came to the user's own inbox, or addresses the user
 	ReceivedAt time.Time
-	Forwarders []vocab.ID // its senders, when that is not its actor
+	Forwarders []vocab.ID // its senders, when they are not its actor
 	Payer      string     // the party that caused it
-	Bytes      int64      // of its body and of the objects fetched for it, when it began to wait
+	Bytes      int64      // the size of its body and of the objects fetched for it, when it began to wait
 }
 
-// ListWaiting returns up to n activities that wait for u after a number, in the order of arrival:
-// as many as have up to size bytes together, and one at least.
+// ListWaiting returns up to n activities that wait for u, in the order of arrival. Their numbers
+// are above after. It returns as many as have up to size bytes together, and at least one if any
+// waits.
 func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
 	return postgres.Collect[Waiting](ctx, j.on, "read activities that wait for "+u.String(), `SELECT seq, rev, convert_to(raw, 'UTF8') AS raw,
 			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, forwarders, payer, bytes FROM (
@@ -40,11 +41,11 @@ func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64,
 		WHERE size <= @size OR place = 1 ORDER BY seq`, pgx.NamedArgs{"user": u, "after": after, "n": n, "size": size})
 }
 
-// forsaken removes those of the rows that no writer applies and no user waits for.
+// forsaken removes those of the rows that no writer has to apply and that wait for no user.
 const forsaken = `DELETE FROM intake i WHERE seq = ANY(@seqs) AND recipients = '{}' AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`
 
-// FinishWaiting ends the wait of u for these rows, and returns for how many u waited. For one that
-// was merged with since, u waits on: the user may be named now that was not.
+// FinishWaiting ends the wait of u for these rows, and returns for how many rows it did. A row that
+// was merged with since goes on waiting, because it may name u now.
 func (j Journal) FinishWaiting(ctx context.Context, u vocab.Username, rows []IntakeRow) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -63,7 +64,7 @@ func (j Journal) FinishWaiting(ctx context.Context, u vocab.Username, rows []Int
 	return n, postgres.Fault("end the wait of "+u.String(), j.on.SendBatch(ctx, &b))
 }
 
-// DropWaiting ends the wait of u for everything, a thousand at a time.
+// DropWaiting ends the wait of u for all rows, a thousand at a time, and returns how many.
 func (j Journal) DropWaiting(ctx context.Context, u vocab.Username) (int, error) {
 	for dropped := 0; ; {
 		waiting, err := postgres.Collect[IntakeRow](ctx, j.on, "read activities that wait for "+u.String(),
@@ -78,7 +79,7 @@ func (j Journal) DropWaiting(ctx context.Context, u vocab.Username) (int, error)
 	}
 }
 
-// Backlog is how much of one payer's waits for a user.
+// Backlog says how many activities that one payer caused wait for a user.
 type Backlog struct {
 	User       vocab.Username `db:"username"`
 	Payer      string

@@ -12,17 +12,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The kinds of wishes.
+// The kinds of wishes (see Wish).
 const (
 	WishBlock  = "block"
 	WishMute   = "mute"
 	WishFollow = "follow"
 )
 
-// MaxWishes bounds how many wishes of one kind a user has.
+// MaxWishes bounds the wishes of one kind that a user may have.
 const MaxWishes = 10_000
 
-// maxQuick is how many blocks and mutes of one user are seen to at once.
+// maxQuick is how many blocks and mutes of one user Due returns.
 const maxQuick = 20
 
 // Wish is an account that an import wants a user to block, mute or follow.
@@ -34,17 +34,20 @@ type Wish struct {
 	Attempts int
 }
 
-// Wishes are those of all users.
+// Wishes are the wishes of all users.
 type Wishes struct{ on conns }
 
-// Add adds wishes of one user; those that are there stay as they are. It returns how many are new.
-// The fault is Conflict beyond MaxWishes.
+// Add adds wishes of one user, and returns how many are new. A wish that is stored already stays
+// as it is. The fault is Conflict, and nothing is added, when u would have more than MaxWishes.
 func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.Time) (added int, err error) {
 	var kinds, accounts, hosts []string
 	for _, w := range all {
 		kinds, accounts, hosts = append(kinds, w.Kind), append(accounts, postgres.Text(w.Account)), append(hosts, postgres.Text(w.Host))
 	}
 	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+		if err := lockUser(ctx, tx, u); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `INSERT INTO wishes (username, kind, account, host, due_at)
 			SELECT $1, kind, account, host, $5 FROM unnest($2::text[], $3::text[], $4::text[]) AS w (kind, account, host)
 			ON CONFLICT DO NOTHING`, u, kinds, accounts, hosts, now)
@@ -64,8 +67,8 @@ func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.
 	return added, postgres.Fault("store wishes", err)
 }
 
-// Due returns what is to be done next: of each active user the blocks and mutes, up to a bound, and
-// one follow. Chance decides who comes first.
+// Due returns wishes that are due, in random order: for each active user up to maxQuick blocks
+// and mutes, and one follow. most bounds their number.
 func (s Wishes) Due(ctx context.Context, now time.Time, most int) ([]Wish, error) {
 	return postgres.Collect[Wish](ctx, s.on, "list wishes", `
 		WITH RECURSIVE whose AS (
@@ -80,13 +83,13 @@ func (s Wishes) Due(ctx context.Context, now time.Time, most int) ([]Wish, error
 		ORDER BY random() LIMIT $3`, now, maxQuick, most)
 }
 
-// Remove removes a wish that is fulfilled, or cannot be.
+// Remove removes a wish that is fulfilled, or that cannot be fulfilled.
 func (s Wishes) Remove(ctx context.Context, w Wish) error {
 	_, err := s.on.Exec(ctx, `DELETE FROM wishes WHERE username = $1 AND kind = $2 AND account = $3`, w.User, w.Kind, w.Account)
 	return postgres.Fault("remove wish", err)
 }
 
-// Postpone counts an attempt that failed, and says when the next one is due.
+// Postpone counts a failed attempt, and stores when the next attempt is due.
 func (s Wishes) Postpone(ctx context.Context, w Wish, until time.Time) error {
 	_, err := s.on.Exec(ctx, `UPDATE wishes SET attempts = attempts + 1, due_at = $4 WHERE username = $1 AND kind = $2 AND account = $3`, w.User, w.Kind, w.Account, until)
 	return postgres.Fault("postpone wish", err)

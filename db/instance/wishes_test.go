@@ -3,6 +3,8 @@ package instance_test
 import (
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,5 +80,28 @@ func TestAUserHasSoManyWishesAndNoMore(t *testing.T) {
 	_, err := c.Instance.Wishes.Add(t.Context(), alice, []instance.Wish{{Kind: instance.WishFollow, Account: "one@more.example", Host: "more.example"}}, time.Now())
 	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("one more: %v, want Conflict", err)
+	}
+}
+
+// Imports that come at once count each other.
+func TestImportsAtOnceKeepTheBoundOfWishes(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	alice := dbtest.User(t, c, "alice")
+	var added atomic.Int64
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(wishesOf(instance.WishFollow, instance.MaxWishes*2), instance.MaxWishes/4*3) {
+		wg.Go(func() {
+			n, err := c.Instance.Wishes.Add(t.Context(), alice, part, time.Now())
+			if err == nil {
+				added.Add(int64(n))
+			} else if fault.KindOf(err) != fault.Conflict {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if added.Load() > instance.MaxWishes {
+		t.Errorf("%d wishes were added, want %d at most", added.Load(), instance.MaxWishes)
 	}
 }

@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	brokenTime = time.Second // for which a database that cannot be used is not tried again, give or take a fifth
-	maxBroken  = 1024        // databases of which that is remembered
+	brokenTime = time.Second // the time before an unusable database is tried again, give or take a fifth
+	maxBroken  = 1024        // how many unusable databases are remembered
 )
 
-// broken remembers the databases that cannot be used: missing, dirty or of another schema. Else
-// the work that waits for such a database would connect to it thousands of times a second.
+// broken remembers the databases that cannot be used because they are missing, dirty or of another
+// schema. Without it, the work that waits for such a database would connect to it thousands of
+// times a second.
 type broken map[string]failure
 
 type failure struct {
@@ -23,7 +24,7 @@ type failure struct {
 	until time.Time
 }
 
-// failureOf returns why a database cannot be used, nil when that has to be tried.
+// failureOf returns why a database cannot be used, nil when it may be tried.
 func (b broken) failureOf(database string) error {
 	f, ok := b[database]
 	if !ok || !time.Now().Before(f.until) {
@@ -32,14 +33,14 @@ func (b broken) failureOf(database string) error {
 	return fmt.Errorf("known since %s: %w", f.since.UTC().Format(time.RFC3339), f.err)
 }
 
-// noteResult remembers how the last try of a database ended.
+// noteResult stores the result of a try to connect to a database, nil for success.
 func (b broken) noteResult(database string, err error) {
 	if err == nil {
 		delete(b, database)
 		return
 	}
 	if !postgres.IsUserFault(err) {
-		return // it says nothing about this database
+		return // the error says nothing about this database
 	}
 	now := time.Now()
 	f, again := b[database]
@@ -52,22 +53,24 @@ func (b broken) noteResult(database string, err error) {
 	b[database] = f
 }
 
-// Retry forgets that a database could not be used: the next call tries it at once.
+// Retry forgets that a database could not be used. The next call of Acquire tries it without
+// delay.
 func (c *Pool) Retry(database string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.broken, database)
 }
 
-// forgetOne makes room for another database.
+// forgetOne removes any entry, to make room for another database.
 func (b broken) forgetOne() {
-	for database := range b { // whichever comes: it is only tried once more
+	for database := range b { // any: the only effect is that this database is tried once more
 		delete(b, database)
 		return
 	}
 }
 
-// jittered returns d, give or take a fifth: connections opened together do not end together.
+// jittered returns d, give or take a fifth, so that connections opened together do not end at the
+// same time.
 func jittered(d time.Duration) time.Duration {
 	return d*4/5 + rand.N(d*2/5)
 }

@@ -1,21 +1,21 @@
 package pool
 
 // Class is the purpose for which a user's database is used. Each class has a share of the
-// connections, so that none can starve another.
+// connections, so that no class can starve another.
 type Class uint8
 
 // The classes.
 const (
 	Work     Class = iota // activities of peers, deliveries, and upkeep
-	Owner                 // requests of users' own programs
+	Owner                 // requests of users' own clients
 	Stranger              // reads by anonymous clients and by peers
 	classes
 )
 
 func (c Class) String() string { return [classes]string{"work", "owner", "stranger"}[c] }
 
-// keptFor returns how many of limit connections no other class may take: of 64 eight for owners
-// and four for work. Below four there is nothing to divide.
+// keptFor returns how many of limit connections are reserved for a class: of 64 eight for Owner and
+// four for Work. With fewer than four connections none are reserved.
 func keptFor(class Class, limit int) int {
 	switch class {
 	case Owner:
@@ -26,12 +26,12 @@ func keptFor(class Class, limit int) int {
 	return 0
 }
 
-// atWork is how many connections are worked over for peers at once, when there are more: enough to
-// share the waits for the disk, and few enough not to take the processors from each other.
+// atWork bounds the connections that the class Work may use. That many overlap their waits for the
+// disk; more would compete for the processors.
 const atWork = 64
 
-// classShare returns how many of limit connections a class may have in use, when nobody else wants
-// any.
+// classShare returns how many of limit connections a class may have in use when the other classes
+// use none.
 func classShare(class Class, limit int) int {
 	switch class {
 	case Stranger:
@@ -42,9 +42,9 @@ func classShare(class Class, limit int) int {
 	return limit
 }
 
-// perUser is how many connections to one user's database may be in use: its writer's, its
-// deliveries', and two for reads. More would help nobody, since each is a process of PostgreSQL's
-// on the same data; fewer would let one slow read hold up the writer.
+// perUser is how many connections to one user's database may be in use: one for its writer, one for
+// its deliveries, and two for reads. More would not help, because each connection is a PostgreSQL
+// process on the same data. With fewer, one slow read could hold up the writer.
 const perUser = 4
 
 // databaseShare returns how many of limit connections a class may have in use to one database.

@@ -2,11 +2,12 @@ package pool
 
 import "time"
 
-// growTime is how long after the server had no room for a connection some more are tried again.
+// growTime is how long the pool waits before it raises its ceiling, after the server had no room
+// for a connection or after an earlier raise.
 const growTime = time.Second
 
-// lowerCeiling limits the pool to the open connections, after the server had no room for another,
-// and reports whether there are any. The caller holds mu.
+// lowerCeiling limits the pool to the connections that are open, because the server had no room
+// for another one. It reports whether any are open. The caller holds mu.
 func (c *Pool) lowerCeiling() bool {
 	there := c.inUse() + c.shutting + c.idle.Len()
 	c.ceiling = max(1, min(c.ceiling, there))
@@ -19,7 +20,8 @@ func (c *Pool) lowerCeiling() bool {
 	return there > 0
 }
 
-// raiseCeiling allows some more connections, bit by bit.
+// raiseCeiling raises the ceiling by a sixteenth of the limit, and again after growTime until it
+// reaches the limit.
 func (c *Pool) raiseCeiling() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

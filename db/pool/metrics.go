@@ -7,7 +7,8 @@ type connMetrics struct {
 	waited                                 [classes]prometheus.Observer
 }
 
-// newConnMetrics returns the metrics of c. Values are read from c when they are asked for.
+// newConnMetrics returns the metrics of c. The gauges read their values from c when they are
+// collected.
 func newConnMetrics(reg prometheus.Registerer, c *Pool) connMetrics {
 	if reg == nil {
 		reg = prometheus.NewRegistry() // nobody reads it

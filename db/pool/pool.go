@@ -1,5 +1,5 @@
-// Package pool holds the connections to users' databases, under one limit for the process. It
-// knows no table.
+// Package pool manages the connections to users' databases, under one limit for the process. It
+// knows nothing of tables.
 package pool
 
 import (
@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	idleTime = 10 * time.Minute // after which an unused connection is closed
-	lifeTime = time.Hour        // after which a connection is not used again, give or take a fifth
+	idleTime = 10 * time.Minute // an unused connection is closed after this time
+	lifeTime = time.Hour        // a connection is not reused after this time, give or take a fifth
 )
 
-// Pool holds the connections to users' databases. Each class has a share of the limit. A new
-// connection takes the slot of the connection that was idle for longest. Waiters are served in
-// order of arrival, as far as the shares of their class and of their user allow. To open a
-// connection costs about fifteen times a write.
+// Pool manages the connections to users' databases. Each class has a share of the limit. When
+// there is no free slot, a new connection replaces the connection that was idle for longest.
+// Waiters are served in order of arrival, as far as the shares of their class and of their
+// database allow. Opening a connection costs about fifteen times as much as a write.
 type Pool struct {
 	connect func(ctx context.Context, database string) (*pgx.Conn, error)
 	usable  func(*pgx.Conn) bool // whether it can serve another transaction
@@ -36,22 +36,22 @@ type Pool struct {
 
 	mu        sync.Mutex
 	limit     int                       // of connections
-	ceiling   int                       // of connections, less than limit for a while after the server was full
-	held      [classes]int              // slots in use, by class; a connection that is being opened is in use
+	ceiling   int                       // of connections; below limit for some time after the server had no room
+	held      [classes]int              // slots in use, by class, including connections that are being opened
 	shutting  int                       // slots whose connection is being closed
 	idle      *list.List                // of *Lease, the least recently used first
-	databases map[string]*databaseConns // those with a connection or a waiter
+	databases map[string]*databaseConns // the databases with a connection or a waiter
 	waiters   [classes]*list.List
-	arrivals  uint64 // how many have asked so far
+	arrivals  uint64 // how many calls of Acquire there were so far
 	broken    broken
 	closed    bool
-	out       sync.WaitGroup // held slots
+	out       sync.WaitGroup // counts the slots in use
 	reaper    *time.Timer
 	grower    *time.Timer // runs while ceiling is below limit
 	toldFull  rate.Sometimes
 }
 
-// databaseConns counts the connections to one database, and the waiters for one.
+// databaseConns has the connections to one database, and the number of waiters for one.
 type databaseConns struct {
 	database string
 	held     [classes]int
@@ -59,13 +59,13 @@ type databaseConns struct {
 	waiting  int
 }
 
-// Lease is a slot in use, and the connection that fills it.
+// Lease is a connection with its slot, in use or idle.
 type Lease struct {
-	conn   *pgx.Conn // nil: one has yet to be opened
+	conn   *pgx.Conn // nil: it has yet to be opened
 	of     *databaseConns
 	class  Class
-	until  time.Time // when it is too old to be used again
-	at     time.Time // since when it is idle
+	until  time.Time // the connection is not reused after this time
+	at     time.Time // when it became idle
 	reused bool
 	elem   *list.Element
 }
@@ -73,10 +73,11 @@ type Lease struct {
 // Conn returns the connection. It may be used until Release.
 func (l *Lease) Conn() *pgx.Conn { return l.conn }
 
-// IsReused reports whether the connection was idle before: it may have died meanwhile.
+// IsReused reports whether the connection was idle before. Then it may have died while it was
+// idle.
 func (l *Lease) IsReused() bool { return l.reused }
 
-// New returns a pool of up to limit connections, which connect opens.
+// New returns a pool of up to limit connections. It opens them with connect.
 func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), log *slog.Logger, reg prometheus.Registerer) *Pool {
 	c := &Pool{connect: connect, usable: postgres.IsSettled, shut: postgres.Shut, log: log, limit: limit, ceiling: limit, idle: list.New(),
 		databases: map[string]*databaseConns{}, broken: broken{}, toldFull: rate.Sometimes{Interval: time.Minute}}
@@ -90,9 +91,9 @@ func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), lo
 	return c
 }
 
-// Acquire returns a connection to the database, and waits for its turn while there is none for it.
-// mayOpen says whether a connection may be opened for this use; nil: always. It is called with mu
-// held.
+// Acquire returns a connection to the database. It waits in a queue until one is available.
+// mayOpen reports whether a connection may be opened for this use; nil: always. It is called
+// with mu held.
 func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*Lease, error) {
 	if err := holding.RefuseHolder(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpe
 	}
 }
 
-// open fills the slot of a grant with a connection.
+// open opens a connection for the slot of a grant.
 func (c *Pool) open(ctx context.Context, g grant) (err error) {
 	if g.evicted != nil {
 		c.shut(g.evicted)
@@ -138,9 +139,9 @@ func (c *Pool) open(ctx context.Context, g grant) (err error) {
 	return nil
 }
 
-// giveBackSlot frees the slot of w, in which no connection could be opened. When only the server
-// had no room for it, w returns to its place in the queue, and is served when one of the other
-// connections is free.
+// giveBackSlot frees the slot of w after err kept its connection from being opened. If the
+// reason is that the server had no room, w returns to its place in the queue, to be served when
+// another connection becomes free. again is true if w is in the queue again.
 func (c *Pool) giveBackSlot(l *Lease, w *waiter, err error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,8 +154,8 @@ func (c *Pool) giveBackSlot(l *Lease, w *waiter, err error) (again bool) {
 	return again
 }
 
-// Release gives a connection back. It is not used again when it is closed, old, or in an
-// unfinished transaction.
+// Release gives a connection back. The pool closes it if it is broken, old, or in an unfinished
+// transaction.
 func (c *Pool) Release(l *Lease) {
 	keep := c.usable(l.conn) && time.Now().Before(l.until)
 	c.mu.Lock()
@@ -181,7 +182,7 @@ func (c *Pool) inUse() int {
 	return n
 }
 
-// connsOf returns the entry of a database, and makes it when there is none. The caller holds mu.
+// connsOf returns the entry of a database, and makes it if there is none. The caller holds mu.
 func (c *Pool) connsOf(database string) *databaseConns {
 	p := c.databases[database]
 	if p == nil {
@@ -191,14 +192,15 @@ func (c *Pool) connsOf(database string) *databaseConns {
 	return p
 }
 
-// forgetUnused removes the entry of a database that nobody uses. The caller holds mu.
+// forgetUnused removes the entry of a database if it has no connection and no waiter. The caller
+// holds mu.
 func (c *Pool) forgetUnused(p *databaseConns) {
 	if p.held == [classes]int{} && len(p.idle) == 0 && p.waiting == 0 {
 		delete(c.databases, p.database)
 	}
 }
 
-// occupySlot counts a slot as in use. The caller holds mu.
+// occupySlot counts the slot of l as in use. The caller holds mu.
 func (c *Pool) occupySlot(l *Lease) {
 	c.out.Add(1)
 	c.held[l.class]++
@@ -213,14 +215,14 @@ func (c *Pool) vacateSlot(l *Lease) {
 	c.out.Done()
 }
 
-// takeIdle takes a connection from the idle ones. The caller holds mu.
+// takeIdle removes a connection from the idle ones. The caller holds mu.
 func (c *Pool) takeIdle(l *Lease) {
 	c.idle.Remove(l.elem)
 	l.of.idle = slices.DeleteFunc(l.of.idle, func(x *Lease) bool { return x == l })
 	c.forgetUnused(l.of)
 }
 
-// closeOld closes connections that were idle for long, or are old.
+// closeOld closes the idle connections that were idle for idleTime or that are too old.
 func (c *Pool) closeOld() {
 	now := time.Now()
 	c.closeIdle(func(l *Lease) bool { return now.Sub(l.at) >= idleTime || !now.Before(l.until) })
@@ -253,8 +255,8 @@ func (c *Pool) closeIdle(which func(*Lease) bool) {
 	}
 }
 
-// Close refuses waiters and new calls, waits until every connection is given back, and closes them
-// all.
+// Close refuses waiters and new calls, closes all connections, and waits until those in use are
+// given back.
 func (c *Pool) Close() {
 	c.mu.Lock()
 	if !c.closed {

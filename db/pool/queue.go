@@ -23,22 +23,22 @@ var (
 type waiter struct {
 	class    Class
 	database string
-	arrival  uint64     // its number: lower ones are served first
-	ready    chan grant // holds one
+	arrival  uint64     // its number: lower numbers are served first
+	ready    chan grant // has a buffer of one
 	mayOpen  func() bool
-	of       *databaseConns // while it is in the queue
+	of       *databaseConns // set when it enters the queue
 	elem     *list.Element
 }
 
-// grant is the answer to a waiter: a lease, or the error for which there is none.
+// grant is the answer to a waiter: a lease, or the reason why it gets none.
 type grant struct {
 	lease   *Lease
-	evicted *pgx.Conn // fills the slot, and has to be closed before another one is opened
+	evicted *pgx.Conn // the slot's former connection, to be closed before the new one is opened
 	err     error
 }
 
-// enterQueue puts a waiter into the queue, and serves at once the waiters that can be served. It
-// refuses a database that is known to be broken: to wait would change nothing.
+// enterQueue puts a new waiter into the queue, and serves the waiters that can be served now. It
+// refuses a database that is recorded as broken, because to wait would not help.
 func (c *Pool) enterQueue(class Class, database string, mayOpen func() bool) (*waiter, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,10 +77,10 @@ func (c *Pool) dequeue(w *waiter) {
 	w.of.waiting--
 }
 
-// awaitGrant returns the grant of w: a slot, or the error for which there is none.
+// awaitGrant waits for the grant of w. A stranger waits for at most strangerTime.
 func (c *Pool) awaitGrant(ctx context.Context, w *waiter) grant {
 	select {
-	case g := <-w.ready: // also when ctx has ended
+	case g := <-w.ready: // a grant is taken even if ctx has ended
 		return g
 	default:
 	}
@@ -97,7 +97,8 @@ func (c *Pool) awaitGrant(ctx context.Context, w *waiter) grant {
 	}
 }
 
-// giveUp takes w out of the queue, unless it was served in the same moment.
+// giveUp takes w out of the queue and returns the fault. If w was served in the same moment, it
+// returns that grant.
 func (c *Pool) giveUp(ctx context.Context, w *waiter) grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,8 +116,8 @@ func (c *Pool) giveUp(ctx context.Context, w *waiter) grant {
 	return grant{err: fault.Wrap(fault.Unavailable, "all database connections are in use", ctx.Err()).After(time.Second)}
 }
 
-// serveWaiters gives free slots to waiters. Every change calls it, so that nobody waits for a free
-// slot. The caller holds mu.
+// serveWaiters gives free slots to waiters. It is called after every change, so that no waiter
+// waits while a slot is free for it. The caller holds mu.
 func (c *Pool) serveWaiters() {
 	for w := c.nextWaiter(); w != nil; w = c.nextWaiter() {
 		c.dequeue(w)
@@ -125,8 +126,8 @@ func (c *Pool) serveWaiters() {
 	}
 }
 
-// nextWaiter returns the first waiter that may have a slot now. A waiter whose user or class has
-// used up its share holds up nobody else. The caller holds mu.
+// nextWaiter returns the first waiter that may have a slot now, nil when there is none. It skips
+// waiters whose database or class has used up its share. The caller holds mu.
 func (c *Pool) nextWaiter() *waiter {
 	var first *waiter
 	for class := range classes {
@@ -147,8 +148,8 @@ func (c *Pool) nextWaiter() *waiter {
 	return first
 }
 
-// hasRoom reports whether a class may have one slot more: its own share is not used up, and the
-// slots kept for the other classes stay free. The caller holds mu.
+// hasRoom reports whether a class may have one slot more. That is so if its own share is not used
+// up, and the slots reserved for the other classes remain available to them. The caller holds mu.
 func (c *Pool) hasRoom(class Class) bool {
 	if c.held[class] >= classShare(class, c.ceiling) {
 		return false
@@ -171,9 +172,9 @@ func (c *Pool) hasRoomAt(p *databaseConns, class Class) bool {
 	return all < databaseShare(Work, c.ceiling) && p.held[class] < databaseShare(class, c.ceiling)
 }
 
-// grantSlot gives w a slot. An idle connection to its database costs nothing. Else a connection
-// will be opened, in place of the least recently used one when there is no free slot. The caller
-// holds mu.
+// grantSlot gives w a slot. If there is an idle connection to the database, w gets that one.
+// Otherwise w opens a connection, and if no slot is free, the connection that was idle for longest
+// is evicted for it. The caller holds mu.
 func (c *Pool) grantSlot(w *waiter) grant {
 	if err := c.broken.failureOf(w.of.database); err != nil {
 		return grant{err: err}

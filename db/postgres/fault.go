@@ -15,9 +15,10 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Fault adds to err the work that was attempted. It gives err the kind Unavailable when the
-// server, or one of its databases, cannot be used now, and Busy when another try may succeed. All
-// other errors are bugs, and stay Internal.
+// Fault adds to err the name of the work that failed. It gives err the kind Unavailable when the
+// server, or one of its databases, cannot be used now, and Busy when time ran out or
+// transactions were in conflict. An err that has a kind keeps it. All other errors are bugs, and
+// stay Internal.
 func Fault(attempt string, err error) error {
 	switch {
 	case err == nil:
@@ -41,8 +42,8 @@ func Fault(attempt string, err error) error {
 	return fmt.Errorf("%s: %w", attempt, err)
 }
 
-// isUnavailable reports whether err is about the way to the server, or about a server that is
-// full, starting or stopping.
+// isUnavailable reports whether err means that the server cannot be reached, refuses the login,
+// or is full, starting or stopping.
 func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -62,18 +63,19 @@ func isUnavailable(err error) bool {
 		strings.Contains(err.Error(), "conn closed") // pgx has no value for it
 }
 
-// isRefused reports whether no connection could be opened, also because the server was silent for
-// too long.
+// isRefused reports whether err means that no connection could be opened. The reason may be that
+// the server did not answer in time.
 func isRefused(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect)
 }
 
-// IsFull reports whether the server, the role or the database has all the connections it may have.
+// IsFull reports whether err means that the server, the role or the database has reached its
+// limit of connections.
 func IsFull(err error) bool { return HasCode(err, "53300") }
 
-// IsConflict reports whether err is a conflict between transactions: the transaction may succeed
-// when it is run again.
+// IsConflict reports whether err is a conflict between transactions. The transaction may succeed
+// if it is run again.
 func IsConflict(err error) bool { return HasCode(err, "40001") || HasCode(err, "40P01") }
 
 // IsNoRows reports whether a query returned no row where one was expected.
@@ -82,8 +84,8 @@ func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 // codeUser marks a fault of one user's database.
 const codeUser = "user_unavailable"
 
-// UserFault says that one user's database cannot be used. It makes that user unavailable, and
-// nobody else.
+// UserFault returns a fault of kind Unavailable which says that one user's database cannot be
+// used. Only that user is unavailable.
 func UserFault(err error, hint string) error {
 	return fault.Wrap(fault.Unavailable, "the user's data cannot be used", err).WithCode(codeUser).WithHint(hint)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Rest waits as long as a batch of upkeep took: upkeep takes half of the time at most, and leaves
-// the other half to the work that somebody waits for.
+// Rest waits as long as the last batch of upkeep took. So upkeep uses at most half of the time,
+// and leaves the other half to work for which users wait.
 func Rest(ctx context.Context, took time.Duration) error {
 	t := time.NewTimer(took)
 	defer t.Stop()

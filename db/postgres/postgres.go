@@ -1,5 +1,5 @@
-// Package postgres reaches the databases of one PostgreSQL server, and says what the server's
-// errors mean.
+// Package postgres connects to the databases of one PostgreSQL server, and turns the server's
+// errors into faults.
 package postgres
 
 import (
@@ -18,8 +18,8 @@ import (
 // Server is a PostgreSQL server.
 type Server struct{ base *pgx.ConnConfig }
 
-// Parse returns the server of a URL. A database named in the URL is ignored. The fault is Config,
-// and does not repeat the URL: it may hold a password.
+// Parse returns the server of a URL. A database named in the URL is ignored. The fault is
+// Config. It does not repeat the URL, which may hold a password.
 func Parse(url string) (*Server, error) {
 	base, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -34,7 +34,8 @@ func Parse(url string) (*Server, error) {
 	return &Server{base}, nil
 }
 
-// Config returns how to connect to a database of the server. The caller may change it.
+// Config returns the configuration of a connection to a database of the server. The caller may
+// change it.
 func (s *Server) Config(database string) *pgx.ConnConfig {
 	c := s.base.Copy()
 	c.Database = database
@@ -47,8 +48,8 @@ func (s *Server) Connect(ctx context.Context, database string) (*pgx.Conn, error
 	return conn, Fault("open database "+database, err)
 }
 
-// Maintain runs work on a connection to the maintenance database, over which databases are made
-// and dropped.
+// Maintain runs work on a connection to the maintenance database. Such a connection serves to
+// make and drop databases.
 func (s *Server) Maintain(ctx context.Context, work func(*pgx.Conn) error) error {
 	conn, err := pgx.ConnectConfig(ctx, s.Config("postgres"))
 	if err != nil {
@@ -58,14 +59,14 @@ func (s *Server) Maintain(ctx context.Context, work func(*pgx.Conn) error) error
 	return work(conn)
 }
 
-// Quote returns the name of a database as SQL writes it.
+// Quote returns a name as a quoted SQL identifier.
 func Quote(database string) string { return pgx.Identifier{database}.Sanitize() }
 
-// IsSettled reports whether a connection lives and is in no transaction.
+// IsSettled reports whether a connection is open and is in no transaction.
 func IsSettled(conn *pgx.Conn) bool { return !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' }
 
-// Shut closes a connection. It returns when the server has closed it too: until then the server
-// counts it.
+// Shut closes a connection. It waits until the server has closed its side, up to a second,
+// because the server counts the connection until then.
 func Shut(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -73,8 +74,8 @@ func Shut(conn *pgx.Conn) {
 		wire, terminate := conn.PgConn().Conn(), []byte{'X', 0, 0, 0, 4}
 		deadline, _ := ctx.Deadline()
 		if wire.SetDeadline(deadline) == nil {
-			_, _ = wire.Write(terminate)     // the server itself notices a lost connection
-			_, _ = io.Copy(io.Discard, wire) // until its end, or the deadline
+			_, _ = wire.Write(terminate)     // an error does not matter: the server notices a lost connection
+			_, _ = io.Copy(io.Discard, wire) // until the server closes, or the deadline
 		}
 	}
 	_ = conn.Close(ctx) // nothing is pending on it
@@ -84,8 +85,9 @@ func Shut(conn *pgx.Conn) {
 	}
 }
 
-// ReadAsWritten makes the connection return times in UTC, whatever the zone of this machine, and
-// JSON documents as they are stored: the server has checked them.
+// ReadAsWritten makes the connection return times in UTC, whatever the zone of this machine. It
+// also makes it return JSON documents without checking their syntax, which the server has
+// checked.
 func ReadAsWritten(conn *pgx.Conn) {
 	types := conn.TypeMap()
 	types.RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})

@@ -13,12 +13,13 @@ type Querier interface {
 	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
 }
 
-// Collect returns the rows of a query as structs, by the names of their columns.
+// Collect returns the rows of a query as structs. Each column sets the field of its name. The
+// parameter attempt names the work for Fault.
 func Collect[T any](ctx context.Context, on Querier, attempt, query string, args ...any) ([]T, error) {
 	return collect(ctx, on, attempt, pgx.RowToStructByName[T], query, args)
 }
 
-// CollectColumn returns the rows of a query that has one column.
+// CollectColumn returns the values of a query that has one column.
 func CollectColumn[T any](ctx context.Context, on Querier, attempt, query string, args ...any) ([]T, error) {
 	return collect(ctx, on, attempt, pgx.RowTo[T], query, args)
 }
@@ -41,12 +42,13 @@ func collect[T any](ctx context.Context, on Querier, attempt string, row pgx.Row
 	return all, Fault(attempt, err)
 }
 
-// Text returns s as a text column takes it: peers send any bytes.
+// Text returns s in a form that a text column accepts: peers may send any bytes, so it replaces
+// NUL and bytes that are not UTF-8 by U+FFFD.
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// TimeOrNull returns nil for the zero time.
+// TimeOrNull returns a pointer to t, nil for the zero time.
 func TimeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

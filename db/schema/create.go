@@ -14,9 +14,9 @@ import (
 
 // Preparing says how the instance database is made ready.
 type Preparing struct {
-	Template string // from which the instance database is cloned; empty: its migrations make it
-	Migrate  bool   // bring its schema up to date instead of refusing one that is behind
-	Repair   bool   // with Migrate: make a change again that did not end
+	Template string // the database from which the instance database is cloned; empty: its migrations make it
+	Migrate  bool   // migrate its schema if it is behind; else Prepare refuses it
+	Repair   bool   // with Migrate: repeat a change that was interrupted
 }
 
 // Prepare makes the instance database and the template of users' databases when they are missing.
@@ -41,8 +41,8 @@ func (d *Databases) Prepare(ctx context.Context, p Preparing) error {
 	})
 }
 
-// CreateUser clones the template for u, unless that was done before. Then it brings the database
-// up to date.
+// CreateUser clones the template for u. If the database of u exists, it migrates it to the latest
+// version instead.
 func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 	database := d.OfUser(u)
 	return d.server.Maintain(ctx, func(conn *pgx.Conn) error {
@@ -50,12 +50,12 @@ func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 		if err != nil || made {
 			return err
 		}
-		// It may have been cloned by an older lightweb.
+		// An older lightweb may have cloned it.
 		return alone(ctx, conn, database, func() error { return d.MigrateUp(ctx, database, User) })
 	})
 }
 
-// DropUser drops the database of u, if it is there.
+// DropUser drops the database of u, if it exists.
 func (d *Databases) DropUser(ctx context.Context, u vocab.Username) error {
 	database := d.OfUser(u)
 	return d.locked(ctx, database, func(conn *pgx.Conn) error {
@@ -63,8 +63,8 @@ func (d *Databases) DropUser(ctx context.Context, u vocab.Username) error {
 	})
 }
 
-// Destroy drops the instance database, those of the users, and the template that has this
-// instance's name.
+// Destroy drops the instance database, the named databases of users, and the template if it is
+// named after this instance.
 func (d *Databases) Destroy(ctx context.Context, users []string) error {
 	databases := append([]string{d.name}, users...)
 	if strings.HasPrefix(d.template, d.name+"-template-") {
@@ -80,19 +80,19 @@ func (d *Databases) Destroy(ctx context.Context, users []string) error {
 	})
 }
 
-// ensureTemplate makes a migrated database to clone others from, unless it is there.
+// ensureTemplate makes a migrated database from which others are cloned, unless it exists.
 func (d *Databases) ensureTemplate(ctx context.Context, conn *pgx.Conn, name, set string) error {
 	_, err := d.ensure(ctx, conn, name, func() error {
-		return d.build(ctx, conn, name, set, `ALTER DATABASE `+postgres.Quote(unbuilt(name))+` WITH ALLOW_CONNECTIONS false`) // one in use cannot be cloned
+		return d.build(ctx, conn, name, set, `ALTER DATABASE `+postgres.Quote(unbuilt(name))+` WITH ALLOW_CONNECTIONS false`) // a database in use cannot be cloned
 	})
 	return err
 }
 
-// lockSpace keeps the advisory locks of this package apart from those of other programs.
+// lockSpace makes the advisory locks of this package differ from those of other programs.
 const lockSpace = 7305808869232651
 
-// alone runs work while no other process makes, changes or drops the named database. The lock goes
-// with the session of conn, however that ends.
+// alone runs work under a lock, so that no other process makes, changes or drops the named
+// database meanwhile. The lock belongs to the session of conn, and ends with it in any case.
 func alone(ctx context.Context, conn *pgx.Conn, database string, work func() error) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, database, lockSpace); err != nil {
 		return postgres.Fault("wait for another process at database "+database, err)
@@ -105,14 +105,14 @@ func alone(ctx context.Context, conn *pgx.Conn, database string, work func() err
 	return errors.Join(err, postgres.Fault("let other processes at database "+database, unlocked))
 }
 
-// locked is alone on a connection of its own.
+// locked runs work like alone, on a connection of its own, which it gives to work.
 func (d *Databases) locked(ctx context.Context, database string, work func(*pgx.Conn) error) error {
 	return d.server.Maintain(ctx, func(conn *pgx.Conn) error {
 		return alone(ctx, conn, database, func() error { return work(conn) })
 	})
 }
 
-// ensure calls create unless the database is there, and reports whether create made it.
+// ensure calls create unless the database exists. made is true when create made it.
 func (d *Databases) ensure(ctx context.Context, conn *pgx.Conn, database string, create func() error) (made bool, err error) {
 	err = alone(ctx, conn, database, func() error {
 		there, err := Exists(ctx, conn, database)
@@ -136,11 +136,12 @@ func Exists(ctx context.Context, conn *pgx.Conn, database string) (there bool, e
 	return there, err
 }
 
-// unbuilt names a database that is being built. No name of a user's database has a hyphen.
+// unbuilt returns the name of a database while it is being built. Usernames have no hyphen, so it
+// is no user's database.
 func unbuilt(name string) string { return name + "-building" }
 
-// build makes a migrated database. It is built under another name and renamed, so that an
-// unfinished one is never taken for whole.
+// build makes a migrated database and runs the statements finish. It builds the database under
+// another name and renames it at the end, so that an unfinished database never has the name.
 func (d *Databases) build(ctx context.Context, conn *pgx.Conn, name, set string, finish ...string) error {
 	if err := Drop(ctx, conn, unbuilt(name)); err != nil {
 		return err
@@ -159,7 +160,8 @@ func (d *Databases) build(ctx context.Context, conn *pgx.Conn, name, set string,
 	return Rename(ctx, conn, unbuilt(name), name)
 }
 
-// CreateAt makes a database of a set at a version, which this binary knows.
+// CreateAt makes a database with the schema of a set at a version. This binary must know that
+// version.
 func (d *Databases) CreateAt(ctx context.Context, conn *pgx.Conn, name, set string, version int) error {
 	if set == User && version == d.Latest(User) {
 		return clone(ctx, conn, name, d.template)
@@ -170,28 +172,28 @@ func (d *Databases) CreateAt(ctx context.Context, conn *pgx.Conn, name, set stri
 	return d.migrateTo(ctx, name, set, version)
 }
 
-// Rename gives a database another name. Nobody may use it meanwhile.
+// Rename gives a database another name. It fails while a session uses the database.
 func Rename(ctx context.Context, conn *pgx.Conn, from, to string) error {
 	_, err := conn.Exec(ctx, `ALTER DATABASE `+postgres.Quote(from)+` RENAME TO `+postgres.Quote(to))
 	return err
 }
 
-// Drop drops a database, if it is there, and ends the sessions that use it.
+// Drop drops a database, if it exists, and ends the sessions that use it.
 func Drop(ctx context.Context, conn *pgx.Conn, name string) error {
 	_, err := conn.Exec(ctx, `DROP DATABASE IF EXISTS `+postgres.Quote(name)+` WITH (FORCE)`)
 	return err
 }
 
-// createEmpty makes an empty database. It compares ids byte by byte, whatever language the server
-// was set up for.
+// createEmpty makes an empty database. The database compares texts byte by byte, whatever the
+// locale of the server.
 func createEmpty(ctx context.Context, conn *pgx.Conn, name string) error {
 	_, err := conn.Exec(ctx, `CREATE DATABASE `+postgres.Quote(name)+` TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C'`)
 	return err
 }
 
-// clone copies a template. A clone is whole or not there: PostgreSQL removes the remains of a
-// killed CREATE DATABASE. Copying files costs a hundredth of the WAL that the default strategy
-// writes.
+// clone copies a template. A clone is complete or does not exist: if CREATE DATABASE is killed,
+// PostgreSQL removes what it has copied. The strategy FILE_COPY writes a hundredth of the WAL that
+// the default strategy writes.
 func clone(ctx context.Context, conn *pgx.Conn, name, template string) error {
 	_, err := conn.Exec(ctx, `CREATE DATABASE `+postgres.Quote(name)+` TEMPLATE `+postgres.Quote(template)+` STRATEGY FILE_COPY`)
 	return err

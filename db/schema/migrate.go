@@ -17,9 +17,10 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// MigrateUser brings a user's database to the version of this binary, and returns the version that
-// it then has. With repair it makes a change again that did not end. It calls before ahead of the
-// first change, with the version from which it starts.
+// MigrateUser migrates a user's database to the version of this binary, and returns the version
+// that the database has afterwards. changed is true when there was something to migrate. With
+// repair it repeats a change that was interrupted. It calls before ahead of the first change, with
+// the version from which it starts.
 func (d *Databases) MigrateUser(ctx context.Context, database string, repair bool,
 	before func(ctx context.Context, conn *pgx.Conn, from Version) error) (changed bool, v Version, err error) {
 	known := d.Latest(User)
@@ -39,7 +40,7 @@ func (d *Databases) MigrateUser(ctx context.Context, database string, repair boo
 		if misfit = before(ctx, conn, v); misfit == nil {
 			misfit = d.MigrateUp(ctx, database, User)
 		}
-		if v, err = Read(context.WithoutCancel(ctx), conn); err != nil { // also when time ran out: the caller reports it
+		if v, err = Read(context.WithoutCancel(ctx), conn); err != nil { // read even if ctx has ended: the caller reports the version
 			return errors.Join(misfit, postgres.Fault("read schema of "+database, err))
 		}
 		return misfit
@@ -47,7 +48,8 @@ func (d *Databases) MigrateUser(ctx context.Context, database string, repair boo
 	return changed, v, err
 }
 
-// WouldMigrateUser returns what MigrateUser would return.
+// WouldMigrateUser reports whether MigrateUser would change the database, and returns the version
+// that the database has now. It returns the error of a database that MigrateUser would refuse.
 func (d *Databases) WouldMigrateUser(ctx context.Context, database string, repair bool) (changed bool, v Version, err error) {
 	if v, err = d.Look(ctx, database); err != nil {
 		return false, v, err
@@ -59,8 +61,8 @@ func (d *Databases) WouldMigrateUser(ctx context.Context, database string, repai
 	return false, v, misfit
 }
 
-// MigrateUp brings a database to the latest version of a set, and does the work that must be done
-// before on the way.
+// MigrateUp migrates a database to the latest version of a set, and does the preparations that the
+// changes need on the way.
 func (d *Databases) MigrateUp(ctx context.Context, database, set string) error {
 	if err := d.prepare(ctx, database, set); err != nil {
 		return err
@@ -68,7 +70,8 @@ func (d *Databases) MigrateUp(ctx context.Context, database, set string) error {
 	return d.migrate(ctx, database, set, (*migrate.Migrate).Up)
 }
 
-// migrateTo brings a database, whose version is not higher, to a version of a set.
+// migrateTo migrates a database up to a version of a set. The database's version must not be
+// higher.
 func (d *Databases) migrateTo(ctx context.Context, database, set string, version int) error {
 	return d.migrate(ctx, database, set, func(m *migrate.Migrate) error { return m.Migrate(uint(version)) })
 }
@@ -89,7 +92,7 @@ func (d *Databases) migrate(ctx context.Context, database, set string, run func(
 	if err != nil {
 		return errors.Join(err, driver.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { m.GracefulStop <- true }) // between two files; its buffer holds one
+	stop := context.AfterFunc(ctx, func() { m.GracefulStop <- true }) // it takes effect between two files; the channel has a buffer of one
 	defer stop()
 	if err = run(m); errors.Is(err, migrate.ErrNoChange) {
 		err = nil
@@ -98,7 +101,8 @@ func (d *Databases) migrate(ctx context.Context, database, set string, run func(
 	return errors.Join(serverError(err), ctx.Err(), srcErr, dbErr)
 }
 
-// serverError takes the server's error out of golang-migrate's, which quotes the whole file.
+// serverError returns the server's error that err wraps, else err. golang-migrate's own error
+// quotes the whole file.
 func serverError(err error) error {
 	var quoting migratedb.Error
 	if errors.As(err, &quoting) && quoting.OrigErr != nil {
@@ -111,17 +115,17 @@ func serverError(err error) error {
 	return err
 }
 
-// whole is a source whose files end by clearing the mark that they are being run. PostgreSQL runs
-// a file as one transaction, so a database with the mark holds nothing of the change that did not
-// end, and a database with the change has no mark, whenever a process was killed. A file therefore
-// neither ends a transaction nor holds a statement that runs in none, such as CREATE INDEX
-// CONCURRENTLY.
+// whole is a source of migrations that appends a statement to each file: it clears the dirty mark,
+// which golang-migrate sets before it runs the file. PostgreSQL runs a file as one transaction. So
+// whenever a process is killed, a database with the mark has nothing of the interrupted change, and
+// a database with the change has no mark. Therefore a file must not end the transaction, and must
+// not hold a statement that cannot run in one, such as CREATE INDEX CONCURRENTLY.
 type whole struct{ source.Driver }
 
 func (w whole) ReadUp(version uint) (io.ReadCloser, string, error) {
 	r, name, err := w.Driver.ReadUp(version)
 	if err != nil {
-		return nil, "", err // as it is: golang-migrate looks for fs.ErrNotExist at the end of the set
+		return nil, "", err // unwrapped: golang-migrate finds the end of the set by fs.ErrNotExist
 	}
 	unmark := strings.NewReader("\n;UPDATE schema_migrations SET dirty = false")
 	return struct {

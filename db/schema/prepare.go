@@ -12,15 +12,15 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// preparation is work in Go that must be done before a change of the schema relies on it. A
-// database that has the change has the work done. Until then its schema is behind, so no engine
-// uses it; the work may be done any number of times.
+// preparation is work in Go that must be done before a certain change of the schema. In a database
+// that has the change, the work has been done. Before that no engine uses the database, because
+// its schema is behind. If the work is interrupted, it is done again from the beginning.
 type preparation struct {
 	set, change string // the change is in the file NNNN_change.up.sql
 	do          func(ctx context.Context, conn *pgx.Conn) error
 }
 
-// writtenIDs is the change of users' databases before which their ids become canonical.
+// writtenIDs is the change of users' databases that RespellUser prepares.
 const writtenIDs = "written_ids"
 
 func preparations() []preparation {
@@ -30,23 +30,24 @@ func preparations() []preparation {
 	}
 }
 
-// versionOf returns the version that a change makes, 0 when the set has no such change.
+// versionOf returns the version to which a change leads, 0 when the set has no such change.
 func versionOf(all fs.FS, set, change string) int {
 	names, err := fs.Glob(all, set+"/*_"+change+".up.sql")
 	if err != nil || len(names) == 0 {
 		return 0
 	}
-	n, _ := strconv.Atoi(strings.SplitN(path.Base(names[0]), "_", 2)[0]) // as latest has read them all
+	n, _ := strconv.Atoi(strings.SplitN(path.Base(names[0]), "_", 2)[0]) // never fails: latest has parsed all these names
 	return n
 }
 
-// lacks reports whether a database that is there has a schema from before the change.
+// lacks reports whether a database with the version v lacks the change. It is false for a database
+// without any change, and for a dirty one.
 func (d *Databases) lacks(v Version, set, change string) bool {
 	return v.Number > 0 && !v.Dirty && v.Number < versionOf(d.migrations, set, change)
 }
 
-// prepare does the work that must be done before the changes that a database lacks. A database
-// that is being made holds nothing yet.
+// prepare does the preparations of the changes that a database lacks, and the changes before them.
+// It does nothing for a database that is being made, which has no data yet.
 func (d *Databases) prepare(ctx context.Context, database, set string) error {
 	conn, err := d.server.Connect(ctx, database)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Older databases hold ids as peers wrote them. They are brought to canonical form page by page,
-// each page in a transaction of its own. A page that is done has nothing left to do, so the next
-// run completes one that was killed.
+// Older databases hold ids as peers wrote them. This file changes these ids to canonical form, page
+// by page, each page in a transaction of its own. A run that was killed is completed by the next
+// run, because the pages that are done have no such ids left.
 
 // Bounds of one transaction.
 const (
@@ -25,22 +25,22 @@ const (
 type spelled struct {
 	table, column string
 	array         bool
-	by            []string // the statements that bring the rows under the id $1 to the id $2; nil: any number of rows may have the same id
+	by            []string // the statements that change the rows with the id $1 to the id $2; nil: the column need not be unique (see respellColumn)
 }
 
-// unusual is the condition that the scheme, host or port of a text may not be in canonical form.
-// It holds for some that are, too.
+// unusual returns the condition that a text may not be in canonical form, in its scheme, host or
+// port. The condition also holds for some texts that are canonical.
 func unusual(id string) string {
 	return `(` + id + ` !~ '^https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?([/?#]|$)' OR ` + id + ` ~ '^(https://[^/?#]*:443|http://[^/?#]*:80)([/?#]|$)')`
 }
 
-// unusualWithin is the condition that the document of a row may hold such a text.
+// unusualWithin is the condition that the document of a row may hold an id for which unusual holds.
 const unusualWithin = `(raw::text ~ '"(?!https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?[/?#"])[hH][tT][tT][pP][sS]?://'
 	OR raw::text ~ '"(https://[^/?#"]*:443|http://[^/?#"]*:80)[/?#"]')`
 
-// unique returns a column of a table whose rows are unique by it and by the columns beside. Where
-// there are rows under both ids, merge changes r, under $2, by the values of w, under $1; empty: r
-// stays as it is.
+// unique returns a column of a table whose rows are unique by that column together with the
+// columns beside. If there is a row w with the id $1 and a row r with the id $2, the SET clause
+// merge changes r, and w is deleted. With an empty merge r stays as it is.
 func unique(table, column, merge string, beside ...string) spelled {
 	both, same := `w.`+column+` = $1 AND r.`+column+` = $2`, ``
 	for _, b := range beside {
@@ -58,7 +58,7 @@ func unique(table, column, merge string, beside ...string) spelled {
 	return spelled{table: table, column: column, by: append(by, `DELETE FROM `+table+` WHERE `+column+` = $1 AND $1 <> $2::text`)}
 }
 
-// taking sets columns to the values of w.
+// taking returns a SET clause that takes columns from w.
 func taking(columns ...string) string {
 	sets := make([]string, len(columns))
 	for i, c := range columns {
@@ -67,7 +67,7 @@ func taking(columns ...string) string {
 	return strings.Join(sets, ", ")
 }
 
-// spelledByUsers are the columns of users' databases.
+// spelledByUsers returns the columns of users' databases that hold ids.
 func spelledByUsers() []spelled {
 	newestReaction := taking("type", "activity_uri", "created_at") + ` WHERE w.created_at > r.created_at`
 	return []spelled{
@@ -81,7 +81,7 @@ func spelledByUsers() []spelled {
 		unique("reactions", "object_uri", newestReaction, "actor_uri", "kind"),
 		unique("pins", "actor_uri", "", "object_uri"),
 		unique("pins", "object_uri", "", "actor_uri"),
-		unique("votes", "actor_uri", "", "question_uri", "option"), // the Question's counts stay as everybody was shown them
+		unique("votes", "actor_uri", "", "question_uri", "option"), // the Question's counts stay as users have seen them
 		unique("votes", "question_uri", "", "actor_uri", "option"),
 		unique("feed", "activity_uri", ""),
 		unique("activities", "uri", ""),
@@ -99,7 +99,8 @@ func spelledByUsers() []spelled {
 	}
 }
 
-// spelledByInstance are the columns of the instance database. An actor's keys refer to it.
+// spelledByInstance returns the columns of the instance database that hold ids. Rows of actor_keys
+// refer to rows of actors, so an actor is copied before its keys change.
 func spelledByInstance() []spelled {
 	return []spelled{
 		unique("acquaintances", "actor_uri", `follows = true WHERE w.follows AND NOT r.follows`, "username"),
@@ -116,8 +117,8 @@ func spelledByInstance() []spelled {
 	}
 }
 
-// RespellUser brings a user's database to canonical ids. A Block of one spelling ends follows and
-// memberships under all.
+// RespellUser changes the ids in a user's database to canonical form. Then it removes follows
+// and memberships of blocked actors: a Block did not end those under another spelling of the id.
 func RespellUser(ctx context.Context, conn *pgx.Conn) error {
 	for _, s := range spelledByUsers() {
 		if err := s.respell(ctx, conn); err != nil {
@@ -149,7 +150,7 @@ func respellInstance(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// respell brings the column to canonical ids, in the order of the written ones.
+// respell changes the column's ids to canonical form, in the order in which they sort.
 func (s spelled) respell(ctx context.Context, conn *pgx.Conn) error {
 	from := s.table + ` CROSS JOIN LATERAL (SELECT ` + s.column + `) AS v (spelling)`
 	if s.array {
@@ -180,7 +181,7 @@ func (s spelled) wrapError(err error) error {
 	return fmt.Errorf("bring ids of %s.%s to canonical form: %w", s.table, s.column, err)
 }
 
-// respellRows brings the rows that have one of these ids to its canonical form.
+// respellRows changes the rows that have one of these ids to the id's canonical form.
 func (s spelled) respellRows(ctx context.Context, conn *pgx.Conn, ids []string) error {
 	var written, canonical []string
 	for _, id := range ids {
@@ -206,7 +207,8 @@ func (s spelled) respellRows(ctx context.Context, conn *pgx.Conn, ids []string) 
 	})
 }
 
-// respellColumn changes all rows that have one of the ids, where rows need not be unique.
+// respellColumn is respellRows for a column that need not be unique. canonical[i] replaces
+// written[i].
 func (s spelled) respellColumn(ctx context.Context, conn *pgx.Conn, written, canonical []string) error {
 	t, c := s.table, s.column
 	q := `UPDATE ` + t + ` SET ` + c + ` = m.canonical FROM unnest($1::text[], $2::text[]) AS m (written, canonical)
@@ -224,7 +226,7 @@ func (s spelled) respellColumn(ctx context.Context, conn *pgx.Conn, written, can
 	}
 }
 
-// respellDocuments brings the ids in the documents of a table to canonical form.
+// respellDocuments changes the ids in the documents of a table to canonical form.
 func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 	type row struct {
 		ID  uuid.UUID
@@ -257,10 +259,11 @@ func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 	}
 }
 
-// SpelledActors returns, by whether the user may follow them, the actors that a user's database
-// holds under an id that is not canonical, by their canonical ids; none for a version that has
-// canonical ids. They have to be acquaintances before the database is brought to canonical ids: an
-// older engine may have stored that of the other spelling alone.
+// SpelledActors returns the canonical ids of actors that a user's database may hold under another
+// spelling. The key true has the actors that the user may follow, the key false the others. They
+// must become acquaintances before the ids in the database become canonical, because an older
+// engine may have stored the acquaintance under the other spelling only. It returns none for a
+// version that has canonical ids already.
 func (d *Databases) SpelledActors(ctx context.Context, conn *pgx.Conn, from Version) (map[bool][]vocab.ID, error) {
 	if !d.lacks(from, User, writtenIDs) {
 		return nil, nil

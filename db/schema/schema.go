@@ -1,5 +1,5 @@
-// Package schema makes, migrates, checks and drops the databases of an instance: the instance
-// database, and one for each user.
+// Package schema makes, migrates, checks and drops the databases of an instance, which are the
+// instance database and one database for each user.
 package schema
 
 import (
@@ -25,9 +25,9 @@ const (
 
 // Config says how the databases of an instance are named and made.
 type Config struct {
-	Name       string // of the instance database and prefix of all others; "lightweb" when empty
-	Template   string // from which users' databases are cloned; Name and the version of the schema when empty
-	Migrations fs.FS  // those of this binary when nil
+	Name       string // of the instance database, and the prefix of all other names; "lightweb" when empty
+	Template   string // the database from which users' databases are cloned; named after Name and the schema's version when empty
+	Migrations fs.FS  // the migrations of this binary when nil
 }
 
 // Databases are the databases of one instance.
@@ -38,7 +38,7 @@ type Databases struct {
 	migrations fs.FS
 }
 
-// New returns the databases of an instance on a server. It makes none.
+// New returns the databases of an instance on a server. It does not make any database.
 func New(server *postgres.Server, c Config) *Databases {
 	d := &Databases{server: server, name: c.Name, template: c.Template, migrations: c.Migrations}
 	if d.name == "" {
@@ -59,11 +59,11 @@ func (d *Databases) Name() string { return d.name }
 // Template returns the name of the database from which users' databases are cloned.
 func (d *Databases) Template() string { return d.template }
 
-// OfUser returns the name of the database of u. No username holds a hyphen, so no user can be
-// given the template or another user's database.
+// OfUser returns the name of the database of u. Usernames have no hyphen, so this never is the name
+// of the template, or of a database that is being built or was put aside.
 func (d *Databases) OfUser(u vocab.Username) string { return d.name + "_" + u.String() }
 
-// Latest returns the version that the migrations of a set lead to.
+// Latest returns the version to which the migrations of a set lead.
 func (d *Databases) Latest(set string) int { return latest(d.migrations, set) }
 
 // latest returns the highest version in a set, whose files are named NNNN_title.up.sql.
@@ -79,8 +79,8 @@ func latest(all fs.FS, set string) int {
 	return n
 }
 
-// Connect opens a connection to a user's database, and refuses a database whose schema is not that
-// of this binary.
+// Connect opens a connection to a user's database. It refuses a database whose schema version is
+// not that of this binary.
 func (d *Databases) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
 	conn, err := d.Reach(ctx, database)
 	if err != nil {
@@ -101,12 +101,11 @@ func (d *Databases) Connect(ctx context.Context, database string) (*pgx.Conn, er
 // Reach opens a connection to a user's database, whatever its schema.
 func (d *Databases) Reach(ctx context.Context, database string) (*pgx.Conn, error) {
 	cfg := d.server.Config(database)
-	// The statistics of a new database are the template's until autovacuum comes by. A plan that
-	// was made while the tables were empty would go on to read them whole long after they have
-	// grown.
+	// A new database has the template's statistics until autovacuum runs, so the planner takes its
+	// tables for empty. A plan made then would go on scanning whole tables after they have grown.
 	cfg.RuntimeParams["enable_seqscan"] = "off"
-	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan" // the same plan, but made once
-	cfg.RuntimeParams["jit"] = "off"                            // a scan that cannot be avoided looks expensive enough to compile
+	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan" // a statement is planned only once: the plan does not depend on its arguments
+	cfg.RuntimeParams["jit"] = "off"                            // with enable_seqscan off, a scan that cannot be avoided looks expensive enough to compile
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if postgres.HasCode(err, "3D000") { // no such database
 		return nil, postgres.UserFault(err, restore)
@@ -114,7 +113,7 @@ func (d *Databases) Reach(ctx context.Context, database string) (*pgx.Conn, erro
 	return conn, postgres.Fault("open database "+database, err)
 }
 
-// restore is the hint where a user's database is lost.
+// restore is the hint for a user's database that is missing or unreadable.
 const restore = "lightweb restore FILE --user NAME, out of a backup"
 
 // Look reads the version of a user's database.
@@ -130,7 +129,7 @@ func (d *Databases) Look(ctx context.Context, database string) (Version, error) 
 func readUser(ctx context.Context, conn *pgx.Conn) (Version, error) {
 	v, err := Read(ctx, conn)
 	if ctx.Err() != nil {
-		return v, postgres.Fault("read schema of "+conn.Config().Database, err) // the caller gave up: the database may be well
+		return v, postgres.Fault("read schema of "+conn.Config().Database, err) // ctx has ended: this says nothing about the database
 	}
 	if err != nil {
 		return v, postgres.UserFault(fmt.Errorf("read schema of %s: %w", conn.Config().Database, err), restore)
@@ -153,8 +152,8 @@ func (d *Databases) Check(database string, v Version) error {
 	return nil
 }
 
-// checkInstance refuses an instance database that this binary does not fit, and with Migrate makes
-// an older one fit.
+// checkInstance refuses an instance database whose schema version is not that of this binary. With
+// Migrate it migrates an older one.
 func (d *Databases) checkInstance(ctx context.Context, p Preparing) error {
 	known := d.Latest(Instance)
 	conn, err := pgx.ConnectConfig(ctx, d.server.Config(d.name))
@@ -182,9 +181,9 @@ func (d *Databases) checkInstance(ctx context.Context, p Preparing) error {
 	return nil
 }
 
-// codeBehind marks the refusal of an instance database that a migration makes fit.
+// codeBehind marks the fault of an instance database that only needs to be migrated or repaired.
 const codeBehind = "instance_behind"
 
-// IsBehind reports whether Prepare refused an instance database that it would take with Migrate,
-// or with Repair too.
+// IsBehind reports whether err says that Prepare refused an instance database which it would accept
+// with Migrate, or with Migrate and Repair.
 func IsBehind(err error) bool { f := fault.Of(err); return f != nil && f.Code == codeBehind }

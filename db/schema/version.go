@@ -11,13 +11,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Version is the version of a database's schema, as golang-migrate keeps it.
+// Version is the version of a database's schema, as golang-migrate stores it.
 type Version struct {
-	Number int  // with Dirty: of the change that did not end
-	Dirty  bool // a change began and did not end
+	Number int  // with Dirty: the version of the interrupted change
+	Dirty  bool // a change has begun and was not completed
 }
 
-// Whole returns the version that the database has in full.
+// Whole returns the version of the last change that was completed.
 func (v Version) Whole() int {
 	if v.Dirty {
 		return v.Number - 1
@@ -25,8 +25,8 @@ func (v Version) Whole() int {
 	return v.Number
 }
 
-// Read reads the version of a database. A table without a row is that of a database whose first
-// change has not begun.
+// Read reads the version of a database. It returns the zero Version if the first change has not
+// begun: then the table of versions has no row.
 func Read(ctx context.Context, on interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }) (v Version, err error) {
@@ -37,10 +37,10 @@ func Read(ctx context.Context, on interface {
 	return v, err
 }
 
-// settle reads the version of a database that no process migrates. It clears the mark of a change
-// that did not end when that is at most the change to version repair: such a change left nothing.
-// The fault is Busy while a process migrates the database, also when the server still works for a
-// process that was killed. The caller holds the database's lock.
+// settle reads the version of a database that no process migrates. If an interrupted change left
+// the dirty mark, and its version is at most repair, settle clears the mark: such a change has
+// left nothing else. The fault is Busy while a process migrates the database, also while the
+// server still works for a process that was killed. The caller holds the database's lock.
 func settle(ctx context.Context, conn *pgx.Conn, repair int) (v Version, err error) {
 	name := conn.Config().Database
 	key, err := migratedb.GenerateAdvisoryLockId(name, "public", pgxmigrate.DefaultMigrationsTable)
@@ -70,8 +70,8 @@ func settle(ctx context.Context, conn *pgx.Conn, repair int) (v Version, err err
 	return v, err
 }
 
-// repairable returns the last version whose mark settle may clear: none unless that was asked for,
-// and none that this binary does not know.
+// repairable returns the last version whose dirty mark settle may clear. That is the last version
+// that this binary knows if a repair was asked for, else 0.
 func repairable(asked bool, known int) int {
 	if !asked {
 		return 0

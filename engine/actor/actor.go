@@ -1,3 +1,3 @@
-// Package actor is about who acts: the documents and keys of local actors, finding remote ones and
-// the keys they list, WebFinger in both directions, and whose signature a request bears.
+// Package actor serves the documents and keys of local actors, fetches remote actors and the
+// keys that they list, answers and queries WebFinger, and verifies who signed a request.
 package actor

@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// described is an actor as it is served, and what that was made from.
+// described is an actor document as it is served, with the configuration and the keys that it
+// was made from.
 type described struct {
 	user  registry.User
 	keys  *keyset
@@ -39,8 +40,9 @@ func (l *Local) Actor(u vocab.Username) (*vocab.Actor, error) {
 	return d.actor, nil
 }
 
-// KeyDocument returns what is shown of u while other servers hear that it is deleted: the keys by
-// which they know that u says so, and an inbox, without which nobody passes for an actor.
+// KeyDocument returns the short actor document that is served for u while other servers are told
+// of u's deletion. It holds the keys that verify u's Delete, and an inbox, because servers
+// refuse an actor without one.
 func (l *Local) KeyDocument(u vocab.Username) (vocab.Doc, error) {
 	d, err := l.describeUser(u)
 	if err != nil {
@@ -54,8 +56,8 @@ func (l *Local) KeyDocument(u vocab.Username) (vocab.Doc, error) {
 }
 
 // InstanceDocument returns the document of the instance actor. It is shared: it must not be
-// changed. It is served to everybody and without checking a signature, or two servers could wait
-// for each other.
+// changed. It is served to everybody without checking a signature: otherwise two servers that
+// fetch each other's keys could wait for each other.
 func (l *Local) InstanceDocument() (vocab.Doc, error) {
 	d, err := l.describeInstance()
 	if err != nil {
@@ -72,9 +74,10 @@ func (l *Local) instanceActor() (*vocab.Actor, error) {
 	return d.actor, nil
 }
 
-// describeUser returns u's actor, made anew only when the person's file or a key has changed.
+// describeUser returns u's actor. It builds it again only when u's configuration or a key has
+// changed.
 func (l *Local) describeUser(u vocab.Username) (*described, error) {
-	if u.IsZero() { // in memory that name stands for the instance
+	if u.IsZero() { // in the cache, the zero name stands for the instance
 		_, err := l.keys.Keys(u)
 		return nil, err
 	}
@@ -109,7 +112,7 @@ func (l *Local) rememberDocument(u vocab.Username, d *described) (*described, er
 	return d, nil
 }
 
-// profileTerms are the terms of ours in a profile that no standard context has.
+// profileTerms are the terms that our profiles use and that no standard context defines.
 var profileTerms = vocab.Doc{
 	"schema":        "http://schema.org#",
 	"PropertyValue": "schema:PropertyValue",
@@ -141,7 +144,7 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	return d
 }
 
-// profileDoc returns the part of u's document that comes from the person's file.
+// profileDoc returns the part of u's document that comes from u's configuration.
 func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
 	d := vocab.Doc{}
 	d["manuallyApprovesFollowers"] = user.FollowPolicy != registry.AutoAccept
@@ -180,8 +183,9 @@ func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
 	return d
 }
 
-// ProfileDigest stands for the part of u's document of which others are told: it changes with the
-// person's file and when keys are rotated, and does not when this program is new.
+// ProfileDigest returns a digest of the part of u's document whose changes other servers are
+// told of. The digest changes with u's configuration and when the keys are rotated. It does not
+// change because this program has a new version.
 func (l *Local) ProfileDigest(u vocab.Username) []byte {
 	told := l.profileDoc(u, l.profiles.User(u)).JSON()
 	if keys, err := l.keys.loadSet(u); err == nil && keys.isRotated() {
@@ -191,7 +195,8 @@ func (l *Local) ProfileDigest(u vocab.Username) []byte {
 	return sum[:]
 }
 
-// applicationDoc returns the document of the instance actor, with what is served of it and no more.
+// applicationDoc returns the document of the instance actor. It names only the endpoints that
+// are served for that actor.
 func (l *Local) applicationDoc(keys *keyset) vocab.Doc {
 	d := l.actorDoc(string(l.InstanceID()), "Application", instanceName, keys)
 	d["inbox"] = string(l.SharedInbox())
@@ -202,7 +207,7 @@ func (l *Local) applicationDoc(keys *keyset) vocab.Doc {
 	return d
 }
 
-// actorDoc returns what persons and the instance have in common.
+// actorDoc returns the properties that the documents of users and of the instance share.
 func (l *Local) actorDoc(id, kind, name string, keys *keyset) vocab.Doc {
 	return vocab.Doc{
 		"@context":          append(vocab.ActorContext(), profileTerms),
@@ -212,14 +217,14 @@ func (l *Local) actorDoc(id, kind, name string, keys *keyset) vocab.Doc {
 		"webfinger":         name + "@" + l.host, // FEP-2c59
 		"publicKey":         vocab.Doc{"id": keys.RSA.ID, "owner": id, "publicKeyPem": keys.pem()},
 		"assertionMethod":   keys.multikeys(id),
-		// FEP-844e: by this peers know that they may sign to us with RFC 9421 and Ed25519.
+		// FEP-844e: this tells peers that they may sign requests to us with RFC 9421 and Ed25519.
 		"generator": vocab.Doc{"type": "Application", "id": string(l.InstanceID()), "name": l.software,
 			"implements": vocab.Implements()},
 	}
 }
 
-// profileFields returns the lines of a profile in the form that Mastodon made known. A value that
-// is an address is a link.
+// profileFields returns the lines of a profile as PropertyValue attachments, the form that
+// Mastodon introduced. A value that is an https address becomes a link.
 func profileFields(lines []registry.Field) []any {
 	out := make([]any, 0, len(lines))
 	for _, f := range lines {

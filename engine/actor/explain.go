@@ -10,17 +10,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Explained is one signature of a request, with everything that was found out about it and its key.
+// Explained is one signature of a request, with the results of all checks of it and of its key.
 type Explained struct {
 	signature.Claim
-	Findings []signature.Finding // as Claims and Signer would make them
-	Owner    *vocab.Actor        // whose key it is; nil when that was not found out
-	Key      crypto.PublicKey    // nil when there is none to hold the claim against
-	Renewed  bool                // the key was another one before its server was asked again
+	Findings []signature.Finding // of the checks that Claims and Signer make
+	Owner    *vocab.Actor        // the owner of the key; nil when it was not found
+	Key      crypto.PublicKey    // nil when there is no key to verify the claim with
+	Renewed  bool                // the key was fetched again and had changed
 }
 
-// Explain goes through the checks of Signer and stops at none. It must be want who signed, unless
-// that is empty. With a key the claim is held against that one, and nobody is asked whose it is.
+// Explain makes all the checks of Signer, even after one of them has failed. Unless want is
+// empty, the signer must be want. If key is not nil, the claim is verified with key, and its
+// owner is not looked up.
 func (v *Verifier) Explain(ctx context.Context, s signature.Examined, want vocab.ID, key crypto.PublicKey) Explained {
 	x := Explained{Claim: s.Claim, Findings: slices.Clone(s.Findings), Key: key}
 	named := slices.ContainsFunc(s.Findings, func(f signature.Finding) bool { return f.Check == "key_id" && f.Reached && f.Err == nil })
@@ -41,7 +42,8 @@ func (v *Verifier) Explain(ctx context.Context, s signature.Examined, want vocab
 	return x
 }
 
-// examineClaim holds the claim against the key that the actor lists, as checkClaim does.
+// examineClaim verifies the claim with the key that the actor lists, as checkClaim does, and
+// returns the result of every check.
 func (p *claimed) examineClaim() []signature.Finding {
 	found := signature.None(keyChecks)
 	if p.actor != nil {
@@ -50,7 +52,8 @@ func (p *claimed) examineClaim() []signature.Finding {
 	return append(found, p.claim.Examine(p.key)...)
 }
 
-// ExplainSender goes through what Admits checks of the actor alone.
+// ExplainSender returns the result of each check that Admits makes of the actor id. It makes no
+// check when id is empty.
 func (v *Verifier) ExplainSender(id vocab.ID) []signature.Finding {
 	if id == "" {
 		return signature.None(senderChecks)
@@ -58,12 +61,12 @@ func (v *Verifier) ExplainSender(id vocab.ID) []signature.Finding {
 	return signature.All(&sender{v, id}, senderChecks)
 }
 
-// VerifierOf returns a verifier that knows one actor and asks nobody.
+// VerifierOf returns a verifier that knows only the actor a and fetches nothing.
 func VerifierOf(a *vocab.Actor, gate Gate, origin string) *Verifier {
 	return &Verifier{actors: given{a}, gate: gate, origin: origin}
 }
 
-// given is an actor whose document is at hand.
+// given finds the keys of one actor, whose document is already there.
 type given struct{ *vocab.Actor }
 
 func (g given) ByKey(_ context.Context, keyID vocab.ID) (*vocab.Actor, error) {

@@ -11,23 +11,25 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// document is what a server says under one of its ids.
+// document is a document that a server serves under one of its ids, with its bytes and the
+// response that it came in.
 type document struct {
 	doc    vocab.Doc
 	raw    json.RawMessage
 	answer *transport.Response
 }
 
-// Ask fetches an actor from its own id now, signing with these keys, or not at all without any, and
-// returns the answer it came in too. It believes the same answers as Resolve, but ignores what is
-// remembered and stores nothing.
+// Ask fetches an actor from its own id, and also returns the response that it came in. It signs
+// the request with the keys of as, and does not sign it if as is nil. It uses no stored copy and
+// stores nothing. It accepts the same documents as Resolve; without as, also an actor without
+// keys.
 func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*vocab.Actor, *transport.Response, error) {
 	if err := r.Gate.Check(id.Host()); err != nil {
 		return nil, nil, err
 	}
 	req := transport.Request{URL: id, As: as, Limit: maxActor}
 	if as != nil {
-		req.Check = checkWhole // what strangers are shown may lack something
+		req.Check = checkWhole // an unsigned request may be shown a document without keys
 	}
 	d, err := r.fetchByID(ctx, req)
 	if err != nil {
@@ -39,11 +41,11 @@ func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*v
 
 // fetcher fetches documents of other servers.
 type fetcher struct {
-	local  *Local // whose instance actor signs
+	local  *Local // its instance actor signs
 	client Fetcher
 }
 
-// signRequest returns req signed by the instance actor, unless it says otherwise.
+// signRequest returns req with the keys of the instance actor, unless req already has keys.
 func (f *fetcher) signRequest(req transport.Request) (transport.Request, error) {
 	if req.As != nil {
 		return req, nil
@@ -53,8 +55,8 @@ func (f *fetcher) signRequest(req transport.Request) (transport.Request, error) 
 	return req, err
 }
 
-// fetchDocument fetches an ActivityStreams document. It comes from the origin it was asked from: a
-// redirect to another server would let that one speak for this (FEP-fe34), and is not followed.
+// fetchDocument fetches an ActivityStreams document from the origin of req.URL. It follows no
+// redirect to another origin: otherwise that server could speak for this one (FEP-fe34).
 func (f *fetcher) fetchDocument(ctx context.Context, req transport.Request) (document, error) {
 	if f.local.isOwn(req.URL) {
 		return document{}, fault.New(fault.NotFound, "there is no such document here")
@@ -67,7 +69,7 @@ func (f *fetcher) fetchDocument(ctx context.Context, req transport.Request) (doc
 	if err := checkStatus(res.Status); err != nil {
 		return document{}, err
 	}
-	// A file that somebody uploaded to an honest server is not that server's word.
+	// A file that a user uploaded to an honest server must not pass as that server's own.
 	if t := res.Header.Get("Content-Type"); !transport.IsActivityMediaType(t) {
 		return document{}, fault.Wrap(fault.Protocol, "what the peer shows is no ActivityStreams document", fmt.Errorf("content-type %.80q", t))
 	}
@@ -78,8 +80,8 @@ func (f *fetcher) fetchDocument(ctx context.Context, req transport.Request) (doc
 	return document{d, res.Body, res}, nil
 }
 
-// fetchAsInstance fetches the document whose id is req.URL, as the instance actor unless req says
-// otherwise.
+// fetchAsInstance fetches the document whose id is req.URL. The instance actor signs the
+// request, unless req has other keys.
 func (f *fetcher) fetchAsInstance(ctx context.Context, req transport.Request) (document, error) {
 	req, err := f.signRequest(req)
 	if err != nil {
@@ -88,8 +90,8 @@ func (f *fetcher) fetchAsInstance(ctx context.Context, req transport.Request) (d
 	return f.fetchByID(ctx, req)
 }
 
-// fetchByID fetches the document whose id is req.URL. One that bears another id of the same origin
-// says where it lies, and is fetched from there, once.
+// fetchByID fetches the document whose id is req.URL. If the document bears another id of the
+// same origin, it is fetched once more, from that id.
 func (f *fetcher) fetchByID(ctx context.Context, req transport.Request) (document, error) {
 	for range 2 {
 		d, err := f.fetchDocument(ctx, req)
@@ -108,13 +110,13 @@ func (f *fetcher) fetchByID(ctx context.Context, req transport.Request) (documen
 	return document{}, fault.Wrap(fault.Protocol, "the document does not bear its own id", fmt.Errorf("last seen at %s", req.URL))
 }
 
-// PeerRefused is the code of a fault when a server refuses to answer this one, and does not say
-// that there is nothing.
+// PeerRefused is the code of a fault when another server refuses the request, instead of
+// answering that there is no such document.
 const PeerRefused = "peer_refused"
 
-// checkStatus returns what a status other than 200 means for who asked. Servers do not tell what is
-// not there from what is not shown, and neither does the kind: only the code says that the server
-// refused.
+// checkStatus returns the fault that a status means, nil for 200. Many servers answer alike for
+// a document that does not exist and for one that they do not show, so NotFound covers both.
+// Only the code PeerRefused says that the server refused.
 func checkStatus(status int) error {
 	why := fmt.Errorf("status %d", status)
 	switch {

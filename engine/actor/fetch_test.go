@@ -30,6 +30,12 @@ func TestAskFollowsTheRulesAndRemembersNothing(t *testing.T) {
 		}, false, fault.Protocol},
 		{"not shown", func(t *testing.T, p *peer) { p.status("/users/bob", http.StatusForbidden) }, false, fault.NotFound},
 		{"deleted", func(t *testing.T, p *peer) { p.status("/users/bob", http.StatusGone) }, false, fault.Gone},
+		{"a tombstone", func(t *testing.T, p *peer) {
+			p.show("/users/bob", vocab.Doc{"id": string(p.id("/users/bob")), "type": "Tombstone"})
+		}, false, fault.Gone},
+		{"a tombstone of somebody else", func(t *testing.T, p *peer) {
+			p.show("/users/bob", vocab.Doc{"id": "https://elsewhere.example/users/bob", "type": "Tombstone"})
+		}, false, fault.Protocol},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

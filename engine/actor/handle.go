@@ -13,18 +13,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxJRD is the largest answer of WebFinger read, in bytes.
+// maxJRD is the size of the largest WebFinger answer that is read, in bytes.
 const maxJRD = 256 << 10
 
-// confirmed is the actor a handle was found to belong to.
+// confirmed is the actor that a handle was found to belong to, and when.
 type confirmed struct {
 	id vocab.ID
 	at time.Time
 }
 
-// Handle returns the actor called user@host, with or without @ or acct: before it. The host must
-// name the actor, and the actor, by the handle of its own server, the handle: each alone could lie
-// about the other. When the host does not answer, the actor that it named last is returned.
+// Handle returns the actor called user@host. The handle s may begin with @ or acct:. WebFinger
+// at the host must lead to the actor, and WebFinger at the actor's own server must lead from the
+// actor's user name to the same actor and handle: one side alone could lie about the other. If
+// the host cannot be asked now, Handle returns the actor that was last confirmed for the handle.
 func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	h, err := parseHandle(strings.TrimSpace(s), "https")
 	if err != nil {
@@ -59,8 +60,8 @@ func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	return r.Resolve(ctx, row.Actor.ID)
 }
 
-// KnownHandle returns the actor that was last confirmed to be called so, nil when none was. Nobody
-// is asked.
+// KnownHandle returns the stored actor for which the handle was last confirmed, nil when there
+// is none. It fetches nothing.
 func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, error) {
 	h, err := parseHandle(strings.TrimSpace(s), "https")
 	if err != nil {
@@ -73,8 +74,8 @@ func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, err
 	return row.Actor, nil
 }
 
-// isLocalHost reports whether the handle is of this server, also when its port is the usual one of
-// http.
+// isLocalHost reports whether the handle belongs to this server. A port in it that is the
+// default of this server's scheme, such as 80 for http, makes no difference.
 func (r *Resolver) isLocalHost(h handle) bool {
 	return vocab.ID(r.Local.schemeOf()+"://"+h.host+"/").Host() == r.Local.host
 }
@@ -90,8 +91,8 @@ func (r *Resolver) localHandle(h handle) (*vocab.Actor, error) {
 	return r.Local.Actor(u)
 }
 
-// findByHandle finds the actor of a handle over the network, and remembers the handle under which
-// it is really known.
+// findByHandle finds the actor of a handle over the network, and stores the handle that the
+// actor's own server confirms.
 func (r *Resolver) findByHandle(ctx context.Context, asked handle) (*vocab.Actor, error) {
 	f := fingers{r, map[handle]found{}}
 	known, err := f.followHandle(ctx, asked)
@@ -119,21 +120,22 @@ func (r *Resolver) findByHandle(ctx context.Context, asked handle) (*vocab.Actor
 	return a, r.Keeper.Save(ctx, named)
 }
 
-// fingers asks WebFinger, each handle once.
+// fingers queries WebFinger, once for each handle.
 type fingers struct {
 	*Resolver
 	asked map[handle]found
 }
 
-// found is what WebFinger says: the account it is about, and the id of its actor.
+// found is an answer of WebFinger: the account that it is about, and the id of that account's
+// actor.
 type found struct {
 	subject handle
 	id      vocab.ID
 }
 
-// followHandle asks about h, and, when that account is really called otherwise, once more about
-// that name. Then both answers must name the same actor: neither host can give away a name of the
-// other's.
+// followHandle queries WebFinger for h. If the answer is about an account of another name, it
+// also queries that name, and both answers must name the same actor: otherwise one host could
+// give away a name of the other.
 func (f fingers) followHandle(ctx context.Context, h handle) (found, error) {
 	first, err := f.askHost(ctx, h)
 	if err != nil || first.subject.isSame(h) {
@@ -181,7 +183,7 @@ func (f fingers) askHost(ctx context.Context, h handle) (found, error) {
 	return got, nil
 }
 
-// queryHost asks over the network, unsigned: WebFinger is public (RFC 7033 §9).
+// queryHost sends one query. It does not sign it, because WebFinger is public (RFC 7033 §9).
 func (f fingers) queryHost(ctx context.Context, scheme string, h handle) (*transport.Response, error) {
 	id, err := vocab.ParseID(scheme + "://" + h.host + "/.well-known/webfinger?resource=" + url.QueryEscape("acct:"+h.String()))
 	if err != nil {
@@ -190,8 +192,8 @@ func (f fingers) queryHost(ctx context.Context, scheme string, h handle) (*trans
 	return f.Fetch.Get(ctx, transport.Request{URL: id, Accept: "application/jrd+json, application/json;q=0.9", Limit: maxJRD})
 }
 
-// readJRD reads the answer about h (RFC 7033 §4.4). One without a subject that is a handle is
-// about what was asked.
+// readJRD reads the answer to a query for h (RFC 7033 §4.4). If the subject of the answer is no
+// handle or is missing, the subject is h.
 func readJRD(body []byte, h handle) (found, error) {
 	d, err := vocab.ParseDoc(body)
 	if err != nil {

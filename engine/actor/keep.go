@@ -8,29 +8,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// usedEvery is how often it is noted of a stored actor that it is used.
+// usedEvery is how often the use of a stored actor is noted.
 const usedEvery = 24 * time.Hour
 
-// maxUsed bounds of how many actors memory says that they are stored.
+// maxUsed bounds the number of actors that memory.used holds.
 const maxUsed = 50_000
 
-// memory remembers actors of other servers, and stores those that users here have to do with.
+// memory caches actors of other servers, and stores those that local users deal with.
 type memory struct {
-	local  *Local
+	local  Addresses
 	store  Store
 	keeper Keeper
 	now    func() time.Time
 	actors *lru[vocab.ID, *instance.RemoteActor] // by canonical id
-	used   *lru[vocab.ID, time.Time]             // by canonical id: since when an actor is stored and noted as used
+	used   *lru[vocab.ID, time.Time]             // by canonical id: when its use was last noted
 }
 
-// Keep stores an actor of another server that users of this server have to do with, and notes once
-// a day that it is used. An actor that nobody here has to do with is in memory alone: whoever
-// invents actors stores nothing. pay is told how many bytes an actor takes that is not stored yet,
-// and may refuse it.
+// Keep stores an actor of another server that users of this server deal with, and notes once a
+// day that it is used. All other actors are only in memory, so that a peer that invents actors
+// stores nothing. If the actor is not stored yet, Keep calls pay with its size in bytes, and
+// returns pay's error instead of storing the actor.
 func (m *memory) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	id, now := a.ID.Canonical(), m.now()
-	if m.local.isOwn(id) || len(a.Raw) == 0 { // nothing is known of an actor that is gone
+	if m.local.isOwn(id) || len(a.Raw) == 0 { // an actor that is gone has no document
 		return nil
 	}
 	if at, ok := m.used.get(id); ok && now.Sub(at) < usedEvery {
@@ -49,8 +49,9 @@ func (m *memory) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int) e
 	return nil
 }
 
-// storeActor stores an actor as it is in memory. When it was fetched is not known of one that is
-// not there any more: it is asked for again at its next use.
+// storeActor stores the copy of an actor that is in memory. If it is not in memory any more,
+// storeActor stores a itself, with zero Unix time as the time of the fetch, because the real one
+// is unknown. So the next Resolve fetches the actor again.
 func (m *memory) storeActor(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	row := instance.RemoteActor{Actor: a, FetchedAt: time.Unix(0, 0)}
 	if have, ok := m.actors.get(a.ID.Canonical()); ok && !have.Gone {

@@ -13,15 +13,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claim is what the document of a key says: whose it is. It is worth something only when that actor
-// lists the key.
+// claim is a key and the owner that the document of the key names. It is worth something only
+// when that actor lists the key.
 type claim struct {
 	owner vocab.ID
 	key   vocab.ActorKey
 	at    time.Time
 }
 
-// ListedKey returns the key of that id which a lists as its own.
+// ListedKey returns the key with the id keyID that a lists as its own.
 func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
 	i := indexOfKey(a, keyID)
 	if i < 0 || !a.Keys[i].Owner.Same(a.ID) {
@@ -33,8 +33,8 @@ func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
 	return signature.ParsePublicKeyPEM(a.Keys[i].PEM)
 }
 
-// indexOfKey returns where in its list a has that key: one of its own server, under exactly that
-// id.
+// indexOfKey returns the index of the key in a.Keys, or -1. The key must have exactly this id,
+// and be on the server of a.
 func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 	if !keyID.SameOrigin(a.ID) {
 		return -1
@@ -42,9 +42,9 @@ func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 	return slices.IndexFunc(a.Keys, func(k vocab.ActorKey) bool { return k.ID == keyID })
 }
 
-// ByKey returns the actor whose key this is. The document at the key's id is that actor, or names
-// it; in both cases the actor, under its own id on the same server, must list the key. A key that
-// names its owner proves nothing by itself.
+// ByKey returns the actor that owns the key. The document at the key's id is that actor, or
+// names it. In both cases the actor's document, under its own id on the same server, must list
+// the key: a key document that names an owner proves nothing by itself.
 func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error) {
 	at := keyID.Document()
 	if r.Local.isOwn(keyID) {
@@ -88,7 +88,8 @@ func (r *Resolver) byLocalKey(keyID vocab.ID) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// recallClaim returns who is remembered to list the key, or nothing.
+// recallClaim returns the id of the key's owner according to the cache or the store, empty when
+// neither has it.
 func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < r.TTL {
 		return c.owner, nil
@@ -104,8 +105,8 @@ func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, e
 	return row.Actor.ID, nil
 }
 
-// findOwner returns the actor if it lists the key; asked anew if the copy that is remembered does
-// not.
+// findOwner returns the actor if it lists the key. If the cached or stored copy does not list
+// it, findOwner calls Refresh for a newer copy.
 func (r *Resolver) findOwner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor, error) {
 	for _, ask := range []func(context.Context, vocab.ID) (*vocab.Actor, error){r.Current, r.Refresh} {
 		a, err := ask(ctx, id)
@@ -119,9 +120,9 @@ func (r *Resolver) findOwner(ctx context.Context, id, keyID vocab.ID) (*vocab.Ac
 	return nil, fault.New(fault.NotFound, "the actor does not list that key")
 }
 
-// withKey returns a if it lists the key, nil if not. An actor may list no more than the id of a key
-// that lies in a document of its own: then the key is taken from there, if that document names the
-// actor in turn.
+// withKey returns a if it lists the key, nil if not. An actor may list only the id of a key that
+// has a document of its own. Then withKey takes the key from that document, if the document was
+// fetched within the TTL and names the actor in turn.
 func (r *Resolver) withKey(a *vocab.Actor, keyID vocab.ID) *vocab.Actor {
 	i := indexOfKey(a, keyID)
 	if i < 0 {
@@ -144,7 +145,7 @@ func (r *Resolver) withKey(a *vocab.Actor, keyID vocab.ID) *vocab.Actor {
 // fetchKey fetches the document at the id of a key.
 func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < refreshEvery {
-		return c, nil // the key was heard just now; it is its owner who does not list it
+		return c, nil // the key was fetched just now; the fault is that its owner does not list it
 	}
 	if err := r.spendFetch(ctx, r.rate, keyID); err != nil {
 		return claim{}, err
@@ -181,8 +182,9 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 	return c, nil
 }
 
-// keyIn returns the key of that id which d is, or, like GoToSocial's stub of an actor, holds. Its
-// owner is of the same server.
+// keyIn returns the key with the id keyID. The document d is that key, or holds it, as
+// GoToSocial's stub of an actor does. The owner of the key must be on the same server as the
+// key.
 func keyIn(d vocab.Doc, keyID vocab.ID) (vocab.ActorKey, error) {
 	for _, of := range append([]vocab.Doc{d}, slices.Concat(d.Subs("publicKey"), d.Subs("assertionMethod"))...) {
 		if k := vocab.KeyOf(of); k.ID == keyID && k.Owner.SameOrigin(keyID) {
@@ -192,8 +194,8 @@ func keyIn(d vocab.Doc, keyID vocab.ID) (vocab.ActorKey, error) {
 	return vocab.ActorKey{}, fault.New(fault.Protocol, "what the peer shows is not that key with an owner of its own server")
 }
 
-// renewKey returns the actor that lists the key, after its server was asked again, if that was not
-// done just now.
+// renewKey fetches the actor again, unless that was done within the last minute, and returns the
+// actor that lists the key.
 func (r *Resolver) renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) >= refreshEvery {
 		r.claims.drop(keyID)

@@ -20,14 +20,15 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// rsaBits is the size of the RSA keys that are made: what every peer takes, and the cheapest to
+// rsaBits is the size of new RSA keys. Every peer accepts this size, and it is the cheapest to
 // sign with.
 const rsaBits = 2048
 
-// maxKeyFile is the largest key file read, in bytes.
+// maxKeyFile is the size of the largest key file that is read, in bytes.
 const maxKeyFile = 64 << 10
 
-// kinds are the keys of an actor, by the name of their file without .pem.
+// kinds are the kinds of key that an actor has. The name is the name of the key file without
+// .pem.
 var kinds = []struct {
 	name string
 	make func() (crypto.Signer, error)
@@ -41,8 +42,8 @@ var kinds = []struct {
 
 func keyFile(dir, kind string) string { return filepath.Join(dir, kind+".pem") }
 
-// makeKeys makes the keys that are missing in dir; the Ed25519 key has the fragment as its id. Of
-// several processes that make the same key one wins, whole.
+// makeKeys makes the keys that are missing in dir. The id of a new Ed25519 key ends with
+// fragment. If several processes make the same key, one of them wins, and its file is complete.
 func makeKeys(dir, fragment string) error {
 	for _, k := range kinds {
 		err := registry.CreateFile(keyFile(dir, k.name), func() ([]byte, error) {
@@ -67,8 +68,9 @@ func makeKeys(dir, fragment string) error {
 	return nil
 }
 
-// readKey returns the private key in the file: exactly one PEM block of PKCS #8 (RFC 5958). The
-// fragment is empty unless the file says which id the key has.
+// readKey returns the private key in the file, which must be exactly one PEM block of PKCS #8
+// (RFC 5958). fragment is the fragment of the key's id if the file states it, and empty
+// otherwise.
 func (k *Keyring) readKey(path string) (key any, fragment string, err error) {
 	data, err := k.ReadFile(path)
 	if err != nil {
@@ -84,9 +86,10 @@ func (k *Keyring) readKey(path string) (key any, fragment string, err error) {
 	return key, factOf(data, idFact), nil
 }
 
-// ReadFile returns the content of a key file, unless others can reach it: then the fault is Config.
+// ReadFile returns the content of a key file. The fault is Config when the file is a link or not
+// a regular file, when it belongs to another account, or when other accounts may access it.
 func (k *Keyring) ReadFile(path string) ([]byte, error) {
-	// It waits for no writer, should the file be a pipe.
+	// O_NONBLOCK: if the file is a pipe, the open does not wait for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, k.refuseLink(path)
@@ -109,7 +112,8 @@ func (k *Keyring) ReadFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// checkFile refuses a key file that is none, that others may read or write, or that others own.
+// checkFile refuses a key file that is not a regular file, that belongs to another account, or
+// that other accounts may access.
 func (k *Keyring) checkFile(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	switch {
@@ -133,8 +137,9 @@ func refuseFile(path, why, hint string) error {
 	return fault.New(fault.Config, "the key file "+filepath.Base(path)+" "+why).WithHint(hint)
 }
 
-// isOwner reports whether the file belongs to the account of this process. Commands that root runs
-// also take the files of the account that users_dir belongs to: the engine runs as that one.
+// isOwner reports whether the file belongs to the account of this process. If that is root, the
+// file may also belong to the account that owns users_dir, because the engine runs under that
+// account.
 func (k *Keyring) isOwner(file fs.FileInfo) bool {
 	owner := ownerOf(file)
 	if owner == k.uid || k.uid != 0 {

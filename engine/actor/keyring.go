@@ -21,21 +21,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The fragments of key ids. HTTP signatures are looked up under the first one everywhere; the
-// second is a Multikey (FEP-521a) and is named only to peers that say they take Ed25519.
+// The fragments of key ids. Every peer looks up the key of an HTTP signature under the first one.
+// The second one names a Multikey (FEP-521a); HTTP signatures use it only to peers that announce
+// that they accept Ed25519.
 const (
 	rsaFragment     = "#main-key"
 	ed25519Fragment = "#ed25519-key"
 )
 
-// lookEvery bounds how often the files of one actor's keys are looked at: another process may have
-// changed them.
+// lookEvery is how often, at most, the key files of one actor are checked for changes by another
+// process.
 const lookEvery = time.Second
 
-// Keyring holds the private keys of the users and of the instance actor. It may be used by many
-// goroutines, and beside other processes that use the same folders.
+// Keyring holds the private keys of the users and of the instance actor. It is safe for
+// concurrent use, also while other processes use the same folders.
 type Keyring struct {
-	Log *slog.Logger // where refused files are told of; discards unless set before the first use
+	Log *slog.Logger // logs refused key files; discards unless set before the first use
 
 	usersDir, instanceDir, origin string
 	uid                           int // of the account of this process
@@ -50,14 +51,14 @@ type Keyring struct {
 type looked struct {
 	set     *keyset // nil when the files were refused
 	at      time.Time
-	refusal string // the log has it
+	refusal string // the refusal that was logged last
 }
 
 // keyset is the keys of one actor. It is never changed, so that one pointer means the same keys.
 type keyset struct {
 	transport.Keys
 	retired []retiredKey
-	files   []fs.FileInfo // as kinds, then the retired keys where there are some
+	files   []fs.FileInfo // in the order of kinds, then the file of retired keys if there is one
 	since   time.Time     // when the first keys of the actor were made
 }
 
@@ -79,7 +80,7 @@ func (k *Keyring) Create(u vocab.Username) error {
 	return nil
 }
 
-// Remove removes the keys of u for good, and the folder they lie in when nothing else is there.
+// Remove removes the keys of u for good, and then the folder of u if nothing else is in it.
 func (k *Keyring) Remove(u vocab.Username) error {
 	if u.IsZero() {
 		return fault.New(fault.Invalid, "nobody has no keys")
@@ -131,7 +132,8 @@ func (k *Keyring) Instance() (transport.Keys, error) {
 // Dir returns the folder of u's keys.
 func (k *Keyring) Dir(u vocab.Username) string { return filepath.Join(k.usersDir, u.String(), "keys") }
 
-// Files returns the paths of u's keys, for nobody of the instance's. The files need not be there.
+// Files returns the paths of u's key files; for the zero Username, those of the instance. The
+// files need not exist.
 func (k *Keyring) Files(u vocab.Username) []string {
 	dir := k.Dir(u)
 	if u.IsZero() {
@@ -144,7 +146,7 @@ func (k *Keyring) Files(u vocab.Username) []string {
 	return files
 }
 
-// Kinds returns which keys u has, of "ed25519" and "rsa".
+// Kinds returns the kinds of key that u has, out of "ed25519" and "rsa".
 func (k *Keyring) Kinds(u vocab.Username) []string {
 	found := []string{}
 	for _, kind := range kinds {
@@ -155,7 +157,8 @@ func (k *Keyring) Kinds(u vocab.Username) []string {
 	return found
 }
 
-// loadSet returns the keys of u, of the instance for nobody, as they are in their files.
+// loadSet returns the keys of u from their files; for the zero Username, those of the instance.
+// It checks the files for changes if the last check is at least lookEvery ago.
 func (k *Keyring) loadSet(u vocab.Username) (*keyset, error) {
 	now := k.now()
 	known, ok := k.sets.get(u)
@@ -177,8 +180,9 @@ func (k *Keyring) loadSet(u vocab.Username) (*keyset, error) {
 	return known.set, nil
 }
 
-// refuseSet returns why the keys of u cannot be used. The log shows each refusal once, until it
-// changes or the keys can be used; that somebody has no keys at all is for the caller to tell.
+// refuseSet returns why the keys of u cannot be used. It logs each refusal once, until the
+// reason changes or the keys can be used again. It does not log that u has no keys at all: the
+// caller reports that.
 func (k *Keyring) refuseSet(u vocab.Username, dir string, err error) error {
 	refusal := explainUnusable(u, dir, err)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -209,8 +213,8 @@ func explainUnusable(u vocab.Username, dir string, err error) *fault.Error {
 	return fault.Wrap(fault.Config, "the keys cannot be read", err).WithHint("restore the readable files of " + dir + " from a backup: peers know these keys")
 }
 
-// statFiles looks at the files of a set of keys. The permissions of a file can change while its
-// content does not.
+// statFiles returns the file infos of a set of keys. It checks owner and permissions each time,
+// because they can change while the content does not.
 func (k *Keyring) statFiles(dir string) ([]fs.FileInfo, error) {
 	var files []fs.FileInfo
 	for _, kind := range kinds {
@@ -269,8 +273,8 @@ func (k *Keyring) readSet(dir, owner string, files []fs.FileInfo) (*keyset, erro
 	return set, nil
 }
 
-// multikeys returns the public halves of the Ed25519 key and of those before it, as the actor
-// publishes them (FEP-521a).
+// multikeys returns the public halves of the current Ed25519 key and of the retired ones, as the
+// actor publishes them (FEP-521a).
 func (s *keyset) multikeys(owner string) []any {
 	publish := func(id string, k ed25519.PublicKey) any {
 		return vocab.Doc{"id": id, "type": "Multikey", "controller": owner, "publicKeyMultibase": signature.MarshalMultikey(k)}
@@ -282,7 +286,7 @@ func (s *keyset) multikeys(owner string) []any {
 	return all
 }
 
-// isRotated reports whether the actor has had other keys.
+// isRotated reports whether the actor had other keys before.
 func (s *keyset) isRotated() bool { return !strings.HasSuffix(s.Ed25519.ID, ed25519Fragment) }
 
 // pem returns the public half of the RSA key as it is published.

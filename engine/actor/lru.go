@@ -5,15 +5,16 @@ import (
 	"sync"
 )
 
-// lru remembers what was used last: at most so many entries, and at most so much in all by weight,
-// so that neither many strangers nor large ones can fill the memory. It is safe for concurrent use.
+// lru is a cache that drops the least recently used values. It bounds both the number of its
+// entries and the sum of their weights, so that neither many documents of strangers nor large
+// ones can fill the memory. It is safe for concurrent use.
 type lru[K comparable, V any] struct {
 	entries, room int
-	weigh         func(V) int // nil: nothing weighs anything
+	weigh         func(V) int // newLRU replaces nil by a weight of 0
 
 	mu     sync.Mutex
 	weight int
-	order  *list.List // of item[K, V], the one used last in front
+	order  *list.List // of item[K, V], the most recently used first
 	at     map[K]*list.Element
 }
 
@@ -40,7 +41,7 @@ func (l *lru[K, V]) get(key K) (v V, ok bool) {
 	return e.Value.(item[K, V]).value, true
 }
 
-// put remembers v under key, in place of what was there.
+// put stores v under key, in place of an earlier value.
 func (l *lru[K, V]) put(key K, v V) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +49,7 @@ func (l *lru[K, V]) put(key K, v V) {
 	l.add(key, v)
 }
 
-// getOrPut returns what is under key, and remembers v there if that is nothing.
+// getOrPut returns the value under key. If there is none, it stores and returns v.
 func (l *lru[K, V]) getOrPut(key K, v V) V {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,26 +10,28 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Object fetches an object or activity from its own server, with its bytes. It is asked for by the
-// instance actor, and, when that is refused and as is given, once more by that user: only for an id
-// that the user was sent, since it tells the server that this user is interested. The second
-// request counts like the first. The fault is Forbidden when the policy refuses its server, or who
-// wrote it.
+// Object fetches an object or activity from its own server, and also returns its bytes. The
+// instance actor signs the request. If the server does not show the object and as is not nil,
+// Object asks once more, signed by the user as. Callers give as only for an id that was sent to
+// that user, because the second request tells the server that the user is interested. It counts
+// like the first. The fault is Forbidden when the policy refuses the object's server or an
+// author of it.
 func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	return r.fetchObject(ctx, id, as, func(what string, work func(context.Context) (document, error)) (document, error) {
 		return shareFlight(ctx, r.flights, what, id, work)
 	})
 }
 
-// ObjectNow is Object, also for an id of which nothing could be fetched a moment ago: others may
-// have asked for it before it was there. The caller bounds how often it asks.
+// ObjectNow is Object, but it also fetches an id that could not be fetched a moment ago: the
+// earlier request may have come before the object existed. The caller bounds how often it asks.
 func (r *Resolver) ObjectNow(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	return r.fetchObject(ctx, id, as, func(_ string, work func(context.Context) (document, error)) (document, error) {
 		return recoverWork(ctx, work)
 	})
 }
 
-// fetchObject fetches an object; ask does the work of one try, which has a name.
+// fetchObject fetches an object. It calls ask for each try, with a name for the try and the work
+// to do.
 func (r *Resolver) fetchObject(ctx context.Context, id vocab.ID, as *vocab.Username, ask func(string, func(context.Context) (document, error)) (document, error)) (*vocab.Object, json.RawMessage, error) {
 	if r.Local.isOwn(id) {
 		return nil, nil, fault.New(fault.NotFound, "nothing of our own is fetched")

@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Prove returns an activity of u's as it is stored and sent: with a proof by u's Ed25519 key
-// (FEP-8b32). The fault is Unavailable while the keys cannot be read.
+// Prove returns the activity d of u with a proof by u's Ed25519 key (FEP-8b32), in the form in
+// which it is stored and sent. The fault is Unavailable while the keys cannot be read.
 func (l *Local) Prove(u vocab.Username, d vocab.Doc, now time.Time) (json.RawMessage, error) {
 	keys, err := l.keys.Keys(u)
 	if err != nil {
@@ -42,10 +42,11 @@ func unreadableKeys(err error) error {
 	return fault.Wrap(fault.Unavailable, "the user's keys cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
 }
 
-// Prover returns the actor who made the proof, which must be want: its own document lists the key
-// among its assertion methods (FEP-521a). A proof that does not hold, or is somebody else's, is
-// Unauthenticated. The fault is NotFound when there is no such key, which says nothing against the
-// document (FEP-8b32), and one of isPassing when nobody can tell now.
+// Prover returns the actor who made the proof. It must be want, and its own document must list
+// the key among its assertion methods (FEP-521a). The fault is Unauthenticated for a proof that
+// does not hold or is another actor's. It is NotFound when there is no such key, which says
+// nothing against the document (FEP-8b32), and one that isPassing accepts when the key cannot be
+// fetched now.
 func (v *Verifier) Prover(ctx context.Context, p *proof.Proof, want vocab.ID) (*vocab.Actor, error) {
 	if !p.Method.SameOrigin(want) {
 		return nil, refuseUnproven("foreign_proof", "the proof is not by a key of the actor's server", nil)
@@ -84,7 +85,8 @@ func checkProof(p *proof.Proof, a *vocab.Actor) error {
 	return p.Verify(edwards)
 }
 
-// explainNotFound returns what it means for a proof that the owner of its key was not found.
+// explainNotFound returns NotFound for an error that says that a proof's key has no owner that
+// can be found. It returns other errors as they are.
 func explainNotFound(err error) error {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.NoUser, fault.NoHost, fault.Forbidden, fault.Protocol, fault.Invalid, fault.Gone:

@@ -5,9 +5,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// QuotePolicy returns what a public post of u's says of who may quote it (FEP-044f). It is what
-// peers show people before they ask; who asks is answered by what u has settled by then. Nobody is
-// written as the author alone: an empty list is none in JSON-LD.
+// QuotePolicy returns the part of a public post of u's that says who may quote it (FEP-044f).
+// Peers show it to people before they ask. A request to quote is answered by u's configuration
+// at that time. If nobody may quote, the policy names u alone, because JSON-LD takes an empty
+// list for none.
 func (l *Local) QuotePolicy(u vocab.Username) vocab.Doc {
 	may := l.ID(u)
 	switch l.profiles.User(u).Quotes {

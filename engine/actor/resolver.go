@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Store finds the remote actors that the instance remembers.
+// Store finds remote actors in the database of the instance.
 type Store interface {
 	Find(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error)
 	FindAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*instance.RemoteActor, error)
@@ -21,7 +21,8 @@ type Store interface {
 	FindByHandle(ctx context.Context, handle string) (*instance.RemoteActor, error)
 }
 
-// Keeper stores remote actors, and what happens to them.
+// Keeper writes remote actors into the database: their documents, their use, and that they are
+// gone or stale.
 type Keeper interface {
 	Save(ctx context.Context, r instance.RemoteActor) error
 	Renew(ctx context.Context, r instance.RemoteActor) error
@@ -35,8 +36,8 @@ type Fetcher interface {
 	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
 }
 
-// Gate says whether a host, and whether an actor, may be heard and contacted at all: nil, or why
-// not.
+// Gate says whether this server may contact, and accept anything from, a host or an actor. It
+// returns nil if so, and otherwise the reason.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -50,38 +51,40 @@ type ResolverDeps struct {
 	Fetch     Fetcher
 	Gate      Gate
 	KeyRate   policy.Rate   // of fetches of actors and keys, per registrable domain
-	TTL       time.Duration // how long a remote actor is believed without asking again
-	AllowHTTP bool          // WebFinger without TLS, where there is none with it
+	TTL       time.Duration // how long a copy of a remote actor is used without a new fetch
+	AllowHTTP bool          // query WebFinger by http where https fails
 	Now       func() time.Time
 	Log       *slog.Logger
 }
 
-// Resolver finds actors, whose key a key is, and objects. Whatever it says of another server comes
-// from that server itself, fetched under its own id. It is safe for concurrent use.
+// Resolver finds actors, the owners of keys, and objects. Everything that it returns about
+// another server comes from that server itself, fetched under its own id. It is safe for
+// concurrent use.
 //
-// Every fetch is signed by the instance actor, whose own document is served without checking a
-// signature: a server that fetches our key while we fetch its, waits for nothing.
+// The instance actor signs the fetches, unless the caller of Ask or Object names other keys. Its
+// own document is served without checking a signature. So if a server fetches our key while we
+// fetch that server's key, neither waits for the other.
 type Resolver struct {
 	ResolverDeps
 	*fetcher
 	*flights
 	*fetchBudget
 	*memory
-	claims  *lru[vocab.ID, claim] // by key id, of keys that lie outside the document of their actor
+	claims  *lru[vocab.ID, claim] // by key id, of keys with a document of their own
 	handles *lru[string, confirmed]
 	stale   staleActors
 }
 
 const (
-	// refreshEvery is how fresh a copy must be not to be refreshed.
+	// refreshEvery is how old a copy must be for Refresh to fetch it again.
 	refreshEvery = time.Minute
-	// maxActor is the largest actor document read, in bytes.
+	// maxActor is the size of the largest actor document that is read, in bytes.
 	maxActor = 256 << 10
 	// actorRoom bounds the actor documents kept in memory, in bytes.
 	actorRoom = 64 << 20
 )
 
-// NewResolver returns a resolver that remembers nothing yet but what is stored.
+// NewResolver returns a resolver whose caches are empty.
 func NewResolver(d ResolverDeps) *Resolver {
 	return &Resolver{
 		ResolverDeps: d,
@@ -89,7 +92,7 @@ func NewResolver(d ResolverDeps) *Resolver {
 		flights:      &flights{now: d.Now, queue: newQueue(), failures: newLRU[string, failure](remembered, 0, nil)},
 		fetchBudget: &fetchBudget{standings: newStandings(d.Now), rate: policy.KeyFetches.SharedAt(d.KeyRate, d.Now),
 			ownRate: policy.OwnUpdates.Shared(d.Now), objectRate: policy.ObjectFetches.Shared(d.Now)},
-		memory: &memory{local: d.Local, store: d.Store, keeper: d.Keeper, now: d.Now, actors: newLRU[vocab.ID](remembered, actorRoom, weighActor),
+		memory: &memory{local: d.Local.Addresses, store: d.Store, keeper: d.Keeper, now: d.Now, actors: newLRU[vocab.ID](remembered, actorRoom, weighActor),
 			used: newLRU[vocab.ID, time.Time](maxUsed, 0, nil)},
 		claims:  newLRU[vocab.ID, claim](remembered, 0, nil),
 		handles: newLRU[string, confirmed](remembered, 0, nil),
@@ -103,22 +106,22 @@ func weighActor(a *instance.RemoteActor) int {
 	return len(a.Actor.Raw)
 }
 
-// Resolve returns the actor of that id: from here, from memory, as it is stored, or from its own
-// server. A copy that is too old is used all the same when the server does not answer. The fault
-// is Gone once the server, or the actor itself, has said so, until the server shows the actor
-// again: it is asked as often as of the living. It is Forbidden for an actor that the policy
+// Resolve returns the actor with that id. It takes a local actor, or a copy in the cache or the
+// store that is younger than the TTL; otherwise it fetches the actor from its own server. If
+// that server does not answer, an older copy is used. The fault is Gone after the server or the
+// actor itself has said that the actor was deleted, until the server shows the actor again:
+// deleted actors are fetched as often as others. It is Forbidden for an actor that the policy
 // refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolveWithin(ctx, id, r.TTL)
 }
 
-// Refresh returns the actor as its server describes it now, or did within the last minute; as it
-// was remembered when the server does not answer.
+// Refresh is Resolve, but it fetches the actor unless the copy is less than a minute old.
 func (r *Resolver) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolveWithin(ctx, id, refreshEvery)
 }
 
-// Fresh returns the actor as its own server describes it now, and fails when that does not answer.
+// Fresh fetches the actor from its own server, and fails when that server does not answer.
 func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
 		return r.Local.actorAt(id)
@@ -137,8 +140,8 @@ func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return r.presentActor(got)
 }
 
-// Known returns the actor as it is remembered, however old that is; nil when it is not, or was
-// deleted. Nobody is asked.
+// Known returns the copy of the actor in the cache or the store, however old it is; nil when
+// there is none, or when the actor was deleted. It fetches nothing.
 func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
 		return r.Local.actorAt(id)
@@ -150,8 +153,8 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return have.Actor, nil
 }
 
-// KnownAll returns those of the actors that are remembered, by canonical id, as Known does. It
-// needs one query at most.
+// KnownAll returns what Known returns for each of the ids, by canonical id. It makes one query
+// at most.
 func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*vocab.Actor, error) {
 	known := make(map[vocab.ID]*vocab.Actor, len(ids))
 	var asked []vocab.ID
@@ -180,15 +183,15 @@ func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*
 		return nil, err
 	}
 	for id, row := range rows {
-		if row = r.actors.getOrPut(id, row); !row.Gone { // a fetch may have been faster than the store
+		if row = r.actors.getOrPut(id, row); !row.Gone { // a fetch may have cached a newer copy
 			known[id] = row.Actor
 		}
 	}
 	return known, nil
 }
 
-// resolveWithin returns the actor, of which a copy that is younger than age counts. Those that
-// this server's own users ask for are stored.
+// resolveWithin returns the actor. A copy that is younger than age is used without a fetch. An
+// actor that this server's own users ask for is stored.
 func (r *Resolver) resolveWithin(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
 	a, err := r.findActor(ctx, id, age)
 	if err == nil && policy.PayerOf(ctx) == "" {
@@ -228,7 +231,8 @@ func (r *Resolver) isYounger(a *instance.RemoteActor, than time.Duration) bool {
 	return r.Now().Sub(a.FetchedAt) < than
 }
 
-// presentActor returns the actor itself, which may have been asked for by another id.
+// presentActor returns the actor in a, or why it must not be used. The actor may have been asked
+// for by another id, so the policy is checked for its own.
 func (r *Resolver) presentActor(a *instance.RemoteActor) (*vocab.Actor, error) {
 	if a.Gone {
 		return nil, fault.New(fault.Gone, "the actor was deleted")
@@ -239,8 +243,8 @@ func (r *Resolver) presentActor(a *instance.RemoteActor) (*vocab.Actor, error) {
 	return a.Actor, nil
 }
 
-// isPassing reports whether an error says nothing about the actor, only that its server cannot be
-// asked now.
+// isPassing reports whether an error says only that the actor's server cannot be asked now, and
+// nothing about the actor.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.NoHost, fault.RateLimited, fault.Busy:
@@ -249,32 +253,33 @@ func isPassing(err error) bool {
 	return false
 }
 
-// recallActor returns what is remembered of an actor, nil when nothing is.
+// recallActor returns the copy of an actor in the cache or the store, nil when there is none.
 func (m *memory) recallActor(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error) {
 	if a, ok := m.actors.get(id.Canonical()); ok {
 		return a, nil
 	}
 	a, err := m.store.Find(ctx, id)
 	if fault.KindOf(err) == fault.Invalid {
-		return nil, nil // an earlier version took what this one does not: it is fetched anew
+		return nil, nil // an earlier version stored what this one refuses: it is fetched again
 	}
 	if err != nil || a == nil {
 		return nil, err
 	}
-	return m.actors.getOrPut(id.Canonical(), a), nil // a fetch may have been faster than the store
+	return m.actors.getOrPut(id.Canonical(), a), nil // a fetch may have cached a newer copy
 }
 
-// renewActor fetches the actor, together with everybody who wants it now.
+// renewActor fetches the actor, once for all callers that want it now. have is the caller's
+// copy, or nil.
 func (r *Resolver) renewActor(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
 	return shareFlight(ctx, r.flights, "actor", id, func(ctx context.Context) (*instance.RemoteActor, error) {
 		if a, ok := r.actors.get(id.Canonical()); ok && a != have && r.isYounger(a, refreshEvery) {
-			return a, nil // somebody else was just there
+			return a, nil // another caller fetched it just now
 		}
 		return r.askServer(ctx, id, have)
 	})
 }
 
-// askServer fetches the actor, and remembers what its server says.
+// askServer fetches the actor, and caches and stores the answer of its server.
 func (r *Resolver) askServer(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
 	if err := r.spendFetch(ctx, r.rate, id); err != nil {
 		return nil, err
@@ -301,8 +306,9 @@ func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *instance.R
 	return actorOf(d)
 }
 
-// checkWhole refuses an actor without inbox or key. Some servers strip them when they cannot read
-// the signature: then the other dialect may bring the real document.
+// checkWhole refuses an actor document without inbox or key. Some servers leave these out when
+// they cannot read the signature: a request in the other signature dialect may then bring the
+// full document.
 func checkWhole(res *transport.Response) error {
 	if !transport.IsActivityMediaType(res.Header.Get("Content-Type")) {
 		return nil // no document at all, so none that was stripped
@@ -311,13 +317,25 @@ func checkWhole(res *transport.Response) error {
 	if err == nil && len(a.Keys) == 0 {
 		err = fault.New(fault.Invalid, "an actor needs a key")
 	}
-	if err != nil {
-		return fault.Wrap(fault.Protocol, "what the peer shows is no actor with inbox and key", err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if d, unread := vocab.ParseDoc(res.Body); unread == nil && isTombstone(d) {
+		return nil
+	}
+	return fault.Wrap(fault.Protocol, "what the peer shows is no actor with inbox and key", err)
+}
+
+// isTombstone reports whether d takes the place of a deleted document (ActivityPub §6.4).
+func isTombstone(d vocab.Doc) bool {
+	kind, err := d.Type()
+	return err == nil && kind == "Tombstone"
 }
 
 func actorOf(d document) (*vocab.Actor, error) {
+	if isTombstone(d.doc) {
+		return nil, fault.New(fault.Gone, "it was deleted")
+	}
 	a, err := vocab.ActorOf(d.doc, d.raw)
 	if err != nil {
 		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no actor", err)
@@ -325,9 +343,9 @@ func actorOf(d document) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// rememberActor remembers an actor that was asked for at a time, under its id and the one it was
-// asked for by. An answer to a later question counts more. An actor that is not stored yet is only
-// in memory, until Keep.
+// rememberActor caches an actor under its own id and under the id that it was asked for by.
+// asked is the time of the request: the answer to a later request is not replaced. A stored
+// actor is updated. An actor that is not stored is only cached, until Keep.
 func (m *memory) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*instance.RemoteActor, error) {
 	if later, ok := m.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil
@@ -345,8 +363,8 @@ func (m *memory) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor,
 	return row, nil
 }
 
-// Bury remembers that the actor deleted itself: nothing of it is believed until its server shows
-// it again.
+// Bury notes that the actor deleted itself: Resolve returns Gone until its server shows it
+// again.
 func (r *Resolver) Bury(ctx context.Context, id vocab.ID) error {
 	_, err := r.markGone(ctx, id)
 	return err

@@ -406,3 +406,19 @@ func TestKnownAsksNobody(t *testing.T) {
 	checkKind(t, "Resolve", err, fault.Gone)
 	known("deleted", false, 2)
 }
+
+func TestKnownAllAnswersByCanonicalIDs(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n, p := newNode(t, settings{}), newPeer(t)
+	p.show("/users/bob", p.person(t, "bob", 0))
+	bob := p.id("/users/bob")
+	if _, err := n.Resolve(ctx, bob); err != nil {
+		t.Fatal(err)
+	}
+	spelled := vocab.ID(strings.Replace(string(bob), "http://", "HTTP://", 1))
+	known, err := n.KnownAll(ctx, []vocab.ID{spelled, bob, p.id("/users/nobody")})
+	if err != nil || len(known) != 2 || known[bob] == nil || known[bob].ID != bob {
+		t.Errorf("KnownAll = %v, %v", known, err)
+	}
+}

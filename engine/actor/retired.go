@@ -17,26 +17,26 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// retiredKey is an Ed25519 key that signs no more. Its proofs still hold, so it stays in the
-// document of the actor for a while.
+// retiredKey is an Ed25519 key that signs nothing any more. Its proofs still hold, so it stays
+// in the document of the actor for a while.
 type retiredKey struct {
 	fragment string
 	at       time.Time
 	key      ed25519.PublicKey
 }
 
-// RetiredFile returns the path of the keys that u has had. It need not be there.
+// RetiredFile returns the path of the file of u's retired keys. The file need not exist.
 func (k *Keyring) RetiredFile(u vocab.Username) string { return retiredFile(k.Dir(u)) }
 
 func retiredFile(dir string) string { return keyFile(dir, "retired") }
 
-// Facts about a key stand in lines before its PEM block, which programs that read PEM pass over.
+// Lines before a PEM block state facts about its key. Programs that read PEM skip such lines.
 const (
 	idFact      = "Id: "
 	retiredFact = "Retired: "
 )
 
-// factOf returns what the lines before a PEM block say of a key; empty for nothing.
+// factOf returns the fact called name from the lines before a PEM block, empty if it is missing.
 func factOf(head []byte, name string) string {
 	for line := range strings.Lines(string(head)) {
 		if fact, is := strings.CutPrefix(line, name); is {
@@ -100,8 +100,8 @@ func writeRetired(dir string, all []retiredKey) error {
 	return registry.ReplaceFile(retiredFile(dir), text.Bytes())
 }
 
-// PruneRetired forgets the retired keys of u that isNeeded no more, and none that is retired
-// meanwhile.
+// PruneRetired removes the retired keys of u for which isNeeded returns false. The argument
+// since is the time at which the key was retired. A key that is retired meanwhile stays.
 func (k *Keyring) PruneRetired(u vocab.Username, isNeeded func(since time.Time) (bool, error)) error {
 	all, err := k.readRetired(k.Dir(u))
 	if err != nil {
@@ -123,7 +123,8 @@ func (k *Keyring) PruneRetired(u vocab.Username, isNeeded func(since time.Time) 
 	return k.forgetRetired(u, unneeded)
 }
 
-// forgetRetired forgets retired keys of u, while nobody rotates the keys.
+// forgetRetired removes retired keys of u. It takes the lock that Rotate takes, so that no
+// rotation runs at the same time.
 func (k *Keyring) forgetRetired(u vocab.Username, fragments map[string]bool) error {
 	unlock, err := registry.LockFolder(filepath.Dir(k.Dir(u)))
 	if err != nil {

@@ -16,9 +16,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Rotate replaces the keys of u, and returns the id of the new Ed25519 key. The RSA key has the id
-// of the one before it: others find the actor's key there. The Ed25519 key before it is retired. A
-// rotation that was killed is finished by the next one, with the keys that it had made.
+// Rotate replaces the keys of u, and returns the id of the new Ed25519 key. The new RSA key has
+// the same id as the old one, because peers look for the actor's key there. The old Ed25519 key
+// is retired. If a rotation was killed, the next one completes it with the keys that the first
+// had made.
 func (k *Keyring) Rotate(u vocab.Username) (id string, err error) {
 	if u.IsZero() {
 		return "", fault.New(fault.Invalid, "nobody has no keys")
@@ -43,7 +44,7 @@ func (k *Keyring) Rotate(u vocab.Username) (id string, err error) {
 	return set.Ed25519.ID, nil
 }
 
-// replaceKeys makes the next keys in a folder beside the keys, then puts each in its place.
+// replaceKeys makes the new keys in the subfolder next, then moves each over the old one.
 func (k *Keyring) replaceKeys(dir string, set *keyset) error {
 	next := filepath.Join(dir, "next")
 	if err := k.prepareRotation(dir, next, set); err != nil {
@@ -57,9 +58,9 @@ func (k *Keyring) replaceKeys(dir string, set *keyset) error {
 	return os.RemoveAll(next)
 }
 
-// prepareRotation makes the next keys, and retires the Ed25519 key that is used until now. The
-// first of the kinds is made, and put in its place, first: when it alone is missing, an earlier
-// rotation has put it there, and all is prepared.
+// prepareRotation makes the new keys, and retires the current Ed25519 key. Keys are made and
+// moved in the order of kinds. So if only the first new key is missing, an earlier rotation has
+// moved it already, and there is nothing left to prepare.
 func (k *Keyring) prepareRotation(dir, next string, set *keyset) error {
 	first, last := keyFile(next, kinds[0].name), keyFile(next, kinds[len(kinds)-1].name)
 	if isThere(last) && !isThere(first) {
@@ -68,7 +69,7 @@ func (k *Keyring) prepareRotation(dir, next string, set *keyset) error {
 	if err := makeKeys(next, ed25519Fragment+"-"+strings.ToLower(rand.Text()[:8])); err != nil {
 		return err
 	}
-	if err := os.Chtimes(last, set.since, set.since); err != nil { // the actor is as old as it was
+	if err := os.Chtimes(last, set.since, set.since); err != nil { // the actor keeps its age
 		return err
 	}
 	fragment := set.Ed25519.ID[strings.IndexByte(set.Ed25519.ID, '#'):]

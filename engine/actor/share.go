@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// A failed fetch is not tried again for so long; twice as long each time it fails again.
+	// A failed fetch is not tried again for firstPause. Each further failure doubles the pause, up
+	// to lastPause.
 	firstPause = time.Minute
 	lastPause  = time.Hour
 
-	// flightTime bounds one fetch with all that belongs to it. Each request has a limit of its
-	// own.
+	// flightTime bounds one fetch with all its requests. Each request has a limit of its own.
 	flightTime = time.Minute
 )
 
-// flights does each fetch once for all who ask for it meanwhile, and remembers what failed.
+// flights makes each fetch once for all callers that ask for it at the same time, and remembers
+// failures.
 type flights struct {
 	now      func() time.Time
 	group    singleflight.Group
@@ -32,20 +33,21 @@ type flights struct {
 	failures *lru[string, failure]
 }
 
-// queue counts who waits for which host: what a peer that never answers can take from everybody
-// else.
+// queue counts the requests that wait for each host. It bounds them, so that a peer that never
+// answers cannot hold up all requests.
 type queue struct {
 	all *policy.Pool
 
 	mu    sync.Mutex
-	hosts map[string]*policy.Pool // by registrable domain, so that a wildcard in somebody's DNS buys nothing
+	hosts map[string]*policy.Pool // by registrable domain: wildcard DNS gains nothing
 }
 
 func newQueue() queue {
 	return queue{all: policy.KeyWaiters.NewPool(), hosts: map[string]*policy.Pool{}}
 }
 
-// enterQueue lets the payer of ctx wait for host until it calls leave.
+// enterQueue takes a place in the queue for host, for the payer of ctx; leave gives it back. The
+// fault is Unavailable when too many requests wait.
 func (q *queue) enterQueue(ctx context.Context, host string) (leave func(), err error) {
 	domain, payer := policy.RegistrableDomain(host), policy.PayerOf(ctx)
 	q.mu.Lock()
@@ -74,16 +76,16 @@ func (q *queue) enterQueue(ctx context.Context, host string) (leave func(), err 
 
 var errWaiting = fault.New(fault.Unavailable, "too many requests wait for that server").WithCode("too_many_waiting").After(firstPause)
 
-// waitKey is where a context holds what to do before waiting.
+// waitKey is the context key of the function to call before waiting.
 type waitKey struct{}
 
-// BeforeWaiting returns ctx for work before which do is called when it has to wait for another
+// BeforeWaiting returns a copy of ctx. Work with that copy calls do before it waits for another
 // server.
 func BeforeWaiting(ctx context.Context, do func()) context.Context {
 	return context.WithValue(ctx, waitKey{}, do)
 }
 
-// beginWaiting does what was to be done before waiting.
+// beginWaiting calls the function that BeforeWaiting put into ctx, if there is one.
 func beginWaiting(ctx context.Context) {
 	if do, _ := ctx.Value(waitKey{}).(func()); do != nil {
 		do()
@@ -97,9 +99,9 @@ type failure struct {
 	until time.Time
 }
 
-// shareFlight does work, which fetches id, once for everybody who asks for it meanwhile. A failure
-// for a reason of the peer's is remembered for a while, and every try is counted against the
-// peer's domain.
+// shareFlight calls work, which fetches id, once for all callers that ask for it at the same
+// time. A failure that the peer caused is remembered for a while, and returned to later callers.
+// Each caller takes a place in the queue of the peer's domain.
 func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
 	var none T
 	name := what + " " + string(id.Canonical())
@@ -113,10 +115,10 @@ func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.I
 	defer leave()
 	beginWaiting(ctx)
 	flight := f.group.DoChan(name, func() (any, error) {
-		if err := f.recentFailure(name); err != nil { // meanwhile, for somebody who asked before
+		if err := f.recentFailure(name); err != nil { // another caller's try failed meanwhile
 			return none, err
 		}
-		// The first to ask may hang up while others still wait.
+		// The first caller may give up while others still wait.
 		ctx, cancel := context.WithTimeout(BeforeWaiting(context.WithoutCancel(ctx), nil), flightTime)
 		defer cancel()
 		v, err := recoverWork(ctx, work)
@@ -132,8 +134,8 @@ func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.I
 	}
 }
 
-// recoverWork does work and turns a panic into an error: nobody is there to catch it, and what
-// comes from one peer must not end the process.
+// recoverWork calls work and turns a panic into an error: nothing else recovers it here, and
+// data from one peer must not end the process.
 func recoverWork[T any](ctx context.Context, work func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -143,7 +145,8 @@ func recoverWork[T any](ctx context.Context, work func(context.Context) (T, erro
 	return work(ctx)
 }
 
-// recentFailure returns why name is not to be tried now, or nil.
+// recentFailure returns the last failure of name if it is too early for another try, nil
+// otherwise.
 func (f *flights) recentFailure(name string) error {
 	last, ok := f.failures.get(name)
 	if !ok || !f.now().Before(last.until) {
@@ -166,8 +169,8 @@ func (f *flights) noteTry(name string, err error) {
 	f.failures.put(name, failure{err, pause, f.now().Add(pause)})
 }
 
-// isPeersFault reports whether an error is what the peer did, or did not: not our own limits, nor
-// our own store.
+// isPeersFault reports whether the peer caused an error, rather than our own limits or our own
+// database.
 func isPeersFault(err error) bool {
 	if e := fault.Of(err); e == nil || strings.HasPrefix(e.Code, codesOfDatabase) {
 		return false
@@ -179,10 +182,11 @@ func isPeersFault(err error) bool {
 	return true
 }
 
-// codesOfDatabase begin what db calls a server of ours that does not answer, or has no room.
+// codesOfDatabase is the prefix of the fault codes for a database of ours that does not answer
+// or has no room.
 const codesOfDatabase = "database_"
 
-// refuseSpent returns the refusal of a fetch for which nothing is left.
+// refuseSpent returns the refusal of a fetch whose budget is used up, nil if ok.
 func refuseSpent(ok bool, after time.Duration) error {
 	if ok {
 		return nil

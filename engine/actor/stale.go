@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// staleActors are the actors that have said of themselves that they changed, and whose old copies
-// users may still have.
+// staleActors are the actors that announced a change of themselves, and of which users may still
+// have old copies.
 type staleActors struct {
 	mu  sync.Mutex
 	all map[vocab.ID]struct{} // by canonical id
@@ -24,7 +24,7 @@ func (s *staleActors) add(id vocab.ID) {
 	if s.all == nil {
 		s.all = map[vocab.ID]struct{}{}
 	}
-	if len(s.all) < remembered { // beyond, only the stored row says so
+	if len(s.all) < remembered { // beyond that, only the stored row says so
 		s.all[id] = struct{}{}
 	}
 }
@@ -48,22 +48,22 @@ func (s *staleActors) hasAny() bool {
 	return len(s.all) > 0
 }
 
-// isStale reports whether the actor itself has said since that it changed. When a stale copy was
-// fetched is not known.
+// isStale reports whether the time of the copy's fetch is unknown. markStale removes that time
+// when the actor has announced a change and could not be fetched.
 func isStale(a *instance.RemoteActor) bool { return a.FetchedAt.Unix() <= 0 }
 
-// IsStale reports whether an actor has said that it changed, and users may still have old copies
-// of it: before something is sent to it, Resolve says where to.
+// IsStale reports whether an actor has announced a change, and users may still have old copies
+// of it. Before a delivery to such an actor, Resolve must be called for its current inbox.
 func (r *Resolver) IsStale(id vocab.ID) bool { return r.stale.hasStale(id.Canonical()) }
 
-// HasStale reports whether any actor has said so.
+// HasStale reports whether there is an actor for which IsStale is true.
 func (r *Resolver) HasStale() bool { return r.stale.hasAny() }
 
-// Renewed ends that users have old copies of an actor.
+// Renewed notes that users have no old copies of an actor any more.
 func (r *Resolver) Renewed(id vocab.ID) { r.stale.remove(id.Canonical()) }
 
-// Current is Resolve, but takes a stale copy as it is: an actor that keeps on saying that it
-// changed causes no more fetches than its budget allows.
+// Current is Resolve, but it returns a stale copy as it is. So an actor that announces changes
+// again and again causes no more fetches than its budget allows.
 func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if !r.Local.isOwn(id) && r.Gate.CheckActor(id) == nil {
 		if have, err := r.recallActor(ctx, id); err == nil && have != nil && isStale(have) {
@@ -73,10 +73,10 @@ func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 	return r.Resolve(ctx, id)
 }
 
-// Changed returns the actor as its server describes it now, since it has said of itself that it
-// changed; a copy that was asked for after came is as good. Each actor has a small budget for
-// that, within its domain's. Beyond it, and while its server does not answer, Changed returns the
-// copy as it is, which is stale from then on.
+// Changed fetches an actor that announced a change of itself; came is when the announcement
+// arrived. If the copy was fetched after came, or there is none, Changed is Resolve. Each actor
+// has a small budget for these fetches, within the budget of its domain. When the budget is
+// spent or the server does not answer, Changed marks the copy as stale and returns it.
 func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
 		return r.Local.actorAt(id)
@@ -101,13 +101,13 @@ func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*v
 	return r.presentActor(got)
 }
 
-// askAgain asks for an actor that was asked for just now. Knowledge of its keys from elsewhere is
-// forgotten: the actor may have announced another one.
+// askAgain fetches an actor even if it was fetched just now. It drops what other documents said
+// about the actor's keys, because the actor may have announced a new key.
 func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
 	if ok, after := r.ownRate.Allow(string(id.Canonical()), policy.PayerOf(ctx), 0); !ok {
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)
 	}
-	// A fetch that is under way began before the change: it is not joined.
+	// This does not join a fetch that is under way, which may have begun before the change.
 	got, err := shareFlight(ctx, r.flights, "changed actor", id, func(ctx context.Context) (*instance.RemoteActor, error) { return r.askServer(ctx, id, have) })
 	if err != nil {
 		return nil, err
@@ -123,7 +123,8 @@ func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *instance.Rem
 	return got, nil
 }
 
-// markStale lets the copy count until its next use only.
+// markStale marks the copy as stale and returns its actor. The next Resolve fetches the actor
+// again.
 func (r *Resolver) markStale(ctx context.Context, have *instance.RemoteActor) (*vocab.Actor, error) {
 	if have.Gone {
 		return r.presentActor(have)

@@ -9,20 +9,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Parts of a domain's fetch budget that are kept from payers in the one or the other standing.
+// The parts of a domain's fetch budget that a payer may not use: one that failed to prove a
+// request, and one that has proven no request of that domain.
 const (
 	keptFromFailed   = 0.5
 	keptFromStranger = 0.25
 )
 
 const (
-	failedTime = 10 * time.Minute // after which a request that could not be proven is forgotten
-	provenTime = 24 * time.Hour   // after which one that was is
+	failedTime = 10 * time.Minute // how long a request that could not be proven is remembered
+	provenTime = 24 * time.Hour   // how long a proven request is remembered
 )
 
-// standings remember which client addresses have sent proven requests of which domains, and which
-// could not prove theirs. A part of each domain's fetch budget is kept for the former: whoever
-// forges requests in a domain's name uses up the rest.
+// standings remembers which client addresses have sent proven requests of which domains, and
+// which addresses have sent requests that could not be proven. A part of each domain's fetch
+// budget is reserved for the former: a client that forges requests in a domain's name can use up
+// only the rest.
 type standings struct {
 	now    func() time.Time
 	proven *lru[string, time.Time] // by address and domain
@@ -36,7 +38,7 @@ func newStandings(now func() time.Time) standings {
 // maxStandings bounds how many addresses are remembered in each standing.
 const maxStandings = 50_000
 
-// noteProof remembers whether the request of ctx was proven to be of an actor of that host.
+// noteProof remembers whether the request of ctx was proven to come from an actor of that host.
 func (s standings) noteProof(ctx context.Context, host string, proven bool) {
 	payer := policy.PayerOf(ctx)
 	switch {
@@ -48,7 +50,7 @@ func (s standings) noteProof(ctx context.Context, host string, proven bool) {
 	}
 }
 
-// keptPart returns the part of a domain's fetch budget that is not for the payer of ctx.
+// keptPart returns the part of a domain's fetch budget that the payer of ctx may not use.
 func (s standings) keptPart(ctx context.Context, domain string) float64 {
 	payer := policy.PayerOf(ctx)
 	if payer == "" || payer == "domain "+domain || s.isProven(payer, domain) {
@@ -65,7 +67,7 @@ func (s standings) isProven(payer, domain string) bool {
 	return ok && s.now().Sub(at) < provenTime
 }
 
-// fetchBudget bounds what is fetched, by domain and by who causes it.
+// fetchBudget bounds the fetches, by domain and by payer.
 type fetchBudget struct {
 	standings  standings
 	rate       *policy.SharedLimiter // of actors and keys
@@ -73,13 +75,14 @@ type fetchBudget struct {
 	objectRate *policy.SharedLimiter
 }
 
-// NoteProof remembers of the client address that sent the request of ctx whether the request was
-// proven to be an actor's of that host.
+// NoteProof remembers, for the client address that sent the request of ctx, whether the request
+// was proven to come from an actor of that host.
 func (b *fetchBudget) NoteProof(ctx context.Context, host string, proven bool) {
 	b.standings.noteProof(ctx, host, proven)
 }
 
-// spendFetch counts one fetch of something of a domain against the payer of ctx.
+// spendFetch counts one fetch of id against the budget of its domain, for the payer of ctx. The
+// fault is RateLimited when nothing is left for that payer.
 func (b *fetchBudget) spendFetch(ctx context.Context, l *policy.SharedLimiter, id vocab.ID) error {
 	domain := policy.RegistrableDomain(id.Host())
 	return refuseSpent(l.Allow(domain, policy.PayerOf(ctx), b.standings.keptPart(ctx, domain)))

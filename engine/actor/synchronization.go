@@ -10,21 +10,23 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxListed bounds the list of an actor's followers here, in bytes.
+// maxListed is the size of the largest list of followers that is read, in bytes.
 const maxListed = 1 << 20
 
-// FollowersAt returns where a server that signs is shown the followers of u that are its own
-// (FEP-8fcf).
-func (l *Local) FollowersAt(u vocab.Username) vocab.ID { return l.Followers(u) + "_synchronization" }
+// FollowersAt returns the address at which a server that signs its request is shown those
+// followers of u that belong to it (FEP-8fcf).
+func (a Addresses) FollowersAt(u vocab.Username) vocab.ID { return a.Followers(u) + "_synchronization" }
 
-// Synchronization returns what is said of u's followers on a server when this is their digest.
-func (l *Local) Synchronization(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization {
-	return vocab.Synchronization{Collection: l.Followers(u), URL: l.FollowersAt(u), Digest: digest}
+// Synchronization returns the statement about u's followers on one server (FEP-8fcf). digest is
+// the digest of those followers.
+func (a Addresses) Synchronization(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization {
+	return vocab.Synchronization{Collection: a.Followers(u), URL: a.FollowersAt(u), Digest: digest}
 }
 
-// FollowersHere fetches, as the instance actor, the list of those that a server takes for followers
-// of an actor of its own: up to vocab.MaxSynchronized ids in at most 1 MiB, each once and of
-// whatever server. The fault is Protocol for anything but a whole collection in one document.
+// FollowersHere fetches the list in which another server names the local users that follow one
+// of its actors. The instance actor signs the request. The list has up to vocab.MaxSynchronized
+// ids in at most 1 MiB. Each id occurs once; whether it belongs to this server is not checked.
+// The fault is Protocol for anything except a whole collection in one document.
 func (r *Resolver) FollowersHere(ctx context.Context, url vocab.ID) ([]vocab.ID, error) {
 	if err := r.Gate.Check(url.Host()); err != nil {
 		return nil, err

@@ -12,25 +12,26 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Verifier tells who signed a request.
+// Verifier finds out who signed a request.
 type Verifier struct {
-	actors finder
-	gate   Gate
-	origin string
-	now    func() time.Time
+	actors     finder
+	remembered finder // fetches nothing
+	gate       Gate
+	origin     string
+	now        func() time.Time
 }
 
-// finder finds out whose key it is.
+// finder finds the owner of a key.
 type finder interface {
 	ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error)
 	renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error)
-	isOwn(id vocab.ID) bool // it is of this server
+	isOwn(id vocab.ID) bool // reports whether id belongs to this server
 	NoteProof(ctx context.Context, host string, proven bool)
 }
 
 // NewVerifier returns a verifier of requests to origin.
 func NewVerifier(r *Resolver, gate Gate, origin string, now func() time.Time) *Verifier {
-	return &Verifier{r, gate, origin, now}
+	return &Verifier{r, remembering{r}, gate, origin, now}
 }
 
 // Claims returns the signatures of the request that are worth verifying. Nothing in them is proven
@@ -39,13 +40,13 @@ func (v *Verifier) Claims(req *http.Request, body []byte) ([]signature.Claim, er
 	return signature.Parse(req, body, signature.Options{Origin: v.origin, Now: v.now()})
 }
 
-// Admits refuses an actor from which nothing is taken, before anything is fetched: it is one of
-// ours, or blocked.
+// Admits refuses a local or blocked actor, from which no request is accepted. It fetches
+// nothing.
 func (v *Verifier) Admits(actor vocab.ID) error {
 	return signature.First(&sender{v, actor}, senderChecks)
 }
 
-// sender is the actor that a request says to be from.
+// sender is the actor that a request claims to come from.
 type sender struct {
 	*Verifier
 	id vocab.ID
@@ -61,9 +62,10 @@ var senderChecks = []signature.Check[*sender]{
 	{Name: "sender_policy", Run: func(s *sender) error { return s.gate.CheckActor(s.id) }},
 }
 
-// Signer returns the actor who made one of the claims: want, if it made one. A wrong claim is
-// Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was deleted, and one
-// of isPassing when nobody can tell now: the request may then come again.
+// Signer returns the actor who made one of the claims: want, if it made one of them. The fault
+// is Unauthenticated for a wrong claim, Forbidden for a blocked host, and Gone when the actor
+// was deleted. It is one that isPassing accepts when the key cannot be fetched now: the sender
+// may then retry.
 func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	a, err := v.findSigner(ctx, claims, want)
 	switch {
@@ -75,9 +77,31 @@ func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vo
 	return a, err
 }
 
-// Introduce returns the actor who signed the headers of a request whose body is not read yet.
-// Whether the body is the one that was signed for is told by Claims, once it is there.
+// Introduce returns the actor who signed the headers of a request whose body is not read yet. It
+// does not check the body. Once the body is read, Claims tells whether it is the one that was
+// signed.
 func (v *Verifier) Introduce(ctx context.Context, req *http.Request) (*vocab.Actor, error) {
+	claims, err := v.readHeaders(req)
+	if err != nil {
+		return nil, err
+	}
+	return v.Signer(ctx, claims, "")
+}
+
+// Recognize is Introduce with the keys in the cache and the store: it fetches no key. A request
+// that it does not recognize does not count against the sender.
+func (v *Verifier) Recognize(ctx context.Context, req *http.Request) (*vocab.Actor, error) {
+	claims, err := v.readHeaders(req)
+	if err != nil {
+		return nil, err
+	}
+	recognizing := *v
+	recognizing.actors = v.remembered
+	return recognizing.findSigner(ctx, claims, "")
+}
+
+// readHeaders returns the signatures that may hold as far as the headers tell, without the body.
+func (v *Verifier) readHeaders(req *http.Request) ([]signature.Claim, error) {
 	x, err := signature.Examine(req, nil, signature.Options{Origin: v.origin, Now: v.now()})
 	if err != nil {
 		return nil, err
@@ -94,10 +118,10 @@ func (v *Verifier) Introduce(ctx context.Context, req *http.Request) (*vocab.Act
 	if len(claims) == 0 && refusal != nil {
 		return nil, refusal
 	}
-	return v.Signer(ctx, claims, "")
+	return claims, nil
 }
 
-// firstFailure returns why a signature of headers cannot hold, nil when it may.
+// firstFailure returns the first error except that of the body's digest, nil when there is none.
 func firstFailure(found []signature.Finding) error {
 	for _, f := range found {
 		if f.Err != nil && f.Check != signature.DigestCheck {
@@ -149,19 +173,19 @@ func (v *Verifier) proveClaim(ctx context.Context, c signature.Claim) (*vocab.Ac
 	return p.actor, p.checkClaim()
 }
 
-// claimed is a claim on its way to being proven. It lives as long as one call.
+// claimed is a claim that is being verified. It lives as long as one call, so it may hold ctx.
 type claimed struct {
 	*Verifier
 	ctx   context.Context
 	claim signature.Claim
-	want  vocab.ID // who is to have signed; empty: anybody
+	want  vocab.ID // the actor that must have signed; empty for any
 	keyID vocab.ID
-	actor *vocab.Actor // whose key it is
+	actor *vocab.Actor // the owner of the key
 	key   crypto.PublicKey
 }
 
-// ownerChecks find out whose key it is, and keyChecks what the key is. The claim is held against it
-// then.
+// ownerChecks find the owner of the key, and keyChecks read the key. After them the claim is
+// verified with the key.
 var (
 	ownerChecks = []signature.Check[*claimed]{
 		{Name: "policy", Run: (*claimed).checkPolicy},
@@ -182,7 +206,7 @@ func (p *claimed) checkPolicy() (err error) {
 	return p.gate.Check(p.keyID.Host())
 }
 
-// checkServer refuses a key that lies on another server than the actor, before it is fetched.
+// checkServer refuses a key on another server than that of want, before the key is fetched.
 func (p *claimed) checkServer() error {
 	if p.want != "" && !p.keyID.SameOrigin(p.want) {
 		return refuseUnproven("foreign_key", "the signing key is not on the actor's server", nil)
@@ -221,8 +245,8 @@ func (p *claimed) checkClaim() error {
 	return p.claim.Verify(p.key)
 }
 
-// renewKey asks for the key again, in case that it is another one than was remembered, and tells
-// whether it is.
+// renewKey fetches the key again, because it may have changed since it was stored. renewed
+// reports whether it has changed or is not usable any more.
 func (p *claimed) renewKey() (renewed bool, err error) {
 	if p.actors.isOwn(p.keyID) {
 		return false, nil
@@ -241,7 +265,8 @@ func sameKey(a, b crypto.PublicKey) bool {
 	return ok && k.Equal(b)
 }
 
-// explainUnknown returns what it means for a request that the owner of its key was not found.
+// explainUnknown returns Unauthenticated for an error that says that a key has no owner that can
+// be found. It returns other errors as they are.
 func explainUnknown(err error) error {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.NoUser, fault.NoHost, fault.Forbidden, fault.Protocol, fault.Invalid:

@@ -281,3 +281,33 @@ func TestTwoServersDoNotWaitForEachOther(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestRecognizingAsksNobody(t *testing.T) {
+	t.Parallel()
+	private, _ := theirs(t, 0)
+	_, wrong := theirs(t, 1)
+	n, p := newNode(t, settings{}), newPeer(t)
+	p.show("/users/bob", p.person(t, "bob", 0))
+	recognize := func(k signature.Key) (*vocab.Actor, error) {
+		t.Helper()
+		r, _ := n.signed(t, k, signature.RFC9421)
+		return n.verifier.Recognize(t.Context(), r)
+	}
+	_, err := recognize(mainKey(p, "bob", private))
+	checkKind(t, "an actor that nobody knows yet", err, fault.Unauthenticated)
+	if got := p.asked("/users/bob"); got != 0 {
+		t.Errorf("asked %d times for a key that nobody knows", got)
+	}
+	if _, err := n.Resolve(t.Context(), p.id("/users/bob")); err != nil {
+		t.Fatal(err)
+	}
+	n.clock.pass(100 * time.Hour)
+	if a, err := recognize(mainKey(p, "bob", private)); err != nil || a.ID != p.id("/users/bob") {
+		t.Errorf("Recognize = %v, %v, want bob by a copy of days ago", a, err)
+	}
+	_, err = recognize(mainKey(p, "bob", wrong))
+	checkKind(t, "another key under its id", err, fault.Unauthenticated)
+	if got := p.asked("/users/bob"); got != 1 {
+		t.Errorf("asked %d times, want the first alone", got)
+	}
+}

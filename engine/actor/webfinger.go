@@ -13,30 +13,29 @@ import (
 // instanceName is the name of the instance actor: no user can have it.
 const instanceName = "instance"
 
-// serviceRel is how a server-level actor is linked to (FEP-d556).
+// serviceRel is the relation of a link to a server-level actor (FEP-d556).
 const serviceRel = "https://www.w3.org/ns/activitystreams#Service"
 
-// pageRel is how the page about a user is linked to.
+// pageRel is the relation of a link to the page about a user.
 const pageRel = "http://webfinger.net/rel/profile-page"
 
 const (
-	maxResource = 2048 // bytes of what WebFinger is asked about
+	maxResource = 2048 // bytes of the resource that WebFinger is asked for
 	maxUserPart = 255  // bytes before the @ of a handle
 )
 
-// handle is user@host. host is in canonical form, with a port if that is unusual.
+// handle is user@host. host is in canonical form, with a port only if it is not the default one.
 type handle struct{ user, host string }
 
 func (h handle) String() string { return h.user + "@" + h.host }
 
-// isSame reports whether both name the same account: servers take the names of users in either
-// case.
+// isSame reports whether both name the same account: servers ignore the case of user names.
 func (h handle) isSame(other handle) bool {
 	return h.host == other.host && strings.EqualFold(h.user, other.user)
 }
 
-// parseHandle reads user@host, @user@host and acct:user@host (RFC 7565). scheme decides which port
-// is the usual one.
+// parseHandle reads user@host, @user@host and acct:user@host (RFC 7565). It drops a port that is
+// the default one of scheme.
 func parseHandle(s, scheme string) (handle, error) {
 	bad := fault.New(fault.Invalid, "that is not a handle such as @alice@example.org")
 	if len(s) >= 5 && strings.EqualFold(s[:5], "acct:") {
@@ -54,16 +53,16 @@ func parseHandle(s, scheme string) (handle, error) {
 	return handle{user, id.Host()}, nil
 }
 
-// notInHandle tells characters that stand in no name: all but letters, digits and RFC 3986's other
-// unreserved ones.
+// notInHandle reports whether r cannot occur in the name of a user. Letters, marks, digits, the
+// other unreserved characters of RFC 3986 and + can.
 func notInHandle(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+", r)
 }
 
-// WebFinger answers who resource is (RFC 7033): a user, or nobody for the instance, with the
-// document to serve. The fault is Invalid for what no URI or handle looks like, NotFound for what
-// is not ours. Whether there is such a user is the caller's to find out; nothing but a well-formed
-// name is passed on.
+// WebFinger returns the user that resource names and the document to serve for it (RFC 7033).
+// The user is the zero Username for the instance. The fault is Invalid when resource is neither
+// a URI nor a handle, and NotFound when it does not belong to this server. The name of the user
+// is well-formed, but the caller must check that the user exists.
 func (l *Local) WebFinger(resource string) (vocab.Username, vocab.Doc, error) {
 	s, err := decodeResource(resource)
 	if err != nil {
@@ -98,7 +97,7 @@ func (l *Local) WebFinger(resource string) (vocab.Username, vocab.Doc, error) {
 	return u, d, nil
 }
 
-// pageOwner returns the user about whose page this is the address.
+// pageOwner returns the user whose page has the address id.
 func (l *Local) pageOwner(id vocab.ID) (u vocab.Username, ok bool) {
 	name, ok := strings.CutPrefix(string(id.Canonical()), l.origin+"/@")
 	if !ok || !l.pages {
@@ -108,7 +107,8 @@ func (l *Local) pageOwner(id vocab.ID) (u vocab.Username, ok bool) {
 	return u, err == nil
 }
 
-// decodeResource returns resource as it was meant: some peers encode what is encoded already.
+// decodeResource checks resource and removes a second percent-encoding, because some peers
+// encode it twice.
 func decodeResource(resource string) (string, error) {
 	bad := fault.New(fault.Invalid, "the resource is missing or malformed")
 	if resource == "" || len(resource) > maxResource {
@@ -121,26 +121,26 @@ func decodeResource(resource string) (string, error) {
 	return s, nil
 }
 
-// userOfHandle returns the user of that handle, nobody for the instance.
-func (l *Local) userOfHandle(h handle) (u vocab.Username, ok bool) {
+// userOfHandle returns the user of that handle, the zero Username for the instance.
+func (a Addresses) userOfHandle(h handle) (u vocab.Username, ok bool) {
 	name := strings.ToLower(h.user)
-	if h.host != l.host {
+	if h.host != a.host {
 		return u, false
 	}
-	if name == instanceName || name == l.host {
+	if name == instanceName || name == a.host {
 		return u, true
 	}
 	u, err := vocab.ParseUsername(name)
 	return u, err == nil
 }
 
-func (l *Local) schemeOf() string {
-	scheme, _, _ := strings.Cut(l.origin, "://")
+func (a Addresses) schemeOf() string {
+	scheme, _, _ := strings.Cut(a.origin, "://")
 	return scheme
 }
 
-// buildJRD returns a JSON Resource Descriptor (RFC 7033 §4.4): self in both media types, since
-// peers look for either.
+// buildJRD returns a JSON Resource Descriptor (RFC 7033 §4.4). It links self in both media
+// types, because some peers look for one and some for the other.
 func (l *Local) buildJRD(name string, id vocab.ID, aliases ...any) vocab.Doc {
 	return vocab.Doc{
 		"subject": "acct:" + name + "@" + l.host,

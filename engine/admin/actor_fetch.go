@@ -31,14 +31,14 @@ type ActorFetch struct {
 // FetchedActor is a remote actor, and how it was fetched.
 type FetchedActor struct {
 	Handle      string          `json:"handle,omitempty"`
-	Actor       json.RawMessage `json:"actor"` // as received, or the parts that are stored
+	Actor       json.RawMessage `json:"actor"` // as received, or only the parts that are stored
 	ID          vocab.ID        `json:"id"`
 	Type        string          `json:"type"`
 	Name        string          `json:"name,omitempty"`
 	Inbox       vocab.ID        `json:"inbox"`
 	SharedInbox vocab.ID        `json:"shared_inbox,omitempty"`
 	Keys        []FetchedKey    `json:"keys"`
-	HTTP        *FetchedOver    `json:"http,omitempty"` // nil when it came from the store
+	HTTP        *FetchedOver    `json:"http,omitempty"` // nil when the actor came from the store
 	FetchedAt   time.Time       `json:"fetched_at"`
 	StaleAt     time.Time       `json:"stale_at"`
 	FromCache   bool            `json:"from_cache"`
@@ -60,7 +60,7 @@ type FetchedOver struct {
 }
 
 // Fetch finds an actor of another server as federation does, with every check. The faults are
-// NotFound and Gone, NoHost, Unavailable, Protocol, Forbidden.
+// NotFound, Gone, NoHost, Unavailable, Protocol and Forbidden.
 func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) {
 	id, err := as.findID(ctx, f)
 	if err != nil {
@@ -92,7 +92,7 @@ func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) 
 	return as.describeActor(row, over), nil
 }
 
-// findID returns the id of the actor. It looks a handle up.
+// findID returns the id of the actor. If f.Resource is a handle, findID looks it up.
 func (as Actors) findID(ctx context.Context, f ActorFetch) (vocab.ID, error) {
 	if strings.HasPrefix(f.Resource, "http://") || strings.HasPrefix(f.Resource, "https://") {
 		id, err := vocab.ParseID(f.Resource)
@@ -126,7 +126,7 @@ func (as Actors) requestActor(ctx context.Context, f ActorFetch, id vocab.ID) (*
 	return &dbinstance.RemoteActor{Actor: a, FetchedAt: as.in.Now().UTC()}, over, nil
 }
 
-// signingKeys returns the keys of u, or those of the instance actor for no user.
+// signingKeys returns the keys of u, or those of the instance actor when u is zero.
 func (as Actors) signingKeys(ctx context.Context, u vocab.Username) (transport.Keys, error) {
 	if u.IsZero() {
 		return as.in.Keys.Instance()
@@ -137,7 +137,7 @@ func (as Actors) signingKeys(ctx context.Context, u vocab.Username) (transport.K
 	return as.in.Keys.Keys(u)
 }
 
-// describeActor returns the row as commands show it.
+// describeActor returns the row in the form that commands show.
 func (as Actors) describeActor(row *dbinstance.RemoteActor, over *FetchedOver) FetchedActor {
 	a := row.Actor
 	s := FetchedActor{Actor: a.Raw, ID: a.ID, Type: a.Type, Name: a.Name, Inbox: a.Inbox, SharedInbox: a.SharedInbox,

@@ -14,11 +14,11 @@ import (
 // SuspendedActor is an actor of another server that this server refuses.
 type SuspendedActor struct {
 	ID      vocab.ID `json:"id"`
-	Handle  string   `json:"handle,omitempty"` // if its server ever confirmed it
+	Handle  string   `json:"handle,omitempty"` // if the actor's server ever confirmed it
 	Comment string   `json:"comment"`
 }
 
-// ListSuspended returns the suspended actors by id.
+// ListSuspended returns the suspended actors, sorted by id.
 func (as Actors) ListSuspended(ctx context.Context) ([]SuspendedActor, error) {
 	s, err := as.in.Registry.Server()
 	if err != nil {
@@ -28,7 +28,7 @@ func (as Actors) ListSuspended(ctx context.Context) ([]SuspendedActor, error) {
 	for i, id := range s.SuspendedActors {
 		out[i] = SuspendedActor{ID: id, Comment: s.Comments[string(id)]}
 		known, err := as.in.DB.Instance.Actors.Find(ctx, id)
-		if err != nil && fault.KindOf(err) != fault.Invalid { // an old copy that cannot be parsed
+		if err != nil && fault.KindOf(err) != fault.Invalid { // Invalid: an old copy that cannot be parsed is ignored
 			return nil, err
 		}
 		if known != nil && known.Handle != "" {
@@ -42,21 +42,22 @@ func (as Actors) ListSuspended(ctx context.Context) ([]SuspendedActor, error) {
 type Suspension struct {
 	Actors  []string // ids or handles
 	Remove  bool
-	Comment string // as in DomainChange
+	Comment string // see DomainChange
 }
 
 // SuspensionReport is the result of a suspension.
 type SuspensionReport struct {
 	Changed     []vocab.ID `json:"changed"`
 	Unchanged   []vocab.ID `json:"unchanged"`
-	Unconfirmed []vocab.ID `json:"unconfirmed"` // of those changed: their servers did not confirm them
-	Users       int        `json:"users"`       // who know a newly suspended actor
-	Following   int        `json:"following"`   // users who may follow one
+	Unconfirmed []vocab.ID `json:"unconfirmed"` // those of Changed that their servers did not confirm
+	Users       int        `json:"users"`       // users who know a newly suspended actor
+	Following   int        `json:"following"`   // users who may follow a newly suspended actor
 }
 
-// Suspend changes the policy. A serving engine follows within a second. It looks handles up, and
-// also ids, because an id may be the address of the actor's page. An id that cannot be looked up
-// is used as it is. The faults are those of Domains.Change and of the lookup.
+// Suspend changes the policy. A serving engine applies the change within a second. Suspend looks
+// up handles, and also ids, because an id may be the address of the actor's page. An id that
+// cannot be looked up is used as it is. The faults are those of Domains.Change and of the
+// lookup.
 func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, error) {
 	r := SuspensionReport{Changed: []vocab.ID{}, Unchanged: []vocab.ID{}, Unconfirmed: []vocab.ID{}}
 	if err := checkComment(c.Comment); err != nil {
@@ -93,7 +94,7 @@ func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 	return r, unchangedFault(r.Unchanged, len(r.Changed), c.Remove, "suspended", "lightweb actor list --suspended")
 }
 
-// findSuspect returns the id of an actor, and whether its server has ever confirmed it.
+// findSuspect returns the id of an actor, and whether the actor's server has ever confirmed it.
 func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (id vocab.ID, confirmed bool, err error) {
 	if strings.Contains(written, "://") {
 		id, confirmed, err = as.findByID(ctx, written, remove)
@@ -107,7 +108,7 @@ func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (
 	return id.Canonical(), confirmed, err
 }
 
-// findByID looks an id up, except to end a suspension.
+// findByID looks up an id. With remove it only parses the id.
 func (as Actors) findByID(ctx context.Context, written string, remove bool) (vocab.ID, bool, error) {
 	id, err := vocab.ParseID(written)
 	if err != nil || remove {
@@ -116,13 +117,13 @@ func (as Actors) findByID(ctx context.Context, written string, remove bool) (voc
 	a, err := as.in.Actors.Resolve(ctx, id)
 	if err != nil {
 		as.in.Log.DebugContext(ctx, "actor not looked up", "actor", id, "err", err)
-		return id, false, nil // a server that does not answer does not protect its actor
+		return id, false, nil // an actor can be suspended even if its server does not answer
 	}
 	return a.ID, true, nil
 }
 
-// findByHandle asks other servers only when no stored actor has the handle: the server of a
-// suspended actor may not be asked.
+// findByHandle looks for a stored actor with the handle, and asks another server only if there
+// is none: requests to the server of a suspended actor may be forbidden.
 func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
 	a, err := as.in.Actors.KnownHandle(ctx, handle)
 	switch {
@@ -139,7 +140,7 @@ func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (
 	return a.ID, nil
 }
 
-// countAcquainted counts the users who know one of the actors, and those who may follow one.
+// countAcquainted counts the users who know one of the actors, and the users who may follow one.
 func (as Actors) countAcquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
 	for _, id := range actors {

@@ -1,5 +1,5 @@
-// Package admin holds the tasks of an operator, a small struct for each noun. The command line
-// calls it; what a command can do, a test and a console can do too.
+// Package admin has the tasks of an operator, with a small struct for each noun. The command
+// line calls these tasks, and tests or a console can call the same ones.
 package admin
 
 import (
@@ -42,8 +42,8 @@ func New(in *instance.Instance) *Tasks {
 	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Passwords{in}, Identities{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Conversations{in}, KeyPackages{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}, Imports{in}}
 }
 
-// chooseUsers returns the named users, or all that have a database. The fault is NoUser when a
-// named one does not exist.
+// chooseUsers returns the named users, or every user that has a database if all is set. The
+// fault is NoUser when a named user does not exist.
 func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Username, all bool) ([]vocab.Username, error) {
 	if !all {
 		for _, u := range named {

@@ -7,30 +7,28 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Audits are the records of the actions that users' programs dispatched.
+// Audits are the records of the actions that users' clients dispatched.
 type Audits struct{ in *instance.Instance }
 
 // AuditChoice selects records of a user. All conditions must hold.
 type AuditChoice struct {
-	User    vocab.Username
-	Action  string    // empty: all
-	Outcome string    // empty: all
-	Since   time.Time // zero: any time
-	Limit   int
+	user.AuditFilter
+	User  vocab.Username
+	Limit int
 }
 
-// Audit is an action that was dispatched, or the refusals of one within an hour.
+// Audit is the record of a dispatched action, or of the refusals of one action within an hour.
 type Audit struct {
 	At       time.Time       `json:"at"`
 	Token    string          `json:"token,omitempty"`      // the id of the token
-	Name     string          `json:"token_name,omitempty"` // empty when it has none, or was revoked
-	Action   string          `json:"action"`               // empty: one that there is not
+	Name     string          `json:"token_name,omitempty"` // empty when the token has no name, or was revoked
+	Action   string          `json:"action"`               // empty: the client named an action that does not exist
 	Params   json.RawMessage `json:"params"`
 	Outcome  string          `json:"outcome"`
 	Times    int             `json:"times"`
@@ -46,9 +44,9 @@ func (as Audits) List(ctx context.Context, c AuditChoice) ([]Audit, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []db.AuditRecord
-	err = as.in.DB.Read(ctx, c.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		found, err = tx.Audits(ctx, db.AuditFilter{Action: c.Action, Outcome: c.Outcome, Since: c.Since}, nil, c.Limit)
+	var found []user.AuditRecord
+	err = as.in.DB.Read(ctx, c.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		found, err = tx.Audits.List(ctx, c.AuditFilter, nil, c.Limit)
 		return err
 	})
 	all := make([]Audit, len(found))
@@ -59,7 +57,7 @@ func (as Audits) List(ctx context.Context, c AuditChoice) ([]Audit, error) {
 	return all, err
 }
 
-// nameTokens returns the names of the tokens that a user has now.
+// nameTokens returns the names of the user's current tokens, by id.
 func (as Audits) nameTokens(ctx context.Context, u vocab.Username) (map[uuid.UUID]string, error) {
 	tokens, err := Tokens(as).List(ctx, u)
 	names := map[uuid.UUID]string{}
@@ -69,8 +67,8 @@ func (as Audits) nameTokens(ctx context.Context, u vocab.Username) (map[uuid.UUI
 	return names, err
 }
 
-// describeAudit returns the row as commands show it.
-func describeAudit(r db.AuditRecord) Audit {
+// describeAudit returns the row in the form that commands show.
+func describeAudit(r user.AuditRecord) Audit {
 	a := Audit{At: r.At.UTC(), Action: r.Action, Params: r.Params, Outcome: r.Outcome, Times: r.Times, Activity: r.Activity}
 	if r.Token != uuid.Nil {
 		a.Token = r.Token.String()

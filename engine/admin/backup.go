@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dump"
 	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/archive"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -21,7 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Backups write backups and restore them.
+// Backups write and restore backups.
 type Backups struct{ in *instance.Instance }
 
 // BackupOptions says what to back up.
@@ -40,22 +40,22 @@ type BackupReport struct {
 	Keys      bool            `json:"keys"`
 	Users     int             `json:"users"`
 	Rows      int64           `json:"rows"`
-	Counts    map[string]int  `json:"counts,omitempty"` // of one user: items of each collection
+	Counts    map[string]int  `json:"counts,omitempty"` // of one user: the number of items in each collection
 	SHA256    string          `json:"sha256"`           // of the archive
 	Millis    int64           `json:"elapsed_ms"`
 	Failures  []BackupFailure `json:"failures"` // users whose database is missing
 }
 
-// BackupFailure is a user whose database could not be opened. The user's other data is in the
-// backup.
+// BackupFailure is a user whose database could not be opened. The backup still has the user's
+// other data.
 type BackupFailure struct {
 	User  vocab.Username `json:"user"`
 	Error string         `json:"error"`
 	Hint  string         `json:"-"`
 }
 
-// WriteFile writes a backup to a file that only its owner can read. The file appears when it is
-// complete. The fault is Conflict when it exists already.
+// WriteFile writes a backup to a file that only its owner can read. The file gets the name path
+// once it is complete. The fault is Conflict when path exists already.
 func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
@@ -79,7 +79,7 @@ func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (
 	return r, syncFolder(filepath.Dir(path))
 }
 
-// syncFolder makes the names in dir survive a power cut.
+// syncFolder syncs dir, so that the file names in it survive a power cut.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -88,11 +88,11 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Write writes a backup; that of one user is the user's export, too. It may run beside a serving
-// engine. It reads the instance database first and the users' databases after it: an activity that
-// was accepted before is in the journal, or by then in its recipient's database. It reads a user's
-// acquaintances last, so that the backup never has too few. The fault is NoUser when the user does
-// not exist.
+// Write writes a backup; the backup of one user is also the user's export. It may run beside a
+// serving engine. It reads the instance database first and the users' databases afterwards. So
+// an activity that was accepted earlier is either in the journal that was read, or in the
+// database of its recipient. It reads a user's acquaintances last, so that the backup never
+// lacks any. The fault is NoUser when the user does not exist.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	began := time.Now()
 	digest := sha256.New()
@@ -139,15 +139,15 @@ type backupRun struct {
 	users  []dbinstance.User
 }
 
-// writeInstance begins the archive and writes the tables of the instance. A backup of one user has
-// only that user's row.
+// writeInstance begins the archive and writes the tables of the instance. A backup of one user
+// gets only that user's row.
 func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	nobody := vocab.Username{}
-	err := t.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
+	err := dump.New(t.in.DB).SnapshotInstance(ctx, func(ctx context.Context, s *dump.Snapshot) error {
 		if err := t.beginArchive(ctx, s, to); err != nil {
 			return err
 		}
-		return t.writeTables(nobody, s.Shape, func(table db.Table, w io.Writer) (int64, error) {
+		return t.writeTables(nobody, s.Shape, func(table dump.Table, w io.Writer) (int64, error) {
 			switch {
 			case table.Name == "users":
 				return s.Copy(ctx, table, t.ask.User, w)
@@ -163,8 +163,8 @@ func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	return t.writeFiles(nobody)
 }
 
-// beginArchive chooses the users and writes the manifest.
-func (t *backupRun) beginArchive(ctx context.Context, s *db.Snapshot, to io.Writer) error {
+// beginArchive selects the users and writes the manifest.
+func (t *backupRun) beginArchive(ctx context.Context, s *dump.Snapshot, to io.Writer) error {
 	all, err := s.Users(ctx)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (t *backupRun) beginArchive(ctx context.Context, s *db.Snapshot, to io.Writ
 }
 
 // writeTables writes a shape and the rows of its tables.
-func (t *backupRun) writeTables(u vocab.Username, shape db.Shape, copyRows func(db.Table, io.Writer) (int64, error)) error {
+func (t *backupRun) writeTables(u vocab.Username, shape dump.Shape, copyRows func(dump.Table, io.Writer) (int64, error)) error {
 	data, err := json.MarshalIndent(shape, "", "  ")
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (t *backupRun) writeTables(u vocab.Username, shape db.Shape, copyRows func(
 	return nil
 }
 
-// writeRows writes the rows of one table, and counts them.
+// writeRows writes the rows of one table, and counts them in the report.
 func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, error)) error {
 	w := t.w.Rows(n)
 	rows, err := write(w)
@@ -211,7 +211,7 @@ func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, erro
 }
 
 // writeUser writes a user's database and files, and the user's rows in the instance database. A
-// deleted user has only rows.
+// deleted user has only those rows.
 func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
 	if u.State != dbinstance.UserDeleted {
 		if err := t.writeDatabase(ctx, u); err != nil {
@@ -224,7 +224,7 @@ func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
 			return err
 		}
 	}
-	return t.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
+	return dump.New(t.in.DB).SnapshotInstance(ctx, func(ctx context.Context, s *dump.Snapshot) error {
 		for _, table := range s.Shape.Tables {
 			if table.Owner == "" || table.Name == "users" {
 				continue
@@ -240,13 +240,13 @@ func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
 	})
 }
 
-// writeDatabase writes a user's database. A backup of the instance reports a database that cannot
-// be opened, and goes on.
+// writeDatabase writes a user's database. If a database cannot be opened, a backup of the
+// instance reports it as a failure and continues.
 func (t *backupRun) writeDatabase(ctx context.Context, u dbinstance.User) error {
 	opened := false
-	err := t.in.DB.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
+	err := dump.New(t.in.DB).SnapshotUser(ctx, u, func(ctx context.Context, s *dump.Snapshot) error {
 		opened = true
-		err := t.writeTables(u.Name, s.Shape, func(table db.Table, w io.Writer) (int64, error) { return s.Copy(ctx, table, vocab.Username{}, w) })
+		err := t.writeTables(u.Name, s.Shape, func(table dump.Table, w io.Writer) (int64, error) { return s.Copy(ctx, table, vocab.Username{}, w) })
 		if err != nil {
 			return err
 		}
@@ -262,7 +262,7 @@ func (t *backupRun) writeDatabase(ctx context.Context, u dbinstance.User) error 
 // maxFile bounds a configuration or key in a backup, in bytes.
 const maxFile = 16 << 20
 
-// writeFiles writes the configuration and keys of u, or for no user those of the instance.
+// writeFiles writes the configuration and keys of u, or of the instance when u is zero.
 func (t *backupRun) writeFiles(u vocab.Username) error {
 	for _, f := range filesOf(t.in, u) {
 		if t.ask.NoKeys && f.name.Kind == archive.Key {
@@ -282,7 +282,8 @@ func (t *backupRun) writeFiles(u vocab.Username) error {
 	return nil
 }
 
-// writePictures writes the pictures of u's profile. One that is removed meanwhile is shown nowhere.
+// writePictures writes the pictures of u's profile. It skips a picture that is removed in the
+// meantime, because no profile shows it.
 func (t *backupRun) writePictures(u vocab.Username) error {
 	names, err := t.in.Registry.ListPictures(u)
 	if err != nil {
@@ -303,13 +304,13 @@ func (t *backupRun) writePictures(u vocab.Username) error {
 	return nil
 }
 
-// file is a configuration or key: its name in an archive, and its path here.
+// file is a configuration or key: its name in an archive, and its path on this machine.
 type file struct {
 	name archive.Name
 	path string
 }
 
-// filesOf returns the files that u may have, or for no user the instance.
+// filesOf returns the files that u may have, or those of the instance when u is zero.
 func filesOf(in *instance.Instance, u vocab.Username) []file {
 	files := []file{{archive.Name{User: u, Kind: archive.Config}, in.Registry.File(u)}}
 	for _, path := range in.Keys.Files(u) {

@@ -12,12 +12,12 @@ import (
 	"syscall"
 )
 
-// unfinished ends the names of files that a backup is being written to. The writer holds a lock on
-// the file until it is renamed, or until its process ends.
+// unfinished is the suffix of files to which a backup is being written. The writer holds a lock
+// on the file until the file is renamed or the process ends.
 const unfinished = ".lightweb-unfinished"
 
-// createUnfinished makes and locks the file that the backup path is written to. Only its owner can
-// read it.
+// createUnfinished creates and locks a temporary file beside path, to which the backup is
+// written. Only its owner can read it.
 func createUnfinished(path string) (*os.File, error) {
 	for range 10 {
 		f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+unfinished) // mode 0600
@@ -31,15 +31,15 @@ func createUnfinished(path string) (*os.File, error) {
 		if held {
 			return f, nil
 		}
-		if err := f.Close(); err != nil { // another process removes the file: it locked it first
+		if err := f.Close(); err != nil { // another process locked the file first, and removes it
 			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("no file in %s could be locked", filepath.Dir(path))
 }
 
-// sweepUnfinished removes files that killed backups left in a folder. A file that cannot be
-// removed is logged, and does not stop the backup.
+// sweepUnfinished removes the files that killed backups left in a folder. If a file cannot be
+// removed, it logs the error and does not stop the backup.
 func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 	names, err := os.ReadDir(dir)
 	for _, n := range names {
@@ -52,7 +52,7 @@ func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 	}
 }
 
-// removeAbandoned removes a file that no process writes.
+// removeAbandoned removes a file that no process is writing.
 func removeAbandoned(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) { // it was renamed, or another process removed it
@@ -68,8 +68,8 @@ func removeAbandoned(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// lockFile locks f while it is open. It reports whether the file is ours: no other process has
-// locked, renamed or removed it.
+// lockFile locks f until f is closed. It reports true if this process has the file: no other
+// process has locked, renamed or removed it.
 func lockFile(f *os.File) (bool, error) {
 	err := error(syscall.EINTR)
 	for errors.Is(err, syscall.EINTR) {

@@ -16,17 +16,17 @@ import (
 // Caches are the caches of users' feeds.
 type Caches struct{ in *instance.Instance }
 
-// MaxWarmPages bounds the pages of a feed that Rebuild makes.
+// MaxWarmPages bounds the pages of a feed that Rebuild caches again.
 const MaxWarmPages = 20
 
-// RebuildChoice says what to delete from caches, and what to make again.
+// RebuildChoice says which cached data to delete, and which to cache again.
 type RebuildChoice struct {
 	Users     []vocab.Username    // none: all
 	Feeds     []string            // none: all
 	Objects   bool                // also the documents of activities and objects
 	Actors    bool                // also the cards of actors
-	Flush     bool                // everything, and nothing is made again
-	WarmPages int                 // pages of each feed that are made again: 0 to MaxWarmPages
+	Flush     bool                // delete everything, and cache nothing again
+	WarmPages int                 // pages of each feed to cache again: 0 to MaxWarmPages
 	DryRun    bool                // only count
 	Progress  func(done, all int) // called after each user; may be nil
 }
@@ -37,7 +37,7 @@ type RebuildReport struct {
 	Failed  int           `json:"failed"`
 	Millis  int64         `json:"elapsed_ms"`
 	DryRun  bool          `json:"dry_run"`
-	Skipped bool          `json:"skipped"` // there is no cache, for no engine serves
+	Skipped bool          `json:"skipped"` // there is no cache, because no engine serves
 }
 
 // RebuiltUser is the result for one user.
@@ -45,18 +45,18 @@ type RebuiltUser struct {
 	User    vocab.Username `json:"user"`
 	Deleted int            `json:"deleted_keys"`
 	Feeds   int            `json:"feeds"`
-	Pages   int            `json:"pages"`   // of the index, made again
-	Objects int            `json:"objects"` // entries whose documents were made again
+	Pages   int            `json:"pages"`   // of the index, cached again
+	Objects int            `json:"objects"` // entries whose documents were cached again
 	Millis  int64          `json:"elapsed_ms"`
 	Error   string         `json:"error,omitempty"`
 	Hint    string         `json:"hint,omitempty"`
 }
 
-// Rebuild deletes what is cached of users and makes the first pages of their feeds again. It never
-// touches a stream or a session. Without an engine that serves it makes nothing: an engine
-// believes nothing older than its own start. A user that fails does not stop the others. The fault
-// is NoUser when a named user does not exist, Usage for a choice that makes no sense, Unavailable
-// when Redis does not answer.
+// Rebuild deletes the cached data of users and caches the first pages of their feeds again. It
+// never touches a stream or a session. Without a serving engine it caches nothing, because an
+// engine ignores cached data that is older than its own start. A user that fails does not stop
+// the others. The fault is NoUser when a named user does not exist, Usage for a choice that
+// makes no sense, Unavailable when Redis does not answer.
 func (cs Caches) Rebuild(ctx context.Context, c RebuildChoice) (r RebuildReport, err error) {
 	began := time.Now()
 	r = RebuildReport{Users: []RebuiltUser{}, DryRun: c.DryRun}
@@ -78,7 +78,7 @@ func (cs Caches) Rebuild(ctx context.Context, c RebuildChoice) (r RebuildReport,
 	if err := cs.in.OpenRedis(ctx, false); err != nil {
 		return r, err
 	}
-	feeds := cs.in.NewCachedFeeds(cs.in.DB)
+	feeds := cs.in.NewCachedFeeds(cs.in.DB.Databases)
 	if feeds == nil {
 		r.Skipped = true
 		return r, nil
@@ -123,7 +123,7 @@ func (c *RebuildChoice) check() error {
 	return nil
 }
 
-// scope returns the lists and layers that the choice deletes.
+// scope returns the lists and layers of the cache that the choice deletes.
 func (c RebuildChoice) scope() (lists, layers []string) {
 	lists = slices.Clone(c.Feeds)
 	if c.Objects || c.Flush {
@@ -135,7 +135,7 @@ func (c RebuildChoice) scope() (lists, layers []string) {
 	return lists, layers
 }
 
-// warm makes the pages of one user again.
+// warm caches the pages of one user again.
 func (c RebuildChoice) warm(ctx context.Context, feeds *feed.Cached, u vocab.Username) RebuiltUser {
 	began := time.Now()
 	r := RebuiltUser{User: u, Feeds: len(c.Feeds)}

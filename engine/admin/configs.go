@@ -8,12 +8,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Configs are the files in which users settle things about themselves. A serving engine follows a
-// change within a second.
+// Configs are the configuration files of users. A serving engine applies a change within a
+// second.
 type Configs struct{ in *instance.Instance }
 
-// Find returns what holds for a user: what the file says, and defaults for the rest. The fault is
-// NoUser when the user does not exist, and Config when the file is broken.
+// Find returns the configuration that applies to a user: the members in the file, and defaults
+// for the rest. The fault is NoUser when the user does not exist, and Config when the file is
+// broken.
 func (cs Configs) Find(ctx context.Context, u vocab.Username) (registry.User, error) {
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return registry.User{}, err
@@ -24,8 +25,8 @@ func (cs Configs) Find(ctx context.Context, u vocab.Username) (registry.User, er
 	return cs.in.Registry.User(u), nil
 }
 
-// Set sets one member to what a person wrote. The fault is Invalid for a key that there is not and
-// for a value that is not taken.
+// Set sets one member to the value that a person wrote. The fault is Invalid for an unknown key
+// and for a value that is not accepted.
 func (cs Configs) Set(ctx context.Context, u vocab.Username, key, value string) error {
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return err
@@ -33,7 +34,8 @@ func (cs Configs) Set(ctx context.Context, u vocab.Username, key, value string) 
 	return cs.in.Registry.SetMember(u, key, value)
 }
 
-// Read returns what the file of a user holds, usable or not; nothing when there is no file.
+// Read returns the content of a user's file, whether or not it can be used, and nothing when
+// there is no file.
 func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return nil, err
@@ -41,8 +43,8 @@ func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
 	return cs.in.Registry.ReadUser(u)
 }
 
-// Replace makes after the content of the file of a user, if it held before until now. The fault is
-// Invalid when after cannot be used, and Conflict when the file has changed.
+// Replace changes the content of a user's file from before to after. The fault is Invalid when
+// after cannot be used, and Conflict when the file no longer contains before.
 func (cs Configs) Replace(u vocab.Username, before, after []byte) error {
 	return cs.in.Registry.ReplaceUser(u, before, after)
 }
@@ -52,10 +54,10 @@ type CheckedConfig struct {
 	User    vocab.Username `json:"user"`
 	File    string         `json:"file"`
 	Valid   bool           `json:"valid"`
-	Problem string         `json:"problem,omitempty"` // why it cannot
+	Problem string         `json:"problem,omitempty"` // why the file cannot be used
 }
 
-// Check looks at the files of the named users, or of all. A user without a file has the defaults.
+// Check checks the files of the named users, or of all. A user without a file has the defaults.
 func (cs Configs) Check(ctx context.Context, named []vocab.Username, all bool) ([]CheckedConfig, error) {
 	users, err := chooseUsers(ctx, cs.in, named, all)
 	if err != nil {

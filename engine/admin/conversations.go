@@ -3,35 +3,24 @@ package admin
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Conversations are those that users take part in. Of what is said in them nothing can be read.
+// Conversations are the conversations that users take part in. Their messages cannot be read.
 type Conversations struct{ in *instance.Instance }
 
-// Conversation is one that a user takes part in. One that another server puts in order has no
-// status and no epoch here.
+// Conversation is a conversation that a user takes part in. A conversation that another server
+// hosts has no status and no epoch on this server.
 type Conversation struct {
-	User     vocab.Username `json:"user"`
-	ID       uuid.UUID      `json:"id"`
-	Mode     string         `json:"mode"`
-	Status   string         `json:"status"`
-	Epoch    int64          `json:"epoch"`
-	Members  int            `json:"members"`
-	Host     vocab.ID       `json:"host"`
-	ActiveAt time.Time      `json:"active_at"` // when it changed last
-}
-
-func describeConversation(u vocab.Username, o db.ConversationOverview) Conversation {
-	return Conversation{User: u, ID: o.ID, Mode: o.Mode, Status: o.Status, Epoch: o.Epoch, Members: o.Members, Host: o.Host, ActiveAt: o.ActiveAt.UTC()}
+	User vocab.Username `json:"user"`
+	user.ConversationOverview
 }
 
 // UserFailure is a user whose database cannot be used.
@@ -47,13 +36,13 @@ func describeFailure(u vocab.Username, err error) UserFailure {
 
 // ConversationList lists conversations.
 type ConversationList struct {
-	Conversations []Conversation `json:"conversations"` // at most as many as were asked for
+	Conversations []Conversation `json:"conversations"` // at most n, the limit of List
 	Total         int            `json:"total"`
 	Failures      []UserFailure  `json:"failures"`
 }
 
-// List returns up to n conversations of users, of each those that changed last first. The fault is
-// NoUser when a named user does not exist.
+// List returns up to n conversations of users; for each user those that changed last come first.
+// The fault is NoUser when a named user does not exist.
 func (cs Conversations) List(ctx context.Context, named []vocab.Username, all bool, n int) (ConversationList, error) {
 	l := ConversationList{Conversations: []Conversation{}, Failures: []UserFailure{}}
 	users, err := chooseUsers(ctx, cs.in, named, all)
@@ -68,13 +57,13 @@ func (cs Conversations) List(ctx context.Context, named []vocab.Username, all bo
 	return l, nil
 }
 
-// addTo adds the conversations of a user to a list of n.
+// addTo adds the conversations of a user to l, up to n conversations in l.
 func (cs Conversations) addTo(ctx context.Context, l *ConversationList, u vocab.Username, n int) error {
 	var total int
-	var found []db.ConversationOverview
-	err := cs.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if total, err = tx.CountConversations(ctx); err == nil {
-			found, err = tx.ConversationOverviews(ctx, n-len(l.Conversations))
+	var found []user.ConversationOverview
+	err := cs.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		if total, err = tx.Conversations.Count(ctx); err == nil {
+			found, err = tx.Conversations.ListOverviews(ctx, n-len(l.Conversations))
 		}
 		return err
 	})
@@ -83,91 +72,68 @@ func (cs Conversations) addTo(ctx context.Context, l *ConversationList, u vocab.
 	}
 	l.Total += total
 	for _, o := range found {
-		l.Conversations = append(l.Conversations, describeConversation(u, o))
+		o.ActiveAt = o.ActiveAt.UTC()
+		l.Conversations = append(l.Conversations, Conversation{u, o})
 	}
 	return nil
 }
 
-// ConversationDetails is all that an operator sees of a conversation.
+// ConversationDetails is everything that an operator can see of a conversation.
 type ConversationDetails struct {
-	Conversation
-	URI        vocab.ID             `json:"uri"`
-	Group      string               `json:"group_id"`
-	Generation int32                `json:"generation"`
-	Term       int32                `json:"term"`
-	LastSeq    int64                `json:"last_seq"`
-	Reset      string               `json:"reset_group_id"` // empty unless a reset is pending
-	Log        LogCounts            `json:"log"`
-	Welcomes   int                  `json:"welcomes_waiting"`
-	Roster     []ConversationMember `json:"roster"`
+	User vocab.Username `json:"user"`
+	user.ConversationDetails
+	user.ConversationCounts
+	Roster []user.ConversationMember `json:"roster"`
 }
 
-// LogCounts is how many messages the log of a conversation has, by kind.
-type LogCounts struct {
-	Commits      int `json:"commit"`
-	Proposals    int `json:"proposal"`
-	Applications int `json:"application"`
-}
-
-// ConversationMember is an actor who is in a conversation.
-type ConversationMember struct {
-	Actor   vocab.ID `json:"actor"`
-	Role    string   `json:"role"`
-	Joined  int64    `json:"joined_seq"`
-	Leaving bool     `json:"leaving"` // it asked to be removed
-}
-
-// Find returns a conversation of a user. The fault is NotFound when the user has none with that
-// id, NoUser when there is no such user.
+// Find returns a conversation of a user. The fault is NotFound when the user has no conversation
+// with that id, NoUser when the user does not exist.
 func (cs Conversations) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (d ConversationDetails, err error) {
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return d, err
 	}
-	err = cs.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = cs.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		d, err = readDetails(ctx, tx, u, id)
 		return err
 	})
 	return d, err
 }
 
-func readDetails(ctx context.Context, tx *db.Tx, u vocab.Username, id uuid.UUID) (d ConversationDetails, err error) {
-	o, err := tx.ConversationOverview(ctx, id)
+func readDetails(ctx context.Context, tx *user.Tx, u vocab.Username, id uuid.UUID) (d ConversationDetails, err error) {
+	found, err := tx.Conversations.FindDetails(ctx, id)
 	if err != nil {
 		return d, err
 	}
-	if o == nil {
+	if found == nil {
 		return d, fault.New(fault.NotFound, "there is no such conversation").WithHint("lightweb conversation list " + u.String())
 	}
-	counts, err := tx.ConversationCounts(ctx, id)
+	counts, err := tx.Conversations.FindCounts(ctx, id)
 	if err != nil {
 		return d, err
 	}
-	members, err := tx.ConversationMembers(ctx, id)
-	d = ConversationDetails{Conversation: describeConversation(u, *o), URI: o.URI, Group: o.GroupID, Generation: o.Generation, Term: o.Term, LastSeq: o.LastSeq, Reset: o.Reset,
-		Log: LogCounts{counts.Commits, counts.Proposals, counts.Applications}, Welcomes: counts.Welcomes, Roster: make([]ConversationMember, len(members))}
-	for n, m := range members {
-		d.Roster[n] = ConversationMember{m.Actor, m.Role, m.JoinedSeq, m.Leaving}
-	}
-	return d, err
+	members, err := tx.Conversations.ListMembers(ctx, id)
+	found.ActiveAt = found.ActiveAt.UTC()
+	return ConversationDetails{u, *found, *counts, members}, err
 }
 
-// OrderedReset is a reset of a conversation that is pending.
+// OrderedReset is a pending reset of a conversation.
 type OrderedReset struct {
 	User  vocab.Username `json:"user"`
 	ID    uuid.UUID      `json:"id"`
 	Group string         `json:"reset_group_id"` // the MLS group that comes next
-	IsNew bool           `json:"asked"`          // false when it was pending before
+	IsNew bool           `json:"asked"`          // false when the reset was pending before
 }
 
-// Reset asks for a new MLS group of a conversation that the user hosts, as its admin does. While
-// that is pending the answer is the same. The engine that serves, if any, tells the user. The
-// fault is NotFound when the user hosts no such conversation, Conflict when it is closed.
+// Reset orders a new MLS group for a conversation that the user hosts, as the conversation's
+// admin can do. While a reset is pending, another call returns the same group. If an engine
+// serves, it tells the user. The fault is NotFound when the user hosts no such conversation,
+// Conflict when the conversation is closed.
 func (cs Conversations) Reset(ctx context.Context, u vocab.Username, id uuid.UUID) (OrderedReset, error) {
 	r := OrderedReset{User: u, ID: id}
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return r, err
 	}
-	registry := cs.in.NewConversations(cs.in.DB, nil)
+	registry := cs.in.NewConversations(cs.in.DB.Databases, nil)
 	var err error
 	r.Group, r.IsNew, err = registry.OrderReset(ctx, conversation.Place{Host: u, ID: id})
 	if err := errors.Join(err, registry.Close(ctx)); err != nil {

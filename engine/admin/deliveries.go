@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -21,65 +22,43 @@ type Deliveries struct{ in *instance.Instance }
 
 // DeliveryChoice selects deliveries, or fan-outs of activities. All conditions must hold.
 type DeliveryChoice struct {
-	Users    []vocab.Username
-	All      bool      // users that are not deleted
-	Job      uuid.UUID // zero: all fan-outs
-	Activity vocab.ID  // the id of the activity or of its object; empty: all
-	Hosts    []string  // empty: all
-	Since    time.Time // owed since then; zero: any time
-	Status   string    // only List: of the fan-out, or of one of its deliveries; empty: all
-	Limit    int       // only List
-}
-
-// toFilter returns the conditions as queries take them.
-func (c DeliveryChoice) toFilter() db.DeliveryFilter {
-	return db.DeliveryFilter{Job: c.Job, Activity: c.Activity, Hosts: c.Hosts, Since: c.Since}
+	user.DeliveryFilter
+	Users  []vocab.Username
+	All    bool   // all users that are not deleted
+	Status string // only for List: state of the fan-out, or of one of its deliveries; empty: all
+	Limit  int    // only for List
 }
 
 // JobCounts counts the deliveries of a fan-out by state.
-type JobCounts = db.JobCounts
+type JobCounts = user.JobCounts
 
 // DeliveryStatuses returns the values of DeliveryChoice.Status.
 func DeliveryStatuses() []string {
-	return append(db.JobStatuses(), db.DeliveryParked, db.DeliveryFailed, db.DeliverySkipped)
-}
-
-// DeliveryFailure is a user whose database could not be used.
-type DeliveryFailure struct {
-	User  vocab.Username `json:"user"`
-	Error string         `json:"error"`
-	Hint  string         `json:"-"`
+	return append(user.JobStatuses(), user.DeliveryParked, user.DeliveryFailed, user.DeliverySkipped)
 }
 
 // deliveryFailures are the users whose databases could not be used.
-type deliveryFailures []DeliveryFailure
+type deliveryFailures []UserFailure
 
 // recordFailure adds the error of one user. It returns the error when ctx has ended.
 func (f *deliveryFailures) recordFailure(ctx context.Context, u vocab.Username, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	*f = append(*f, DeliveryFailure{User: u, Error: err.Error(), Hint: fault.Hint(err)})
+	*f = append(*f, describeFailure(u, err))
 	return nil
 }
 
 // DeliveryJob is the fan-out of an activity, and its state.
 type DeliveryJob struct {
-	User      vocab.Username `json:"user"`
-	Job       string         `json:"job"`
-	Activity  vocab.ID       `json:"activity"`
-	Object    vocab.ID       `json:"object,omitempty"` // of the activity
-	Type      string         `json:"type"`
-	Status    string         `json:"status"` // pending, delivering, partial, delivered or error
-	Counts    JobCounts      `json:"counts"`
-	CreatedAt time.Time      `json:"created_at"`
-	FirstAt   *time.Time     `json:"first_delivered_at,omitempty"`
+	User vocab.Username `json:"user"`
+	user.DeliveryJob
 }
 
-// describeJob returns the row as commands show it.
-func describeJob(u vocab.Username, j db.DeliveryJob) DeliveryJob {
-	return DeliveryJob{User: u, Job: j.ID.String(), Activity: j.Activity, Object: j.Object, Type: j.Type, Status: j.Status, Counts: j.JobCounts,
-		CreatedAt: j.CreatedAt.UTC(), FirstAt: inUTC(j.FirstAt)}
+// describeJob returns the row in the form that commands show.
+func describeJob(u vocab.Username, j user.DeliveryJob) DeliveryJob {
+	j.CreatedAt, j.FirstAt = j.CreatedAt.UTC(), inUTC(j.FirstAt)
+	return DeliveryJob{u, j}
 }
 
 // inUTC returns the time in UTC, or nil.
@@ -111,7 +90,9 @@ func (ds Deliveries) List(ctx context.Context, c DeliveryChoice) (DeliveryList, 
 			return l, err
 		}
 		l.Jobs = append(l.Jobs, jobs...)
-		slices.SortStableFunc(l.Jobs, func(a, b DeliveryJob) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.Job, a.Job)) })
+		slices.SortStableFunc(l.Jobs, func(a, b DeliveryJob) int {
+			return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), bytes.Compare(b.ID[:], a.ID[:]))
+		})
 		l.Jobs = l.Jobs[:min(len(l.Jobs), c.Limit)]
 	}
 	return l, nil
@@ -119,9 +100,9 @@ func (ds Deliveries) List(ctx context.Context, c DeliveryChoice) (DeliveryList, 
 
 // findJobs returns the newest fan-outs of one user's activities.
 func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryChoice) (jobs []DeliveryJob, err error) {
-	var found []db.DeliveryJob
-	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		found, err = tx.DeliveryJobs(ctx, c.toFilter(), c.Status, nil, c.Limit, ds.in.Now())
+	var found []user.DeliveryJob
+	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		found, err = tx.Jobs.List(ctx, c.DeliveryFilter, c.Status, nil, c.Limit, ds.in.Now())
 		return err
 	})
 	for _, j := range found {
@@ -130,7 +111,7 @@ func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryC
 	return jobs, err
 }
 
-// DeliveryDetail is a delivery to one inbox. Of a delivery that succeeded over a week ago only
+// DeliveryDetail is a delivery to one inbox. If the delivery succeeded over a week ago, only
 // inbox, host and targets are stored.
 type DeliveryDetail struct {
 	Inbox          vocab.ID          `json:"inbox"`
@@ -139,22 +120,22 @@ type DeliveryDetail struct {
 	Status         string            `json:"status"` // pending, delivering, parked, delivered, failed or skipped
 	Attempts       int               `json:"attempts"`
 	NextAt         *time.Time        `json:"next_attempt_at,omitempty"`
-	LastStatus     int               `json:"last_status,omitempty"` // of HTTP
-	Answer         string            `json:"answer,omitempty"`      // the first 1 KiB
-	Headers        map[string]string `json:"headers,omitempty"`     // of the answer: the fields that help to find a cause
+	LastStatus     int               `json:"last_status,omitempty"` // of the last HTTP response
+	Answer         string            `json:"answer,omitempty"`      // the first 1 KiB of the response
+	Headers        map[string]string `json:"headers,omitempty"`     // of the response: the fields that help to find a cause
 	Location       string            `json:"location,omitempty"`
 	RetryAfter     int               `json:"retry_after_seconds,omitempty"`
 	Error          string            `json:"error,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
-	RemoteID       string            `json:"remote_id,omitempty"` // the host's name for it
+	RemoteID       string            `json:"remote_id,omitempty"` // the host's id for the accepted activity
 	LatencyMS      int64             `json:"latency_ms,omitempty"`
 	BytesOut       int64             `json:"bytes_out"`
 	BytesIn        int64             `json:"bytes_in"`
 	UpdatedAt      *time.Time        `json:"updated_at,omitempty"`
 }
 
-// describeDelivery returns the row as commands show it.
-func describeDelivery(r db.DeliveryReport) DeliveryDetail {
+// describeDelivery returns the row in the form that commands show.
+func describeDelivery(r user.DeliveryReport) DeliveryDetail {
 	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: inUTC(r.NextAt),
 		LastStatus: r.LastStatus, Answer: r.Says(), Headers: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(), RemoteID: r.RemoteID,
 		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: inUTC(r.UpdatedAt)}
@@ -167,15 +148,15 @@ type ShownDeliveries struct {
 }
 
 const (
-	deliveryPage = 1000 // deliveries read at once
-	maxShown     = 20   // fan-outs about one activity or object
+	deliveryPage = 1000 // deliveries per query or transaction
+	maxShown     = 20   // for each user: fan-outs about one activity or object
 )
 
-// Show returns the fan-out with this id, or those of an activity or about an object, the newest
-// first. For an id of this server it looks at the owner alone, for others at every user. The fault
-// is NotFound when there is none.
-func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all []ShownDeliveries, failures []DeliveryFailure, err error) {
-	c := DeliveryChoice{Job: job, Activity: id, Limit: maxShown}
+// Show returns the fan-out with this id, or the fan-outs of an activity or about an object, for
+// each user the newest first. For an id of this server it reads only the owner's database, for
+// other ids those of all users. The fault is NotFound when there is no such fan-out.
+func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all []ShownDeliveries, failures []UserFailure, err error) {
+	c := DeliveryChoice{DeliveryFilter: user.DeliveryFilter{Job: job, Activity: id}, Limit: maxShown}
 	users, err := ds.chooseOwners(ctx, c)
 	if err != nil {
 		return nil, nil, err
@@ -185,7 +166,7 @@ func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all 
 		jobs, err := ds.findJobs(ctx, u, c)
 		for _, j := range jobs {
 			shown := ShownDeliveries{DeliveryJob: j, Deliveries: []DeliveryDetail{}}
-			if shown.Deliveries, err = ds.readDeliveries(ctx, u, uuid.MustParse(j.Job)); err != nil {
+			if shown.Deliveries, err = ds.readDeliveries(ctx, u, j.ID); err != nil {
 				break
 			}
 			all = append(all, shown)
@@ -203,7 +184,7 @@ func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all 
 	return all, failed, err
 }
 
-// unknownDelivery returns the fault for a choice without deliveries.
+// unknownDelivery returns the fault for a choice that matches no delivery.
 func unknownDelivery(c DeliveryChoice) error {
 	what := fmt.Sprintf("nothing of %.200s is owed to anybody", c.Activity)
 	if c.Job != (uuid.UUID{}) {
@@ -223,10 +204,10 @@ func (ds Deliveries) chooseOwners(ctx context.Context, c DeliveryChoice) ([]voca
 
 // readDeliveries reads all deliveries of a fan-out.
 func (ds Deliveries) readDeliveries(ctx context.Context, u vocab.Username, job uuid.UUID) (all []DeliveryDetail, err error) {
-	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		all = []DeliveryDetail{}
 		for after := int64(math.MinInt64); ; {
-			rows, err := tx.JobDeliveries(ctx, job, after, deliveryPage, ds.in.Now())
+			rows, err := tx.Jobs.ListDeliveries(ctx, job, after, deliveryPage, ds.in.Now())
 			if err != nil {
 				return err
 			}
@@ -241,17 +222,12 @@ func (ds Deliveries) readDeliveries(ctx context.Context, u vocab.Username, job u
 	return all, err
 }
 
-// DeliveryState counts the deliveries to a host in one state.
+// DeliveryState counts the deliveries to a host that are in one state.
 type DeliveryState struct {
-	Host     string     `json:"host"` // empty: this server
-	Status   string     `json:"status"`
-	Count    int        `json:"count"`
-	OldestAt time.Time  `json:"oldest_at"`
-	NextAt   *time.Time `json:"next_attempt_at,omitempty"`
-	Error    string     `json:"last_error,omitempty"`
-	Closed   *time.Time `json:"closed_until,omitempty"`   // the breaker is open
-	Inactive *time.Time `json:"inactive_since,omitempty"` // its deliveries are parked
-	Paused   *time.Time `json:"paused_since,omitempty"`   // by the operator
+	user.DeliveryState
+	Closed   *time.Time `json:"closed_until,omitempty"`   // set while the breaker is open
+	Inactive *time.Time `json:"inactive_since,omitempty"` // set while the host's deliveries are parked
+	Paused   *time.Time `json:"paused_since,omitempty"`   // set while the operator has paused the host
 }
 
 // DeliveryStatus counts deliveries by host and state.
@@ -262,8 +238,8 @@ type DeliveryStatus struct {
 	Failures deliveryFailures `json:"failures"`
 }
 
-// CountByHost counts the users' deliveries by host and state. Deliveries that succeeded over a week
-// ago are not counted. The fault is NoUser when a named user does not exist.
+// CountByHost counts the users' deliveries by host and state, except deliveries that succeeded
+// over a week ago. The fault is NoUser when a named user does not exist.
 func (ds Deliveries) CountByHost(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
 	s := DeliveryStatus{States: []DeliveryState{}, Failures: deliveryFailures{}}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -282,9 +258,9 @@ func (ds Deliveries) CountByHost(ctx context.Context, c DeliveryChoice) (Deliver
 	type place struct{ host, status string }
 	at := map[place]*DeliveryState{}
 	for _, u := range users {
-		var states []db.DeliveryState
-		err := ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			states, err = tx.DeliveryStates(ctx, ds.in.Now())
+		var states []user.DeliveryState
+		err := ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+			states, err = tx.Jobs.CountStates(ctx, ds.in.Now())
 			return err
 		})
 		if err := s.Failures.recordFailure(ctx, u, err); err != nil {
@@ -294,7 +270,7 @@ func (ds Deliveries) CountByHost(ctx context.Context, c DeliveryChoice) (Deliver
 			key := place{d.Host, d.Status}
 			if at[key] == nil {
 				h := troubled[d.Host]
-				at[key] = &DeliveryState{Host: d.Host, Status: d.Status, OldestAt: d.Oldest.UTC(), Inactive: h.InactiveAt, Paused: h.PausedAt}
+				at[key] = &DeliveryState{DeliveryState: user.DeliveryState{Host: d.Host, Status: d.Status, Oldest: d.Oldest.UTC()}, Inactive: h.InactiveAt, Paused: h.PausedAt}
 				if h.NextAttempt != nil && h.NextAttempt.After(ds.in.Now()) {
 					at[key].Closed = h.NextAttempt
 				}
@@ -313,10 +289,10 @@ func (ds Deliveries) CountByHost(ctx context.Context, c DeliveryChoice) (Deliver
 }
 
 // addState adds the deliveries of one more user.
-func (s *DeliveryState) addState(d db.DeliveryState) {
+func (s *DeliveryState) addState(d user.DeliveryState) {
 	s.Count += d.Count
-	if d.Oldest.Before(s.OldestAt) {
-		s.OldestAt = d.Oldest.UTC()
+	if d.Oldest.Before(s.Oldest) {
+		s.Oldest = d.Oldest.UTC()
 	}
 	if d.NextAt != nil && (s.NextAt == nil || d.NextAt.Before(*s.NextAt)) {
 		s.NextAt = inUTC(d.NextAt)
@@ -327,14 +303,14 @@ func (s *DeliveryState) addState(d db.DeliveryState) {
 }
 
 // addCounts adds deliveries to the count of their state.
-func addCounts(c *JobCounts, d db.DeliveryState) {
+func addCounts(c *JobCounts, d user.DeliveryState) {
 	c.Total += d.Count
 	switch d.Status {
-	case db.DeliveryDelivered:
+	case user.DeliveryDelivered:
 		c.Delivered += d.Count
-	case db.DeliveryFailed:
+	case user.DeliveryFailed:
 		c.Failed += d.Count
-	case db.DeliverySkipped:
+	case user.DeliverySkipped:
 		c.Skipped += d.Count
 	default:
 		c.Pending += d.Count

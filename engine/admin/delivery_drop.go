@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -21,11 +21,12 @@ type DropReport struct {
 // dropped is the reason stored with a dropped delivery.
 const dropped = "dropped by the operator"
 
-// stillOwed are the states of deliveries that will be tried again.
-var stillOwed = []string{db.DeliveryPending, db.DeliveryParked}
+// stillOwed are the states of deliveries that will be attempted again.
+var stillOwed = []string{user.DeliveryPending, user.DeliveryParked}
 
-// Drop skips the owed deliveries of an activity, of a fan-out, or to hosts. It leaves a delivery
-// alone while another process sends it. The fault is NotFound when there is no such fan-out.
+// Drop marks the owed deliveries of an activity, of a fan-out, or to hosts as skipped. It does
+// not drop a delivery while another process sends it. The fault is NotFound when there is no
+// such fan-out.
 func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (DropReport, error) {
 	r := DropReport{Failures: deliveryFailures{}, DryRun: dryRun}
 	users, err := ds.chooseOwners(ctx, c)
@@ -48,19 +49,19 @@ func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (D
 
 // dropUser drops deliveries of one user. It reports whether any fan-out matched.
 func (ds Deliveries) dropUser(ctx context.Context, u vocab.Username, c DeliveryChoice, r *DropReport) (found bool, err error) {
-	choice := db.DeliveryChoice{DeliveryFilter: c.toFilter(), States: stillOwed}
-	var chosen []db.ChosenHost
+	choice := user.DeliveryChoice{DeliveryFilter: c.DeliveryFilter, States: stillOwed}
+	var chosen []user.ChosenHost
 	var under int
-	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		jobs, err := tx.DeliveryJobs(ctx, choice.DeliveryFilter, "", nil, 1, ds.in.Now())
+	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		jobs, err := tx.Jobs.List(ctx, choice.DeliveryFilter, "", nil, 1, ds.in.Now())
 		if err != nil {
 			return err
 		}
 		found = len(jobs) > 0
-		if under, err = tx.CountLeased(ctx, choice.DeliveryFilter, ds.in.Now()); err != nil {
+		if under, err = tx.Deliveries.CountLeased(ctx, choice.DeliveryFilter, ds.in.Now()); err != nil {
 			return err
 		}
-		chosen, err = tx.ChosenDeliveries(ctx, choice, ds.in.Now())
+		chosen, err = tx.Deliveries.CountChosen(ctx, choice, ds.in.Now())
 		return err
 	})
 	r.Delivering += under
@@ -71,8 +72,8 @@ func (ds Deliveries) dropUser(ctx context.Context, u vocab.Username, c DeliveryC
 		return found, err
 	}
 	for after, n := int64(0), deliveryPage; n == deliveryPage; {
-		err := ds.in.DB.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			after, n, err = tx.DropDeliveries(ctx, choice, dropped, after, deliveryPage, ds.in.Now())
+		err := ds.in.DB.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+			after, n, err = tx.Deliveries.Drop(ctx, choice, dropped, after, deliveryPage, ds.in.Now())
 			return err
 		})
 		if err != nil {

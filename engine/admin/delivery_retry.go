@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -13,18 +13,18 @@ import (
 
 // RetryableStates returns the values of RetryChoice.States.
 func RetryableStates() []string {
-	return []string{db.DeliveryFailed, db.DeliveryParked, db.DeliveryPending}
+	return []string{user.DeliveryFailed, user.DeliveryParked, user.DeliveryPending}
 }
 
 // RetryChoice selects deliveries to retry, and says how.
 type RetryChoice struct {
 	DeliveryChoice
 	States        []string      // pending, parked, failed
-	Most          int           // deliveries at most; 0: all
-	ResetAttempts bool          // start again, as if they were owed from now on
+	Most          int           // the most deliveries to retry; 0: all
+	ResetAttempts bool          // restart the retry schedule from now
 	DryRun        bool          // only count
-	Wait          bool          // send them in this process, not in the serving one
-	Concurrency   int           // with Wait: hosts at once
+	Wait          bool          // send them in this process, not in the serving process
+	Concurrency   int           // with Wait: hosts that are sent to in parallel
 	WaitLock      time.Duration // time to wait for another process that retries
 	Progress      func(done, all int)
 }
@@ -34,8 +34,8 @@ type RetryReport struct {
 	Matched        int              `json:"matched"`
 	Requeued       int              `json:"requeued"`
 	Delivered      int              `json:"delivered"`
-	Failed         int              `json:"failed"`          // attempts; some are made again later
-	SkippedBlocked int              `json:"skipped_blocked"` // the policy refuses their hosts
+	Failed         int              `json:"failed"`          // failed attempts; some are repeated later
+	SkippedBlocked int              `json:"skipped_blocked"` // deliveries to hosts that the policy refuses
 	Hosts          []RetriedHost    `json:"hosts"`
 	Failures       deliveryFailures `json:"failures"`
 	DryRun         bool             `json:"dry_run"`
@@ -52,12 +52,12 @@ type RetriedHost struct {
 	NextAt    *time.Time     `json:"next_attempt_at,omitempty"`
 	Blocked   bool           `json:"blocked,omitempty"`
 
-	parked bool // some are parked, so that the host is tried with one first
+	parked bool // some deliveries are parked, so one delivery tests the host first
 }
 
-// Retry makes deliveries due now, so that the serving process sends them within seconds, or sends
-// them itself. The faults are Busy when another process retries, and NoUser when a named user does
-// not exist.
+// Retry makes deliveries due now, so that the serving process sends them within seconds. With
+// c.Wait it sends them itself. The faults are Busy when another process retries, and NoUser when
+// a named user does not exist.
 func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
 	r = RetryReport{Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -96,15 +96,15 @@ type retry struct {
 	r     *RetryReport
 	began time.Time
 
-	mu     sync.Mutex // over r while several send
+	mu     sync.Mutex // guards r while several goroutines send
 	sender *delivery.Dispatcher
 }
 
 // matchUser finds the deliveries of one user that the choice selects.
 func (t *retry) matchUser(ctx context.Context, u vocab.Username) error {
-	var chosen []db.ChosenHost
-	err := t.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		chosen, err = tx.ChosenDeliveries(ctx, db.DeliveryChoice{DeliveryFilter: t.c.toFilter(), States: t.c.States}, t.began)
+	var chosen []user.ChosenHost
+	err := t.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		chosen, err = tx.Deliveries.CountChosen(ctx, user.DeliveryChoice{DeliveryFilter: t.c.DeliveryFilter, States: t.c.States}, t.began)
 		return err
 	})
 	for _, h := range chosen {
@@ -139,20 +139,21 @@ func (t *retry) requeueHosts(ctx context.Context) error {
 	return nil
 }
 
-// matchedChoice selects the matched deliveries of a user to a host, unless they changed since.
-func (t *retry) matchedChoice(h *RetriedHost) db.DeliveryChoice {
-	c := db.DeliveryChoice{DeliveryFilter: t.c.toFilter(), States: t.c.States, Before: t.began}
+// matchedChoice selects the matched deliveries of a user to a host, except those that have
+// changed since the run began.
+func (t *retry) matchedChoice(h *RetriedHost) user.DeliveryChoice {
+	c := user.DeliveryChoice{DeliveryFilter: t.c.DeliveryFilter, States: t.c.States, Before: t.began}
 	c.Hosts = []string{h.Host}
 	return c
 }
 
 // requeueHost makes a user's deliveries to a host due, and notifies the serving process. If the
-// notification is lost, that process finds them at its next look at all users.
+// notification is lost, that process finds them when it next checks all users.
 func (t *retry) requeueHost(ctx context.Context, h *RetriedHost) error {
 	for left := h.Matched; left > 0; {
-		var rows []db.Requeued
-		err := t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
-			rows, err = tx.RequeueDeliveries(ctx, t.matchedChoice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.in.Now())
+		var rows []user.Requeued
+		err := t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *user.Tx) (err error) {
+			rows, err = tx.Deliveries.Requeue(ctx, t.matchedChoice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.in.Now())
 			return err
 		})
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	retryBatch  = 8 // deliveries to a host that are leased at once
-	retryAtOnce = 2 // of them that are sent at once
-	hopeless    = 5 // attempts in a row without an answer end the work on a host
+	retryBatch  = 8 // deliveries to a host that are leased together
+	retryAtOnce = 2 // requests to a host that run in parallel
+	hopeless    = 5 // attempts in a row without an answer after which a host is skipped
 )
 
-// sendAll sends the matched deliveries to other servers, and makes the others due. It takes one
-// user after the other, so that at most retryAtOnce requests go to a host at once.
+// sendAll sends the matched deliveries to other servers, and makes the deliveries to this server
+// due. It handles one user after another, so that at most retryAtOnce requests to a host run in
+// parallel.
 func (t *retry) sendAll(ctx context.Context) error {
 	if t.in.IsPaused() {
 		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
@@ -54,18 +55,18 @@ func (t *retry) sendUser(ctx context.Context, all []RetriedHost) error {
 		h := &all[i]
 		switch {
 		case h.Blocked:
-		case h.Host == "": // the serving process hands them over
+		case h.Host == "": // the serving process delivers to this server
 			g.Go(func() error { return t.recordFailure(ctx, u, t.requeueHost(ctx, h)) })
 		default:
 			g.Go(func() error { return t.recordFailure(ctx, u, t.sendHost(ctx, h)) })
 		}
 	}
 	err := g.Wait()
-	back := t.in.DB.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.ReleaseDeliveries(ctx, t.sender.Owner, t.in.Now())
+	back := t.in.DB.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Deliveries.Release(ctx, t.sender.Owner, t.in.Now())
 	})
 	if err == nil {
-		err = t.recordFailure(ctx, u, errors.Join(back, t.in.DB.Instance.Deliveries.Want(context.WithoutCancel(ctx), []vocab.Username{u}))) // the serving process learns when the rest is due
+		err = t.recordFailure(ctx, u, errors.Join(back, t.in.DB.Instance.Deliveries.Want(context.WithoutCancel(ctx), []vocab.Username{u}))) // tells the serving process when the rest is due
 	}
 	return err
 }
@@ -77,9 +78,9 @@ func (t *retry) recordFailure(ctx context.Context, u vocab.Username, err error) 
 	return t.r.Failures.recordFailure(ctx, u, err)
 }
 
-// sendHost sends a user's matched deliveries to a host, until it has had enough attempts without
-// an answer. When some are parked it tries the host with one first: only a success makes the
-// others due.
+// sendHost sends a user's matched deliveries to a host. It stops after a number of attempts in a
+// row without an answer. If some deliveries are parked, it first tests the host with one
+// delivery, and makes the others due only if that one succeeds.
 func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	silent, probe := 0, h.parked
 	for left := h.Matched; left > 0 && silent < hopeless; {
@@ -108,7 +109,7 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 		if probe && !through {
 			return nil
 		}
-		if probe = false; through && h.parked { // the serving process learns it from the table
+		if probe = false; through && h.parked { // the serving process reads the result from the table
 			if err := t.in.DB.Instance.Hosts.Probe(ctx, []string{h.Host}); err != nil {
 				return err
 			}
@@ -118,18 +119,19 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	return nil
 }
 
-// claimBatch leases deliveries for as long as the attempts can take, with a second knock each.
-func (t *retry) claimBatch(ctx context.Context, h *RetriedHost, n int) (rows []db.Delivery, err error) {
+// claimBatch leases deliveries for the longest time that their attempts can take, with two
+// requests for each attempt.
+func (t *retry) claimBatch(ctx context.Context, h *RetriedHost, n int) (rows []user.Delivery, err error) {
 	lease := time.Minute + 2*t.in.Config.Delivery.Timeout*retryBatch/retryAtOnce
-	err = t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		rows, err = tx.ClaimChosen(ctx, t.matchedChoice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.in.Now())
+	err = t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		rows, err = tx.Deliveries.ClaimChosen(ctx, t.matchedChoice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.in.Now())
 		return err
 	})
 	return rows, err
 }
 
-// attemptBatch sends each of the deliveries. It returns those with a known outcome.
-func (t *retry) attemptBatch(ctx context.Context, u vocab.Username, rows []db.Delivery) (ends []delivery.Attempted, err error) {
+// attemptBatch sends the deliveries, and returns the attempts whose outcome is known.
+func (t *retry) attemptBatch(ctx context.Context, u vocab.Username, rows []user.Delivery) (ends []delivery.Attempted, err error) {
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(retryAtOnce)
@@ -155,7 +157,7 @@ func (t *retry) countAttempts(h *RetriedHost, ends []delivery.Attempted) (throug
 	defer t.mu.Unlock()
 	for _, a := range ends {
 		t.r.Requeued++
-		if a.Outcome.Status == db.DeliveryDelivered {
+		if a.Outcome.Status == user.DeliveryDelivered {
 			through = true
 			t.r.Delivered++
 			h.Delivered++
@@ -164,7 +166,7 @@ func (t *retry) countAttempts(h *RetriedHost, ends []delivery.Attempted) (throug
 		t.r.Failed++
 		h.Failed++
 		h.Error = a.Outcome.Error
-		if at := a.Outcome.NextAt.UTC(); a.Outcome.Status == db.DeliveryPending && (h.NextAt == nil || at.Before(*h.NextAt)) {
+		if at := a.Outcome.NextAt.UTC(); a.Outcome.Status == user.DeliveryPending && (h.NextAt == nil || at.Before(*h.NextAt)) {
 			h.NextAt = &at
 		}
 	}

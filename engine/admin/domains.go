@@ -15,10 +15,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Domains are the domains that the policy names.
+// Domains are the domains on the lists of the policy.
 type Domains struct{ in *instance.Instance }
 
-// Lists of domains in the policy.
+// The lists of domains in the policy.
 const (
 	DomainBlocked = "blocked"
 	DomainAllowed = "allowed" // used when federation.mode is allowlist
@@ -31,7 +31,8 @@ type Domain struct {
 	Comment string `json:"comment"`
 }
 
-// List returns the domains on the lists: the blocked ones, then the allowed ones, each by name.
+// List returns the domains on the lists: the blocked ones, then the allowed ones, each list by
+// name.
 func (ds Domains) List() ([]Domain, error) {
 	s, err := ds.in.Registry.Server()
 	if err != nil {
@@ -47,31 +48,31 @@ func (ds Domains) List() ([]Domain, error) {
 	return out, nil
 }
 
-// DomainChange puts domains on a list, or takes them off.
+// DomainChange adds domains to a list, or removes them from it.
 type DomainChange struct {
 	List    string   // DomainBlocked or DomainAllowed
-	Remove  bool     // take them off
+	Remove  bool     // remove the domains from the list
 	Domains []string // as the operator wrote them
-	Comment string   // for domains put on the list; empty: keep the stored one
+	Comment string   // for domains added to the list; empty: leave the stored one
 	DryRun  bool     // change nothing
 }
 
 // DomainReport is the result of a change.
 type DomainReport struct {
 	Changed   []string `json:"changed"`
-	Unchanged []string `json:"unchanged"` // before and now
-	// Ties count the users who know actors on newly blocked domains. They come from the
-	// acquaintances, which may be too many but never too few.
+	Unchanged []string `json:"unchanged"` // already in the requested state
+	// Ties count the users who know actors on newly blocked domains. The counts come from the
+	// acquaintances, and may be too high but never too low.
 	Ties
 	DryRun bool `json:"dry_run"`
 }
 
-// Ties say who here has to do with domains that have been blocked now. Acquaintances may say too
-// much, never too little.
+// Ties count the users of this server who know actors on domains that were blocked in this
+// change. They come from the acquaintances: the counts may be too high but never too low.
 type Ties struct {
 	Affected  []DomainTies `json:"affected"`
-	Users     int          `json:"users"`     // who know an actor there
-	Following int          `json:"following"` // users who may follow an actor there
+	Users     int          `json:"users"`     // users who know an actor on any of the domains
+	Following int          `json:"following"` // users who may follow an actor on any of the domains
 }
 
 // DomainTies are the ties with one domain.
@@ -81,9 +82,9 @@ type DomainTies struct {
 	Following int    `json:"following"`
 }
 
-// Change changes the policy. A serving engine follows within a second. A malformed domain, or our
-// own, is fault.Invalid and nothing changes. When every domain was unchanged the fault is
-// Conflict, or NotFound for domains that should be taken off; when some were, it is Partial.
+// Change changes the policy. A serving engine applies the change within a second. If a domain is
+// malformed or is this server's own, the fault is Invalid and nothing changes. If no domain
+// changed, the fault is Conflict, or NotFound with Remove. If only some changed, it is Partial.
 func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, error) {
 	r := DomainReport{Changed: []string{}, Unchanged: []string{}, Ties: Ties{Affected: []DomainTies{}}, DryRun: c.DryRun}
 	if err := checkComment(c.Comment); err != nil {
@@ -119,8 +120,8 @@ func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, err
 	return r, unchangedFault(r.Unchanged, len(r.Changed), c.Remove, c.List, "lightweb domain list")
 }
 
-// parseEntry returns a domain in the form that lists hold. An entry that should be taken off may
-// have any form: an operator may have written it into the file.
+// parseEntry returns a domain in the form that the lists store. With Remove it accepts any entry
+// of the list in any form, because an operator may have written it into the file.
 func (ds Domains) parseEntry(written string, list []string, c DomainChange) (string, error) {
 	if name := strings.ToLower(strings.TrimSpace(written)); c.Remove && slices.Contains(list, name) {
 		return name, nil
@@ -182,7 +183,7 @@ type DomainImport struct {
 	Rows       int          `json:"rows"`
 	Changed    []string     `json:"changed"`    // newly blocked
 	Unchanged  int          `json:"unchanged"`  // already blocked
-	Skipped    int          `json:"skipped"`    // silence and noop: this server only blocks
+	Skipped    int          `json:"skipped"`    // rows with severity silence or noop: this server can only block
 	Obfuscated int          `json:"obfuscated"` // refused because a part of the domain is hidden
 	Refused    []RefusedRow `json:"refused"`    // including the obfuscated ones
 	Ties
@@ -192,13 +193,13 @@ type DomainImport struct {
 // RefusedRow is a line that was refused.
 type RefusedRow struct {
 	Line    int    `json:"line"`
-	Text    string `json:"text"` // the domain as the list has it
+	Text    string `json:"text"` // the domain as the imported list writes it
 	Problem string `json:"problem"`
 }
 
-// Import blocks the domains of a list in the format of policy.ReadBlocklist. It reports the lines
-// that it refuses and applies all others at once. The faults are those of ReadBlocklist, and
-// Invalid when every line is refused.
+// Import blocks the domains of a list in the format of policy.ReadBlocklist. It reports the
+// lines that it refuses, and applies all others in one change. The faults are those of
+// ReadBlocklist, and Invalid when every line is refused.
 func (ds Domains) Import(ctx context.Context, list io.Reader, dryRun bool) (DomainImport, error) {
 	rows, err := policy.ReadBlocklist(list)
 	if err != nil {
@@ -234,7 +235,7 @@ func (ds Domains) Import(ctx context.Context, list io.Reader, dryRun bool) (Doma
 	return r, err
 }
 
-// takeRow reports whether a line blocks a domain. It counts a line that does not in r.
+// takeRow reports whether a line blocks a domain. If it does not, takeRow counts the line in r.
 func (ds Domains) takeRow(row *policy.Row, r *DomainImport) bool {
 	if row.Err == nil && row.Severity == policy.Suspend && ds.isOurs(row.Domain) {
 		row.Err = fault.New(fault.Invalid, "it is this server's own domain, or above it")

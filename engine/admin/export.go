@@ -6,15 +6,16 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dump"
 	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/archive"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// writeDocuments writes what other programs read of a user: the actor, and its collections. Each
-// collection is read twice, since an entry begins with its size and must not lie in memory.
-func (t *backupRun) writeDocuments(ctx context.Context, u dbinstance.User, s *db.Snapshot) error {
+// writeDocuments writes the documents about a user that other programs read: the actor, and its
+// collections. It reads each collection twice, because a tar entry begins with its size and a
+// collection may not fit into memory.
+func (t *backupRun) writeDocuments(ctx context.Context, u dbinstance.User, s *dump.Snapshot) error {
 	if t.report.Whole {
 		return nil
 	}
@@ -26,7 +27,7 @@ func (t *backupRun) writeDocuments(ctx context.Context, u dbinstance.User, s *db
 		return err
 	}
 	t.report.Counts = map[string]int{}
-	for _, l := range db.Listings() {
+	for _, l := range dump.Listings() {
 		if err := t.writeListing(ctx, s, l, t.in.Local.ID(u.Name)); err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (t *backupRun) writeDocuments(ctx context.Context, u dbinstance.User, s *db
 }
 
 // writeListing writes a collection with all its items.
-func (t *backupRun) writeListing(ctx context.Context, s *db.Snapshot, l db.Listing, me vocab.ID) error {
+func (t *backupRun) writeListing(ctx context.Context, s *dump.Snapshot, l dump.Listing, me vocab.ID) error {
 	var total int
 	var size int64
 	list := func(visit func(item []byte) error) error { return s.List(ctx, l, me, visit) }
@@ -47,7 +48,7 @@ func (t *backupRun) writeListing(ctx context.Context, s *db.Snapshot, l db.Listi
 	if err != nil {
 		return err
 	}
-	size += int64(max(total-1, 0)) // commas
+	size += int64(max(total-1, 0)) // the commas between the items
 	head, err := listingHead(l, me, total)
 	if err != nil {
 		return err
@@ -76,11 +77,11 @@ func (t *backupRun) writeListing(ctx context.Context, s *db.Snapshot, l db.Listi
 	})
 }
 
-// listingEnd follows the items of a collection.
+// listingEnd is the text after the items of a collection.
 const listingEnd = "]}\n"
 
-// listingHead is what stands before the items of a collection.
-func listingHead(l db.Listing, me vocab.ID, total int) ([]byte, error) {
+// listingHead returns the text before the items of a collection.
+func listingHead(l dump.Listing, me vocab.ID, total int) ([]byte, error) {
 	context, err := json.Marshal(vocab.Context())
 	if err != nil {
 		return nil, err

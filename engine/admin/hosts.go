@@ -21,7 +21,7 @@ type Host struct {
 	Host         string     `json:"host"`
 	State        string     `json:"state"` // ok, failing, open, half_open, inactive or paused
 	Software     string     `json:"software"`
-	Dialect      string     `json:"dialect"` // of signatures that it last accepted
+	Dialect      string     `json:"dialect"` // signature dialect that the host accepted last
 	Failures     int        `json:"failures"`
 	FailingSince *time.Time `json:"failing_since"`
 	LastFailure  *time.Time `json:"last_failure_at"`
@@ -32,7 +32,7 @@ type Host struct {
 	PausedAt     *time.Time `json:"paused_at"`
 }
 
-// describeHost returns the row as commands show it.
+// describeHost returns the row in the form that commands show.
 func describeHost(h dbinstance.Host, now time.Time) Host {
 	r := Host{Host: h.Host, State: delivery.HostState(h, now), Software: h.Software, Dialect: h.Dialect, Failures: h.Failures,
 		FailingSince: inUTC(h.FailingSince), LastFailure: inUTC(h.FailedAt), LastError: h.Failure, DeliveredAt: inUTC(h.DeliveredAt),
@@ -43,7 +43,8 @@ func describeHost(h dbinstance.Host, now time.Time) Host {
 	return r
 }
 
-// List returns the hosts by name: those with failures or a pause, or all.
+// List returns the hosts by name: only those with failures or a pause, or all hosts if all is
+// set.
 func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
 	hosts, err := hs.in.DB.Instance.Hosts.List(ctx, !all)
 	if err != nil {
@@ -56,8 +57,8 @@ func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
 	return out, nil
 }
 
-// Find returns the state of a host. The fault is NotFound when nothing is known of it, and Usage
-// for a malformed name.
+// Find returns the state of a host. The fault is NotFound when no row of the host is stored, and
+// Usage for a malformed name.
 func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 	host, err := parseHost(name)
 	if err != nil {
@@ -70,20 +71,20 @@ func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 	return describeHost(h, hs.in.Now()), nil
 }
 
-// Pause holds back deliveries to a host until Resume. A serving engine follows within seconds.
+// Pause stops deliveries to a host until Resume. A serving engine applies it within seconds.
 func (hs Hosts) Pause(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, hs.in.DB.Instance.Hosts.Pause)
 }
 
-// Resume ends a pause and forgets the failures of a host, so that deliveries go on at once. The
-// fault is NotFound when nothing is known of it.
+// Resume ends a pause and clears the failures of a host, so that deliveries continue
+// immediately. The fault is NotFound when no row of the host is stored.
 func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, hs.in.DB.Instance.Hosts.Resume)
 }
 
-// Probe sends one delivery at once to a host whose breaker is open or that is inactive. The faults
-// are NotFound when nothing is known of it, and Conflict when it is paused or deliveries to it go
-// on.
+// Probe sends one delivery now to a host whose breaker is open or that is inactive. The fault is
+// NotFound when no row of the host is stored. It is Conflict when the host is paused, or when
+// deliveries to it are not stopped.
 func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, func(ctx context.Context, host string) error {
 		h, err := hs.Find(ctx, host)
@@ -99,7 +100,7 @@ func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	})
 }
 
-// changeHost does something to a host other than this server, and returns its new state.
+// changeHost calls do for a host other than this server, and returns the host's new state.
 func (hs Hosts) changeHost(ctx context.Context, name string, do func(context.Context, string) error) (Host, error) {
 	host, err := parseHost(name)
 	if err != nil {
@@ -114,7 +115,8 @@ func (hs Hosts) changeHost(ctx context.Context, name string, do func(context.Con
 	return hs.Find(ctx, host)
 }
 
-// parseHost returns a host in the form that deliveries have: in ASCII, with an unusual port.
+// parseHost returns a host in the form that deliveries store: in ASCII, with the port if it is
+// unusual.
 func parseHost(written string) (string, error) {
 	id, err := vocab.ParseID("https://" + written + "/")
 	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {

@@ -11,15 +11,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Identities say who users are to the OpenID provider.
+// Identities link users to their identities at an OpenID provider.
 type Identities struct{ in *instance.Instance }
 
-// Identity is a user as a provider knows it.
+// Identity is the identity of a user at a provider.
 type Identity = dbinstance.Identity
 
-// Link lets u sign in as who a provider knows as subject: the configured one when issuer is empty.
-// The fault is Usage when there is none or the subject cannot be one, NoUser when the user does not
-// exist, Conflict when the identity is another user's.
+// Link lets u sign in with the identity that the provider issuer calls subject. An empty issuer
+// means the configured provider. The fault is Usage when none is configured or subject is
+// malformed, NoUser when the user does not exist, Conflict when another user has the identity.
 func (is Identities) Link(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	issuer, err := is.nameIdentity(issuer, subject)
 	if err != nil {
@@ -28,8 +28,8 @@ func (is Identities) Link(ctx context.Context, u vocab.Username, issuer, subject
 	return is.in.DB.Instance.Identities.Link(ctx, u, issuer, subject)
 }
 
-// Unlink takes an identity away from u, and ends the sessions that were made by it. The fault is
-// NotFound when u does not have it.
+// Unlink removes an identity from u, and ends the sessions that were started with it. The fault
+// is NotFound when u does not have the identity.
 func (is Identities) Unlink(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	issuer, err := is.nameIdentity(issuer, subject)
 	if err != nil {

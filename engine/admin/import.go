@@ -13,46 +13,47 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Imports bring to users what they have elsewhere.
+// Imports bring users' data from other servers and programs.
 type Imports struct{ in *instance.Instance }
 
 // ImportOptions says what to import.
 type ImportOptions struct {
-	As         vocab.Username // the user who gets it; zero: the user of an export of lightweb
-	List       foreign.Kind   // what a list is for that does not say so itself; empty: it is refused
+	As         vocab.Username // the user who gets the data; zero: the user of an export of lightweb
+	List       foreign.Kind   // the kind of a list that does not state its kind; empty: such a list is refused
 	VerifyOnly bool           // read and count everything, and change nothing
 	Progress   func(done, all int)
 }
 
-// ImportReport says what an import brought, or with VerifyOnly would bring.
+// ImportReport counts the data that an import brought, or with VerifyOnly would bring.
 type ImportReport struct {
 	File    string         `json:"file"`
 	Kind    foreign.Kind   `json:"kind"`
 	User    vocab.Username `json:"user"`
-	From    vocab.ID       `json:"from,omitempty"` // the account that an archive is of
+	From    vocab.ID       `json:"from,omitempty"` // the account that an archive belongs to
 	Posts   int            `json:"posts"`
-	Added   int            `json:"posts_added"`   // of them, those that were not there
-	Skipped int            `json:"posts_skipped"` // items of the outbox that are no posts
+	Added   int            `json:"posts_added"`   // posts that were not stored before
+	Skipped int            `json:"posts_skipped"` // items of the outbox that are not posts
 
-	Attachments int `json:"attachments_left"` // files of posts, which stay in the archive
-	Likes       int `json:"likes_left"`       // that stay there, too
+	Attachments int `json:"attachments_left"` // files of posts, which are not imported
+	Likes       int `json:"likes_left"`       // likes, which are not imported
 	Bookmarks   int `json:"bookmarks_left"`
 
 	Blocks     int            `json:"blocks"`
 	Mutes      int            `json:"mutes"`
 	Domains    int            `json:"muted_domains"`
 	Follows    int            `json:"follows"`
-	Waiting    int            `json:"waiting"` // blocks, mutes and follows that are new among what waits for the engine
+	Waiting    int            `json:"waiting"` // new blocks, mutes and follows that wait for the engine
 	Restored   *RestoreReport `json:"restored,omitempty"`
 	VerifyOnly bool           `json:"verify_only"`
 	Millis     int64          `json:"elapsed_ms"`
 }
 
-// Import brings to a user what a file holds: an export of lightweb or another program's archive, or
-// a list of accounts or domains. An export of the same user and public_url is restored. The whole
-// file is read before anything changes, and imported again it changes nothing more. The fault is
-// Invalid for a file that is damaged or none of these, NoUser when there is no such user, Conflict
-// when too much would wait, and what Backups.Restore says.
+// Import brings to a user the content of a file. The file is an export of lightweb, an archive
+// of another program, or a list of accounts or domains. An export of the same user and
+// public_url is restored. Import reads the whole file before it changes anything. If the same
+// file is imported again, nothing more changes. The fault is Invalid for a file that is damaged
+// or none of these, NoUser when there is no such user, Conflict when too many blocks, mutes or
+// follows would wait, and otherwise a fault of Backups.Restore.
 func (im Imports) Import(ctx context.Context, path string, o ImportOptions) (ImportReport, error) {
 	began := time.Now()
 	kind, err := foreign.Detect(path)
@@ -91,7 +92,7 @@ type importRun struct {
 	luggage luggage
 }
 
-// restoreUser puts the user in place as it was exported.
+// restoreUser restores the user from the export.
 func (r *importRun) restoreUser(ctx context.Context) error {
 	restored, err := Backups{r.in}.Restore(ctx, r.report.File, RestoreOptions{User: r.report.User, DryRun: r.ask.VerifyOnly, Progress: r.ask.Progress})
 	if fault.KindOf(err) == fault.Conflict && !r.ask.VerifyOnly {
@@ -104,7 +105,7 @@ func (r *importRun) restoreUser(ctx context.Context) error {
 	return err
 }
 
-// runImport reads everything, and then stores it.
+// runImport reads the whole file, and then stores its content.
 func (r *importRun) runImport(ctx context.Context) error {
 	if err := r.in.KeepOrigin(ctx); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (r *importRun) runImport(ctx context.Context) error {
 	return r.store(ctx)
 }
 
-// gather reads the whole file, and keeps all but the posts of it.
+// gather reads the whole file, and keeps everything in memory except the posts.
 func (r *importRun) gather(ctx context.Context) error {
 	switch r.report.Kind {
 	case foreign.Export:
@@ -144,7 +145,7 @@ func (r *importRun) gather(ctx context.Context) error {
 	return r.gatherList(l)
 }
 
-// gatherList takes what a list says.
+// gatherList adds the entries of a list to what the import stores.
 func (r *importRun) gatherList(l foreign.List) error {
 	if l.Kind == foreign.Accounts {
 		if r.ask.List == "" {

@@ -17,13 +17,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// visitor is handed the documents and pictures of an archive.
+// visitor is called with each document and picture of an archive.
 type visitor = func(name string, content io.Reader) error
 
-// source hands over the documents and pictures of an archive, in the order in which they lie there.
+// source calls visit with the documents and pictures of an archive, in the order of the archive.
 type source func(ctx context.Context, visit visitor) error
 
-// luggage is what an import brings, without the posts.
+// luggage is the content that an import brings, except the posts.
 type luggage struct {
 	profile registry.Profile // without pictures
 	icon    *picture.Picture
@@ -32,9 +32,9 @@ type luggage struct {
 	wishes  []dbinstance.Wish
 }
 
-const maxItems = 1_000_000 // of an outbox
+const maxItems = 1_000_000 // in an outbox or another collection
 
-// openExport takes an archive of lightweb, of one user.
+// openExport opens an archive of lightweb, which must be the export of one user.
 func (r *importRun) openExport(a *archive.Reader) error {
 	if a.Manifest.Whole || len(a.Manifest.Users) != 1 {
 		return fault.New(fault.Usage, "the file is a backup of an instance").WithHint("lightweb restore FILE --user NAME")
@@ -53,7 +53,7 @@ func (r *importRun) openExport(a *archive.Reader) error {
 	for _, f := range a.Files {
 		if f.Name.Kind == archive.Config {
 			var c registry.User
-			if err := json.Unmarshal(f.Data, &c); err == nil { // one that cannot be read was not in use either
+			if err := json.Unmarshal(f.Data, &c); err == nil { // a broken configuration was not in use either
 				r.luggage.mutes = c.Moderation
 			}
 		}
@@ -61,7 +61,7 @@ func (r *importRun) openExport(a *archive.Reader) error {
 	return nil
 }
 
-// gatherArchive reads the actor of an archive, and then all that it has.
+// gatherArchive reads the actor of an archive first, and then the other files.
 func (r *importRun) gatherArchive(ctx context.Context) error {
 	var doc vocab.Doc
 	err := r.from(ctx, func(name string, content io.Reader) (err error) {
@@ -73,7 +73,7 @@ func (r *importRun) gatherArchive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id, err := doc.ID() // the rest need not be an actor: addresses in it may be names in the archive
+	id, err := doc.ID() // only the id is checked: addresses in the rest may be names in the archive
 	if id == "" || err != nil {
 		return fault.Wrap(fault.Invalid, "the archive does not say whose it is: it lacks actor.json, or an actor in it", err)
 	}
@@ -109,8 +109,8 @@ func (r *importRun) countPost(p *foreign.Post) error {
 	return nil
 }
 
-// countIDs counts a collection that is not taken over: who imports is told what stays behind, and
-// a collection that is damaged refuses the archive.
+// countIDs counts the items of a collection that is not imported, so that the report can name
+// them. It refuses the archive if the collection is damaged.
 func countIDs(content io.Reader, n *int) error {
 	return foreign.ReadItems(content, func(item json.RawMessage) error {
 		if *n++; *n > maxItems {
@@ -121,7 +121,7 @@ func countIDs(content io.Reader, n *int) error {
 	})
 }
 
-// eachPost hands over the posts of an outbox.
+// eachPost calls visit with each post of an outbox, and counts the items that are not posts.
 func (r *importRun) eachPost(content io.Reader, visit func(*foreign.Post) error) error {
 	items, skipped := 0, 0
 	err := foreign.ReadItems(content, func(item json.RawMessage) error {
@@ -142,7 +142,8 @@ func (r *importRun) eachPost(content io.Reader, visit func(*foreign.Post) error)
 	return err
 }
 
-// gatherIDs wishes something for every actor of a collection.
+// gatherIDs adds a wish for every actor of a collection: a block or follow, by kind, that the
+// engine carries out later.
 func (r *importRun) gatherIDs(content io.Reader, kind string) error {
 	before := len(r.luggage.wishes)
 	return foreign.ReadItems(content, func(item json.RawMessage) error {
@@ -158,7 +159,7 @@ func (r *importRun) gatherIDs(content io.Reader, kind string) error {
 	})
 }
 
-// gatherIcon draws the icon anew. One that cannot be drawn is left out.
+// gatherIcon draws the icon anew. An icon that cannot be drawn is left out.
 func (r *importRun) gatherIcon(ctx context.Context, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, picture.MaxBytes+1))
 	if err != nil {
@@ -170,7 +171,7 @@ func (r *importRun) gatherIcon(ctx context.Context, content io.Reader) error {
 	return ctx.Err()
 }
 
-// wish adds an account to what is to be blocked, muted or followed.
+// wish adds an account to those that the user will block, mute or follow.
 func (r *importRun) wish(kind, account, host string) {
 	switch kind {
 	case dbinstance.WishBlock:
@@ -183,8 +184,8 @@ func (r *importRun) wish(kind, account, host string) {
 	r.luggage.wishes = append(r.luggage.wishes, dbinstance.Wish{Kind: kind, Account: account, Host: host})
 }
 
-// profileOf returns what an actor says of the person, as plain text and within the bounds of a
-// profile.
+// profileOf returns the name, summary and fields of an actor, as plain text and within the
+// bounds of a profile.
 func profileOf(d vocab.Doc) registry.Profile {
 	p := registry.Profile{Name: cleanText(d.Text("name"), registry.MaxName), Summary: cleanText(vocab.HTMLToText(d.Text("summary")), registry.MaxSummary)}
 	for _, line := range d.Subs("attachment") {
@@ -198,7 +199,7 @@ func profileOf(d vocab.Doc) registry.Profile {
 
 func hostOfHandle(handle string) string { return handle[strings.LastIndex(handle, "@")+1:] }
 
-// lastPart returns what follows the last slash of an address.
+// lastPart returns the text after the last slash of an address.
 func lastPart(address string) string { return address[strings.LastIndex(address, "/")+1:] }
 
 // cleanText returns the first n characters of a text, without control characters.

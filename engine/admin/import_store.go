@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/foreign"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/search"
@@ -14,8 +14,8 @@ import (
 
 const postBatch = 200 // posts in one transaction
 
-// store stores what was gathered, and the posts. Each part may be stored again: the same import
-// finishes one that was killed.
+// store stores the posts and everything else that the import gathered. Each part may be stored
+// again: when an import was killed, a second run of the same import completes it.
 func (r *importRun) store(ctx context.Context) error {
 	if err := r.storeProfile(); err != nil {
 		return err
@@ -33,7 +33,8 @@ func (r *importRun) store(ctx context.Context) error {
 	return err
 }
 
-// storeProfile fills in what the user's profile lacks, and adds to what is muted.
+// storeProfile fills the empty parts of the user's profile, and adds to the muted actors,
+// domains and keywords.
 func (r *importRun) storeProfile() error {
 	var icon vocab.ID
 	if made := r.luggage.icon; made != nil {
@@ -65,7 +66,7 @@ func (r *importRun) storeProfile() error {
 	})
 }
 
-// addMissing returns a list with those of others that it lacks.
+// addMissing returns list followed by the elements of others that list lacks.
 func addMissing[T comparable](list, others []T) []T {
 	has := map[T]bool{}
 	for _, v := range list {
@@ -81,17 +82,17 @@ func addMissing[T comparable](list, others []T) []T {
 	return list
 }
 
-// storePosts stores the posts of the archive beside those that are there.
+// storePosts adds the posts of the archive to those that are stored already.
 func (r *importRun) storePosts(ctx context.Context) error {
-	var batch []db.ArchivedPost
+	var batch []user.ArchivedPost
 	done := 0
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
 		added := 0
-		err := r.in.DB.Write(ctx, r.report.User, func(ctx context.Context, tx *db.Tx) (err error) {
-			added, err = tx.AddArchivedPosts(ctx, batch)
+		err := r.in.DB.Write(ctx, r.report.User, func(ctx context.Context, tx *user.Tx) (err error) {
+			added, err = tx.Posts.AddArchived(ctx, batch)
 			return err
 		})
 		r.report.Added += added
@@ -110,7 +111,7 @@ func (r *importRun) storePosts(ctx context.Context) error {
 			if p.Published.IsZero() || p.Published.After(now) {
 				p.Published = now
 			}
-			batch = append(batch, db.ArchivedPost{Activity: p.Activity, Object: p.Object, Actor: r.report.From, Published: p.Published,
+			batch = append(batch, user.ArchivedPost{Activity: p.Activity, Object: p.Object, Actor: r.report.From, Published: p.Published,
 				ActivityDoc: p.ActivityDoc, ObjectDoc: p.ObjectDoc, Readable: p.Readable, Words: search.WordsOf(p.ObjectDoc, p.Readable)})
 			if len(batch) < postBatch {
 				return nil

@@ -5,33 +5,33 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Inboxes are the accepted activities that users do not have yet.
+// Inboxes are the accepted activities that users' databases do not have yet.
 type Inboxes struct{ in *instance.Instance }
 
-// States of an accepted activity that a user does not have.
+// States of an accepted activity that the user's database does not have.
 const (
 	InboxPoison  = "poison"  // set aside: it could not be applied
 	InboxWaiting = "waiting" // in the journal, until the user's database can be used
 )
 
-// InboxChoice selects accepted activities that users do not have.
+// InboxChoice selects accepted activities that users' databases do not have.
 type InboxChoice struct {
 	Users    []vocab.Username
-	All      bool // users that are not deleted
+	All      bool // all users that are not deleted
 	State    string
 	Activity vocab.ID // empty: all
-	Limit    int      // only List
+	Limit    int      // only for List
 	DryRun   bool     // change nothing
 }
 
-// InboxItem is an activity that a user does not have.
+// InboxItem is an accepted activity that the user's database does not have.
 type InboxItem struct {
 	User     vocab.Username `json:"user"`
 	State    string         `json:"state"` // poison or waiting
@@ -39,10 +39,10 @@ type InboxItem struct {
 	Type     string         `json:"type"`
 	Actor    vocab.ID       `json:"actor"`
 	Since    time.Time      `json:"since"`
-	Reason   string         `json:"reason"` // it was set aside
+	Reason   string         `json:"reason"` // why it was set aside
 }
 
-// InboxFailure is an activity, or a database, that could not be used.
+// InboxFailure is an activity that could not be handled, or a database that could not be used.
 type InboxFailure struct {
 	User     vocab.Username `json:"user"`
 	Activity vocab.ID       `json:"activity,omitempty"` // empty: the user's database cannot be used
@@ -50,11 +50,11 @@ type InboxFailure struct {
 	Hint     string         `json:"-"`
 }
 
-// InboxList lists activities that users do not have.
+// InboxList lists accepted activities that users' databases do not have.
 type InboxList struct {
 	Items    []InboxItem    `json:"items"`   // at most Limit
-	Poison   int            `json:"poison"`  // of all
-	Waiting  int            `json:"waiting"` // of all
+	Poison   int            `json:"poison"`  // total, also beyond Limit
+	Waiting  int            `json:"waiting"` // total, also beyond Limit
 	Failures []InboxFailure `json:"failures"`
 }
 
@@ -69,8 +69,9 @@ type InboxReport struct {
 
 const inboxPage = 100 // activities in memory at once
 
-// List returns the accepted activities that users do not have: for each user those set aside, then
-// those that wait, the oldest first. The fault is NoUser when a named user does not exist.
+// List returns the accepted activities that users' databases do not have. For each user it
+// returns those set aside, then those that wait, the oldest first. The fault is NoUser when a
+// named user does not exist.
 func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 	l := InboxList{Items: []InboxItem{}, Failures: []InboxFailure{}}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -78,12 +79,12 @@ func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 		return l, err
 	}
 	for _, u := range users {
-		err := ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-			n, err := tx.CountPoison(ctx)
+		err := ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+			n, err := tx.Poison.Count(ctx)
 			if err != nil {
 				return err
 			}
-			found, err := tx.Poisoned(ctx, c.Activity, db.Poisoned{}, c.Limit-len(l.Items))
+			found, err := tx.Poison.List(ctx, c.Activity, user.Poisoned{}, c.Limit-len(l.Items))
 			if err != nil {
 				return err
 			}
@@ -115,8 +116,8 @@ func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 	return l, nil
 }
 
-// describeItem returns an activity as commands show it. A malformed one lacks its id, type and
-// actor.
+// describeItem returns an activity in the form that commands show. A malformed activity has no
+// type and actor, and no id unless it was set aside.
 func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Time, reason string) InboxItem {
 	i := InboxItem{User: u, State: state, Activity: id, Since: since.UTC(), Reason: reason}
 	if a, err := vocab.ParseActivity(raw); err == nil {
@@ -125,7 +126,8 @@ func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since
 	return i
 }
 
-// eachWaiting calls see for each activity that waits for u, in order, until see wants no more.
+// eachWaiting calls see for each activity that waits for u, in order, until see returns false.
+// If only is set, it skips all other activities.
 func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(dbinstance.Waiting) (more bool, err error)) error {
 	for after := int64(0); ; {
 		page, err := ib.in.DB.Instance.Journal.ListWaiting(ctx, u, after, inboxPage, 16<<20)
@@ -144,9 +146,9 @@ func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.
 	}
 }
 
-// Retry moves activities that were set aside back to the journal, where the serving process
-// applies them. An activity that fails again is set aside again. Retry leaves waiting activities
-// alone: the serving process applies them anyway.
+// Retry moves activities that were set aside back to the journal, from which the serving process
+// applies them. An activity that fails again is set aside again. Retry does not touch waiting
+// activities, because the serving process applies them anyway.
 func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -155,7 +157,7 @@ func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error)
 	}
 	in := ib.in.NewInbox(nil)
 	for _, u := range users {
-		ib.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
+		ib.eachPoison(ctx, u, c, &r, func(p user.Poisoned) error {
 			err := in.Retry(ctx, u, p)
 			if err == nil {
 				r.Retried++
@@ -166,8 +168,8 @@ func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error)
 	return r, checkMatched(c, r)
 }
 
-// Drop deletes activities for good. The ids of those set aside stay claimed, so that they are not
-// accepted again.
+// Drop deletes activities for good. The ids of activities that were set aside stay claimed, so
+// that they are not accepted again.
 func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -176,8 +178,8 @@ func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) 
 	}
 	for _, u := range users {
 		if c.State != InboxWaiting {
-			ib.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
-				err := ib.in.DB.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p) })
+			ib.eachPoison(ctx, u, c, &r, func(p user.Poisoned) error {
+				err := ib.in.DB.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error { return tx.Poison.Drop(ctx, p) })
 				if err == nil {
 					r.Dropped++
 				}
@@ -194,23 +196,23 @@ func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) 
 }
 
 // eachPoison calls do for each activity that was set aside for u, and records failures in r. It
-// ignores activities set aside meanwhile, such as those that fail again.
-func (ib Inboxes) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(db.Poisoned) error) {
+// ignores activities that are set aside in the meantime, such as those that fail again.
+func (ib Inboxes) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(user.Poisoned) error) {
 	failed := func(id vocab.ID, err error) {
 		r.Failures = append(r.Failures, InboxFailure{User: u, Activity: id, Error: err.Error(), Hint: fault.Hint(err)})
 	}
 	var left int
-	err := ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		left, err = tx.CountPoison(ctx)
+	err := ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		left, err = tx.Poison.Count(ctx)
 		return err
 	})
 	if c.Activity != "" {
 		left = min(left, 1)
 	}
-	for last := (db.Poisoned{}); left > 0 && err == nil; {
-		var page []db.Poisoned
-		err = ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			page, err = tx.Poisoned(ctx, c.Activity, last, min(left, inboxPage))
+	for last := (user.Poisoned{}); left > 0 && err == nil; {
+		var page []user.Poisoned
+		err = ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+			page, err = tx.Poison.List(ctx, c.Activity, last, min(left, inboxPage))
 			return err
 		})
 		if err != nil || len(page) == 0 {
@@ -245,7 +247,7 @@ func (ib Inboxes) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoi
 	})
 }
 
-// checkMatched returns the fault NotFound when one activity was selected and does not exist.
+// checkMatched returns the fault NotFound when c names one activity and no such activity exists.
 func checkMatched(c InboxChoice, r InboxReport) error {
 	if c.Activity == "" || r.Matched > 0 || len(r.Failures) > 0 {
 		return nil

@@ -3,33 +3,28 @@ package admin
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// KeyPackages are those by which others add users' devices to encrypted conversations.
+// KeyPackages are the key packages with which others add users' devices to encrypted
+// conversations.
 type KeyPackages struct{ in *instance.Instance }
 
 // PackageStats counts the key packages of a user.
 type PackageStats struct {
-	User       vocab.Username `json:"user"`
-	Available  int            `json:"available"` // one-time and of last resort
-	OneTime    int            `json:"one_time"`
-	LastResort int            `json:"last_resort"`
-	Consumed   int            `json:"consumed"` // claimed by somebody
-	Expired    int            `json:"expired"`
-	Revoked    int            `json:"revoked"`
-	Devices    int            `json:"devices"` // that can be added
+	User vocab.Username `json:"user"`
+	user.PackageStats
 }
 
-// PackageStatsList is the stats of users.
+// PackageStatsList has the counts of several users.
 type PackageStatsList struct {
 	Users    []PackageStats `json:"users"`
 	Failures []UserFailure  `json:"failures"`
 }
 
-// Stats counts the key packages of users. The fault is NoUser when a named one does not exist.
+// Stats counts the key packages of users. The fault is NoUser when a named user does not exist.
 func (ks KeyPackages) Stats(ctx context.Context, named []vocab.Username, all bool) (PackageStatsList, error) {
 	l := PackageStatsList{Users: []PackageStats{}, Failures: []UserFailure{}}
 	users, err := chooseUsers(ctx, ks.in, named, all)
@@ -37,10 +32,10 @@ func (ks KeyPackages) Stats(ctx context.Context, named []vocab.Username, all boo
 		return l, err
 	}
 	for _, u := range users {
-		err := ks.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-			s, err := tx.PackageStats(ctx, ks.in.Now())
+		err := ks.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+			s, err := tx.KeyPackages.CountStats(ctx, ks.in.Now())
 			if err == nil {
-				l.Users = append(l.Users, PackageStats{u, s.Available + s.LastResort, s.Available, s.LastResort, s.Claimed, s.Expired, s.Revoked, s.Devices})
+				l.Users = append(l.Users, PackageStats{u, *s})
 			}
 			return err
 		})

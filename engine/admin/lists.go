@@ -18,9 +18,9 @@ func checkComment(words string) error {
 	return nil
 }
 
-// changeList puts an entry with a comment on a list of s, or takes the entry off, and reports
-// whether anything changed. Taking it off deletes its comment unless another list has the entry.
-// An empty comment leaves the stored one.
+// changeList adds an entry with a comment to a list of s, or removes the entry, and reports
+// whether anything changed. A removal deletes the entry's comment unless the blocked or allowed
+// domains still have the entry. An empty comment leaves the stored one.
 func changeList[T ~string](s *registry.Server, list *[]T, entry T, remove bool, comment string) bool {
 	place := slices.Index(*list, entry)
 	name := string(entry)
@@ -44,9 +44,9 @@ func changeList[T ~string](s *registry.Server, list *[]T, entry T, remove bool, 
 	return true
 }
 
-// unchangedFault returns the fault for entries that were unchanged: Conflict when they were on the
-// list before, NotFound when they were not and should be taken off, Partial when others were
-// changed.
+// unchangedFault returns the fault for entries that were unchanged. The fault is Partial when
+// other entries changed. Otherwise it is NotFound for a removal of entries that were not on the
+// list, and Conflict for entries that were on the list already.
 func unchangedFault[T ~string](same []T, changed int, remove bool, state, hint string) error {
 	if len(same) == 0 {
 		return nil

@@ -12,9 +12,9 @@ import (
 // Passwords are the passwords with which users sign in.
 type Passwords struct{ in *instance.Instance }
 
-// Set gives u a password. Sessions that were made by the one before end, in a serving engine too.
-// The fault is NoUser when the user does not exist or was deleted, Unprocessable when the text
-// cannot be a password.
+// Set gives u a password. Sessions that were started with the earlier password end, in a serving
+// engine too. The fault is NoUser when the user does not exist or was deleted, Unprocessable
+// when the text cannot be a password.
 func (ps Passwords) Set(ctx context.Context, u vocab.Username, password string) error {
 	if err := token.CheckPassword(password); err != nil {
 		return err
@@ -22,8 +22,8 @@ func (ps Passwords) Set(ctx context.Context, u vocab.Username, password string) 
 	return ps.in.DB.Instance.Passwords.Set(ctx, u, dbinstance.NewPassword(token.HashPassword(password)))
 }
 
-// Remove takes the password of u away, and ends the sessions that were made by it. The fault is
-// NoUser when the user does not exist, NotFound when it has no password.
+// Remove removes the password of u, and ends the sessions that were started with it. The fault
+// is NoUser when the user does not exist, NotFound when it has no password.
 func (ps Passwords) Remove(ctx context.Context, u vocab.Username) error {
 	if _, err := ps.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// RedisAccess returns the access to Redis of a program that reads the user's events.
+// RedisAccess returns the Redis access for a program that reads the user's events.
 func (us Users) RedisAccess(ctx context.Context, u vocab.Username, password string) (keyspace.Access, error) {
 	if _, err := us.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return keyspace.Access{}, err
@@ -20,8 +20,8 @@ func (us Users) RedisAccess(ctx context.Context, u vocab.Username, password stri
 	return us.in.Keyspace.Events.StreamAccess(u, event.Stream, password), nil
 }
 
-// GrantRedisAccess has Redis know the access that RedisAccess returned, and reports whether it
-// will when it has ended and begun again.
+// GrantRedisAccess creates in Redis the access that RedisAccess returned. It reports whether the
+// access survives a restart of Redis.
 func (us Users) GrantRedisAccess(ctx context.Context, a keyspace.Access) (saved bool, err error) {
 	saved, err = us.in.Keyspace.Events.GrantAccess(ctx, a)
 	if err != nil && !keyspace.IsAway(err) {

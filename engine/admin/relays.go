@@ -25,7 +25,7 @@ func relayInUTC(r Relay) Relay {
 	return r
 }
 
-// List returns the relays by their actors' ids.
+// List returns the relays, sorted by the ids of their actors.
 func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 	found, err := rs.in.DB.Instance.Relays.All(ctx)
 	all := make([]Relay, len(found))
@@ -39,10 +39,11 @@ func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 var RelayStyles = []string{dbinstance.RelayMastodon, dbinstance.RelayLitePub}
 
 // Add subscribes to the relay with that actor or inbox. It stores the relay as pending, and the
-// instance actor sends a Follow. An empty style is guessed: LitePub for an actor, Mastodon for an
-// inbox. A pending or rejected relay is sent another Follow. When the Follow cannot be sent, Add
-// returns the stored relay with the fault of the request. The fault is Conflict for a relay that
-// has accepted, Invalid for this server, Forbidden for a relay that the policy refuses.
+// instance actor sends a Follow. An empty style is guessed: LitePub for an actor, Mastodon for
+// an inbox. Add sends another Follow to a pending or rejected relay. If the Follow cannot be
+// sent, Add returns the stored relay with the fault of the request. The fault is Conflict for a
+// relay that has accepted, Invalid for this server, Forbidden for a relay that the policy
+// refuses.
 func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) {
 	if style != "" && !slices.Contains(RelayStyles, style) {
 		return Relay{}, fault.New(fault.Usage, fmt.Sprintf("%.40q is no style of relays", style)).WithHint("--style is " + strings.Join(RelayStyles, " or "))
@@ -69,7 +70,7 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 		if same && before.State == dbinstance.RelayAccepted {
 			return relayInUTC(*before), fault.New(fault.Conflict, fmt.Sprintf("the relay %s has accepted this server", r.Actor)).WithHint("lightweb relay list")
 		}
-		if same && before.State == dbinstance.RelayPending { // an answer to the earlier Follow may be on its way
+		if same && before.State == dbinstance.RelayPending { // the relay may still answer the earlier Follow
 			r.Follow = before.Follow
 		}
 		r.CreatedAt = before.CreatedAt
@@ -90,7 +91,8 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 	return relayInUTC(r), nil
 }
 
-// parseAddress parses the address of a relay on another server that the policy allows.
+// parseAddress parses the address of a relay. It refuses this server and servers that the policy
+// refuses.
 func (rs Relays) parseAddress(address string) (vocab.ID, error) {
 	id, err := vocab.ParseID(address)
 	if err != nil {
@@ -102,8 +104,8 @@ func (rs Relays) parseAddress(address string) (vocab.ID, error) {
 	return id.Canonical(), rs.in.Gate.Check(id.Host())
 }
 
-// lookUp fetches the actor at the address, or the one that an inbox belongs to, and guesses the
-// style.
+// lookUp fetches the actor at the address, or the actor that owns the inbox at the address, and
+// guesses the style.
 func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (dbinstance.Relay, error) {
 	base, isInbox := strings.CutSuffix(string(id), "/inbox")
 	if !isInbox {
@@ -142,13 +144,13 @@ func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (dbinstance.Relay, err
 // RelayRemoval is the result of Remove.
 type RelayRemoval struct {
 	Relay
-	Undone  bool   `json:"undone"`            // the relay received the Undo
-	Problem string `json:"problem,omitempty"` // why not
+	Undone  bool   `json:"undone"`            // the relay accepted the Undo
+	Problem string `json:"problem,omitempty"` // why Undone is false
 }
 
 // Remove ends the subscription to the relay with that actor or inbox. It sends the Undo of the
-// Follow, and forgets the relay even when that fails. The fault is NotFound when there is no such
-// relay.
+// Follow, and removes the stored relay even if that fails. The fault is NotFound when there is
+// no such relay.
 func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, error) {
 	all, err := rs.in.DB.Instance.Relays.All(ctx)
 	if err != nil {

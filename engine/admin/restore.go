@@ -11,7 +11,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dump"
 	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/archive"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -22,9 +22,9 @@ import (
 
 // RestoreOptions says what to restore from a backup.
 type RestoreOptions struct {
-	User     vocab.Username      // this user alone, also from a backup of the instance; zero: the instance
-	Replace  bool                // rename the user's database if there is one
-	KeepKeys bool                // keep keys that differ from those in the backup
+	User     vocab.Username      // only this user, also from a backup of the instance; zero: the instance
+	Replace  bool                // rename the user's existing database
+	KeepKeys bool                // leave existing keys that differ from those in the backup
 	DryRun   bool                // build the databases and remove them again
 	Progress func(done, all int) // called after each user; may be nil
 }
@@ -35,24 +35,25 @@ type RestoreReport struct {
 	CreatedAt time.Time `json:"created_at"` // of the backup
 	Version   string    `json:"lightweb"`   // version that made the backup
 	PublicURL string    `json:"public_url"`
-	Whole     bool      `json:"whole"` // the instance was restored
-	Keys      bool      `json:"keys"`  // the backup has them
+	Whole     bool      `json:"whole"` // whether the instance was restored
+	Keys      bool      `json:"keys"`  // whether the backup has private keys
 	Users     int       `json:"users"`
 	Rows      int64     `json:"rows"`
 	Fenced    int64     `json:"fenced"`           // deliveries to other servers that wait for the operator
-	Kept      []string  `json:"kept"`             // files that differ from those in the backup and were kept
+	Kept      []string  `json:"kept"`             // existing files that differ from the backup and were not replaced
 	Without   []string  `json:"without_database"` // users whose database the backup lacks
-	Blocks    int       `json:"blocks"`           // newer than the backup, copied from the replaced database
+	Blocks    int       `json:"blocks"`           // blocks newer than the backup, copied from the replaced database
 	PutAside  string    `json:"put_aside"`        // new name of the replaced database
 	Refusal   string    `json:"refusal"`          // with DryRun: the reason why a restore would fail
 	DryRun    bool      `json:"dry_run"`
 	Millis    int64     `json:"elapsed_ms"`
 }
 
-// Restore puts the content of a backup in place, at once or not at all. The fault is Invalid for a
-// damaged archive, Config for a backup of another origin or of a newer lightweb, Conflict when
-// something is in the way, Busy while an engine serves or another process restores, and Partial
-// when the backup lacks a user's database.
+// Restore restores the content of a backup. It puts the databases in place all together or not
+// at all; files that it wrote before a failure stay. The fault is Invalid for a damaged
+// archive, Config for a backup of another origin or of a newer lightweb, Conflict when existing
+// data is in the way, Busy while an engine serves or another process restores, and Partial when
+// the backup lacks a user's database.
 func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (RestoreReport, error) {
 	began := time.Now()
 	a, err := archive.Open(ctx, path)
@@ -65,7 +66,7 @@ func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (R
 	if err := p.checkManifest(); err != nil {
 		return RestoreReport{}, err
 	}
-	if !r.User.IsZero() { // a whole backup brings its origin
+	if !r.User.IsZero() { // a backup of the whole instance brings its own origin
 		if err := bs.in.KeepOrigin(ctx); err != nil {
 			return RestoreReport{}, err
 		}
@@ -97,7 +98,7 @@ type newFile struct {
 	data []byte
 }
 
-// checkManifest refuses a backup of another instance, or without the user.
+// checkManifest refuses a backup of another instance, and a backup without the requested user.
 func (p *restoreRun) checkManifest() error {
 	m := p.archive.Manifest
 	if m.PublicURL != p.in.Config.PublicURL {
@@ -133,7 +134,7 @@ func (p *restoreRun) runRestore(ctx context.Context) (err error) {
 		}
 		p.report.Refusal = err.Error()
 	}
-	building, err := p.in.DB.BeginRestoration(ctx, p.report.CreatedAt)
+	building, err := dump.New(p.in.DB).BeginRestoration(ctx, p.report.CreatedAt)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (p *restoreRun) runRestore(ctx context.Context) (err error) {
 	}
 	select {
 	case <-lost:
-		return fault.New(fault.Busy, "the connection to the database was lost").WithHint("restore again: nothing was put in place")
+		return fault.New(fault.Busy, "the connection to the database was lost").WithHint("restore again: no database was put in place, and files that were missing and are written now stay")
 	default:
 	}
 	p.report.PutAside, err = building.Commit(ctx, p.ask.User, p.ask.Replace)
@@ -163,7 +164,8 @@ func (p *restoreRun) runRestore(ctx context.Context) (err error) {
 	return err
 }
 
-// lockServe stops engines from serving the instance meanwhile. A dry run does not disturb one.
+// lockServe prevents engines from serving the instance during the restore. A dry run takes no
+// lock, so it may run beside a serving engine.
 func (p *restoreRun) lockServe(ctx context.Context) (lost <-chan struct{}, release func(), err error) {
 	if p.ask.DryRun {
 		return nil, func() {}, nil
@@ -175,14 +177,14 @@ func (p *restoreRun) lockServe(ctx context.Context) (lost <-chan struct{}, relea
 	return lost, release, err
 }
 
-// findObstacle refuses a restore while something is in the way, and collects the files to write.
-// It never replaces a file.
+// findObstacle refuses a restore that existing data prevents, and collects the files to write.
+// Only missing files are written: a restore replaces no file.
 func (p *restoreRun) findObstacle(ctx context.Context) error {
 	names := make([]vocab.Username, len(p.users))
 	for i, u := range p.users {
 		names[i] = u.Name
 	}
-	if err := p.in.DB.Obstacle(ctx, p.ask.User, names, p.ask.Replace); err != nil {
+	if err := dump.New(p.in.DB).Obstacle(ctx, p.ask.User, names, p.ask.Replace); err != nil {
 		return err
 	}
 	paths := map[archive.Name]string{}
@@ -213,8 +215,8 @@ func (p *restoreRun) findObstacle(ctx context.Context) error {
 	return p.checkKeys()
 }
 
-// checkKeys refuses to restore users without keys, or an instance without them. An operator puts
-// keys that the backup lacks in place first.
+// checkKeys refuses to restore a user or an instance whose keys are missing. If the backup lacks
+// keys, the operator must put them in place first.
 func (p *restoreRun) checkKeys() error {
 	if len(p.users) == 0 {
 		return nil
@@ -240,7 +242,7 @@ func (p *restoreRun) checkKeys() error {
 }
 
 // fillDatabases fills the new databases with the rows of the archive.
-func (p *restoreRun) fillDatabases(ctx context.Context, to *db.Restoration) error {
+func (p *restoreRun) fillDatabases(ctx context.Context, to *dump.Restoration) error {
 	with := map[vocab.Username]bool{}
 	err := p.archive.Each(ctx, func(n archive.Name, content io.Reader) error {
 		if !n.User.IsZero() && !p.ask.User.IsZero() && n.User != p.ask.User {
@@ -288,20 +290,20 @@ func (p *restoreRun) fillDatabases(ctx context.Context, to *db.Restoration) erro
 	return nil
 }
 
-// tellProgress reports how many users are done.
+// tellProgress calls Progress with the number of users that are done.
 func (p *restoreRun) tellProgress(done int) {
 	if p.ask.Progress != nil {
 		p.ask.Progress(done, len(p.users))
 	}
 }
 
-// beginDatabase makes a database of the archive's shape.
-func beginDatabase(ctx context.Context, to *db.Restoration, u vocab.Username, content io.Reader) error {
+// beginDatabase creates a database with the tables that the archive's shape describes.
+func beginDatabase(ctx context.Context, to *dump.Restoration, u vocab.Username, content io.Reader) error {
 	data, err := io.ReadAll(content)
 	if err != nil {
 		return err
 	}
-	var shape db.Shape
+	var shape dump.Shape
 	if err := json.Unmarshal(data, &shape); err != nil {
 		return fault.Wrap(fault.Invalid, "the backup does not say what a database holds", err)
 	}

@@ -9,20 +9,21 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// GroupState says how far a consumer group of a user's stream is. Numbers are those behind the dash
-// of an event's id; they have gaps, so that Lag may count too much.
+// GroupState is the progress of a consumer group on a user's stream. The numbers are those after
+// the dash of an event's id. They have gaps, so Lag may be too high.
 type GroupState struct {
 	User         vocab.Username `json:"user"`
 	Group        string         `json:"group"`
 	Consumers    int64          `json:"consumers"`
-	Acknowledged uint64         `json:"acknowledged"` // every event up to this number
-	Delivered    uint64         `json:"delivered"`    // to a consumer
-	Pending      int64          `json:"pending"`      // events that were delivered and are not acknowledged
-	Last         uint64         `json:"last"`         // on the stream
-	Lag          uint64         `json:"lag"`          // Last less Acknowledged, though no more than the stream has
+	Acknowledged uint64         `json:"acknowledged"` // every event up to this number is acknowledged
+	Delivered    uint64         `json:"delivered"`    // the last number that was delivered to a consumer
+	Pending      int64          `json:"pending"`      // events that were delivered but not acknowledged
+	Last         uint64         `json:"last"`         // the last number on the stream
+	Lag          uint64         `json:"lag"`          // Last minus Acknowledged, at most the length of the stream
 }
 
-// Group returns how far a group is. The fault is NotFound when the stream has no such group.
+// Group returns the progress of a group. The fault is NotFound when the stream has no such
+// group.
 func (s Streams) Group(ctx context.Context, u vocab.Username, group string) (GroupState, error) {
 	if _, err := s.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return GroupState{}, err

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	tailPage = 200         // events read at once
-	tailWait = time.Second // one wait for events: then the end of the context is noticed
+	tailPage = 200         // events per read
+	tailWait = time.Second // one wait for events; the end of the context is checked after each
 )
 
-// Types of items that stand between the events of a tail.
+// Types of items that appear between the events of a tail.
 const (
-	TailGap   = "_gap"   // events before FirstID are gone
-	TailReset = "_reset" // the stream was made anew, and is shown from its beginning
+	TailGap   = "_gap"   // the stream no longer has events before FirstID
+	TailReset = "_reset" // the stream was created anew, and is shown from its beginning
 )
 
 // Streams are the streams of users' events.
@@ -33,13 +33,13 @@ type Streams struct{ in *instance.Instance }
 // TailChoice selects events of a user, and where to begin.
 type TailChoice struct {
 	User    vocab.Username
-	Last    int       // begin with the last ones, unless Since or After is set
-	Since   time.Time // begin with those since a time
-	After   string    // begin behind the event with this id
+	Last    int       // begin with this many of the newest events, unless Since or After is set
+	Since   time.Time // begin with the events since this time
+	After   string    // begin after the event with this id
 	Types   []string  // patterns such as create.*; empty: all
-	Sources []string  // likewise
-	Follow  bool      // wait for further events, until the context ends
-	Count   int       // end after as many; 0: do not
+	Sources []string  // patterns for the source; empty: all
+	Follow  bool      // wait for further events until the context ends
+	Count   int       // end after this many events; 0: no limit
 }
 
 // TailItem is an event, or a note of type TailGap or TailReset that stands between events.
@@ -49,17 +49,17 @@ type TailItem struct {
 	Source    string          `json:"source,omitempty"`
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	Timestamp string          `json:"timestamp,omitempty"`
-	FirstID   string          `json:"first_id,omitempty"` // of TailGap: the oldest event that there is
+	FirstID   string          `json:"first_id,omitempty"` // of TailGap: the id of the oldest event that is stored
 }
 
-// TailSink takes the result of a tail.
+// TailSink has the functions that receive the result of a tail.
 type TailSink struct {
 	Item     func(TailItem) error
-	Position func(id string)    // every event up to this id was read, whether or not it was chosen
-	Reached  func(reached bool) // Redis does not answer, or does so again
+	Position func(id string)    // every event up to this id was read, even if it was not chosen
+	Reached  func(reached bool) // called with false when Redis stops answering, with true when it answers again
 }
 
-// tail is a tail under way.
+// tail is one running call of Tail.
 type tail struct {
 	TailChoice
 	TailSink
@@ -69,8 +69,8 @@ type tail struct {
 	away   bool // Redis does not answer
 }
 
-// Tail reads a user's stream without a consumer group: nobody else notices. It ends when it has
-// shown Count events, or all that there are and Follow is not set, or with the context.
+// Tail reads a user's stream without a consumer group, so no group notices. It ends after Count
+// events or with the context. Without Follow it also ends after the last stored event.
 func (s Streams) Tail(ctx context.Context, c TailChoice, sink TailSink) error {
 	t := &tail{TailChoice: c, TailSink: sink}
 	if err := t.check(); err != nil {
@@ -89,7 +89,7 @@ func (s Streams) Tail(ctx context.Context, c TailChoice, sink TailSink) error {
 	return t.follow(ctx)
 }
 
-// check refuses patterns and an id that are none.
+// check refuses malformed patterns and a malformed id.
 func (t *tail) check() (err error) {
 	for _, p := range slices.Concat(t.Types, t.Sources) {
 		if _, err := path.Match(p, ""); err != nil {
@@ -104,12 +104,13 @@ func (t *tail) check() (err error) {
 	return nil
 }
 
-// isChosen reports whether an event is shown.
+// isChosen reports whether an event is to be shown.
 func (t *tail) isChosen(e event.Event) bool {
 	return matchesAny(t.Types, e.Type) && matchesAny(t.Sources, e.Source)
 }
 
-// matchesAny reports whether a text matches one of the patterns, of which there may be none.
+// matchesAny reports whether a text matches one of the patterns. Without patterns every text
+// matches.
 func matchesAny(patterns []string, text string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
 		is, err := path.Match(p, text)
@@ -117,7 +118,7 @@ func matchesAny(patterns []string, text string) bool {
 	})
 }
 
-// showFirst shows the events that are there already, and reports whether that is all.
+// showFirst shows the events that are stored already. It reports true when the tail is complete.
 func (t *tail) showFirst(ctx context.Context) (done bool, err error) {
 	if t.After == "" && t.Since.IsZero() {
 		return t.showNewest(ctx)
@@ -141,7 +142,7 @@ func (t *tail) showFirst(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// showNewest shows the last events of the stream.
+// showNewest shows the last events of the stream. It reports true when the tail is complete.
 func (t *tail) showNewest(ctx context.Context) (done bool, err error) {
 	last, err := t.reader.Last(ctx, t.User)
 	if err != nil {
@@ -161,7 +162,8 @@ func (t *tail) showNewest(ctx context.Context) (done bool, err error) {
 	return !t.Follow, nil
 }
 
-// showPage shows a page of events after the last one, and reports whether enough were shown.
+// showPage shows a page of events after the last one. It reports true when Count events were
+// shown.
 func (t *tail) showPage(p event.Page) (done bool, err error) {
 	switch {
 	case p.Ahead:
@@ -195,8 +197,8 @@ func (t *tail) showEvents(events []event.Event) (done bool, err error) {
 	return false, nil
 }
 
-// follow shows what comes, until enough was shown or ctx ends. It goes on where it was when Redis
-// has been away.
+// follow shows new events until Count were shown or ctx ends. After an outage of Redis it
+// continues at the same place.
 func (t *tail) follow(ctx context.Context) error {
 	for {
 		p, err := t.reader.Next(ctx, t.User, t.last, tailPage, tailWait)
@@ -219,7 +221,8 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 }
 
-// tellReached says once that Redis does not answer, and once that it does again.
+// tellReached calls Reached when Redis stops answering and when it answers again, once each
+// time.
 func (t *tail) tellReached(reached bool) {
 	if t.away == reached {
 		t.away = !reached
@@ -227,7 +230,8 @@ func (t *tail) tellReached(reached bool) {
 	}
 }
 
-// sleepJittered waits about a second, so that many readers do not come back at once.
+// sleepJittered waits about a second, with a random part, so that many readers do not reconnect
+// at the same moment.
 func sleepJittered(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -64,11 +64,11 @@ func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
 		return nil, err
 	}
 	tokens, err := ts.in.DB.Instance.Tokens.List(ctx, u)
-	return append([]Token{}, tokens...), err // no tokens are an empty list
+	return append([]Token{}, tokens...), err // without tokens the list is empty, not nil
 }
 
-// Revoke ends a token at once, in a serving engine too. The fault is NotFound when u has no such
-// token.
+// Revoke ends a token immediately, in a serving engine too. The fault is NotFound when u has no
+// such token.
 func (ts Tokens) Revoke(ctx context.Context, u vocab.Username, id string) error {
 	if _, err := ts.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return err

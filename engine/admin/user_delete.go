@@ -9,19 +9,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// DeletedUser says how far the deletion of a user is.
+// DeletedUser is the progress of the deletion of a user.
 type DeletedUser struct {
 	User  vocab.Username `json:"user"`
 	State string         `json:"state"` // deleting
 	Since time.Time      `json:"since"`
-	Until time.Time      `json:"until"` // when it ends at the latest, while an engine serves
-	Owed  *int           `json:"owed"`  // deliveries that are not at an end; null when nobody knows yet
+	Until time.Time      `json:"until"` // when the deletion ends at the latest, if an engine serves
+	Owed  *int           `json:"owed"`  // deliveries that have not ended; null when they are not counted yet
 }
 
-// Delete closes a user to everybody for good and has the engine that serves, now or when it starts,
-// tell every server that knows the user; then everything of the user is removed but the name. For
-// one who is being deleted it only says how far that is. The fault is NoUser when there is no such
-// user, Gone when it was deleted, Conflict when it is half-made.
+// Delete closes a user to everybody for good. The engine that serves, now or after its next
+// start, then tells every server that knows the user. Afterwards everything of the user is
+// removed except the name. For a user who is being deleted already, Delete only returns the
+// progress. The fault is NoUser when there is no such user, Gone when it was deleted, Conflict
+// when it is half-made.
 func (us Users) Delete(ctx context.Context, name vocab.Username) (DeletedUser, error) {
 	users := us.in.DB.Instance.Users
 	row, err := users.Find(ctx, name)

@@ -11,17 +11,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MovedUser says which accounts a user's actor names beside itself.
+// MovedUser has the other accounts that a user's actor names.
 type MovedUser struct {
 	User    vocab.Username `json:"user"`
 	MovedTo vocab.ID       `json:"moved_to,omitempty"`
 	Aliases []vocab.ID     `json:"aliases"`
 }
 
-// MoveTo says in the user's profile that its account has become the account to, a handle or an id,
-// which must name the user's as its alias. The engine that serves, now or when it starts, tells
-// the followers. The fault is NoUser when there is no such user, Conflict when the account does
-// not name the user's or has moved on, and what Actors.Fetch says when nobody finds the account.
+// MoveTo writes in the user's profile that the user's account has moved to another one. to is
+// the handle or id of that account, which must name the user's account as its alias. The engine
+// that serves, now or after its next start, tells the followers. The fault is NoUser when there
+// is no such user, Conflict when the account does not name the user's or has itself moved, and
+// otherwise a fault of Actors.Fetch when the account is not found.
 func (us Users) MoveTo(ctx context.Context, name vocab.Username, to string) (MovedUser, error) {
 	target, err := us.findAccount(ctx, name, to)
 	if err != nil {
@@ -38,7 +39,8 @@ func (us Users) MoveTo(ctx context.Context, name vocab.Username, to string) (Mov
 	return us.changeAccounts(name, func(p *registry.Profile) { p.MovedTo = target.ID })
 }
 
-// MoveFrom names the account from, a handle or an id, as an alias of the user's: it may move here.
+// MoveFrom adds the account with the handle or id from to the aliases of the user's account.
+// That account may then move to the user's.
 func (us Users) MoveFrom(ctx context.Context, name vocab.Username, from string) (MovedUser, error) {
 	old, err := us.findAccount(ctx, name, from)
 	if err != nil {
@@ -51,7 +53,7 @@ func (us Users) MoveFrom(ctx context.Context, name vocab.Username, from string) 
 	})
 }
 
-// findAccount asks for another account of the user, as it is now.
+// findAccount fetches the current state of another account of the user.
 func (us Users) findAccount(ctx context.Context, name vocab.Username, account string) (*vocab.Actor, error) {
 	row, err := us.in.DB.Instance.Users.Find(ctx, name)
 	if err != nil {
@@ -74,8 +76,9 @@ func (us Users) findAccount(ctx context.Context, name vocab.Username, account st
 	return a, nil
 }
 
-// askAccount asks for an account wherever it is, also when that was done a moment ago: its owner
-// may just have mended it.
+// askAccount returns the current state of an account of this or another server. It fetches a
+// remote account even if that was done a moment ago, because the owner may just have corrected
+// it.
 func (us Users) askAccount(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if u, local := us.in.Local.Owner(id); local {
 		if _, err := us.in.DB.Instance.Users.Find(ctx, u); err != nil {

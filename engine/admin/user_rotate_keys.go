@@ -5,25 +5,26 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptRetired is how long a retired key is shown at least: so long others may hold what it has
-// proven without having looked at it.
+// keptRetired is the least time for which a retired key stays published. For that long other
+// servers may have something that the key has signed and that they have not verified yet.
 const keptRetired = 30 * 24 * time.Hour
 
-// RotatedKeys says which keys a user signs with from now on.
+// RotatedKeys has the ids of the keys that a user signs with after the rotation.
 type RotatedKeys struct {
 	User    vocab.Username `json:"user"`
-	RSA     string         `json:"rsa"` // ids of keys; other servers find the RSA key where the one before it was
+	RSA     string         `json:"rsa"` // the id does not change: servers find the new RSA key in the place of the old one
 	Ed25519 string         `json:"ed25519"`
 }
 
-// RotateKeys replaces the keys of a user. The engine that serves, now or when it starts, signs with
-// the new ones and tells others. The fault is NoUser when there is no such user, or it is deleted.
+// RotateKeys replaces the keys of a user. The engine that serves, now or after its next start,
+// signs with the new keys and tells other servers. The fault is NoUser when there is no such
+// user or it is deleted.
 func (us Users) RotateKeys(ctx context.Context, name vocab.Username) (RotatedKeys, error) {
 	row, err := us.in.DB.Instance.Users.Find(ctx, name)
 	if err != nil {
@@ -43,15 +44,15 @@ func (us Users) RotateKeys(ctx context.Context, name vocab.Username) (RotatedKey
 	return RotatedKeys{User: name, RSA: keys.RSA.ID, Ed25519: id}, err
 }
 
-// pruneKeys forgets keys of u that were retired long ago and have proven nothing that is still
-// owed to somebody.
+// pruneKeys removes retired keys of u that were retired at least keptRetired ago, unless a
+// delivery from before the retirement is still owed.
 func (dbs Databases) pruneKeys(ctx context.Context, u vocab.Username) error {
 	return dbs.in.Keys.PruneRetired(u, func(since time.Time) (needed bool, err error) {
 		if dbs.in.Now().Sub(since) < keptRetired {
 			return true, nil
 		}
-		err = dbs.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			needed, err = tx.OwesFromBefore(ctx, since)
+		err = dbs.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+			needed, err = tx.Deliveries.IsOwing(ctx, since)
 			return err
 		})
 		return needed, err

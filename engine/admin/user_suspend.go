@@ -10,9 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Suspend closes a user to everybody: tokens are refused, its actor, posts and collections are not
-// shown, inboxes answer 410, and open streams of events end within a minute. Nothing is deleted:
-// Unsuspend brings the user back. The fault is Conflict when the user is suspended already.
+// Suspend closes a user to everybody: tokens are refused, the actor, posts and collections are
+// not shown, inboxes answer 410, and open streams of events end within a minute. Nothing is
+// deleted, and Unsuspend undoes all of it. The fault is Conflict when the user is suspended
+// already.
 func (us Users) Suspend(ctx context.Context, name vocab.Username) (User, error) {
 	row, err := us.in.DB.Instance.Users.Find(ctx, name)
 	if err != nil {
@@ -27,9 +28,9 @@ func (us Users) Suspend(ctx context.Context, name vocab.Username) (User, error) 
 	return us.Find(ctx, name)
 }
 
-// Unsuspend makes a suspended user active again. A serving engine applies what waited for the
-// user, and goes on with its deliveries and events. The fault is NotFound when the user is not
-// suspended.
+// Unsuspend makes a suspended user active again. A serving engine applies the activities that
+// waited for the user, and resumes its deliveries and events. The fault is NotFound when the
+// user is not suspended.
 func (us Users) Unsuspend(ctx context.Context, name vocab.Username) (User, error) {
 	users := us.in.DB.Instance.Users
 	row, err := users.Find(ctx, name)

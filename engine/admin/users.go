@@ -15,12 +15,12 @@ import (
 // Users are the users of the instance.
 type Users struct{ in *instance.Instance }
 
-// User is a local user as commands show it.
+// User is a local user in the form that commands show.
 type User struct {
 	Name          vocab.Username `json:"user"`
 	Actor         vocab.ID       `json:"actor"`
 	Handle        string         `json:"handle"` // @alice@example.org
-	State         string         `json:"state"`  // active, creating, suspended, deleted
+	State         string         `json:"state"`  // active, creating, suspended, deleting, deleted
 	Database      string         `json:"database"`
 	SchemaVersion int            `json:"schema_version"`
 	Keys          []string       `json:"keys"` // "ed25519", "rsa"
@@ -30,7 +30,7 @@ type User struct {
 	Refused       string         `json:"config_error,omitempty"` // why the configuration cannot be used; only from Find
 }
 
-// describeUser adds to a row what the files of the user hold.
+// describeUser returns the row with the facts that the user's files add.
 func (us Users) describeUser(row dbinstance.User) User {
 	return User{Name: row.Name, Actor: us.in.Local.ID(row.Name), Handle: us.in.Local.Handle(row.Name), State: row.State, Database: row.Database,
 		SchemaVersion: row.SchemaVersion, Keys: us.in.Keys.Kinds(row.Name), KeysDir: us.in.Keys.Dir(row.Name), CreatedAt: row.CreatedAt}
@@ -44,10 +44,10 @@ type NewUser struct {
 	Password    string // empty for none
 }
 
-// Create makes a user: it takes the name, makes keys, profile, database and password, and activates
-// the user. It completes a user that an earlier call left half-made. For a complete user it returns
-// the user and fault.Conflict, for a deleted one fault.Conflict alone. The token is empty unless
-// asked for. A serving engine knows the user at once.
+// Create makes a user: it reserves the name, makes keys, profile, database and password, and
+// activates the user. It completes a user that an earlier call left half-made. For a complete
+// user it returns the user and fault.Conflict, for a deleted one only fault.Conflict. The token
+// is empty unless n.Token is set. A serving engine accepts the user immediately.
 func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, err error) {
 	if err := us.in.MakeKeys(ctx); err != nil {
 		return User{}, "", err
@@ -67,7 +67,7 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 	if made != nil && fault.KindOf(made) != fault.Conflict {
 		return User{}, "", fmt.Errorf("create user %s: %w", n.Name, made)
 	}
-	if u, err = us.Find(ctx, n.Name); err != nil || made != nil { // another process may have made the same user meanwhile
+	if u, err = us.Find(ctx, n.Name); err != nil || made != nil { // another process may have made the same user in the meantime
 		return u, "", errors.Join(made, err)
 	}
 	if n.Token {
@@ -97,14 +97,14 @@ func (us Users) makeUser(ctx context.Context, n NewUser) error {
 			return err
 		}
 	}
-	// Nobody has seen the profile: what is changed from now on is told.
+	// No server has fetched the profile yet, so followers are told only of later changes.
 	if err := us.in.DB.Instance.Users.SetToldProfile(ctx, n.Name, us.in.Local.ProfileDigest(n.Name)); err != nil {
 		return err
 	}
 	return us.in.DB.Instance.Users.Activate(ctx, n.Name)
 }
 
-// List returns all users by name, deleted ones too.
+// List returns all users by name, including deleted ones.
 func (us Users) List(ctx context.Context) ([]User, error) {
 	rows, err := us.in.DB.Instance.Users.All(ctx)
 	if err != nil {

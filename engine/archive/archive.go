@@ -1,6 +1,6 @@
-// Package archive writes and reads the file that a backup is: a tar, packed with gzip, that begins
-// with a manifest and ends with the SHA-256 sums of everything before. It holds rows and files,
-// never a statement or a path to obey.
+// Package archive writes and reads backup files. A backup is a tar, packed with gzip, that
+// begins with a manifest and ends with the SHA-256 sums of all other entries. It holds rows and
+// files. It never holds a statement to execute or a path to write to.
 package archive
 
 import (
@@ -16,60 +16,60 @@ import (
 // format is the version of the archives that this package writes, and the newest that it reads.
 const format = 3 // 2 brought pictures, 3 documents
 
-// FirstEntry is the manifest of an archive, by which it is known.
+// FirstEntry is the name of the manifest, by which an archive is recognized.
 const FirstEntry = "manifest.json"
 
 // sumsName is the last entry of an archive, in the form that sha256sum -c reads.
 const sumsName = "SHA256SUMS"
 
-// Manifest says what an archive is.
+// Manifest describes an archive.
 type Manifest struct {
 	Format    int       `json:"lightweb_backup"` // set by NewWriter
-	Version   string    `json:"lightweb"`        // that wrote it
-	CreatedAt time.Time `json:"created_at"`      // before the first row was read
+	Version   string    `json:"lightweb"`        // the version that wrote it
+	CreatedAt time.Time `json:"created_at"`      // a time before the first row was read
 	PublicURL string    `json:"public_url"`      // the origin of every id in it
-	Whole     bool      `json:"whole"`           // an instance; otherwise one user
+	Whole     bool      `json:"whole"`           // true for an instance, false for one user
 	Keys      bool      `json:"keys"`            // private keys are in it
 	Users     []User    `json:"users"`
 }
 
-// User is a user with something in an archive.
+// User is a user whose data is in an archive.
 type User struct {
 	Name          vocab.Username `json:"user"`
 	State         string         `json:"state"`
 	SchemaVersion int            `json:"schema_version"`
 }
 
-// Kind is what an entry holds.
+// Kind says what kind of content an entry has.
 type Kind string
 
-// The kinds of entries. Those of one user, or of the instance, come together, and the shape before
-// any rows.
+// The kinds of entries. All entries of one user, or of the instance, come together, with the
+// shape before any rows.
 const (
-	Shape  Kind = "database.json" // what the tables are that follow
+	Shape  Kind = "database.json" // the columns of the tables that follow
 	Rows   Kind = "database"      // rows of one table of the user's database, or of the instance's
 	Known  Kind = "rows"          // rows of one table of the instance's database that belong to the user
 	Config Kind = "config.json"   // configuration: the user's, or the instance's policy
 	Key    Kind = "keys"          // a private key
 	Media  Kind = "media"         // a picture of the user's profile
 
-	// Document is JSON about the user for other programs. It lies where they look for it, without a
-	// folder, and can be of any size.
+	// Document is JSON about the user for other programs. It has no folder in its name, because
+	// those programs look for it at the top of the archive. It can be of any size.
 	Document Kind = "document"
 )
 
-// Name is what an entry is called. Only names of this form are read, and none is ever used as a
-// path.
+// Name is the parsed name of an entry. Only names of this form are read, and none is ever used
+// as a path.
 type Name struct {
-	User vocab.Username // whose it is; nobody: the instance's
+	User vocab.Username // the user that the entry belongs to; zero: the instance
 	Kind Kind
-	Item string // of Rows and Known the table, of Key, Media and Document the file
+	Item string // for Rows and Known the table; for Key, Media and Document the file
 }
 
-// isInParts tells whether the content may be spread over several entries.
+// isInParts reports whether the content may be spread over several entries.
 func (n Name) isInParts() bool { return n.Kind == Rows || n.Kind == Known }
 
-// String returns the name in the archive; each part of rows has a number behind it.
+// String returns the name in the archive. Each part of rows has a number appended to it.
 func (n Name) String() string {
 	if n.Kind == Document {
 		return n.Item
@@ -91,7 +91,7 @@ var documentForm = regexp.MustCompile(`^[a-z]{1,30}\.json$`)
 var nameForm = regexp.MustCompile(`^(?:instance|users/([a-z0-9_]{1,30}))/` +
 	`(?:(database\.json|config\.json)|(keys)/([a-z0-9-]{1,40}\.pem)|(media)/([0-9a-f]{32}\.(?:png|jpg))|(database|rows)/([a-z_][a-z0-9_]{0,62})/([0-9]{6,12}))$`)
 
-// parseName returns what String and part made, and refuses everything else.
+// parseName parses a name that String or partName made, and refuses every other name.
 func parseName(s string) (n Name, part int, err error) {
 	if documentForm.MatchString(s) && s != FirstEntry {
 		return Name{Kind: Document, Item: s}, 0, nil
@@ -112,7 +112,7 @@ func parseName(s string) (n Name, part int, err error) {
 	return n, part, err
 }
 
-// damagedFault refuses an archive that is not as it was written.
+// damagedFault returns the fault for an archive that differs from what was written.
 func damagedFault(why error) error {
 	return fault.Wrap(fault.Invalid, "the archive is damaged", why).WithCode("archive_damaged").WithHint("nothing was changed; take another backup")
 }

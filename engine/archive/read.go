@@ -28,7 +28,7 @@ type File struct {
 	Data []byte
 }
 
-// Reader is an archive that was found whole.
+// Reader is an archive whose sums were verified.
 type Reader struct {
 	Manifest Manifest
 	Files    []File // the configurations and keys
@@ -36,11 +36,11 @@ type Reader struct {
 	f *os.File
 }
 
-// Open reads the whole archive and proves its sums. The fault is Invalid when it is none, or
-// damaged, and Config when a newer lightweb wrote it. The sums tell what has decayed or was cut
-// off, not who wrote it.
+// Open reads the whole archive and verifies its sums. The fault is Invalid when the file is no
+// archive or is damaged, and Config when a newer lightweb wrote it. The sums reveal decay and
+// truncation; they do not show who wrote the archive.
 func Open(ctx context.Context, path string) (*Reader, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without waiting for a writer, should it be a pipe
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not wait for a writer if it is a pipe
 	if err != nil {
 		return nil, fault.Wrap(fault.NotFound, "the archive "+path+" cannot be read", err).WithHint("is it there, and may you read it?")
 	}
@@ -58,11 +58,11 @@ func Open(ctx context.Context, path string) (*Reader, error) {
 	return r, nil
 }
 
-// Close lets go of the file.
+// Close closes the file.
 func (r *Reader) Close() error { return r.f.Close() }
 
-// Each hands over the shapes, rows and pictures in the order in which they were written; what visit
-// leaves unread is skipped.
+// Each calls visit with the shapes, rows, pictures and documents in the order in which they were
+// written. It skips the content that visit leaves unread.
 func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader) error) error {
 	s, err := r.openStream(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader)
 	}
 }
 
-// verifyAll reads everything and fills in what is small.
+// verifyAll reads the whole archive, and keeps the manifest, the configurations and the keys.
 func (r *Reader) verifyAll(ctx context.Context) error {
 	s, err := r.openStream(ctx)
 	if err != nil {
@@ -122,13 +122,14 @@ func (r *Reader) verifyAll(ctx context.Context) error {
 	}
 }
 
-// place is where a part of rows stands.
+// place is the position of a part of rows.
 type place struct {
 	name Name
 	part int
 }
 
-// checkEntry reads an entry and adds its sum.
+// checkEntry reads an entry, checks that a part of rows follows the part before it, and adds the
+// entry's sum to sums.
 func (r *Reader) checkEntry(s *stream, h *tar.Header, last place, sums *bytes.Buffer) (place, error) {
 	n, part, err := parseName(h.Name)
 	if err != nil {
@@ -174,9 +175,9 @@ func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
 	return nil
 }
 
-// stream reads the entries of an archive one after another. It is the reader of the current one.
+// stream reads the entries of an archive one after another. Read reads the current entry.
 type stream struct {
-	ctx    context.Context // of the call that reads: io.Reader has no room for it
+	ctx    context.Context // of the call that reads, because io.Reader takes no context
 	raw    *bufio.Reader
 	gz     *gzip.Reader
 	tar    *tar.Reader
@@ -198,7 +199,7 @@ func (r *Reader) openStream(ctx context.Context) (*stream, error) {
 	return &stream{ctx: ctx, raw: raw, gz: gz, tar: tar.NewReader(gz), spent: spending{packed: &packed}}, nil
 }
 
-// maxSize is how many bytes an entry of that name has at most.
+// maxSize returns the largest size, in bytes, of an entry of that name.
 func maxSize(name string) int64 {
 	switch {
 	case name == sumsName:
@@ -209,7 +210,8 @@ func maxSize(name string) int64 {
 	return maxEntry
 }
 
-// nextEntry goes to the next entry: always a plain file, of a bounded size.
+// nextEntry advances to the next entry. It refuses an entry that is not a plain file of a
+// bounded size.
 func (s *stream) nextEntry() (*tar.Header, error) {
 	if h := s.peeked; h != nil {
 		s.peeked = nil
@@ -241,7 +243,8 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// cutFault says why reading went no further: an archive ends with its sums, and nowhere else.
+// cutFault returns the fault for err, which ended the reading too early. Only the sums may end
+// an archive.
 func (s *stream) cutFault(err error) error {
 	var disk *os.PathError
 	if errors.As(err, &disk) {
@@ -253,7 +256,7 @@ func (s *stream) cutFault(err error) error {
 	return damagedFault(err)
 }
 
-// checkEnd compares the sums, and wants nothing behind them.
+// checkEnd compares the sums, and checks that nothing follows them.
 func (s *stream) checkEnd(h *tar.Header, want []byte) error {
 	if h.Size != int64(len(want)) {
 		return damagedFault(errors.New("the sums are of other entries"))
@@ -277,7 +280,7 @@ func (s *stream) checkEnd(h *tar.Header, want []byte) error {
 	return nil
 }
 
-// content reads an entry, and the parts that follow it, as one.
+// content reads an entry and the parts that follow it as one stream.
 type content struct {
 	s    *stream
 	name Name
@@ -300,7 +303,7 @@ func (c *content) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// goOn goes to the next part, or finds that there is none.
+// goOn advances to the next part, or sets over if there is none.
 func (c *content) goOn() error {
 	if c.over = !c.name.isInParts(); c.over {
 		return nil

@@ -5,23 +5,23 @@ import (
 	"io"
 )
 
-// Bounds of the archive of one user: it may come from anybody.
+// Bounds of the archive of one user, which may come from anybody.
 const (
 	maxUserBytes   = 10 << 30 // of all entries
 	maxUserEntries = 1_000_000
-	maxUserFiles   = 64 << 20  // of configurations and keys, which are kept in memory
-	maxRatio       = 300       // of its bytes to those that they are packed in
-	freeBytes      = 100 << 20 // for which the ratio does not matter
+	maxUserFiles   = 64 << 20  // of configurations and keys, which are stored in memory
+	maxRatio       = 300       // of the unpacked bytes to the packed bytes
+	freeBytes      = 100 << 20 // unpacked bytes below which the ratio is not checked
 )
 
-// spending is what reading an archive has cost so far.
+// spending counts what an archive has cost to read so far.
 type spending struct {
 	bounded              bool // the archive is of one user
 	entries, bytes, kept int64
 	packed               *int64
 }
 
-// check refuses an archive that costs more than any that lightweb writes.
+// check refuses an archive that exceeds the bounds of what lightweb writes.
 func (s *spending) check() error {
 	switch {
 	case !s.bounded:
@@ -38,7 +38,7 @@ func (s *spending) check() error {
 	return nil
 }
 
-// Meter adds to N what is read through it, in bytes.
+// Meter adds to N the number of bytes that are read through it.
 type Meter struct {
 	From io.Reader
 	N    *int64

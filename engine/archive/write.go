@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// chunk is how many bytes of rows one entry holds at most: a tar says the size of an entry before
-// its content, and this much is kept in memory to know it.
+// chunk is the largest number of bytes of rows in one entry. A tar states the size of an entry
+// before its content, so up to this much is buffered in memory.
 const chunk = 4 << 20
 
-// Writer writes an archive as a stream. Nobody may take what was written for a backup before Close
-// has returned nil.
+// Writer writes an archive as a stream. The output is a backup only after Close has returned
+// nil.
 type Writer struct {
 	gz   *gzip.Writer
 	tar  *tar.Writer
@@ -43,13 +43,12 @@ func NewWriter(w io.Writer, m Manifest) (*Writer, error) {
 // Add writes a file.
 func (w *Writer) Add(n Name, content []byte) error { return w.writeEntry(n.String(), content) }
 
-// Rows returns where the rows of a table are written to; it is closed before anything else is
-// written.
+// Rows returns a writer for the rows of a table. Close it before anything else is written.
 func (w *Writer) Rows(n Name) io.WriteCloser {
 	return &rows{to: w, name: n}
 }
 
-// Stream writes a file of any size: write is told where, and writes size bytes.
+// Stream writes a file of any size: it calls write, which must write exactly size bytes.
 func (w *Writer) Stream(n Name, size int64, write func(io.Writer) error) error {
 	if err := w.writeHeader(n.String(), size); err != nil {
 		return err
@@ -59,7 +58,7 @@ func (w *Writer) Stream(n Name, size int64, write func(io.Writer) error) error {
 		return err
 	}
 	w.sums.WriteString(sumLine(n.String(), [sha256.Size]byte(digest.Sum(nil))))
-	return w.tar.Flush() // fails when there were fewer bytes
+	return w.tar.Flush() // fails when fewer bytes were written
 }
 
 // Close ends the archive with its sums.
@@ -86,12 +85,12 @@ func (w *Writer) writeHeader(name string, size int64) error {
 	return w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.at, Format: tar.FormatPAX})
 }
 
-// sumLine is the line of one entry in the sums.
+// sumLine returns the line of one entry in the sums.
 func sumLine(name string, digest [sha256.Size]byte) string {
 	return fmt.Sprintf("%x  %s\n", digest, name)
 }
 
-// rows cuts what is written to it into entries.
+// rows splits the bytes that are written to it into entries.
 type rows struct {
 	to   *Writer
 	name Name
@@ -120,7 +119,7 @@ func (r *rows) flushPart() error {
 	return err
 }
 
-// Close writes what is left. A table without rows has no entry.
+// Close writes the rest of the rows. A table without rows has no entry.
 func (r *rows) Close() error {
 	if len(r.to.part) == 0 {
 		return nil

@@ -1,9 +1,9 @@
-// Package audience decides who an activity or object is for: whether a viewer may see it, which
-// local users it reaches, who may have the new words of an edit, and what is a private message of a
-// stranger. Nothing else reads to, cc, audience, bto and bcc to decide anything; docs/audience.md
-// shows the decisions, and db holds their SQL form in one file.
+// Package audience makes the decisions that depend on the addressing of an activity or object:
+// whether a viewer may see it, which local users it concerns, which holders may get an edit, and
+// whether it is a stranger's private message. No other package decides by to, cc, audience, bto
+// or bcc. docs/audience.md shows the decisions, and db holds their SQL form in one file.
 //
-// It is pure: it asks no database and no server.
+// It uses only its arguments: no database and no network.
 package audience
 
 import (
@@ -12,42 +12,44 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The visibilities, as clients are told them: the widest that the addressing says.
+// The visibilities that clients see: each is the widest audience in the addressing.
 const (
-	Public    = "public"    // everybody, and it may be listed
-	Unlisted  = "unlisted"  // everybody who comes across it
-	Local     = "local"     // actors of its author's server, which it never leaves
-	Followers = "followers" // those who follow its author, and whoever is named
-	Direct    = "direct"    // whoever is named
+	Public    = "public"    // everybody, and it may be listed publicly
+	Unlisted  = "unlisted"  // everybody, but it is not listed
+	Local     = "local"     // only actors of the author's server; it is never sent elsewhere
+	Followers = "followers" // the author's followers, and the actors that are named
+	Direct    = "direct"    // only the actors that are named
 )
 
-// Visibilities are all of them, the widest first.
+// Visibilities lists all visibilities, the widest first.
 var Visibilities = []string{Public, Unlisted, Local, Followers, Direct}
 
-// Audience is who an activity or object is for.
+// Audience is the addressing of an activity or object, with its author.
 type Audience struct {
 	author    vocab.ID
-	followers vocab.ID // the collection of the author's followers; empty when nobody knows it
+	followers vocab.ID // the collection of the author's followers; empty if unknown
 	to        vocab.Addressing
 }
 
-// Of returns the audience that an addressing says. With the collection of the author's followers
-// unknown, nothing counts as being for followers: the most private that it can be.
+// Of returns the audience of an addressing. If the collection of the author's followers is
+// unknown (empty), nothing counts as addressed to followers; this is the most private reading.
 func Of(to vocab.Addressing, author, followers vocab.ID) Audience {
 	return Audience{author: author, followers: followers, to: to}
 }
 
-// OfActivity returns the audience of an activity whose actor has these followers.
+// OfActivity returns the audience of an activity. followers is the collection of its actor's
+// followers.
 func OfActivity(a *vocab.Activity, followers vocab.ID) Audience {
 	return Of(a.Addressing, a.Actor, followers)
 }
 
-// OfObject returns the audience of an object whose author has these followers.
+// OfObject returns the audience of an object. followers is the collection of its author's
+// followers.
 func OfObject(o *vocab.Object, followers vocab.ID) Audience {
 	return Of(o.Addressing, o.AttributedTo, followers)
 }
 
-// With returns an audience that is for those of another addressing, too.
+// With returns the audience extended by another addressing.
 func (a Audience) With(to vocab.Addressing) Audience {
 	a.to.To, a.to.Cc = slices.Concat(a.to.To, to.To), slices.Concat(a.to.Cc, to.Cc)
 	a.to.Audience = slices.Concat(a.to.Audience, to.Audience)
@@ -55,23 +57,25 @@ func (a Audience) With(to vocab.Addressing) Audience {
 	return a
 }
 
-// IsPublic reports whether everybody is addressed, in to or cc. Hidden recipients and audience make
-// nothing public.
+// IsPublic reports whether everybody is addressed in to or cc. Everybody in bto, bcc or audience
+// does not count.
 func (a Audience) IsPublic() bool { return IsPublic(a.to) }
 
-// IsPublic reports whether an addressing is for everybody, whoever wrote it.
+// IsPublic reports whether an addressing names everybody in to or cc.
 func IsPublic(to vocab.Addressing) bool {
 	return IsListed(to) || slices.Contains(to.Cc, vocab.Public)
 }
 
-// IsListed reports whether an addressing is for everybody, and may be listed and sent to relays.
+// IsListed reports whether an addressing names everybody in to: then the post may be listed and
+// sent to relays.
 func IsListed(to vocab.Addressing) bool { return slices.Contains(to.To, vocab.Public) }
 
 // IncludesFollowers reports whether the followers of the author are addressed.
 func (a Audience) IncludesFollowers() bool { return Names(a.to, a.followers) }
 
-// Here returns how everybody on the server of an author is addressed; empty for one without a
-// server. Addressed by an author of another server it means nobody.
+// Here returns the id by which an author addresses everybody on its own server; it is empty if
+// the author's id has no server. If an author of another server addresses that id, it means
+// nobody.
 func Here(author vocab.ID) vocab.ID {
 	origin := author.Origin()
 	if origin == "" {
@@ -80,29 +84,31 @@ func Here(author vocab.ID) vocab.ID {
 	return vocab.ID(origin + "/#Public")
 }
 
-// IsLocal reports whether it is for everybody on its author's server, and for nobody elsewhere.
+// IsLocal reports whether the audience is everybody on the author's server, and nobody
+// elsewhere.
 func (a Audience) IsLocal() bool { return !a.IsPublic() && Names(a.to, Here(a.author)) }
 
-// ReachesFollowers reports whether it is for the followers of the author: all of them, or those on
-// its server.
+// ReachesFollowers reports whether the audience includes followers of the author: all of them,
+// or those on the author's server.
 func (a Audience) ReachesFollowers() bool { return a.IncludesFollowers() || a.IsLocal() }
 
-// IsPrivate reports whether neither everybody, here or everywhere, nor the followers of the author
-// are addressed.
+// IsPrivate reports whether only named actors are addressed: not everybody, not everybody on the
+// author's server, and not the author's followers.
 func (a Audience) IsPrivate() bool { return !a.IsPublic() && !a.ReachesFollowers() }
 
-// IsUnaddressed reports whether nobody is addressed at all.
+// IsUnaddressed reports whether the addressing is empty.
 func (a Audience) IsUnaddressed() bool { return len(a.to.All()) == 0 }
 
-// Names reports whether id is addressed, openly or hidden.
+// Names reports whether id is addressed, including in bto and bcc.
 func (a Audience) Names(id vocab.ID) bool { return Names(a.to, id) }
 
-// Names reports whether an addressing names id, openly or hidden. Nothing names the empty id.
+// Names reports whether an addressing names id, including in bto and bcc. The empty id is never
+// named.
 func Names(to vocab.Addressing, id vocab.ID) bool {
 	return NamesOpenly(to, id) || contains(to.Bto, id) || contains(to.Bcc, id)
 }
 
-// NamesOpenly reports whether an addressing names id where everybody reads it.
+// NamesOpenly reports whether an addressing names id in to, cc or audience.
 func NamesOpenly(to vocab.Addressing, id vocab.ID) bool {
 	return contains(to.To, id) || contains(to.Cc, id) || contains(to.Audience, id)
 }
@@ -112,8 +118,8 @@ func contains(ids []vocab.ID, id vocab.ID) bool {
 	return id != "" && slices.ContainsFunc(ids, func(named vocab.ID) bool { return named == same || named.Canonical() == same })
 }
 
-// Counterpart returns the one actor besides somebody that an addressing names, empty when there is
-// none or more than one.
+// Counterpart returns the only actor other than besides that an addressing names. It is empty if
+// there is none or more than one.
 func Counterpart(to vocab.Addressing, besides vocab.ID) (one vocab.ID) {
 	for _, id := range to.All() {
 		switch {
@@ -127,11 +133,11 @@ func Counterpart(to vocab.Addressing, besides vocab.ID) (one vocab.ID) {
 	return one
 }
 
-// Open returns everybody who is addressed where all can read it.
+// Open returns the ids that are addressed in to, cc and audience.
 func Open(to vocab.Addressing) []vocab.ID { return slices.Concat(to.To, to.Cc, to.Audience) }
 
-// Visibility returns the word for the audience. One that is only for the followers of somebody else
-// is Direct.
+// Visibility returns the visibility of the audience. An audience of only another actor's
+// followers is Direct.
 func (a Audience) Visibility() string {
 	switch {
 	case IsListed(a.to):

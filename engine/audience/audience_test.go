@@ -130,7 +130,7 @@ const intro = `# Audience
 
 The package ` + "`engine/audience`" + ` alone decides the readers of a post. This page is written from the
 truth table that is its test (` + "`go test ./engine/audience -update`" + `); the same table is run through
-the SQL form in ` + "`db/audience.go`" + `.
+the SQL form in ` + "`db/user/audience.go`" + `.
 
 Carol is the author, and a neighbour another user of carol's server. *Everybody* counts in
 ` + "`to` and `cc`" + ` alone. A post that is only for the followers of somebody else is *direct*. A member
@@ -181,4 +181,24 @@ func words(of string) []string {
 		out[n] = map[rune]string{'y': "yes", 'n': "–"}[c]
 	}
 	return out
+}
+
+// The counterpart has one id, however the addressing spells it.
+func TestCounterpart(t *testing.T) {
+	t.Parallel()
+	const other = "https://erin.example/erin"
+	for _, tt := range []struct {
+		name string
+		to   vocab.Addressing
+		want vocab.ID
+	}{
+		{"one other, spelled in another way", vocab.Addressing{To: []vocab.ID{Bob, "https://ERIN.example:443/erin"}}, other},
+		{"one other, twice", vocab.Addressing{To: []vocab.ID{"https://Erin.example/erin"}, Cc: []vocab.ID{other}}, other},
+		{"two others", vocab.Addressing{To: []vocab.ID{other, Stranger}}, ""},
+		{"nobody else", vocab.Addressing{To: []vocab.ID{Bob}}, ""},
+	} {
+		if got := audience.Counterpart(tt.to, Bob); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
 }

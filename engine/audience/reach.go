@@ -2,38 +2,40 @@ package audience
 
 import "github.com/lightweb/lightweb/engine/vocab"
 
-// Concern says which users a type of activity concerns although it does not address them, and what
-// kind of activity that makes it. The handler of the type declares it.
+// Concern says which users a type of activity concerns without addressing them. The handler of
+// the type declares it.
 type Concern struct {
-	Holders       bool // users who hold something of its actor
-	FollowersOnly bool // of these, the followers of its actor alone
-	Owner         bool // the owner of what it is about
-	PublicOnly    bool // that owner only when it is for everybody: a private one is for those it names
-	Circle        bool // the followers of its actor when it names nobody: some servers send it so
-	Post          bool // it brings a new post: a private one is not forwarded to others
-	Edit          bool // it changes a post: one that is sent to a user's own inbox is for that user
+	Holders       bool // it concerns users who hold something of its actor
+	FollowersOnly bool // of the holders, only the followers of its actor
+	Owner         bool // it concerns the owner of the object that it is about
+	PublicOnly    bool // the owner only if it is public: a private one is for those it names
+	Circle        bool // if it names nobody, it is for the followers of its actor
+	Post          bool // it contains a new post: a private one may not be forwarded to others
+	Edit          bool // it changes a post: a private one in a user's own inbox is for that user
 }
 
-// Arrival is an activity that came to this server, and how.
+// Arrival is an activity that was delivered to this server, with the circumstances of the
+// delivery.
 type Arrival struct {
 	Activity  *vocab.Activity
-	Concern   Concern      // of its type
+	Concern   Concern      // the Concern of its type
 	Sender    *vocab.Actor // its actor
-	Forwarder *vocab.Actor // who sent it, when that is not its actor; else nil
-	Inbox     vocab.ID     // the actor of the user whose own inbox it came to; empty: it came to the shared one
-	Relayed   bool         // a relay sent it: users it merely concerns get it from its author
+	Forwarder *vocab.Actor // the actor that delivered it, if not its actor; else nil
+	Inbox     vocab.ID     // the user to whose own inbox it came; empty for the shared inbox
+	Relayed   bool         // a relay delivered it: users it only concerns get it from its author
 }
 
-// Reach says which local users an arrival may concern: it may say too many, never too few.
+// Reach describes the local users that an arrival may concern. It may include too many users,
+// but never too few.
 type Reach struct {
-	Owners     []vocab.ID // users who are one of these, or own it
+	Owners     []vocab.ID // users with one of these ids, and owners of objects with one
 	Followers  []vocab.ID // users who follow one of these actors
-	Acquainted bool       // users who hold anything of the sender
+	Acquainted bool       // users who hold any object of the sender
 	Sender     vocab.ID
 }
 
-// Reach returns which local users the arrival may concern. Groups are never expanded on the way
-// in.
+// Reach returns the local users that the arrival may concern. Groups in the addressing of
+// received activities are not expanded.
 func (a Arrival) Reach() Reach {
 	r := Reach{Owners: a.named(), Sender: a.Sender.ID}
 	if !a.Relayed {
@@ -46,7 +48,7 @@ func (a Arrival) Reach() Reach {
 		r.Followers = append(r.Followers, a.Forwarder.ID)
 	}
 	toFollowers := a.isForFollowers()
-	letter := a.Concern.Edit && a.Inbox != "" && !toFollowers // its other recipients get it, too
+	letter := a.Concern.Edit && a.Inbox != "" && !toFollowers // others get a delivery of their own
 	switch c := a.Concern; {
 	case c.Holders && !c.FollowersOnly && !letter:
 		r.Acquainted = true
@@ -56,8 +58,9 @@ func (a Arrival) Reach() Reach {
 	return r
 }
 
-// InPerson returns the users the arrival is meant for in person: its actor sent it to their own
-// inbox, or it names them. Where others forward it to is not for them to say.
+// InPerson returns the users that the activity addresses personally: those that it names, and
+// the user to whose own inbox its actor delivered it. The inbox to which another actor forwarded
+// it does not count.
 func (a Arrival) InPerson() []vocab.ID {
 	if a.Forwarder == nil && a.Inbox != "" {
 		return append(a.Activity.All(), a.Inbox)
@@ -65,8 +68,8 @@ func (a Arrival) InPerson() []vocab.ID {
 	return a.Activity.All()
 }
 
-// named returns everybody the activity names. In one user's own inbox hidden names reach no
-// others.
+// named returns the ids that the activity names. If it came to a user's own inbox, bto and bcc
+// are left out, so that they reach no other users.
 func (a Arrival) named() []vocab.ID {
 	if a.Inbox == "" {
 		return a.Activity.All()
@@ -74,14 +77,14 @@ func (a Arrival) named() []vocab.ID {
 	return Open(a.Activity.Addressing)
 }
 
-// isForFollowers reports whether it is for the followers of its actor, which the shared inbox
-// stands for.
+// isForFollowers reports whether the arrival is for its actor's followers. They get it through
+// the shared inbox.
 func (a Arrival) isForFollowers() bool {
 	return IsForFollowers(a.Activity, a.Concern, a.Sender.Followers)
 }
 
-// IsLeaked reports whether a private post was forwarded to the inbox of a user it does not
-// address, nor the followers of its forwarder.
+// IsLeaked reports whether a private post was forwarded to the own inbox of a user, although it
+// addresses neither that user nor the followers of the forwarder.
 func (a Arrival) IsLeaked() bool {
 	post := OfActivity(a.Activity, a.Sender.Followers)
 	return a.Forwarder != nil && a.Concern.Post && post.IsPrivate() && !post.Names(a.Forwarder.Followers) && !post.Names(a.Inbox)
@@ -93,8 +96,9 @@ func IsForFollowers(a *vocab.Activity, c Concern, followers vocab.ID) bool {
 	return !to.IsPrivate() || c.Circle && to.IsUnaddressed()
 }
 
-// About returns what an activity is about, down to the object of an embedded activity, the parent
-// of a reply and what is quoted: its local owner is concerned, addressed or not.
+// About returns the ids that an activity is about: its object, the object and actor of an
+// embedded activity, the parent of a reply and the quoted post. Their local owners are concerned
+// even if they are not addressed.
 func About(a *vocab.Activity, c Concern) []vocab.ID {
 	if !c.Owner || c.PublicOnly && !IsPublic(a.Addressing) {
 		return nil

@@ -2,13 +2,14 @@ package audience
 
 import "slices"
 
-// Rule is a user's condition for what it permits to actors: any, or all, of these relationships.
+// Rule is a condition under which a user permits something to an actor: any of the relationships
+// in Any, and all of those in All.
 type Rule struct {
 	Any, All []string
 }
 
-// IsMet reports whether an actor to which these relationships stand meets the rule. One that asks
-// for nothing is met by nobody.
+// IsMet reports whether an actor with these relationships to the user meets the rule. An empty
+// rule is never met.
 func (r Rule) IsMet(ties []string) bool {
 	has := func(name string) bool { return slices.Contains(ties, name) }
 	if len(r.All) == 0 {

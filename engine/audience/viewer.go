@@ -6,19 +6,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Viewer is an actor who wants to see something or holds it, and how it stands to the author.
+// Viewer is an actor that wants to see an object or holds it, with its relation to the author.
 type Viewer struct {
-	ID      vocab.ID   // empty: nobody knows who asks
-	Circles []vocab.ID // collections of followers in which the viewer is
-	ByGroup bool       // the author sent it to a group in which the viewer is
-	Sent    bool       // the author sent it to the viewer's own inbox
+	ID      vocab.ID   // empty if unknown
+	Circles []vocab.ID // collections of followers that include the viewer
+	ByGroup bool       // the author sent the object to a group that includes the viewer
+	Sent    bool       // the author sent the object to the viewer's own inbox
 	Blocked bool       // the author blocks the viewer
 }
 
-// MaySee reports whether the viewer may see it: its author, and, unless the author blocks them,
-// everybody when it is public, everybody of the author's server when it is local, whoever it names,
-// who is in a collection of followers that it names, and who got it from its author. Nothing local
-// is for anybody of another server, whoever is named.
+// MaySee reports whether the viewer may see the object. Its author always may. Other viewers may
+// not if the author blocks them. A local object may be seen by everybody on the author's server,
+// and by nobody else, even if named. Any other object may be seen by everybody if it is public,
+// and otherwise by the actors that it names, the members of the collections of followers that it
+// names, and the actors that got it from its author.
 func (a Audience) MaySee(v Viewer) bool {
 	if v.ID != "" && v.ID.Same(a.author) {
 		return true
@@ -29,8 +30,8 @@ func (a Audience) MaySee(v Viewer) bool {
 	return !v.Blocked && (v.ByGroup || v.Sent || a.IsPublic() || a.Names(v.ID) || slices.ContainsFunc(v.Circles, a.Names))
 }
 
-// MayList reports whether the viewer finds it in the author's collections: nobody but the author
-// finds there what names the viewer alone, however much the viewer may read it.
+// MayList reports whether the viewer sees the object in the author's collections. An object that
+// only names the viewer is listed to nobody except the author, although the viewer may see it.
 func (a Audience) MayList(v Viewer) bool {
 	if v.ID != "" && v.ID.Same(a.author) {
 		return true
@@ -38,8 +39,8 @@ func (a Audience) MayList(v Viewer) bool {
 	return !v.Blocked && slices.ContainsFunc(Lists(a.author, v), func(id vocab.ID) bool { return slices.Contains(a.to.To, id) || slices.Contains(a.to.Cc, id) })
 }
 
-// Lists returns what must be addressed in to or cc by what a viewer finds in an author's
-// collections.
+// Lists returns ids. A viewer sees an object in the author's collections if its to or cc has at
+// least one of them.
 func Lists(author vocab.ID, v Viewer) []vocab.ID {
 	all := append([]vocab.ID{vocab.Public}, v.Circles...)
 	if v.ID.SameOrigin(author) {
@@ -48,9 +49,9 @@ func Lists(author vocab.ID, v Viewer) []vocab.ID {
 	return all
 }
 
-// MayReplace reports whether the holder of something may have it as its author changed it. An edit
-// that narrows the audience leaves those who are outside of it with what they have. One that
-// addresses nobody changes no audience.
+// MayReplace reports whether the holder of an object may get the version that its author has
+// changed. Holders outside of a narrowed audience keep the old version. An edit that addresses
+// nobody does not change the audience.
 func MayReplace(before, after Audience, holder Viewer) bool {
 	if !after.IsUnaddressed() {
 		return after.MaySee(holder)
@@ -58,16 +59,17 @@ func MayReplace(before, after Audience, holder Viewer) bool {
 	return before.IsUnaddressed() || before.MaySee(holder)
 }
 
-// Recipient is a local user who received somebody else's post.
+// Recipient is a local user who received another actor's post.
 type Recipient struct {
 	Viewer
-	Known   bool // the user permits the author to write in private (insecure_dm)
-	Answers bool // the post answers something that the user holds and its author may see
+	Known   bool // the user permits private messages of the author (insecure_dm)
+	Answers bool // the post answers an object that the user holds and the post's author may see
 }
 
-// IsLetterOfStranger reports whether a post is a private message to a user by an actor without the
-// permission to write one. An answer for the followers of the user, or of a followed actor who
-// forwards it, belongs to the thread that it answers and is none (ActivityPub §7.1.2).
+// IsLetterOfStranger reports whether a post is a private message to a user from an actor that
+// has no permission to write one. It is false for an answer that addresses the followers of the
+// user, or of a followed actor who forwards it: such an answer belongs to its thread
+// (ActivityPub §7.1.2).
 func IsLetterOfStranger(post Audience, r Recipient) bool {
 	inThread := r.Answers && slices.ContainsFunc(r.Circles, post.Names)
 	return post.IsPrivate() && !r.Known && !inThread

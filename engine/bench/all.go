@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// All measures everything that has a target, at the sizes of the targets. Dispatch is part of
-// Deliver.
+// All runs every benchmark that has a target, at the size of that target. It does not run
+// Dispatch, because Deliver measures the same.
 func All(ctx context.Context, c Config) ([]Report, error) {
 	inbox := InboxLoad{Users: 1, Activities: 10_000, Clients: 16, Key: KeyRSA, Half: true}
 	stored := InboxLoad{Users: 1, Activities: 5000, Clients: 16, Key: KeyRSA, Stored: 1_000_000}
@@ -57,10 +57,12 @@ func All(ctx context.Context, c Config) ([]Report, error) {
 	return reports, nil
 }
 
-// Handwritten is the line from which on a page is left as it was.
+// Handwritten is the marker in the page of benchmarks. Everything after it is kept when the
+// page is written anew.
 const Handwritten = "<!-- written by hand from here on -->"
 
-// Markdown returns the page of the reports, with the handwritten part of the page before.
+// Markdown returns the page of the reports, followed by the handwritten part of the earlier
+// page.
 func Markdown(reports []Report, before string) string {
 	r := reports[0]
 	var b strings.Builder
@@ -110,10 +112,10 @@ func (m Measurement) writeRows(b *strings.Builder) {
 	fmt.Fprintf(b, "\nLimited by %s.\n", m.Limits)
 }
 
-// Show returns the value with as many digits as mean something.
+// Show returns the value with three significant digits, or more before the decimal point.
 func (f Figure) Show() string { return showValue(f.Value) }
 
-// Goal returns the target with what it is, or nothing.
+// Goal returns the target with ≤ or ≥ before it, or nothing when there is no target.
 func (f Figure) Goal() string {
 	switch {
 	case f.Target == 0:
@@ -124,7 +126,8 @@ func (f Figure) Goal() string {
 	return "≥ " + showValue(f.Target)
 }
 
-// showValue writes three digits that mean something, or all before the point.
+// showValue writes v with three significant digits, or with all digits before the decimal
+// point.
 func showValue(v float64) string {
 	if v == 0 {
 		return "0"
@@ -132,7 +135,7 @@ func showValue(v float64) string {
 	return strconv.FormatFloat(v, 'f', min(max(2-int(math.Floor(math.Log10(math.Abs(v)))), 0), 3), 64)
 }
 
-// Answers lists how requests were answered, by status.
+// Answers lists how many requests got each HTTP status.
 func (m Measurement) Answers() string {
 	var words []string
 	for name, n := range m.Counts {

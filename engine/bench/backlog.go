@@ -12,23 +12,23 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// flood counts what arrives at peers.
+// flood counts the posts that arrive at peers.
 type flood struct {
-	mark     []byte // that a body has; what follows up to a space or quote names the post
+	mark     []byte // only bodies with this mark count; the text after it, up to a space or quote, names the post
 	enough   int
 	mu       sync.Mutex
 	seen     map[string]bool
 	repeated int
 	first    time.Time
 	last     time.Time
-	full     chan struct{} // closed when enough have come
+	full     chan struct{} // closed when enough have arrived
 }
 
 func newFlood(mark string, enough int) *flood {
 	return &flood{mark: []byte(mark), enough: enough, seen: make(map[string]bool, enough), full: make(chan struct{})}
 }
 
-// takeArrival is what a peer is to tell.
+// takeArrival is the listener for a peer: it counts an arrival.
 func (f *flood) takeArrival(a arrival) {
 	at := bytes.Index(a.body, f.mark)
 	if at < 0 {
@@ -54,7 +54,7 @@ func (f *flood) takeArrival(a arrival) {
 	}
 }
 
-// awaitNotes waits until enough have come.
+// awaitNotes waits until enough posts have arrived.
 func (f *flood) awaitNotes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*answerTime)
 	defer cancel()
@@ -68,8 +68,8 @@ func (f *flood) awaitNotes(ctx context.Context) error {
 	}
 }
 
-// measureBacklog dispatches many posts as fast as they are answered, and waits until all have
-// arrived and are settled.
+// measureBacklog dispatches many posts over four connections, each as soon as the connection's
+// last answer has arrived. It waits until all posts have arrived and no delivery is open.
 func (l DeliverLoad) measureBacklog(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	if _, err := c.sendPosts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
 		return nil, err
@@ -124,14 +124,15 @@ func (l DeliverLoad) measureBacklog(ctx context.Context, i *testbed, c *crowd) (
 	m.Figures = append([]Figure{rate, newFigure("all dispatched", inMilliseconds(answered.Sub(began)), "ms"), newFigure("all arrived", inMilliseconds(f.last.Sub(began)), "ms"),
 		newFigure("settled after the last arrival", inMilliseconds(k.began.Add(k.took).Sub(f.last)), "ms")}, m.Figures...)
 	m.Figures = append(m.Figures, newFigure("one signature", inMilliseconds(once), "ms"))
-	if k.known { // every delivery is signed once, since every one is taken at the first attempt
+	if k.known { // the first attempt of every delivery succeeds, so each is signed once
 		m.Figures = append(m.Figures, newFigure("signing, of the engine's time", 100*once.Seconds()*float64(all+f.repeated)/k.usage.engine.Seconds(), "%"))
 	}
 	return []Measurement{m}, nil
 }
 
-// timeSignature measures the processor time of one signature as the engine makes them, of digest,
-// base and key, while nothing else happens; and tells how long the body was.
+// timeSignature measures the processor time of one signature as the engine makes it: digest,
+// signature base and key operation. Nothing else runs meanwhile. It also returns the length of
+// the body.
 func (c *crowd) timeSignature() (time.Duration, int, error) {
 	k, err := newKeys(c.key)
 	if err != nil {

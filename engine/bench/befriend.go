@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sendOnce sends one request to the engine.
+// sendOnce sends one request to the engine, and returns the body of the answer. It fails when
+// the answer has another status than want.
 func (i *testbed) sendOnce(ctx context.Context, request []byte, want int) ([]byte, error) {
 	c, err := dialEngine(ctx, i.setup.Listen)
 	if err != nil {
@@ -28,15 +29,16 @@ func (i *testbed) sendOnce(ctx context.Context, request []byte, want int) ([]byt
 	return body, err
 }
 
-// makeFollowing lets every user follow a, by Follows that the engine delivers and a accepts.
-func (i *testbed) makeFollowing(ctx context.Context, users []user, p *peer, a *actor) error {
+// makeFollowing makes every user follow a: the engine delivers a Follow for each, and a accepts
+// it.
+func (i *testbed) makeFollowing(ctx context.Context, users []account, p *peer, a *actor) error {
 	step, end := i.Progress("following")
 	defer end()
 	arrived := make(chan []byte, len(users))
 	p.setListener(func(f arrival) {
 		select {
 		case arrived <- f.body:
-		default: // one that came twice
+		default: // the engine repeated a Follow
 		}
 	})
 	defer p.setListener(func(arrival) {})
@@ -62,7 +64,7 @@ func (i *testbed) makeFollowing(ctx context.Context, users []user, p *peer, a *a
 	return g.Wait()
 }
 
-// await waits for what the engine has to deliver.
+// await waits for something that the engine must deliver.
 func await[T any](ctx context.Context, arrived <-chan T, what string) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -75,7 +77,7 @@ func await[T any](ctx context.Context, arrived <-chan T, what string) (T, error)
 	}
 }
 
-// acceptFollow answers a Follow.
+// acceptFollow accepts a Follow.
 func (i *testbed) acceptFollow(ctx context.Context, a *actor, n int, follow []byte) error {
 	var f struct{ ID, Actor, Object, Type string }
 	if err := json.Unmarshal(follow, &f); err != nil || f.Type != "Follow" {
@@ -92,8 +94,8 @@ func (i *testbed) acceptFollow(ctx context.Context, a *actor, n int, follow []by
 	return nil
 }
 
-// makeFollowers lets actors follow a user and waits until every one was accepted.
-func (i *testbed) makeFollowers(ctx context.Context, u user, peers []*peer, followers []*actor) error {
+// makeFollowers makes the actors follow a user, and waits until the engine has accepted each.
+func (i *testbed) makeFollowers(ctx context.Context, u account, peers []*peer, followers []*actor) error {
 	step, end := i.Progress("being followed")
 	defer end()
 	arrived := make(chan struct{}, len(followers))
@@ -101,7 +103,7 @@ func (i *testbed) makeFollowers(ctx context.Context, u user, peers []*peer, foll
 		p.setListener(func(arrival) {
 			select {
 			case arrived <- struct{}{}:
-			default: // one that came twice
+			default: // the engine repeated an Accept
 			}
 		})
 		defer p.setListener(func(arrival) {})
@@ -123,7 +125,7 @@ func (i *testbed) makeFollowers(ctx context.Context, u user, peers []*peer, foll
 	return nil
 }
 
-// sendAll makes requests and sends them, and wants every one to be answered so.
+// sendAll prepares n requests and sends them. It fails unless every answer has the status want.
 func (i *testbed) sendAll(ctx context.Context, n, want int, request func(n int) ([]byte, error)) error {
 	requests, err := prepareRequests(ctx, n, func(int, int) {}, request)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package bench measures an engine the way its users and its peers meet it: over HTTP, in a process
-// of its own, on real databases, under signed requests. It makes an instance for the purpose and
-// throws it away afterwards; what it loads are addresses of this machine's loopback only.
+// Package bench measures an engine as its users and its peers use it: over HTTP, in a process
+// of its own, on real databases, with signed requests. It creates an instance for the purpose
+// and deletes it afterwards. It puts load only on loopback addresses of this machine.
 package bench
 
 import (
@@ -14,54 +14,54 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Config is what all benchmarks need.
+// Config is the configuration of every benchmark.
 type Config struct {
-	Executable  string // lightweb itself: the engine that is measured runs as `<executable> bench engine`
+	Executable  string // lightweb itself: the measured engine runs as `<executable> bench engine`
 	DatabaseURL string // of a server; empty: a private one in the folder of the benchmark
 	Version     string // of this lightweb
 	Profile     string // file for a CPU profile of the engine while the clock runs; empty: none
-	Commit      string // it was built from; may be unknown
-	Command     string // as it is shown in the report
+	Commit      string // that it was built from; empty when unknown
+	Command     string // the command to show in the report
 	Log         *slog.Logger
-	// Progress returns what is to be told how far something has come, and what is called at its
-	// end.
+	// Progress returns two functions for a task: step is called as the task proceeds, and end
+	// when it ends.
 	Progress func(what string) (step func(done, all int), end func())
 }
 
-// Report is what a benchmark found.
+// Report is the result of a benchmark.
 type Report struct {
 	Bench    string         `json:"bench"`
 	Command  string         `json:"command"`
 	Version  string         `json:"version"`
 	Commit   string         `json:"commit,omitempty"`
 	Started  time.Time      `json:"started"`
-	Seconds  float64        `json:"seconds"` // with everything that had to be made first
+	Seconds  float64        `json:"seconds"` // including the setup
 	Machine  Machine        `json:"machine"`
 	Database Database       `json:"database"`
 	Measured []Measurement  `json:"measured"`
 	Setup    map[string]any `json:"setup"`
 }
 
-// Measurement is one time the clock ran.
+// Measurement is the result of one timed run.
 type Measurement struct {
-	Name    string         `json:"name"` // what was done, in a few words
+	Name    string         `json:"name"` // describes the work in a few words
 	Seconds float64        `json:"seconds"`
 	Figures []Figure       `json:"figures"`
 	Counts  map[string]int `json:"counts"` // of requests, answers and rows
 	CPU     []CPU          `json:"cpu,omitempty"`
-	Limits  string         `json:"limits"` // what kept the figures from being better
+	Limits  string         `json:"limits"` // the resource that limited the figures
 }
 
-// Figure is one number that was found, beside the one that has to be reached.
+// Figure is one measured number, with its target if it has one.
 type Figure struct {
 	Name   string  `json:"name"`
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`
-	Target float64 `json:"target,omitempty"` // none when 0
-	Most   bool    `json:"most,omitempty"`   // the target is the most it may be, not the least
+	Target float64 `json:"target,omitempty"` // 0: no target
+	Most   bool    `json:"most,omitempty"`   // the target is a maximum, not a minimum
 }
 
-// Reached tells whether the target is met; true where there is none.
+// Reached reports whether the target is met. It returns true for a figure without a target.
 func (f Figure) Reached() bool {
 	switch {
 	case f.Target == 0:
@@ -79,7 +79,7 @@ func newFigure(name string, value float64, unit string) Figure {
 func (f Figure) atLeast(target float64) Figure { f.Target = target; return f }
 func (f Figure) atMost(target float64) Figure  { f.Target, f.Most = target, true; return f }
 
-// Figure returns the figure of that name, a zero one when there is none.
+// Figure returns the figure of that name, or a zero figure when there is none.
 func (m Measurement) Figure(name string) Figure {
 	for _, f := range m.Figures {
 		if f.Name == name {
@@ -89,10 +89,10 @@ func (m Measurement) Figure(name string) Figure {
 	return Figure{}
 }
 
-// inMilliseconds is a duration as figures show it.
+// inMilliseconds returns a duration in the unit of the figures.
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// checkRange refuses a size that would be a load without bounds, or none.
+// checkRange refuses a size n that is not from least to most.
 func checkRange(flag string, n, least, most int) error {
 	if n < least || n > most {
 		return fault.New(fault.Usage, fmt.Sprintf("--%s %d is not from %d to %d", flag, n, least, most))
@@ -100,17 +100,17 @@ func checkRange(flag string, n, least, most int) error {
 	return nil
 }
 
-// longest bounds one benchmark, with everything that it makes first.
+// longest bounds one benchmark, including its setup.
 const longest = 30 * time.Minute
 
-// load is a benchmark: run measures on an instance that was made for it.
+// load is a benchmark: run measures on an instance that was created for it.
 type load interface {
 	name() string
 	check() error
 	run(ctx context.Context, i *testbed, r *Report) error
 }
 
-// runLoad makes an instance, runs l on it and throws it away.
+// runLoad creates an instance, runs l on it and deletes the instance.
 func runLoad(ctx context.Context, c Config, setup engineSetup, l load) (r Report, err error) {
 	if err := l.check(); err != nil {
 		return Report{}, err
@@ -135,7 +135,7 @@ func runLoad(ctx context.Context, c Config, setup engineSetup, l load) (r Report
 	return r, nil
 }
 
-// loadSettings shows a load as JSON does.
+// loadSettings returns the JSON fields of a load.
 func loadSettings(l load) map[string]any {
 	var m map[string]any
 	b, err := json.Marshal(l)

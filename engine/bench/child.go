@@ -19,17 +19,17 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// engineSetup is how the engine under test is set. It crosses to its process as JSON.
+// engineSetup has the settings of the engine under test. They are sent to its process as JSON.
 type engineSetup struct {
 	Version, DataDir           string
 	PublicURL, Listen, Admin   string
 	DatabaseURL, DatabaseName  string
-	NoRedis                    bool          // it does not answer
-	Connections                int           // database.max_connections; the engine's default when 0
-	DeliveryTimeout, DrainTime time.Duration // the engine's defaults when 0
+	NoRedis                    bool          // use an address on which no Redis answers
+	Connections                int           // database.max_connections; 0: the engine's default
+	DeliveryTimeout, DrainTime time.Duration // 0: the engine's defaults
 }
 
-// config returns the settings of the engine: those of its first start, with what loopback and
+// config returns the settings of the engine: the defaults, with the changes that loopback and
 // measuring need.
 func (s engineSetup) config() instance.Config {
 	c := instance.DefaultConfig(s.DataDir)
@@ -49,21 +49,22 @@ func (s engineSetup) config() instance.Config {
 	}
 	c.Federation.AllowAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	c.Federation.AllowHTTP = true
-	l := &c.Limits // all peers are one host
+	l := &c.Limits // because all peers are one host
 	l.InboxAddressRate, l.InboxHostRate, l.InboxActorRate, l.KeyFetchRate = instance.Rate{}, instance.Rate{}, instance.Rate{}, instance.Rate{}
 	return c
 }
 
-// Words between the process that measures and that of the engine after its setup, a line each.
+// Words that the measuring process and the engine's process exchange after the setup, one on
+// each line.
 const (
-	wordProfile = "profile " // and the file: begin to profile
+	wordProfile = "profile " // followed by the name of a file: begin to profile
 	wordEnough  = "enough"   // end profiling
 	wordReady   = "ready"    // answered once the engine serves
-	wordDone    = "done"     // answered to the others
+	wordDone    = "done"     // the answer to each other word
 )
 
-// Serve is the engine under test: it reads its setup from in, says on out when it serves, obeys,
-// and ends when in does.
+// Serve runs the engine under test. It reads its setup from in, writes to out when it serves,
+// obeys the lines of in, and ends when in ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) (err error) {
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')
@@ -96,7 +97,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) (
 	}
 }
 
-// obeyLines does what it is told until nobody is there to tell.
+// obeyLines obeys the words that it reads, until the input ends.
 func obeyLines(lines *bufio.Reader, out io.Writer) error {
 	var profile *os.File
 	answer := wordReady
@@ -105,7 +106,7 @@ func obeyLines(lines *bufio.Reader, out io.Writer) error {
 			return fmt.Errorf("answer the benchmark: %w", err)
 		}
 		line, err := lines.ReadString('\n')
-		if err != nil { // the one who measures has gone
+		if err != nil { // the measuring process has ended
 			return nil
 		}
 		switch name, asked := strings.CutPrefix(strings.TrimSpace(line), wordProfile); {

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// lookEvery is how often the sessions of PostgreSQL are asked what they wait for while the clock
-// runs.
+// lookEvery is the interval at which PostgreSQL is asked what its sessions wait for, while the
+// clock runs.
 const lookEvery = 100 * time.Millisecond
 
-// clock measures while something is done.
+// clock measures one run of work.
 type clock struct {
 	began    time.Time
 	took     time.Duration
-	known    bool // whether the system tells of processor time
+	known    bool // whether the operating system reports processor time
 	usage    usage
-	waits    map[string]int // of sessions at work, summed over all looks
-	watching chan struct{}  // closed when nobody looks any more
+	waits    map[string]int // number of active sessions seen at each wait event, summed over all looks
+	watching chan struct{}  // closed when watchWaits has returned
 }
 
-// timeWork runs work with the clock, and with the profile if one is wanted.
+// timeWork runs work and measures it, with a CPU profile if one is wanted.
 func (i *testbed) timeWork(ctx context.Context, work func(context.Context) error) (*clock, error) {
 	if i.Profile != "" {
 		if err := i.child.tellChild(wordProfile+i.Profile, wordDone); err != nil {
@@ -32,7 +32,7 @@ func (i *testbed) timeWork(ctx context.Context, work func(context.Context) error
 		}
 	}
 	c := &clock{waits: map[string]int{}, watching: make(chan struct{})}
-	runtime.GC() // what was made to be sent is not to be looked at while it is
+	runtime.GC() // so that the garbage of the preparation is not collected during the measurement
 	before, known := i.readUsage()
 	watched, enough := context.WithCancel(ctx)
 	defer enough()
@@ -50,7 +50,7 @@ func (i *testbed) timeWork(ctx context.Context, work func(context.Context) error
 	return c, err
 }
 
-// addRound makes c the sum of what was measured in several rounds.
+// addRound adds the measurement of one more round to c.
 func (c *clock) addRound(round *clock) {
 	if c.waits == nil {
 		c.waits = map[string]int{}
@@ -64,7 +64,7 @@ func (c *clock) addRound(round *clock) {
 	}
 }
 
-// watchWaits looks at what sessions wait for until ctx ends.
+// watchWaits counts the wait events of PostgreSQL's sessions until ctx ends.
 func (c *clock) watchWaits(ctx context.Context, i *testbed) {
 	defer close(c.watching)
 	tick := time.NewTicker(lookEvery)
@@ -75,8 +75,8 @@ func (c *clock) watchWaits(ctx context.Context, i *testbed) {
 			return
 		case <-tick.C:
 		}
-		waits, err := i.beside.DB.Instance.CountWaits(ctx)
-		if err != nil { // the clock has stopped, or there is nothing to learn
+		waits, err := i.measured.CountWaits(ctx)
+		if err != nil { // the clock has stopped, or the query failed
 			continue
 		}
 		for event, n := range waits {
@@ -85,8 +85,8 @@ func (c *clock) watchWaits(ctx context.Context, i *testbed) {
 	}
 }
 
-// newMeasurement begins what is reported of the time the clock ran; operations is what processor
-// time is divided by.
+// newMeasurement begins the measurement of the timed run. The processor time is divided by
+// operations.
 func (c *clock) newMeasurement(name string, operations int) Measurement {
 	m := Measurement{Name: name, Seconds: c.took.Seconds(), Counts: map[string]int{}, Limits: c.findLimits(runtime.NumCPU())}
 	if c.known {
@@ -96,19 +96,20 @@ func (c *clock) newMeasurement(name string, operations int) Measurement {
 	return m
 }
 
-// full is the share of the processors from which on they are what limits.
+// full is the share of busy processors from which on the processors are the limit.
 const full = 0.85
 
-// noticed is the share from which on other programs are named: below, it is the system's own work.
+// noticed is the least share of other programs at which findLimits names them. A smaller share
+// is the system's own work.
 const noticed = 0.05
 
-// share is what one kind of process took of all processors.
+// share is the share of all processors that one kind of process used.
 type share struct {
 	who string
 	of  float64
 }
 
-// findLimits says what kept the figures from being better, so that it can follow "limited by".
+// findLimits says what limited the figures, in words that can follow "limited by".
 func (c *clock) findLimits(cores int) string {
 	if !c.known {
 		return "what this system does not tell"
@@ -137,7 +138,7 @@ func (c *clock) findLimits(cores int) string {
 	return fmt.Sprintf("the processors, most of all %s: %s", most.who, by)
 }
 
-// describeWaits says what sessions waited for, the most frequent first.
+// describeWaits says at which wait events the sessions were seen, the most frequent first.
 func (c *clock) describeWaits() string {
 	sum := 0
 	for _, n := range c.waits {

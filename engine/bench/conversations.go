@@ -16,9 +16,9 @@ import (
 
 // ConversationsLoad is commits and messages to encrypted conversations.
 type ConversationsLoad struct {
-	Conversations int `json:"conversations"` // of one host that take commits at once
-	Hosts         int `json:"hosts"`         // with one conversation each, which take commits at once
-	Commits       int `json:"commits"`       // to one conversation, and again to many
+	Conversations int `json:"conversations"` // of one host, to which commits are sent in parallel
+	Hosts         int `json:"hosts"`         // with one conversation each, to which commits are sent in parallel
+	Commits       int `json:"commits"`       // to one conversation, and as many to several conversations
 	Messages      int `json:"messages"`      // to one conversation
 	Clients       int `json:"clients"`
 }
@@ -27,12 +27,12 @@ func (l ConversationsLoad) name() string { return "conversations" }
 
 func (l ConversationsLoad) check() error {
 	return firstError(checkRange("conversations", l.Conversations, 1, 1000), checkRange("hosts", l.Hosts, 1, 1000),
-		checkRange("commits", l.Commits, max(l.Conversations, l.Hosts), 20_000), checkRange("messages", l.Messages, 1, 200_000), checkRange("clients", l.Clients, 1, 256)) // as many wait for one conversation
+		checkRange("commits", l.Commits, max(l.Conversations, l.Hosts), 20_000), checkRange("messages", l.Messages, 1, 200_000), checkRange("clients", l.Clients, 1, 256)) // the engine lets 256 requests wait for one conversation
 }
 
 // Conversations measures how fast commits and messages are accepted over HTTP.
 func Conversations(ctx context.Context, c Config, l ConversationsLoad) (Report, error) {
-	return runLoad(ctx, c, engineSetup{Connections: max(64, l.Hosts+spare)}, l) // one for each host, or they would be opened again and again
+	return runLoad(ctx, c, engineSetup{Connections: max(64, l.Hosts+spare)}, l) // one for each host, so that connections are not reopened again and again
 }
 
 func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error {
@@ -41,7 +41,7 @@ func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error
 		return err
 	}
 	one, others := users[0], users[1:]
-	t, err := i.makeTalks(ctx, slices.Repeat([]user{one}, 1+l.Conversations))
+	t, err := i.makeTalks(ctx, slices.Repeat([]account{one}, 1+l.Conversations))
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error
 	return nil
 }
 
-// shareOf returns every n-th of all, from one on.
+// shareOf returns every n-th element of all, beginning with index from.
 func shareOf[T any](all []T, from, n int) (share []T) {
 	for k := from; k < len(all); k += n {
 		share = append(share, all[k])
@@ -82,7 +82,8 @@ func shareOf[T any](all []T, from, n int) (share []T) {
 	return share
 }
 
-// measureTalk sends the requests of each client one after the other, and all clients at once.
+// measureTalk sends the requests of all clients in parallel. Each client sends its requests one
+// after another.
 func (i *testbed) measureTalk(ctx context.Context, name, unit string, clients int, requests func(ctx context.Context, client int) ([][]byte, error)) (Measurement, error) {
 	all := make([][][]byte, clients)
 	for k := range all {
@@ -120,15 +121,15 @@ func (i *testbed) measureTalk(ctx context.Context, name, unit string, clients in
 	return m, nil
 }
 
-// talk is a conversation, with one device in it.
+// talk is a conversation with one device in it.
 type talk struct {
 	path, token string
 	device      *mlstest.Device
-	group       *mlstest.Group // after the commits that were made
+	group       *mlstest.Group // the state after all prepared commits
 }
 
-// makeTalks makes a conversation of each of these hosts.
-func (i *testbed) makeTalks(ctx context.Context, hosts []user) ([]*talk, error) {
+// makeTalks creates one conversation for each of the hosts.
+func (i *testbed) makeTalks(ctx context.Context, hosts []account) ([]*talk, error) {
 	step, end := i.Progress("making conversations")
 	defer end()
 	all := make([]*talk, len(hosts))
@@ -153,7 +154,8 @@ func (i *testbed) makeTalks(ctx context.Context, hosts []user) ([]*talk, error) 
 	return all, nil
 }
 
-// commitRequests makes n commits to each of the conversations, all to their first epochs first.
+// commitRequests makes n commits to each of the conversations. It makes one for each
+// conversation, then the next for each.
 func commitRequests(ctx context.Context, all []*talk, n int) (requests [][]byte, err error) {
 	for range n {
 		for _, t := range all {
@@ -167,7 +169,7 @@ func commitRequests(ctx context.Context, all []*talk, n int) (requests [][]byte,
 	return requests, nil
 }
 
-// commitRequest makes a commit that changes nothing but the keys.
+// commitRequest makes a commit that changes only the keys.
 func (t *talk) commitRequest(ctx context.Context) ([]byte, error) {
 	commit, next := t.group.Commit(t.device, mlstest.Change{})
 	t.group = next
@@ -175,7 +177,7 @@ func (t *talk) commitRequest(ctx context.Context) ([]byte, error) {
 	return keyedRequest(ctx, http.MethodPost, t.path+"/commits", t.token, fmt.Sprint("epoch-", next.Epoch), body)
 }
 
-// messageRequests makes n messages of the present epoch.
+// messageRequests makes n messages of the current epoch.
 func (t *talk) messageRequests(ctx context.Context, n int) ([][]byte, error) {
 	return prepareRequests(ctx, n, func(int, int) {}, func(int) ([]byte, error) {
 		return apiRequest(ctx, http.MethodPost, t.path+"/messages", t.token, map[string]any{"message": t.group.Message()})

@@ -11,14 +11,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// How long a host has been dead when its deliveries wait, and when they are parked.
+// The time for which a host has been dead when its deliveries wait, and when they are parked.
 const (
 	waitsFor  = 5 * 24 * time.Hour
 	parkedFor = 7*24*time.Hour + 12*time.Hour
 )
 
-// measureDead owes very many deliveries to one host that is dead, posts to the others, and lets the
-// host come back.
+// measureDead makes three measurements: of posts before a host dies, of posts while very many
+// deliveries wait for the dead host, and of these deliveries after the host is back.
 func (l DeliverLoad) measureDead(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	gone := c.peers[0]
 	all, err := c.sendPosts(ctx, i, 1, 0, "before-the-death", nil)
@@ -49,7 +49,8 @@ func (l DeliverLoad) measureDead(ctx context.Context, i *testbed, c *crowd) ([]M
 	return []Measurement{before, during, after}, err
 }
 
-// oweDeliveries kills a host, and lets the engine find what it would owe to it after days.
+// oweDeliveries makes a host dead. While the engine is stopped, it writes the rows that the
+// engine would have after days of failed deliveries to that host.
 func (l DeliverLoad) oweDeliveries(ctx context.Context, i *testbed, c *crowd, gone *peer, activity vocab.ID) error {
 	if err := i.stopEngine(ctx); err != nil {
 		return err
@@ -67,14 +68,15 @@ func (l DeliverLoad) oweDeliveries(ctx context.Context, i *testbed, c *crowd, go
 	}
 	step, end := i.Progress("owing")
 	defer end()
-	if err := i.beside.DB.Owe(ctx, c.user.name, activity, h, l.Owed, i.beside.Now(), step); err != nil {
+	if err := i.measured.Owe(ctx, c.user.name, activity, h, l.Owed, i.beside.Now(), step); err != nil {
 		return err
 	}
 	return i.startEngine(ctx)
 }
 
-// measureWaiting posts while all that waits. Twice an attempt finds out whether the host is back:
-// when the engine starts, and when half of the posts are out, for which it is asked.
+// measureWaiting posts while the owed deliveries wait. Two attempts test whether the host is
+// back: one when the engine starts, and one that the operator asks for when half of the posts
+// are sent.
 func (l DeliverLoad) measureWaiting(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	if err := i.awaitProbe(ctx, gone, 1); err != nil {
 		return Measurement{}, err
@@ -100,7 +102,7 @@ func (l DeliverLoad) measureWaiting(ctx context.Context, i *testbed, c *crowd, g
 	}
 	m := k.countDispatched(fmt.Sprintf("%d deliveries %s for one dead host; %s, to the others", l.Owed, what, c.describeKind(l)), all)
 	m.Counts["attempts_while_dead"] = int(gone.knocked.Load())
-	if err := c.awaitSettled(ctx, i, l.Owed+(l.Posts+1)*l.Followers/l.Hosts); err != nil { // what the others took is recorded a moment later
+	if err := c.awaitSettled(ctx, i, l.Owed+(l.Posts+1)*l.Followers/l.Hosts); err != nil { // the successful deliveries to the other hosts are recorded a moment later
 		return Measurement{}, err
 	}
 	if m.Counts["owed"], err = i.countOwed(ctx, c.user); err != nil {
@@ -110,7 +112,8 @@ func (l DeliverLoad) measureWaiting(ctx context.Context, i *testbed, c *crowd, g
 	return m, nil
 }
 
-// awaitProbe waits until so many attempts have found a host dead, and the engine leaves it alone.
+// awaitProbe waits until n attempts have found a host dead, and the engine has stopped attempts
+// to it.
 func (i *testbed) awaitProbe(ctx context.Context, gone *peer, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -128,8 +131,8 @@ func (i *testbed) awaitProbe(ctx context.Context, gone *peer, n int64) error {
 	}
 }
 
-// measureBack lets the host take deliveries again, as the operator tells the engine, and waits
-// until many have arrived.
+// measureBack brings the host back and resumes it as an operator does. It waits until l.Back
+// deliveries have arrived.
 func (l DeliverLoad) measureBack(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	owed, err := i.countOwed(ctx, c.user)
 	if err != nil {

@@ -10,28 +10,28 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// The parts of what is measured of deliveries.
+// The parts of the benchmark of deliveries.
 const (
-	PartReach   = "reach"   // how long a post takes to its followers' hosts
-	PartBacklog = "backlog" // how many deliveries a second go out when many are owed
-	PartStall   = "stall"   // what hosts that never answer do to others
-	PartDead    = "dead"    // what very many deliveries do that wait for a host
+	PartReach   = "reach"   // how long a post takes to reach its followers' hosts
+	PartBacklog = "backlog" // how many deliveries per second go out when many are owed
+	PartStall   = "stall"   // how hosts that never answer slow down deliveries to others
+	PartDead    = "dead"    // how very many deliveries that wait for a dead host slow down others
 )
 
-// DeliverParts are all of them.
+// DeliverParts are all parts of the benchmark.
 var DeliverParts = []string{PartReach, PartBacklog, PartStall, PartDead}
 
-// DeliverLoad is what a user owes to followers on other servers.
+// DeliverLoad is the deliveries that a user owes to followers on other servers.
 type DeliverLoad struct {
 	Parts     []string `json:"parts"`
 	Followers int      `json:"followers"`
 	Hosts     int      `json:"hosts"`
-	Posts     int      `json:"posts"`   // one after the other
-	Backlog   int      `json:"backlog"` // posts at once
+	Posts     int      `json:"posts"`   // sent one after another
+	Backlog   int      `json:"backlog"` // posts sent without waiting for their deliveries
 	Stall     int      `json:"stall"`   // hosts that take requests and never answer
 	Owed      int      `json:"owed"`    // deliveries that wait for a dead host
-	Back      int      `json:"back"`    // of which so many are waited for once it is back
-	Parked    bool     `json:"parked"`  // the host is dead for so long that they are parked
+	Back      int      `json:"back"`    // deliveries to wait for once the host is back
+	Parked    bool     `json:"parked"`  // the host has been dead so long that its deliveries are parked
 }
 
 func (l DeliverLoad) name() string { return "deliver" }
@@ -44,7 +44,7 @@ func (l DeliverLoad) check() error {
 	}
 	most := l.Hosts - 1
 	if !slices.Contains(l.Parts, PartStall) {
-		most = max(most, l.Stall) // which is not used
+		most = max(most, l.Stall) // Stall is not used
 	}
 	back := l.Owed
 	if !l.Parked {
@@ -55,11 +55,12 @@ func (l DeliverLoad) check() error {
 		checkRange("owed", l.Owed, 1, 1_000_000), checkRange("back", l.Back, 1, back))
 }
 
-// putOff is how many deliveries the engine may have put off, for half an hour, when it found out
-// twice that their host is dead: these are not waited for when it is back.
+// putOff is how many deliveries the engine may have postponed for half an hour, after it found
+// their host dead twice. The benchmark does not wait for these when the host is back.
 const putOff = 1000
 
-// Deliver measures how what a user posts goes out to other servers, in good times and in bad ones.
+// Deliver measures how the posts of a user reach other servers, while all hosts answer and
+// while some do not.
 func Deliver(ctx context.Context, c Config, l DeliverLoad) (Report, error) {
 	return runLoad(ctx, c, engineSetup{}, l)
 }
@@ -104,15 +105,15 @@ func (l DeliverLoad) run(ctx context.Context, i *testbed, r *Report) error {
 
 // crowd is a user with followers on other servers.
 type crowd struct {
-	user    user
-	key     string // with which the engine signs what goes to them
-	shared  bool   // their servers have shared inboxes
-	apart   bool   // but the first one
+	user    account
+	key     string // the kind of key with which the engine signs deliveries to them
+	shared  bool   // whether their servers have shared inboxes
+	apart   bool   // the first server has none
 	peers   []*peer
-	inboxes []int // by peer
+	inboxes []int // number of inboxes, by peer
 }
 
-// gatherFollowers makes the followers, unless that was done.
+// gatherFollowers creates the followers, unless the crowd has them already.
 func (c *crowd) gatherFollowers(ctx context.Context, i *testbed, l DeliverLoad) error {
 	if c.peers != nil {
 		return nil
@@ -156,8 +157,9 @@ func (c *crowd) describeKind(l DeliverLoad) string {
 	return fmt.Sprintf("%d followers on %d hosts, %s inboxes, %s", l.Followers, l.Hosts, inboxes, c.key)
 }
 
-// sendPosts posts notes, each once the one before has arrived at all inboxes of all peers but the
-// first few. Between does something before a post; it may be nil.
+// sendPosts posts n notes, one after another. Before it sends the next note, it waits until all
+// inboxes of c.peers[but:] have the last one. It calls between before each post, unless between
+// is nil.
 func (c *crowd) sendPosts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
 	inboxes := 0
 	for _, k := range c.inboxes[but:] {
@@ -181,7 +183,7 @@ func (c *crowd) sendPosts(ctx context.Context, i *testbed, n, but int, mark stri
 	return all, nil
 }
 
-// awaitSettled waits until no more than so many deliveries of the user are open.
+// awaitSettled waits until the user has no more open deliveries than most.
 func (c *crowd) awaitSettled(ctx context.Context, i *testbed, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -196,7 +198,7 @@ func (c *crowd) awaitSettled(ctx context.Context, i *testbed, most int) error {
 	}
 }
 
-// reachFigures are the figures of posts that went out one after the other.
+// reachFigures returns the figures of posts that were sent one after another.
 func reachFigures(all []dispatched, within float64) []Figure {
 	var answered, first, last, after []time.Duration
 	for _, d := range all {
@@ -222,7 +224,7 @@ func (c *clock) countDispatched(name string, all []dispatched) Measurement {
 	return m
 }
 
-// timePosts posts with the clock.
+// timePosts runs sendPosts and measures it.
 func (c *crowd) timePosts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (k *clock, all []dispatched, err error) {
 	k, err = i.timeWork(ctx, func(ctx context.Context) (err error) {
 		all, err = c.sendPosts(ctx, i, n, but, mark, between)

@@ -16,7 +16,7 @@ type DispatchLoad struct {
 	Hosts     int    `json:"hosts"`
 	Personal  bool   `json:"personal"` // the followers' servers have no shared inbox
 	Posts     int    `json:"posts"`
-	Key       string `json:"key"`   // with which the engine signs: KeyRSA, or KeyEd25519 since the peers say they take it
+	Key       string `json:"key"`   // the engine signs with this kind: KeyRSA, or KeyEd25519, which the peers then announce that they accept
 	Stall     int    `json:"stall"` // hosts that take requests and never answer
 }
 
@@ -27,9 +27,9 @@ func (l DispatchLoad) check() error {
 		checkRange("stall", l.Stall, 0, l.Hosts-1), checkKey(l.Key))
 }
 
-// Dispatch measures how fast what a user posts reaches other servers.
+// Dispatch measures how fast a user's posts reach other servers.
 func Dispatch(ctx context.Context, c Config, l DispatchLoad) (Report, error) {
-	return runLoad(ctx, c, engineSetup{DrainTime: time.Second}, l) // nobody waits for hosts that stall
+	return runLoad(ctx, c, engineSetup{DrainTime: time.Second}, l) // do not wait at the end for hosts that stall
 }
 
 func (l DispatchLoad) run(ctx context.Context, i *testbed, r *Report) error {
@@ -63,7 +63,8 @@ func (l DispatchLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	return err
 }
 
-// countInboxes returns how many inboxes of hosts that answer a post is due to.
+// countInboxes returns the number of inboxes, on hosts that answer, to which a post is
+// delivered.
 func (l DispatchLoad) countInboxes() int {
 	if !l.Personal {
 		return l.Hosts - l.Stall
@@ -77,7 +78,7 @@ func (l DispatchLoad) countInboxes() int {
 	return n
 }
 
-func (l DispatchLoad) measurePosts(ctx context.Context, i *testbed, u user, peers []*peer) (Measurement, error) {
+func (l DispatchLoad) measurePosts(ctx context.Context, i *testbed, u account, peers []*peer) (Measurement, error) {
 	step, end := i.Progress("posting")
 	defer end()
 	if _, err := i.sendPost(ctx, u, peers[l.Stall:], l.countInboxes(), "the-first-note"); err != nil { // to warm up
@@ -145,15 +146,16 @@ func (l DispatchLoad) postFigures(all []dispatched) []Figure {
 	}
 }
 
-// dispatched is how long one post took, from when the user's program sent it.
+// dispatched is how long one post took, measured from when the user's client sent it.
 type dispatched struct {
 	answered, first, last time.Duration
 	inboxes, repeated     int
 	body                  []byte
 }
 
-// sendPost posts a note and waits until it has arrived at so many inboxes of the peers.
-func (i *testbed) sendPost(ctx context.Context, u user, peers []*peer, inboxes int, mark string) (d dispatched, err error) {
+// sendPost posts a note and waits until it has arrived at the given number of inboxes of the
+// peers.
+func (i *testbed) sendPost(ctx context.Context, u account, peers []*peer, inboxes int, mark string) (d dispatched, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	arrived := make(chan arrival, 2*inboxes)

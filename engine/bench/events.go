@@ -8,18 +8,18 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// EventsLoad is notes to users while Redis does not answer, whose events reach the users' streams
-// once it does again.
+// EventsLoad is notes to users that arrive while Redis does not answer. Their events reach the
+// users' streams once Redis answers again.
 type EventsLoad struct {
 	Users   int `json:"users"`
-	Events  int `json:"events"` // of each user
+	Events  int `json:"events"` // for each user
 	Clients int `json:"clients"`
 }
 
@@ -29,7 +29,7 @@ func (l EventsLoad) check() error {
 	return firstError(checkRange("users", l.Users, 1, 1000), checkRange("events", l.Events, 1, 9000), checkRange("clients", l.Clients, 1, 512))
 }
 
-// Events measures how soon events that waited for Redis are on the streams of their users.
+// Events measures how soon events that waited for Redis reach the streams of their users.
 func Events(ctx context.Context, c Config, l EventsLoad) (Report, error) {
 	return runLoad(ctx, c, engineSetup{}, l)
 }
@@ -52,14 +52,14 @@ func (l EventsLoad) run(ctx context.Context, i *testbed, r *Report) error {
 		return err
 	}
 	emitted := newEmission(users)
-	if err := emitted.await(ctx, i, isAll); err != nil { // of the users' making
+	if err := emitted.await(ctx, i, isAll); err != nil { // events from the creation of the users
 		return err
 	}
 	if err := i.beside.Redis.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
 	resume := func() error { return i.beside.Redis.Signal(syscall.SIGCONT) }
-	defer func() { _ = resume() }() // whatever fails before it is to go on
+	defer func() { _ = resume() }() // Redis must continue if anything fails before that
 	if err := l.sendWaiting(ctx, i, requests); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (l EventsLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	return nil
 }
 
-// sendWaiting sends the notes, and has each stored.
+// sendWaiting sends the notes, and checks that each is accepted.
 func (l EventsLoad) sendWaiting(ctx context.Context, i *testbed, requests [][]byte) error {
 	step, end := i.Progress("sending")
 	defer end()
@@ -105,13 +105,13 @@ func (l EventsLoad) sendWaiting(ctx context.Context, i *testbed, requests [][]by
 	return nil
 }
 
-// emission is how far the streams of users are.
+// emission is the progress of users' streams.
 type emission struct {
 	users []vocab.Username
-	from  []keyspace.ID // when it was looked at last with all emitted
+	from  []keyspace.ID // the last ids at the end of the previous await
 }
 
-func newEmission(users []user) *emission {
+func newEmission(users []account) *emission {
 	e := &emission{users: make([]vocab.Username, len(users)), from: make([]keyspace.ID, len(users))}
 	for n, u := range users {
 		e.users[n] = u.name
@@ -119,11 +119,12 @@ func newEmission(users []user) *emission {
 	return e
 }
 
-// Conditions on a stream that ended at one id, ends at another, and has to reach a number.
+// Conditions on a stream: from is its last id at the previous await, last its last id now, and
+// committed the number of the user's last event in the database.
 func isMoved(from, last keyspace.ID, _ int64) bool    { return from.Less(last) }
 func isAll(_, last keyspace.ID, committed int64) bool { return int64(last.Seq) >= committed }
 
-// await waits until every stream is as wanted.
+// await waits until every stream satisfies the condition is.
 func (e *emission) await(ctx context.Context, i *testbed, is func(from, last keyspace.ID, committed int64) bool) error {
 	committed, err := e.readNumbers(ctx, i)
 	if err != nil {
@@ -149,12 +150,12 @@ func (e *emission) await(ctx context.Context, i *testbed, is func(from, last key
 	}
 }
 
-// readNumbers returns the number of each user's last event.
+// readNumbers returns the number of each user's last event in the database.
 func (e *emission) readNumbers(ctx context.Context, i *testbed) ([]int64, error) {
 	numbers := make([]int64, len(e.users))
 	for n, u := range e.users {
-		err := i.beside.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-			edge, err := tx.EventsEdge(ctx, math.MaxInt64)
+		err := i.beside.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+			edge, err := tx.Events.FindEdge(ctx, math.MaxInt64)
 			if edge != nil {
 				numbers[n] = edge.Seq
 			}

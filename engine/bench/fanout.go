@@ -13,13 +13,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// FanoutLoad is public notes of one remote actor, each sent once to the shared inbox and due to
-// every local user.
+// FanoutLoad is public notes of one remote actor. Each is sent once, to the shared inbox, and
+// every local user receives it.
 type FanoutLoad struct {
 	Users       int   `json:"users"`
 	Posts       int   `json:"posts"`
-	Connections []int `json:"connections"` // database.max_connections, measured one after the other
-	Cold        bool  `json:"cold"`        // the engine is restarted before each post, and holds no connection
+	Connections []int `json:"connections"` // database.max_connections, measured one after another
+	Cold        bool  `json:"cold"`        // the engine is restarted before each post, so that it has no open connection
 }
 
 func (l FanoutLoad) name() string { return "fanout" }
@@ -33,17 +33,17 @@ func (l FanoutLoad) check() error {
 	return firstError(checkRange("users", l.Users, 1, 10_000), checkRange("posts", l.Posts, 1, 1000), checkRange("connections", len(l.Connections), 1, 8))
 }
 
-// Fanout measures how fast one activity reaches all users, and how fast users are made.
+// Fanout measures how fast one activity reaches all users, and how fast users are created.
 func Fanout(ctx context.Context, c Config, l FanoutLoad) (Report, error) {
 	most := 0
 	for _, n := range l.Connections {
 		most = max(most, n)
 	}
-	return runLoad(ctx, c, engineSetup{Connections: most + spare}, l) // a private server takes as many as it is started for
+	return runLoad(ctx, c, engineSetup{Connections: most + spare}, l) // a private server allows as many connections as it is started for
 }
 
 func (l FanoutLoad) run(ctx context.Context, i *testbed, r *Report) error {
-	var users []user
+	var users []account
 	made, err := i.timeWork(ctx, func(ctx context.Context) (err error) {
 		users, err = i.createUsers(ctx, l.Users)
 		return err
@@ -53,7 +53,7 @@ func (l FanoutLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	}
 	m := made.newMeasurement("making the users", l.Users)
 	m.Counts["users"] = len(users)
-	m.Figures = []Figure{newFigure("users made", float64(l.Users)/made.took.Seconds(), "users/s")} // by the client, keys and all
+	m.Figures = []Figure{newFigure("users made", float64(l.Users)/made.took.Seconds(), "users/s")} // the client creates them, including the keys
 	r.Measured = append(r.Measured, m)
 	p, a, err := i.makeAuthor(ctx, users, KeyRSA)
 	if err != nil {
@@ -69,11 +69,11 @@ func (l FanoutLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	return nil
 }
 
-// spreading is how long one post took to reach everybody, from when it was sent.
+// spreading is how long one post took to reach all users, measured from when it was sent.
 type spreading struct{ answered, first, all time.Duration }
 
-// measurePosts posts with so many connections.
-func (l FanoutLoad) measurePosts(ctx context.Context, i *testbed, users []user, a *actor, connections int) (Measurement, error) {
+// measurePosts sends posts to an engine with that many connections.
+func (l FanoutLoad) measurePosts(ctx context.Context, i *testbed, users []account, a *actor, connections int) (Measurement, error) {
 	if err := i.restartEngine(ctx, connections); err != nil {
 		return Measurement{}, err
 	}
@@ -144,8 +144,8 @@ func (l FanoutLoad) postFigures(all []spreading, connections int) []Figure {
 	}
 }
 
-// sendPosts sends notes, each once the one before has reached everybody.
-func (l FanoutLoad) sendPosts(ctx context.Context, i *testbed, users []user, a *actor, n int) ([]spreading, error) {
+// sendPosts sends n notes, each after the one before has reached all users.
+func (l FanoutLoad) sendPosts(ctx context.Context, i *testbed, users []account, a *actor, n int) ([]spreading, error) {
 	batch := time.Now().UnixNano()
 	requests, err := prepareRequests(ctx, n, func(int, int) {}, func(k int) ([]byte, error) {
 		_, _, body := a.newNote(fmt.Sprintf("%d-%d", batch, k))
@@ -175,11 +175,11 @@ func (l FanoutLoad) sendPosts(ctx context.Context, i *testbed, users []user, a *
 	return took, nil
 }
 
-// glance is how often the engine is asked how many users have a post: it takes time from what is
-// measured.
+// glance is the interval at which the engine is asked how many users have a post. Each question
+// takes processor time from the measured work.
 const glance = 10 * time.Millisecond
 
-// reachUsers sends one note and waits until everybody has it.
+// reachUsers sends one note and waits until all users have it.
 func reachUsers(ctx context.Context, c *conn, m *meter, request []byte, users int) (s spreading, err error) {
 	before, err := m.countHandled()
 	if err != nil {
@@ -223,7 +223,8 @@ func (i *testbed) readMeter(ctx context.Context) (*meter, error) {
 	return &meter{c, request}, err
 }
 
-// countHandled returns how many activities users' writers have committed since the engine started.
+// countHandled returns how many activities users' writers have committed since the engine
+// started.
 func (m *meter) countHandled() (int, error) {
 	status, body, err := m.conn.sendRequest(m.request)
 	if err != nil || status != http.StatusOK {

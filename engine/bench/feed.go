@@ -12,13 +12,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FeedLoad is a client that reads the first page of a feed over and over, a thread and what a
-// search finds, and a server that reads the first page of an outbox.
+// FeedLoad is a client that repeatedly reads the first page of a feed, a thread, and the
+// results of a search, and a server that repeatedly reads the first page of an outbox.
 type FeedLoad struct {
 	Items    int           `json:"items"` // in the feed
 	Clients  int           `json:"clients"`
 	Uncached bool          `json:"uncached"` // the engine has no Redis
-	Duration time.Duration `json:"-"`        // of each
+	Duration time.Duration `json:"-"`        // of each measurement
 	Seconds  float64       `json:"seconds"`  // Duration, in the report
 }
 
@@ -31,10 +31,10 @@ func (l FeedLoad) check() error {
 	return firstError(checkRange("items", l.Items, 1, 100_000), checkRange("clients", l.Clients, 1, 512))
 }
 
-// feedPage is how many items a client asks for.
+// feedPage is the number of items that a client requests.
 const feedPage = 20
 
-// maxPages bounds how many pages are read, whatever the time.
+// maxPages bounds how many pages are read, even if time is left.
 const maxPages = 5_000_000
 
 // Feed measures how fast pages of a feed and of an outbox are read over HTTP.
@@ -89,7 +89,7 @@ func (l FeedLoad) run(ctx context.Context, i *testbed, r *Report) error {
 }
 
 // readThread measures how fast a thread of a post and its answers is read.
-func (i *testbed) readThread(ctx context.Context, r *Report, u user, loop traffic) error {
+func (i *testbed) readThread(ctx context.Context, r *Report, u account, loop traffic) error {
 	note, err := i.createNote(ctx, u, "the first of a thread")
 	if err != nil {
 		return err
@@ -108,8 +108,8 @@ func (i *testbed) readThread(ctx context.Context, r *Report, u user, loop traffi
 	return i.readPages(ctx, r, fmt.Sprintf("threads of a post and %d answers", feedPage), loop, feedPage, 0)
 }
 
-// createNote has the user write a public post, and returns its id.
-func (i *testbed) createNote(ctx context.Context, u user, content string) (string, error) {
+// createNote writes a public post as the user, and returns the id of the post.
+func (i *testbed) createNote(ctx context.Context, u account, content string) (string, error) {
 	request, err := i.dispatchAction(ctx, u, "CreateNote", map[string]any{"content": content, "to": []string{string(vocab.Public)}})
 	if err != nil {
 		return "", err
@@ -124,11 +124,12 @@ func (i *testbed) createNote(ctx context.Context, u user, content string) (strin
 	return made.ObjectID, json.Unmarshal(body, &made)
 }
 
-// searches is how often a user may search at once.
+// searches is the burst that the engine allows for a user's searches.
 const searches = 30
 
-// readSearches measures a user's searches, one after another, once all words are read.
-func (i *testbed) readSearches(ctx context.Context, r *Report, u user) error {
+// readSearches measures a user's searches, one after another. It first waits until the search
+// index is complete.
+func (i *testbed) readSearches(ctx context.Context, r *Report, u account) error {
 	search, err := apiRequest(ctx, http.MethodGet, fmt.Sprintf("%s/api/search?q=post&limit=%d", i.setup.PublicURL, feedPage), u.token, nil)
 	if err != nil {
 		return err
@@ -148,7 +149,8 @@ func (i *testbed) readSearches(ctx context.Context, r *Report, u user) error {
 	return i.readPages(ctx, r, "searches, one after another", traffic{address: i.setup.Listen, requests: [][]byte{search}, n: searches - asked, clients: 1}, feedPage, 0)
 }
 
-// readPages measures how fast the answer to one request is read, which is a page of so many items.
+// readPages measures how fast one request is answered. The answer must be a page of that many
+// items.
 func (i *testbed) readPages(ctx context.Context, r *Report, name string, load traffic, items int, target float64) error {
 	var s *sent
 	c, err := i.timeWork(ctx, func(ctx context.Context) (err error) {

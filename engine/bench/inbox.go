@@ -9,15 +9,16 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// InboxLoad is notes of one remote actor to the personal inboxes of users who follow it.
+// InboxLoad is notes of one remote actor to the personal inboxes of users who follow that
+// actor.
 type InboxLoad struct {
 	Users      int     `json:"users"`
 	Activities int     `json:"activities"`
-	Clients    int     `json:"clients"` // connections at once
-	Rate       float64 `json:"rate"`    // activities a second; as fast as they are answered when 0
-	Stored     int     `json:"stored"`  // activities that the first user has before
+	Clients    int     `json:"clients"` // connections in parallel
+	Rate       float64 `json:"rate"`    // activities per second; 0: as fast as they are answered
+	Stored     int     `json:"stored"`  // activities that the first user has before the measurement
 	Key        string  `json:"key"`     // KeyRSA or KeyEd25519
-	Half       bool    `json:"half"`    // measure once more, at half the rate that was reached
+	Half       bool    `json:"half"`    // measure once more, at half the rate that the first measurement reached
 }
 
 func (l InboxLoad) name() string { return "inbox" }
@@ -36,7 +37,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// Inbox measures how fast activities are taken and handled, and how long each is kept waiting.
+// Inbox measures how fast activities are accepted and handled, and the latency of each answer.
 func Inbox(ctx context.Context, c Config, l InboxLoad) (Report, error) {
 	return runLoad(ctx, c, engineSetup{}, l)
 }
@@ -77,8 +78,8 @@ func (l InboxLoad) run(ctx context.Context, i *testbed, r *Report) error {
 
 const activityRate = "stored and handled"
 
-// measureNotes sends the activities, and counts what the users have of them afterwards.
-func (l InboxLoad) measureNotes(ctx context.Context, i *testbed, users []user, a *actor, name string, rate float64) (Measurement, error) {
+// measureNotes sends the activities, and counts afterwards which of them the users have.
+func (l InboxLoad) measureNotes(ctx context.Context, i *testbed, users []account, a *actor, name string, rate float64) (Measurement, error) {
 	requests, err := i.signNotes(ctx, users, a, l.Activities)
 	if err != nil {
 		return Measurement{}, err
@@ -100,8 +101,8 @@ func (l InboxLoad) measureNotes(ctx context.Context, i *testbed, users []user, a
 	m := c.newMeasurement(name, len(requests))
 	m.Counts["sent"] = len(requests)
 	s.countAnswers(m.Counts, http.StatusAccepted)
-	// With one recipient 202 says that the activity is committed and handled: so the clock has
-	// stopped at the right moment.
+	// With one recipient, status 202 says that the activity is committed and handled, so the
+	// clock has stopped at the right moment.
 	after, err := i.countReceived(ctx, users, a.id)
 	if err != nil {
 		return Measurement{}, err
@@ -121,8 +122,8 @@ func (l InboxLoad) measureNotes(ctx context.Context, i *testbed, users []user, a
 	return m, nil
 }
 
-// makeAuthor makes a remote actor that all users follow, on a peer of its own.
-func (i *testbed) makeAuthor(ctx context.Context, users []user, key string) (*peer, *actor, error) {
+// makeAuthor creates a remote actor, on a peer of its own, that all users follow.
+func (i *testbed) makeAuthor(ctx context.Context, users []account, key string) (*peer, *actor, error) {
 	k, err := newKeys(key)
 	if err != nil {
 		return nil, nil, err
@@ -139,8 +140,9 @@ func (i *testbed) makeAuthor(ctx context.Context, users []user, key string) (*pe
 	return p, a, nil
 }
 
-// signNotes makes signed requests, each with a new note to the inbox of the next user.
-func (i *testbed) signNotes(ctx context.Context, users []user, a *actor, n int) ([][]byte, error) {
+// signNotes makes n signed requests. Each has a new note, and goes to the inbox of the next
+// user.
+func (i *testbed) signNotes(ctx context.Context, users []account, a *actor, n int) ([][]byte, error) {
 	step, end := i.Progress("signing")
 	defer end()
 	batch := time.Now().UnixNano()
@@ -150,8 +152,9 @@ func (i *testbed) signNotes(ctx context.Context, users []user, a *actor, n int) 
 	})
 }
 
-// fillInbox gives a user n activities: one comes as all do, and is copied in the database.
-func (i *testbed) fillInbox(ctx context.Context, u user, a *actor, n int) error {
+// fillInbox gives a user n activities. One is received like any other activity; the rest are
+// copies of its rows, made in the database.
+func (i *testbed) fillInbox(ctx context.Context, u account, a *actor, n int) error {
 	step, end := i.Progress("filling")
 	defer end()
 	activity, object, body := a.newNote("filled")
@@ -162,10 +165,10 @@ func (i *testbed) fillInbox(ctx context.Context, u user, a *actor, n int) error 
 	if _, err := i.sendOnce(ctx, request, http.StatusAccepted); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}
-	if err := i.beside.DB.Multiply(ctx, u.name, activity, object, n, step); err != nil {
+	if err := i.measured.Multiply(ctx, u.name, activity, object, n, step); err != nil {
 		return err
 	}
-	stored, _, err := i.beside.DB.Received(ctx, u.name, a.id)
+	stored, _, err := i.measured.CountReceived(ctx, u.name, a.id)
 	if err == nil && stored < n {
 		err = fault.New(fault.Internal, fmt.Sprintf("the user has %d activities, not %d", stored, n))
 	}

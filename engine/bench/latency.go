@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// percentileOf returns the latency that share of all, such as 0.99, do not exceed: by nearest rank,
-// so always one that was measured. 0 when there is none.
+// percentileOf returns the latency that the given share of all latencies, such as 0.99, do not
+// exceed. It uses the nearest rank, so the result is always a measured latency. Without
+// latencies it returns 0.
 func percentileOf(latencies []time.Duration, share float64) time.Duration {
 	if len(latencies) == 0 {
 		return 0

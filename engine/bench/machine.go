@@ -2,7 +2,7 @@ package bench
 
 import "runtime"
 
-// Machine is what the figures were measured on.
+// Machine describes the machine on which the figures were measured.
 type Machine struct {
 	Processor string `json:"processor,omitempty"`
 	Cores     int    `json:"cores"`

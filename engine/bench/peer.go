@@ -26,13 +26,14 @@ import (
 
 // arrival is an activity that reached an inbox of a peer.
 type arrival struct {
-	inbox string    // its URL
-	at    time.Time // when its headers were there
+	inbox string    // the URL of the inbox
+	at    time.Time // when the headers of the request had been read
 	body  []byte
 }
 
-// peer is another server: actors with keys, and inboxes that read, tell and answer 202. It is not
-// net/http's, which would take more of the processors than an engine that signs with Ed25519.
+// peer is another server: it has actors with keys, and inboxes that read an activity, call the
+// listener and answer 202. It does not use net/http's server, which would take more processor
+// time than an engine that signs with Ed25519.
 type peer struct {
 	origin   string
 	listener net.Listener
@@ -42,9 +43,9 @@ type peer struct {
 	conns map[net.Conn]bool
 
 	heard   atomic.Pointer[func(arrival)]
-	stalled atomic.Bool  // inboxes take requests and never answer
-	dead    atomic.Bool  // nothing is taken
-	knocked atomic.Int64 // connections that were opened while it was dead
+	stalled atomic.Bool  // inboxes read requests and never answer
+	dead    atomic.Bool  // the peer accepts no requests
+	knocked atomic.Int64 // connections that were opened while the peer was dead
 }
 
 // newPeer starts a peer on an address of loopback, such as 127.0.1.2.
@@ -64,7 +65,7 @@ func newPeer(ctx context.Context, address string) (*peer, error) {
 func (p *peer) host() string { return p.listener.Addr().String() }
 
 func (p *peer) close() {
-	_ = p.listener.Close() // nothing is left to be done for who still asks
+	_ = p.listener.Close() // a failure to close does not matter at the end
 	p.hangUp()
 }
 
@@ -73,22 +74,24 @@ func (p *peer) hangUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
-		_ = c.Close() // whoever was answered there asks again
+		_ = c.Close() // the engine repeats its requests on a new connection
 	}
 }
 
-// stopAnswering lets the peer take nothing from now on, until dead is false again.
+// stopAnswering closes all connections of the peer, and lets it accept no requests until dead
+// is false again.
 func (p *peer) stopAnswering() {
 	p.dead.Store(true)
 	p.hangUp()
 }
 
-// setListener is told of every activity that arrives from now on, by several goroutines at once.
+// setListener sets the function that is called with every activity that arrives from now on.
+// Several goroutines may call it at the same time.
 func (p *peer) setListener(f func(arrival)) { p.heard.Store(&f) }
 
 const maxArrival = 1 << 20 // bytes of a body that a peer reads
 
-// acceptConnections takes connections until the listener is closed.
+// acceptConnections accepts connections until the listener is closed.
 func (p *peer) acceptConnections() {
 	for {
 		c, err := p.listener.Accept()
@@ -107,10 +110,10 @@ func (p *peer) acceptConnections() {
 	}
 }
 
-// serveConnection answers what comes over a connection until its other end, or hangUp, closes it.
+// serveConnection answers the requests on a connection until the engine or hangUp closes it.
 func (p *peer) serveConnection(c net.Conn) {
 	defer func() {
-		_ = c.Close() // its end was read, or somebody closed it
+		_ = c.Close() // either end may have closed it already
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.conns, c)
@@ -129,7 +132,7 @@ func (p *peer) serveConnection(c net.Conn) {
 		answer := p.actorDocument(r.URL.Path)
 		if r.Method == http.MethodPost {
 			if (*p.heard.Load())(arrival{p.origin + r.URL.Path, at, body}); p.stalled.Load() {
-				_, _ = io.Copy(io.Discard, requests) // until whoever waits gives up
+				_, _ = io.Copy(io.Discard, requests) // until the engine gives up
 				return
 			}
 			answer = taken
@@ -140,10 +143,10 @@ func (p *peer) serveConnection(c net.Conn) {
 	}
 }
 
-// taken answers a POST.
+// taken is the response to a POST.
 var taken = []byte("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
 
-// actorDocument answers a GET.
+// actorDocument returns the response to a GET.
 func (p *peer) actorDocument(path string) []byte {
 	p.mu.Lock()
 	doc, found := p.docs[path]
@@ -154,12 +157,12 @@ func (p *peer) actorDocument(path string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", vocab.ActivityJSON, len(doc), doc)
 }
 
-// keys are what every actor of a benchmark signs with: making them takes long, and whose they are
-// costs nobody time.
+// keys are the keys with which every actor of a benchmark signs. All actors share them, because
+// keys take long to create and the engine's work does not depend on their owner.
 type keys struct {
 	rsa     *rsa.PrivateKey
 	ed25519 ed25519.PrivateKey
-	kind    string // which of them signs
+	kind    string // the kind of the key that signs
 }
 
 // The kinds of keys.
@@ -186,14 +189,15 @@ func newKeys(kind string) (k keys, err error) {
 	return k, nil
 }
 
-// actor is somebody on a peer.
+// actor is a remote actor on a peer.
 type actor struct {
 	id   vocab.ID
 	keys keys
 }
 
-// newActor makes an actor and shows its document, which may name a shared inbox. With keys of the
-// kind Ed25519 it says that its server takes such signatures (FEP-844e).
+// newActor creates an actor and publishes its document, with a shared inbox if shared is set.
+// If the keys are of the kind Ed25519, the document says that its server accepts such
+// signatures (FEP-844e).
 func (p *peer) newActor(name string, k keys, shared bool) *actor {
 	id := p.origin + "/users/" + name
 	doc := vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": name,
@@ -213,7 +217,7 @@ func (p *peer) newActor(name string, k keys, shared bool) *actor {
 	return &actor{vocab.ID(id), k}
 }
 
-// signedPost is a signed request to an inbox, as it goes over the wire.
+// signedPost returns a signed request to an inbox, in the bytes for the wire.
 func (a *actor) signedPost(inbox string, body []byte) ([]byte, error) {
 	r, err := a.signRequest(inbox, body)
 	if err != nil {
@@ -222,7 +226,7 @@ func (a *actor) signedPost(inbox string, body []byte) ([]byte, error) {
 	return encodeRequest(r)
 }
 
-// signRequest is a request to an inbox with its signature.
+// signRequest returns a signed request to an inbox.
 func (a *actor) signRequest(inbox string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
 	if err != nil {
@@ -236,8 +240,8 @@ func (a *actor) signRequest(inbox string, body []byte) (*http.Request, error) {
 	return r, signature.Sign(r, body, key, signature.RFC9421, time.Now())
 }
 
-// newNote is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with
-// that of its object.
+// newNote returns a public Create of a new note, of about 1.2 KB. The id of the activity begins
+// with the id of the note.
 func (a *actor) newNote(name string, to ...string) (activity, object vocab.ID, body []byte) {
 	o := string(a.id) + "/notes/" + name
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -249,7 +253,7 @@ func (a *actor) newNote(name string, to ...string) (activity, object vocab.ID, b
 	return vocab.ID(o + "/activity"), vocab.ID(o), body
 }
 
-// prepareRequests makes n requests, on all processors.
+// prepareRequests makes n requests, in parallel on all processors.
 func prepareRequests(ctx context.Context, n int, step func(done, all int), request func(n int) ([]byte, error)) ([][]byte, error) {
 	requests := make([][]byte, n)
 	made := newCounter(n, step)

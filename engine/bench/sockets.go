@@ -15,16 +15,16 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// SocketsLoad is programs that hold WebSockets, while a peer sends posts to their users.
+// SocketsLoad is clients with open WebSockets, while a peer sends posts to their users.
 type SocketsLoad struct {
 	Sockets int `json:"sockets"`
-	Users   int `json:"users"` // the sockets are shared out among them
-	Posts   int `json:"posts"` // one after the other, each to the next user
+	Users   int `json:"users"` // the sockets are distributed among them
+	Posts   int `json:"posts"` // sent one after another, each to the next user
 }
 
 func (l SocketsLoad) name() string { return "sockets" }
 
-// maxSocketsOfUser is how many sockets the engine lets a user have.
+// maxSocketsOfUser is the number of sockets that the engine allows a user.
 const maxSocketsOfUser = 10
 
 func (l SocketsLoad) check() error {
@@ -34,7 +34,8 @@ func (l SocketsLoad) check() error {
 	return firstError(checkRange("users", l.Users, 1, 400), checkRange("sockets", l.Sockets, l.Users, 4000), checkRange("posts", l.Posts, 1, 10_000))
 }
 
-// Sockets measures what open WebSockets take, and how soon an event is pushed over them.
+// Sockets measures how much memory open WebSockets take, and how soon an event is pushed over
+// them.
 func Sockets(ctx context.Context, c Config, l SocketsLoad) (Report, error) {
 	return runLoad(ctx, c, engineSetup{}, l)
 }
@@ -67,13 +68,14 @@ func (l SocketsLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	return nil
 }
 
-// openSockets opens the sockets of all users, in turn, and waits for the greeting of each.
-func (l SocketsLoad) openSockets(ctx context.Context, i *testbed, users []user) (all []*frames, closeAll func(), err error) {
+// openSockets opens the sockets of the users in turn, and waits for the greeting of each
+// socket.
+func (l SocketsLoad) openSockets(ctx context.Context, i *testbed, users []account) (all []*frames, closeAll func(), err error) {
 	step, end := i.Progress("opening sockets")
 	defer end()
 	closeAll = func() {
 		for _, f := range all {
-			_ = f.Close() // nothing is to be said any more
+			_ = f.Close() // no closing handshake is needed
 		}
 	}
 	for n := range l.Sockets {
@@ -88,7 +90,7 @@ func (l SocketsLoad) openSockets(ctx context.Context, i *testbed, users []user) 
 }
 
 // openSocket opens a WebSocket (RFC 6455 §4.1) and reads its greeting.
-func (i *testbed) openSocket(ctx context.Context, u user) (*frames, error) {
+func (i *testbed) openSocket(ctx context.Context, u account) (*frames, error) {
 	c, err := dialEngine(ctx, i.setup.Listen)
 	if err != nil {
 		return nil, err
@@ -108,7 +110,7 @@ func (i *testbed) openSocket(ctx context.Context, u user) (*frames, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := http.ReadResponse(c.answers, r) //nolint:bodyclose // one that switches protocols has none
+	answer, err := http.ReadResponse(c.answers, r) //nolint:bodyclose // a 101 response has no body
 	if err != nil {
 		return nil, fmt.Errorf("read the handshake: %w", err)
 	}
@@ -123,7 +125,8 @@ func (i *testbed) openSocket(ctx context.Context, u user) (*frames, error) {
 	return f, err
 }
 
-// frames reads what the engine sends over a WebSocket (RFC 6455 §5.2): texts, each in one frame.
+// frames reads the messages that the engine sends over a WebSocket (RFC 6455 §5.2): texts, each
+// in one frame.
 type frames struct {
 	io.Closer
 	from *bufio.Reader
@@ -157,14 +160,14 @@ func (f *frames) next() ([]byte, error) {
 		if _, err := io.ReadFull(f.from, payload); err != nil {
 			return nil, err
 		}
-		if head[0] == 0x81 { // the whole of a text; pings get no answer, which the engine minds after ten seconds
+		if head[0] == 0x81 { // a complete text; pings get no answer, which the engine tolerates for ten seconds
 			return payload, nil
 		}
 	}
 }
 
-// measurePushes sends the posts and waits for each at every socket of its user.
-func (l SocketsLoad) measurePushes(ctx context.Context, i *testbed, users []user, a *actor, sockets []*frames) (Measurement, error) {
+// measurePushes sends the posts, and waits for each at every socket of its user.
+func (l SocketsLoad) measurePushes(ctx context.Context, i *testbed, users []account, a *actor, sockets []*frames) (Measurement, error) {
 	requests, err := i.signNotes(ctx, users, a, l.Posts)
 	if err != nil {
 		return Measurement{}, err
@@ -192,7 +195,7 @@ func (l SocketsLoad) measurePushes(ctx context.Context, i *testbed, users []user
 			}
 			answers = append(answers, answered.Sub(began))
 			for _, t := range at {
-				pushes = append(pushes, max(t.Sub(answered), 0)) // the push of what is committed may overtake the answer
+				pushes = append(pushes, max(t.Sub(answered), 0)) // the push may arrive before the answer, because both follow the commit
 			}
 		}
 		return nil
@@ -208,7 +211,8 @@ func (l SocketsLoad) measurePushes(ctx context.Context, i *testbed, users []user
 	return m, nil
 }
 
-// awaitPushes waits until each socket of one user has an event, and returns when they came.
+// awaitPushes waits until each socket of one user has received an event, and returns the times
+// of arrival.
 func awaitPushes(ctx context.Context, sockets []*frames, user, users int) ([]time.Time, error) {
 	var g errgroup.Group
 	var of []*frames

@@ -20,36 +20,38 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lightweb/lightweb/db"
-	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/measure"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Database says what was measured on.
+// Database describes the database server that was used.
 type Database struct {
-	dbinstance.Server
+	measure.Server
 	Embedded bool `json:"embedded"`
 }
 
-// testbed is an engine to measure: a process that serves, and beside it the same instance opened by
-// this process, which makes users and counts rows.
+// testbed is an engine to measure. It consists of a process that serves, and of the same
+// instance opened by this process, which creates users and counts rows.
 type testbed struct {
 	Config
 	setup  engineSetup
 	server Database
 
-	beside *instance.Instance // nil before the first start
-	tasks  *admin.Tasks       // on beside
-	child  *child
+	beside   *instance.Instance // the instance as this process has opened it; nil before the first start
+	tasks    *admin.Tasks       // tasks on beside
+	measured *measure.Databases // the databases of beside
+	child    *child
 }
 
-// besides is how many connections this process may hold to users' databases.
+// besides is the number of connections that this process may open to users' databases.
 const besides = 4
 
-// makeTestbed gives the engine a folder, a place to listen and a name for its databases.
+// makeTestbed creates a folder for the engine, and chooses its addresses and the name for its
+// databases.
 func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error) {
 	dir, err := os.MkdirTemp("", "lightweb-bench-")
 	if err != nil {
@@ -60,7 +62,7 @@ func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error)
 	if c.DatabaseURL != "" {
 		i.setup.DatabaseName = "lightweb-bench-" + strings.ToLower(rand.Text()[:8])
 	}
-	// The private database runs as another user when we are root, and has to reach its folder.
+	// As root, the private database runs as another user, who must reach its folder.
 	err = os.Chmod(dir, 0o711)
 	if err == nil {
 		i.setup.Listen, err = freeAddress(ctx)
@@ -75,8 +77,8 @@ func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error)
 	return i, nil
 }
 
-// freeAddress returns a loopback address nobody listens on. It is below the ports that outgoing
-// connections are given, so that none of those takes it while the engine restarts.
+// freeAddress returns a free address on loopback. Its port is below the range for outgoing
+// connections, so that none of those takes it while the engine restarts.
 func freeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	for range 100 {
@@ -92,7 +94,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return "", fault.New(fault.Busy, "no free port was found on loopback")
 }
 
-// startEngine starts the process of the engine, and opens the instance beside it the first time.
+// startEngine starts the process of the engine. The first time, it also opens the instance in
+// this process.
 func (i *testbed) startEngine(ctx context.Context) (err error) {
 	if i.child, err = startChild(ctx, i.Executable, i.setup); err != nil {
 		return err
@@ -105,9 +108,9 @@ func (i *testbed) startEngine(ctx context.Context) (err error) {
 	if i.beside, err = instance.Open(ctx, c, i.Log); err != nil {
 		return err
 	}
-	i.tasks = admin.New(i.beside)
+	i.tasks, i.measured = admin.New(i.beside), measure.New(i.beside.DB)
 	i.server.Embedded = i.setup.DatabaseURL == ""
-	i.server.Server, err = i.beside.DB.Instance.Server(ctx)
+	i.server.Server, err = i.measured.DescribeServer(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,12 +122,12 @@ func (i *testbed) startEngine(ctx context.Context) (err error) {
 	return err
 }
 
-// spare is how many connections there must be beside those to users' databases: to the instance
-// database, of this process and of PostgreSQL's own.
+// spare is how many connections the server must allow beyond those to users' databases: for the
+// instance database, for this process, and for PostgreSQL itself.
 const spare = 40
 
-// restartEngine ends the process of the engine, if it runs, and starts another one with so many
-// connections.
+// restartEngine ends the process of the engine, if it runs, and starts another one with that
+// many connections.
 func (i *testbed) restartEngine(ctx context.Context, connections int) error {
 	if err := i.stopEngine(ctx); err != nil {
 		return err
@@ -143,7 +146,7 @@ func (i *testbed) stopEngine(context.Context) error {
 	return c.stop()
 }
 
-// close throws the instance away.
+// close deletes the instance.
 func (i *testbed) close(ctx context.Context) error {
 	errs := []error{i.stopEngine(ctx)}
 	if i.beside != nil {
@@ -157,20 +160,20 @@ func (i *testbed) close(ctx context.Context) error {
 	return errors.Join(append(errs, os.RemoveAll(i.setup.DataDir))...)
 }
 
-// user is a local user with a token.
-type user struct {
+// account is a local user with a token.
+type account struct {
 	name  vocab.Username
 	id    vocab.ID
 	token string
 }
 
-func (u user) inbox() string { return string(u.id) + "/inbox" }
+func (u account) inbox() string { return string(u.id) + "/inbox" }
 
-// createUsers makes n users, several at once.
-func (i *testbed) createUsers(ctx context.Context, n int) ([]user, error) {
+// createUsers creates n users, several in parallel.
+func (i *testbed) createUsers(ctx context.Context, n int) ([]account, error) {
 	step, end := i.Progress("creating users")
 	defer end()
-	users := make([]user, n)
+	users := make([]account, n)
 	made := newCounter(n, step)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(besides)
@@ -181,7 +184,7 @@ func (i *testbed) createUsers(ctx context.Context, n int) ([]user, error) {
 				return err
 			}
 			u, token, err := i.tasks.Users.Create(ctx, admin.NewUser{Name: name, Token: true})
-			users[k] = user{name: name, id: u.Actor, token: token}
+			users[k] = account{name: name, id: u.Actor, token: token}
 			made()
 			return err
 		})
@@ -190,9 +193,9 @@ func (i *testbed) createUsers(ctx context.Context, n int) ([]user, error) {
 }
 
 // countOwed counts the deliveries of u that have not ended.
-func (i *testbed) countOwed(ctx context.Context, u user) (n int, err error) {
-	err = i.beside.DB.Read(ctx, u.name, func(ctx context.Context, tx *db.Tx) error {
-		open, err := tx.OpenDeliveries(ctx)
+func (i *testbed) countOwed(ctx context.Context, u account) (n int, err error) {
+	err = i.beside.DB.Read(ctx, u.name, func(ctx context.Context, tx *user.Tx) error {
+		open, err := tx.Deliveries.CountOpen(ctx)
 		for _, o := range open {
 			n += o.Count
 		}
@@ -201,17 +204,18 @@ func (i *testbed) countOwed(ctx context.Context, u user) (n int, err error) {
 	return n, err
 }
 
-// received is what users have of an actor: activities, and those of them that their feeds show.
+// received counts the activities of an actor that users have stored, and those that their feeds
+// show.
 type received struct{ stored, shown int }
 
-// countReceived adds up what all users have of an actor.
-func (i *testbed) countReceived(ctx context.Context, users []user, from vocab.ID) (sum received, err error) {
+// countReceived counts the activities of an actor that all users have.
+func (i *testbed) countReceived(ctx context.Context, users []account, from vocab.ID) (sum received, err error) {
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(besides)
 	for _, u := range users {
 		g.Go(func() error {
-			stored, shown, err := i.beside.DB.Received(ctx, u.name, from)
+			stored, shown, err := i.measured.CountReceived(ctx, u.name, from)
 			mu.Lock()
 			defer mu.Unlock()
 			sum.stored, sum.shown = sum.stored+stored, sum.shown+shown
@@ -221,7 +225,8 @@ func (i *testbed) countReceived(ctx context.Context, users []user, from vocab.ID
 	return sum, g.Wait()
 }
 
-// newCounter returns what several goroutines may call for each of n things that is done.
+// newCounter returns a function that several goroutines may call, once for each of n things
+// that is done. It calls step with the progress.
 func newCounter(n int, step func(done, all int)) func() {
 	var mu sync.Mutex
 	done := 0
@@ -257,7 +262,7 @@ func startChild(ctx context.Context, executable string, s engineSetup) (*child, 
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the engine: %w", err)
 	}
-	defer context.AfterFunc(ctx, func() { _ = in.Close() })() // that ends the process, and with it the wait
+	defer context.AfterFunc(ctx, func() { _ = in.Close() })() // this ends the process, and so the wait below
 	setup, err := json.Marshal(s)
 	if err == nil {
 		err = c.tellChild(string(setup), wordReady)
@@ -268,7 +273,7 @@ func startChild(ctx context.Context, executable string, s engineSetup) (*child, 
 	return c, nil
 }
 
-// tellChild writes a line and wants this answer.
+// tellChild writes a line to the engine's process, and fails unless the answer is want.
 func (c *child) tellChild(line, want string) error {
 	_, err := io.WriteString(c.words, line+"\n")
 	if err != nil {
@@ -284,9 +289,9 @@ func (c *child) tellChild(line, want string) error {
 	return nil
 }
 
-// stop lets the process end, and kills it if it does not.
+// stop lets the process end, and kills it if it does not end within a minute.
 func (c *child) stop() error {
-	_ = c.words.Close() // it may be closed
+	_ = c.words.Close() // it may be closed already
 	limit := time.AfterFunc(time.Minute, func() { _ = c.cmd.Process.Kill() })
 	defer limit.Stop()
 	if err := c.cmd.Wait(); err != nil {
@@ -295,7 +300,7 @@ func (c *child) stop() error {
 	return nil
 }
 
-// tail keeps the end of what the engine wrote to its log.
+// tail stores the end of the engine's log.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -303,7 +308,7 @@ type tail struct {
 
 const keptLog = 8 << 10
 
-// Write is io.Writer's.
+// Write implements io.Writer.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

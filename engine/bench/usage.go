@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// CPU is what the processes of one kind took of the processors while the clock ran.
+// CPU is the processor time that the processes of one kind used while the clock ran.
 type CPU struct {
 	Process string  `json:"process"` // engine, PostgreSQL or client
 	Seconds float64 `json:"seconds"`
 	PerOp   float64 `json:"ms_per_operation"`
 }
 
-// usage is the processor time taken so far by each kind of process, and by everything on the
-// machine together.
+// usage is the processor time that each kind of process has used so far, and that the whole
+// machine has used.
 type usage struct {
 	engine, postgres, client time.Duration
-	busy                     time.Duration // of all processors, whoever it was
+	busy                     time.Duration // of all processors, by any process
 }
 
-// readUsage reads what was taken until now; false where the system does not tell.
+// readUsage returns the processor time that each kind of process has used so far. ok is false
+// where the operating system does not report it.
 func (i *testbed) readUsage() (u usage, ok bool) {
 	u.engine, ok = processTime(i.child.cmd.Process.Pid)
 	if !ok {
@@ -37,7 +38,7 @@ func (u usage) usageSince(before usage) usage {
 	return usage{u.engine - before.engine, u.postgres - before.postgres, u.client - before.client, u.busy - before.busy}
 }
 
-// cpuTable is the usage per operation, the engine first.
+// cpuTable returns the usage per operation, the engine first.
 func (u usage) cpuTable(operations int) []CPU {
 	rows := []CPU{{Process: "engine", Seconds: u.engine.Seconds()}, {Process: "PostgreSQL", Seconds: u.postgres.Seconds()}, {Process: "client", Seconds: u.client.Seconds()}}
 	for n := range rows {

@@ -13,12 +13,12 @@ import (
 // tick is the unit of times in /proc: USER_HZ, 100 on every Linux that Go runs on (proc(5)).
 const tick = 10 * time.Millisecond
 
-// stat is what is read of /proc/<pid>/stat.
+// stat is the part of /proc/<pid>/stat that is used.
 type stat struct {
 	name     string
 	parent   int
-	own      time.Duration // of its threads
-	children time.Duration // of its children that have ended
+	own      time.Duration // used by its threads
+	children time.Duration // used by its children that have ended
 }
 
 func readStat(pid int) (s stat, ok bool) {
@@ -26,7 +26,7 @@ func readStat(pid int) (s stat, ok bool) {
 	if err != nil {
 		return stat{}, false
 	}
-	end := bytes.LastIndexByte(b, ')') // a name may hold anything
+	end := bytes.LastIndexByte(b, ')') // a name may contain any byte
 	_, name, _ := bytes.Cut(b[:max(end, 0)], []byte("("))
 	f := strings.Fields(string(b[end+1:])) // from the third field on
 	if len(f) < 15 {
@@ -37,13 +37,14 @@ func readStat(pid int) (s stat, ok bool) {
 		children: time.Duration(number(16)+number(17)) * tick}, true
 }
 
-// processTime returns what a process has taken.
+// processTime returns the processor time that a process has used. ok is false if it cannot be
+// read.
 func processTime(pid int) (time.Duration, bool) {
 	s, ok := readStat(pid)
 	return s.own, ok
 }
 
-// residentMemory returns the memory that a process holds of this machine's, in bytes.
+// residentMemory returns the physical memory that a process uses, in bytes.
 func residentMemory(pid int) (int64, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -57,9 +58,9 @@ func residentMemory(pid int) (int64, bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// familyTime returns what a PostgreSQL server has taken of which backend is a process: the server,
-// those of its processes that live and those that have ended. 0 when that process is not one of
-// PostgreSQL's here.
+// familyTime returns the processor time that a PostgreSQL server has used: the server process,
+// its running children and those that have ended. backend is one of the children. It returns 0
+// if backend is not a process of PostgreSQL on this machine.
 func familyTime(backend int) time.Duration {
 	b, ok := readStat(backend)
 	if !ok || !strings.HasPrefix(b.name, "postgres") {
@@ -80,8 +81,9 @@ func familyTime(backend int) time.Duration {
 	return sum
 }
 
-// exactTime returns what a process of one thread has taken to the nanosecond: of a thousand
-// sessions, ticks cut off would matter. rough is returned where the kernel does not keep that.
+// exactTime returns the processor time of a process with one thread, to the nanosecond. With a
+// thousand sessions, times that are rounded down to ticks would be wrong by much. It returns
+// rough if the kernel does not report exact times.
 func exactTime(pid int, rough time.Duration) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {
@@ -95,7 +97,7 @@ func exactTime(pid int, rough time.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// machineTime returns how long the processors have been busy, added up.
+// machineTime returns the sum of the times that all processors have been busy.
 func machineTime() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -112,7 +114,7 @@ func machineTime() time.Duration {
 	return sum
 }
 
-// addProcessor completes m with what Linux tells.
+// addProcessor adds to m the facts that Linux reports.
 func addProcessor(m *Machine) {
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(b))
@@ -125,7 +127,7 @@ func addProcessor(m *Machine) {
 
 // readField returns the first value of that name in a file of names and values.
 func readField(path, name string) string {
-	b, _ := os.ReadFile(path) // a value that is not known is left out
+	b, _ := os.ReadFile(path) // an unknown value stays empty
 	for line := range strings.SplitSeq(string(b), "\n") {
 		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)

@@ -4,7 +4,7 @@ package bench
 
 import "time"
 
-// Where there is no /proc, figures of processor time are left out.
+// Without /proc, the figures of processor time are left out.
 
 func processTime(int) (time.Duration, bool) { return 0, false }
 func familyTime(int) time.Duration          { return 0 }

@@ -22,15 +22,15 @@ import (
 // answerTime bounds one request with its answer.
 const answerTime = time.Minute
 
-// conn is a connection over which one request goes after the other, written as bytes that were made
-// before.
+// conn is a connection over which requests are sent one after another, as bytes that were
+// prepared earlier.
 type conn struct {
 	net.Conn
 	answers *bufio.Reader
 }
 
-// dialEngine connects to an address of loopback. It is the only way out of this package, so that no
-// benchmark can be turned against anybody else.
+// dialEngine connects to an address of loopback. All connections of this package are made here,
+// so that no benchmark can put load on another machine.
 func dialEngine(ctx context.Context, address string) (*conn, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Unmap().IsLoopback() {
@@ -63,13 +63,14 @@ func (c *conn) sendRequest(request []byte) (status int, body []byte, err error) 
 	return r.StatusCode, body, nil
 }
 
-// answered is the end of a request.
+// answered is the end of a request: its time, and its error if it failed.
 type answered struct {
 	at  time.Time
 	err error
 }
 
-// beginRequest sends a request that is to be answered so, while the caller does something else.
+// beginRequest sends a request in the background. The channel reports an error if the answer
+// has another status than want.
 func (c *conn) beginRequest(request []byte, want int) <-chan answered {
 	end := make(chan answered, 1)
 	go func() {
@@ -82,7 +83,7 @@ func (c *conn) beginRequest(request []byte, want int) <-chan answered {
 	return end
 }
 
-// checkStatus is a failure when the engine did not answer as it must.
+// checkStatus returns an error when the status is not want.
 func checkStatus(status, want int, body []byte) error {
 	if status == want {
 		return nil
@@ -90,7 +91,7 @@ func checkStatus(status, want int, body []byte) error {
 	return fault.New(fault.Protocol, fmt.Sprintf("the engine answered %d, not %d: %.200s", status, want, body))
 }
 
-// encodeRequest returns a request as it is written on the wire.
+// encodeRequest returns a request in the bytes for the wire.
 func encodeRequest(r *http.Request) ([]byte, error) {
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil {
@@ -99,12 +100,13 @@ func encodeRequest(r *http.Request) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// apiRequest is a request to the client API in a user's name; a body that is not nil goes as JSON.
+// apiRequest returns a request to the client API with a user's token. A body that is not nil is
+// sent as JSON.
 func apiRequest(ctx context.Context, method, url, token string, body any) ([]byte, error) {
 	return keyedRequest(ctx, method, url, token, "", body)
 }
 
-// keyedRequest is apiRequest with an Idempotency-Key, unless that is empty.
+// keyedRequest is apiRequest with an Idempotency-Key, unless key is empty.
 func keyedRequest(ctx context.Context, method, url, token, key string, body any) ([]byte, error) {
 	var content io.Reader
 	if body != nil {
@@ -128,7 +130,7 @@ func keyedRequest(ctx context.Context, method, url, token, key string, body any)
 	return encodeRequest(r)
 }
 
-// anonymousRequest asks for a document in nobody's name.
+// anonymousRequest returns a request for a document, without a token or signature.
 func anonymousRequest(ctx context.Context, url string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -138,19 +140,19 @@ func anonymousRequest(ctx context.Context, url string) ([]byte, error) {
 	return encodeRequest(r)
 }
 
-// dispatchAction makes an action of the client API.
-func (i *testbed) dispatchAction(ctx context.Context, u user, action string, params map[string]any) ([]byte, error) {
+// dispatchAction returns a request that dispatches an action over the client API.
+func (i *testbed) dispatchAction(ctx context.Context, u account, action string, params map[string]any) ([]byte, error) {
 	return apiRequest(ctx, http.MethodPost, i.setup.PublicURL+"/api/activity", u.token, map[string]any{"action": action, "params": params})
 }
 
-// sent is what became of requests, by their number.
+// sent is the result of several requests, in their order.
 type sent struct {
 	latencies []time.Duration // from when the request was due to the end of its answer
 	statuses  map[int]int
 	body      []byte // the last answer
 }
 
-// add adds what became of other requests.
+// add adds the results of other requests.
 func (s *sent) add(other *sent) {
 	s.latencies = append(s.latencies, other.latencies...)
 	for status, n := range other.statuses {
@@ -161,7 +163,8 @@ func (s *sent) add(other *sent) {
 	}
 }
 
-// countAnswers adds the answers by status: what was not answered as wanted is an error.
+// countAnswers counts the answers by status. An answer with another status than want is an
+// error.
 func (s *sent) countAnswers(into map[string]int, want int) {
 	into["errors"] = 0
 	for status, n := range s.statuses {
@@ -172,19 +175,19 @@ func (s *sent) countAnswers(into map[string]int, want int) {
 	}
 }
 
-// traffic is requests to send: over how many connections, and how often.
+// traffic is a series of requests to send, with the number of connections and the rate.
 type traffic struct {
 	address  string
 	requests [][]byte // sent in turn
 	n        int
 	clients  int
-	rate     float64             // requests a second; as fast as answers come when 0
-	during   time.Duration       // no new request after that, but one of each client; until n are sent when 0
+	rate     float64             // requests per second; 0: as fast as answers come
+	during   time.Duration       // no request after that, except the first of each client; 0: send n requests
 	progress func(done, all int) // may be nil
 }
 
-// sendTraffic sends the requests and waits for every answer. At a rate, latency counts from when a
-// request was due, so that an engine that lags behind does not look better for it.
+// sendTraffic sends the requests and waits for every answer. With a rate, latency counts from
+// when a request was due, so that an engine that falls behind does not look faster than it is.
 func sendTraffic(ctx context.Context, t traffic) (*sent, error) {
 	conns := make([]*conn, min(t.clients, t.n))
 	for k := range conns {
@@ -212,7 +215,7 @@ func sendTraffic(ctx context.Context, t traffic) (*sent, error) {
 			defer stop()
 			for {
 				n := int(next.Add(1)) - 1
-				if n >= t.n || t.during > 0 && n >= len(conns) && time.Since(began) > t.during { // each client asks once, however slow this machine is
+				if n >= t.n || t.during > 0 && n >= len(conns) && time.Since(began) > t.during { // each client sends one request, however slow this machine is
 					return nil
 				}
 				due := time.Now()
@@ -243,11 +246,11 @@ func sendTraffic(ctx context.Context, t traffic) (*sent, error) {
 	for _, n := range s.statuses {
 		total += n
 	}
-	s.latencies = s.latencies[:total] // numbers are given in order, so those of the end are missing when time ran out
+	s.latencies = s.latencies[:total] // numbers are assigned in order, so only the last ones are missing when time ran out
 	return s, nil
 }
 
-// pauseFor waits, and reports whether ctx still runs.
+// pauseFor waits for d. It reports false if ctx ended.
 func pauseFor(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -1,17 +1,18 @@
-// Package cache holds lists of a user's things in two layers in Redis: an index of lines, page by
-// page, and the documents that lines name. Any key may vanish at any time, and Redis may be away:
-// then the caller reads the database.
+// Package cache stores lists that belong to a user in Redis. It has two layers: an index, with
+// the lines of each list page by page, and the documents that the lines name. Any key may vanish
+// at any time, and Redis may be unavailable: then the caller reads the database.
 //
-// Nothing stale is read after a write was acknowledged. Every list has a token, a text that is
-// made once. A page is good while it begins with the token of its list; a write deletes the token
-// before it is acknowledged, and so all pages of the list. A reader that finds no token makes one
-// before it reads the database, so that a page made from an older state of the database never
-// begins with a token that is still good. This process also remembers when it last wrote to a
-// list, and believes no older token: that holds when Redis was away during the write, or lost the
-// deletion in a failover. It believes none from before its own start, so that nothing counts that
-// was written while no engine served.
+// No reader gets stale data after a write was acknowledged. Every list has a token, a text that
+// is never made twice. A page is valid while it begins with the token of its list. A write
+// deletes the token, and so invalidates all pages of the list, before it is acknowledged. A
+// reader that finds no token makes one before it reads the database. So a page made from an
+// older state of the database never begins with a valid token. This process also remembers when
+// it last wrote to a list, and accepts no older token. That protects readers even if Redis was
+// unavailable during the write, or lost the deletion in a failover. It accepts no token from
+// before its own start: a command may have written to the database while no engine ran.
 //
-// Documents need no token: a line says which revision it means, and another one counts as absent.
+// Documents need no token: a line names a revision of its document, and another revision counts
+// as absent.
 package cache
 
 import (
@@ -29,17 +30,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keep is how long Redis keeps what nobody writes again. It makes room by itself where it may
-// evict keys; a server that also holds streams can only evict keys that end.
+// keep is how long Redis stores a key that nobody writes again. Redis makes room by itself where
+// it may evict any key. If it also stores streams, it can evict only keys that expire.
 const keep = 7 * 24 * time.Hour
 
-// MaxDocument bounds a document that is kept, in bytes: a page names hundreds.
+// MaxDocument bounds a document in the cache, in bytes: a page names hundreds of them.
 const MaxDocument = 32 << 10
 
-// maxAhead is how far ahead of this process's clock another one's token may be.
+// maxAhead is how far the time of another process's token may be ahead of this process's clock.
 const maxAhead = time.Minute
 
-// Config says where a cache is and how large its pages are.
+// Config says where a cache is stored, and how large its pages are.
 type Config struct {
 	Store    *keyspace.Store
 	PageSize int                   // lines
@@ -54,12 +55,12 @@ type Cache struct {
 
 	mu      sync.Mutex
 	last    int64                               // the time of the newest token that is known, in microseconds
-	started int64                               // older tokens count for nothing
+	started int64                               // older tokens are not accepted
 	written map[vocab.Username]map[string]int64 // when this process last wrote to a list
 	filling map[string]bool                     // pages that are being made
 }
 
-// New returns a cache that believes nothing that was cached before.
+// New returns a cache that accepts no token made before.
 func New(c Config) *Cache {
 	now := c.Now().UnixMicro()
 	return &Cache{Config: c, metrics: newMetrics(c.Metrics), last: now, started: now,
@@ -70,30 +71,30 @@ func New(c Config) *Cache {
 type Query struct {
 	User   vocab.Username
 	List   string
-	Beside string // a list without pages whose token is wanted too
-	After  string // the mark of the line before; "" at the beginning
-	Offset int    // the number of lines before, as far as is known
+	Beside string // a list without pages whose token is read, too
+	After  string // the mark of the line before the part; "" at the beginning
+	Offset int    // the number of lines before the part, as far as it is known
 	Limit  int
 }
 
 func (c *Cache) pageOf(q Query) int { return q.Offset / c.PageSize }
 
-// Part is what the index holds of a list.
+// Part is a part of a list, as far as the index has it.
 type Part struct {
-	IsHeld bool     // the lines are all that the query asks for
+	IsHeld bool     // Lines has all lines that the query asks for
 	Lines  []string // each begins with its mark and a space
-	More   bool     // the list goes on after them
-	Beside string   // the token of the list beside; "" when it is not known
+	More   bool     // the list has more lines after them
+	Beside string   // the token of Query.Beside; "" if it is not known
 
 	query Query
-	token string // under which a page may be made; "" when none may
+	token string // the token for a new page; "" if none may be made
 }
 
-// Read looks for a part of a list.
+// Read looks for a part of a list in the index.
 func (c *Cache) Read(ctx context.Context, q Query) Part {
 	p := Part{query: q}
 	page, at := c.pageOf(q), q.Offset%c.PageSize
-	first := at // the line before, which shows that the place has not moved
+	first := at // the line before the part: its mark shows that the place has not moved
 	if at == 0 {
 		first = 1
 	}
@@ -115,8 +116,7 @@ func (c *Cache) Read(ctx context.Context, q Query) Part {
 	return p
 }
 
-// take fills the part from a page that was read, if that is a good one and has all that is asked
-// for.
+// take fills the part from a page, if the page is valid and has all that the query asks for.
 func (p *Part) take(g keyspace.Glance, at int) {
 	token, start, _ := strings.Cut(g.Head, " ")
 	lines := g.Elements
@@ -145,7 +145,7 @@ func (p *Part) take(g keyspace.Glance, at int) {
 	p.IsHeld = true
 }
 
-// The last element of a page.
+// The last element of a page: the list ends with it, or goes on.
 const (
 	endOfList = "."
 	goesOn    = ">"
@@ -156,14 +156,14 @@ func markOf(line string) string {
 	return mark
 }
 
-// IsFillable reports whether the page that the query is about is worth making: the list has been
-// quiet since somebody read it last, and the page begins where the query does.
+// IsFillable reports whether the page of the query is worth making: the list has not changed
+// since its last reader, and the page begins where the query does.
 func (c *Cache) IsFillable(p Part) bool {
 	return p.token != "" && !p.IsHeld && p.query.Offset%c.PageSize == 0
 }
 
-// Fill makes the page of a part that was not held. list reads its lines from the database: up to n
-// after the place that the query named. While one caller makes a page, others make none.
+// Fill makes the page of a part that the index did not have. list reads up to n lines after the
+// query's place from the database. While one caller makes a page, others do not make it.
 func (c *Cache) Fill(ctx context.Context, p Part, list func(ctx context.Context, n int) ([]string, error)) error {
 	key := p.query.User.String() + " " + pageKey(p.query.List, c.pageOf(p.query))
 	if !c.beginFill(key) {
@@ -201,7 +201,7 @@ func (c *Cache) endFill(key string) {
 	delete(c.filling, key)
 }
 
-// Drop makes every page of these lists worthless, before the write that changed them is
+// Drop invalidates every page of these lists. It is called before the write that changed them is
 // acknowledged.
 func (c *Cache) Drop(ctx context.Context, u vocab.Username, lists ...string) error {
 	c.forget(u, lists)
@@ -213,7 +213,7 @@ func (c *Cache) Drop(ctx context.Context, u vocab.Username, lists ...string) err
 	return err
 }
 
-// forget has this process believe no token of the lists that is there now.
+// forget makes this process refuse every token of the lists that was made until now.
 func (c *Cache) forget(u vocab.Username, lists []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,15 +227,15 @@ func (c *Cache) forget(u vocab.Username, lists []string) {
 	}
 }
 
-// tick returns a time that is later than every other that it returned and every token that was
-// believed. The caller holds mu.
+// tick returns a time later than every time that it returned before, and than every token that
+// was accepted. The caller holds mu.
 func (c *Cache) tick() int64 {
 	c.last = max(c.last+1, c.Now().UnixMicro())
 	return c.last
 }
 
-// believe returns the token if it is good: made after the start of this process and its last write
-// to the list, and not in the future.
+// believe returns the token if it is valid: made after the start of this process and after its
+// last write to the list, and not in the future. Otherwise it returns "".
 func (c *Cache) believe(u vocab.Username, list, token string) string {
 	text, _, _ := strings.Cut(token, "-")
 	made, err := strconv.ParseInt(text, 10, 64)
@@ -251,8 +251,8 @@ func (c *Cache) believe(u vocab.Username, list, token string) string {
 	return token
 }
 
-// renew makes the tokens that are missing, and returns the one of the list beside. The list itself
-// gets its pages when it is read again: one that changes between any two reads is not worth them.
+// renew makes the missing tokens, and returns the token of Beside. The pages of the list are
+// made by a later read: a list that changes between any two reads is not worth them.
 func (c *Cache) renew(ctx context.Context, q Query, token, beside string) string {
 	var texts []keyspace.Text
 	if token == "" {
@@ -274,7 +274,7 @@ func (c *Cache) newToken() string {
 	return strconv.FormatInt(c.tick(), 10) + "-" + rand.Text()
 }
 
-// The keys of a user, after its name.
+// Keys of a user, after the user's name.
 func tokenKey(list string) string { return feedLayer + ":" + list + ":gen" }
 
 func pageKey(list string, page int) string {

@@ -9,16 +9,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Document is a document, or a revision of one that a reader asks for.
+// Document is a document in the cache, or the revision of one that a reader asks for.
 type Document struct {
 	Key      string
 	Revision string // without a line end
 	Body     string
-	While    time.Duration // that it is kept; 0: as long as there is room
+	While    time.Duration // how long it is stored; 0: as long as keep
 }
 
-// Documents fills in the bodies of the revisions that are asked for, in one round trip, and
-// reports whether all were there.
+// Documents fills in the bodies of the wanted revisions, in one round trip. It reports whether
+// the cache had all of them.
 func (c *Cache) Documents(ctx context.Context, u vocab.Username, wanted []Document) bool {
 	if len(wanted) == 0 {
 		return true
@@ -45,7 +45,7 @@ func (c *Cache) Documents(ctx context.Context, u vocab.Username, wanted []Docume
 	return whole
 }
 
-// Keep keeps documents. One that is too large is not kept, and so never found.
+// Keep stores documents. It skips a document that is too large, so that nobody finds it.
 func (c *Cache) Keep(ctx context.Context, u vocab.Username, all []Document) error {
 	var texts []keyspace.Text
 	for _, d := range all {

@@ -2,7 +2,7 @@ package cache
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are what is told of the cache.
+// metrics counts the reads of the cache.
 type metrics struct{ reads *prometheus.CounterVec }
 
 func newMetrics(r prometheus.Registerer) *metrics {

@@ -14,9 +14,9 @@ const (
 	Actors  = "actor" // cards of actors
 )
 
-// Sweep deletes the pages of these lists and the documents of these layers, of these users. With
-// dryRun it deletes nothing. It returns how many keys it found of each user, and leaves all others
-// as they are: streams and sessions may be beside them.
+// Sweep deletes the pages of these lists and the documents of these layers, for these users.
+// With dryRun it deletes nothing. It returns how many keys it found for each user. It leaves all
+// other keys: the same Redis may store streams and sessions.
 func (c *Cache) Sweep(ctx context.Context, users []vocab.Username, lists, layers []string, dryRun bool) (map[vocab.Username]int, error) {
 	named := make(map[string]vocab.Username, len(users))
 	for _, u := range users {

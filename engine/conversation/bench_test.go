@@ -15,6 +15,18 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
+// BenchmarkFirstCommit is BenchmarkCommit by a process for each, which knows nothing of the
+// conversation.
+func BenchmarkFirstCommit(b *testing.B) {
+	s := newScene(b)
+	d := s.registry.Deps
+	d.Metrics = nil
+	for b.Loop() {
+		s.registry = conversation.NewRegistry(d)
+		s.commit(s.alice, mlstest.Change{})
+	}
+}
+
 // BenchmarkMessage has 64 clients send messages to one conversation at once.
 func BenchmarkMessage(b *testing.B) {
 	s := newScene(b).withBob()

@@ -11,47 +11,49 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Limits of the transactions that conversations share.
 const (
-	maxTransactions = 4  // of one host at once: each has a connection
-	maxShared       = 64 // conversations in one
+	maxTransactions = 4  // at the same time for one host; each takes a database connection
+	maxShared       = 64 // conversations that share one transaction
 )
 
-// load is what one conversation has to write. Its work leaves nothing of a request that it
-// refuses; when it returns an error nothing of the transaction stays.
+// load is the work of one conversation in a transaction. If the work refuses a request, it
+// leaves no write of that request behind. If it returns an error, the whole transaction is
+// rolled back.
 type load struct {
 	id   uuid.UUID
-	work func(context.Context, *db.Tx) error
+	work func(context.Context, *user.Tx) error
 	err  error
-	done chan struct{} // closed once err is the outcome
+	done chan struct{} // closed once err is set to the result
 }
 
-// carriers takes loads to the databases of their hosts. Those of one host that wait at the same
-// time share a transaction: they wait for the disk, and for the lock of events, once. It has a
-// goroutine for each transaction, and none while nothing waits.
+// carriers runs loads in the databases of their hosts. Loads that wait for one host at the same
+// time share a transaction, so that they wait only once for the disk and for the lock of events.
+// It has one goroutine for each transaction, and none while no load waits.
 type carriers struct {
 	store Store
 
 	mu sync.Mutex
-	of map[vocab.Username]*carrier // the hosts for which something waits or is written
+	of map[vocab.Username]*carrier // the hosts that have waiting loads or open transactions
 }
 
-// carrier is the loads of one host.
+// carrier holds the waiting loads of one host and counts its transactions.
 type carrier struct {
 	waiting      []*load
-	transactions int // that have begun
+	transactions int // goroutines that run transactions now
 }
 
 func newCarriers(s Store) *carriers { return &carriers{store: s, of: map[vocab.Username]*carrier{}} }
 
-// carry does the work in a transaction, and returns once that has ended. The work may be done
-// again after a transaction that did not hold. A panic in it is one of the caller's.
-func (c *carriers) carry(at Place, work func(context.Context, *db.Tx) error) error {
+// carry runs the work in a transaction, and returns once that transaction has ended. If the
+// transaction fails, the work may run a second time in another one. A panic in the work is
+// raised again in the caller.
+func (c *carriers) carry(at Place, work func(context.Context, *user.Tx) error) error {
 	l := &load{id: at.ID, work: work, done: make(chan struct{})}
 	c.enqueue(at.Host, l)
 	<-l.done
@@ -77,7 +79,7 @@ func (c *carriers) enqueue(host vocab.Username, l *load) {
 	}
 }
 
-// run runs one transaction of a host after the other, until nothing waits.
+// run runs the transactions of a host one after another, until no load waits.
 func (c *carriers) run(host vocab.Username) {
 	for c.goOn(host) {
 		c.transact(host)
@@ -97,8 +99,8 @@ func (c *carriers) goOn(host vocab.Username) bool {
 	return false
 }
 
-// take returns the loads that have waited longest, in the order in which every process locks
-// their conversations.
+// take removes the loads that have waited longest and returns them sorted by conversation id.
+// Every process locks conversations in that order, so that transactions cannot deadlock.
 func (c *carriers) take(host vocab.Username) []*load {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +112,9 @@ func (c *carriers) take(host vocab.Username) []*load {
 	return taken
 }
 
-// transact carries what waits by the time that there is a connection. After a mistake in one of
-// several loads each is carried alone, so that the others do not pay for it.
+// transact runs one transaction with the loads that wait when a connection becomes free. If it
+// fails and has several loads, each load is tried again in a transaction of its own, so that one
+// faulty load does not fail the others.
 func (c *carriers) transact(host vocab.Username) {
 	var loads []*load
 	take := func() []*load {
@@ -121,7 +124,7 @@ func (c *carriers) transact(host vocab.Username) {
 		return loads
 	}
 	err := c.try(host, take)
-	for _, l := range take() { // there may have been no connection
+	for _, l := range take() { // without a connection try has taken none
 		l.err = err
 		if err != nil && len(loads) > 1 && !isUnavailable(err) {
 			l.err = c.try(host, func() []*load { return []*load{l} })
@@ -130,13 +133,15 @@ func (c *carriers) transact(host vocab.Username) {
 	}
 }
 
-// isUnavailable reports whether another transaction would end as this one did.
+// isUnavailable reports whether the database is unavailable or busy: another transaction would
+// fail as this one did.
 func isUnavailable(err error) bool {
 	k := fault.KindOf(err)
 	return k == fault.Unavailable || k == fault.Busy
 }
 
-// try does the work of loads in one transaction.
+// try runs the work of all loads in one transaction. A panic becomes an error of the type
+// panicked.
 func (c *carriers) try(host vocab.Username, take func() []*load) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -145,7 +150,7 @@ func (c *carriers) try(host vocab.Username, take func() []*load) (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), workTime)
 	defer cancel()
-	return c.store.Write(ctx, host, func(ctx context.Context, tx *db.Tx) error {
+	return c.store.Write(ctx, host, func(ctx context.Context, tx *user.Tx) error {
 		for _, l := range take() {
 			if err := l.work(ctx, tx); err != nil {
 				return err
@@ -155,7 +160,7 @@ func (c *carriers) try(host vocab.Username, take func() []*load) (err error) {
 	})
 }
 
-// panicked is a panic on its way from a transaction to the conversation that caused it.
+// panicked carries a panic from the transaction to the conversation that caused it.
 type panicked struct {
 	value any
 	stack []byte

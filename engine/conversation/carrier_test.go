@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -24,7 +25,7 @@ type turnstile struct {
 	begun, at, top atomic.Int32
 }
 
-func (s *turnstile) Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error {
+func (s *turnstile) Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
 	s.begun.Add(1)
 	for n := s.at.Add(1); ; {
 		if top := s.top.Load(); n <= top || s.top.CompareAndSwap(top, n) {
@@ -37,7 +38,7 @@ func (s *turnstile) Write(ctx context.Context, u vocab.Username, work func(conte
 }
 
 // crowd carries a load for each of works at once, and returns the outcomes.
-func crowd(t *testing.T, s *turnstile, u vocab.Username, works []func(context.Context, *db.Tx) error) (outcomes []error) {
+func crowd(t *testing.T, s *turnstile, u vocab.Username, works []func(context.Context, *user.Tx) error) (outcomes []error) {
 	t.Helper()
 	c, outcomes := newCarriers(s), make([]error, len(works))
 	var wg sync.WaitGroup
@@ -80,17 +81,17 @@ func (c *carriers) count(host vocab.Username) int {
 }
 
 // addNumbered returns a load that adds an event with a number.
-func addNumbered(n int) func(context.Context, *db.Tx) error {
-	return func(ctx context.Context, tx *db.Tx) error {
+func addNumbered(n int) func(context.Context, *user.Tx) error {
+	return func(ctx context.Context, tx *user.Tx) error {
 		d := vocab.Doc{"n": n}
-		return tx.AddEvent(ctx, db.Event{Type: "test", Source: "local", Payload: d.JSON(), At: time.Now()})
+		return tx.Events.Add(ctx, user.Event{Type: "test", Source: "local", Payload: d.JSON(), At: time.Now()})
 	}
 }
 
 func countEvents(t *testing.T, s *db.Cluster, u vocab.Username) (n int) {
 	t.Helper()
-	err := s.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		all, err := tx.Events(ctx, 0, 1000)
+	err := s.Read(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		all, err := tx.Events.List(ctx, 0, 1000)
 		n = len(all)
 		return err
 	})
@@ -105,7 +106,7 @@ func TestConversationsOfAHostShareTransactions(t *testing.T) {
 	store := dbtest.New(t)
 	u := dbtest.User(t, store, "alice")
 	s := &turnstile{Store: store, open: make(chan struct{})}
-	var works []func(context.Context, *db.Tx) error
+	var works []func(context.Context, *user.Tx) error
 	for n := range 200 {
 		works = append(works, addNumbered(n))
 	}
@@ -131,9 +132,9 @@ func TestAMistakeInASharedTransactionTouchesNoNeighbour(t *testing.T) {
 	u := dbtest.User(t, store, "alice")
 	s := &turnstile{Store: store, open: make(chan struct{})}
 	mistake := errors.New("a mistake")
-	works := []func(context.Context, *db.Tx) error{
-		func(ctx context.Context, tx *db.Tx) error { return errors.Join(addNumbered(0)(ctx, tx), mistake) },
-		func(context.Context, *db.Tx) error { panic("nobody tested this") },
+	works := []func(context.Context, *user.Tx) error{
+		func(ctx context.Context, tx *user.Tx) error { return errors.Join(addNumbered(0)(ctx, tx), mistake) },
+		func(context.Context, *user.Tx) error { panic("nobody tested this") },
 	}
 	for n := 2; n < 40; n++ {
 		works = append(works, addNumbered(n))
@@ -164,7 +165,7 @@ func TestThoseWhoShareATransactionWaitOnceForADeadDatabase(t *testing.T) {
 	t.Parallel()
 	s := &turnstile{Store: away{}, open: make(chan struct{})}
 	u := vocab.Username{}
-	works := make([]func(context.Context, *db.Tx) error, 200)
+	works := make([]func(context.Context, *user.Tx) error, 200)
 	for i, err := range crowd(t, s, u, works) {
 		if !errors.Is(err, errAway) {
 			t.Errorf("load %d: %v", i, err)

@@ -6,14 +6,18 @@ import (
 	"github.com/lightweb/lightweb/engine/mls"
 )
 
-// Changes is what a commit does to the devices of a group.
+// Changes says whether a commit adds devices to a group and whether it removes any.
 type Changes struct {
 	Adds, Removes bool
 }
 
-// ReadChanges reads what a commit changes. One that is not readable the conversation refuses.
-func ReadChanges(commit []byte) (c Changes, isReadable bool) {
-	m, err := mls.ParsePublicMessage(commit)
+// ReadChanges returns whether a commit adds and removes devices. If isReadable is false, the
+// commit cannot be parsed, and the conversation will refuse it.
+func ReadChanges(commit Commit) (c Changes, isReadable bool) {
+	if isPrivate(commit.Message) {
+		return Changes{Adds: len(commit.Added) > 0, Removes: len(commit.Removed) > 0}, true
+	}
+	m, err := mls.ParsePublicMessage(commit.Message)
 	if err != nil {
 		return c, false
 	}

@@ -5,8 +5,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// CheckCiphertext refuses an object of a type that must be encrypted whose words stand in the
-// open, or whose message cannot be what its type says. Nothing is decrypted.
+// CheckCiphertext checks an object whose type requires encryption. It refuses the object if it
+// has readable text beside the content, or if the content cannot be a message of its type.
+// Nothing is decrypted.
 func CheckCiphertext(d vocab.Doc) error {
 	if ManifestOf(d.Sealed()).Encryption != EncryptionRequired {
 		return nil

@@ -6,23 +6,27 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Claim takes a key package of each device of the user for an actor who wants to add them. A
-// stranger to the user gets none, and no actor gets them all: when they are used up, only those of
-// last resort are left.
-func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID) (claimed []db.KeyPackage, err error) {
+// Claim takes a key package of each device of the user for an actor who wants to add them.
+// Strangers to the user are refused, and claimsOfDay bounds the packages that one actor can
+// claim: without it an actor could use up all packages, and only those of last resort would be
+// left.
+func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID) (claimed []user.KeyPackage, err error) {
 	now := r.Now()
-	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Lock(ctx, keyPackages); err != nil { // the number of packages decides below
+			return err
+		}
 		if claimer != r.Actors.ID(u) {
 			if err := checkClaimer(ctx, tx, claimer, now); err != nil {
 				return err
 			}
 		}
-		if claimed, err = tx.ClaimKeyPackages(ctx, claimer, now); err != nil {
+		if claimed, err = tx.KeyPackages.Claim(ctx, claimer, now); err != nil {
 			return err
 		}
 		if len(claimed) == 0 {
@@ -33,62 +37,62 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 	return claimed, err
 }
 
-// checkClaimer refuses actors who are strangers to the user, and those who claim too many.
-func checkClaimer(ctx context.Context, tx *db.Tx, claimer vocab.ID, now time.Time) error {
-	s, err := tx.Standing(ctx, claimer)
+// checkClaimer refuses actors that are strangers to the user, actors on either side of a block,
+// and actors that have claimed too many packages within 24 hours.
+func checkClaimer(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) error {
+	s, err := tx.Relationships.FindStanding(ctx, claimer)
 	if err != nil {
 		return err
 	}
-	knows := s.Following == db.Accepted
+	knows := s.Following == user.Accepted
 	for _, f := range s.Friendship {
-		knows = knows || f.Status == db.Accepted
+		knows = knows || f.Status == user.Accepted
 	}
 	if !knows {
-		if knows, err = tx.SharesConversation(ctx, claimer); err != nil {
+		if knows, err = tx.Conversations.IsShared(ctx, claimer); err != nil {
 			return err
 		}
 	}
 	if !knows || s.Blocking || s.BlockedBy {
 		return fault.New(fault.Forbidden, "the key packages are for actors that the user follows or talks with").WithCode("claim_refused")
 	}
-	if err := tx.Lock(ctx, "claims of "+string(claimer)); err != nil {
-		return err
-	}
-	n, err := tx.CountClaims(ctx, claimer, now.Add(-24*time.Hour))
+	n, err := tx.KeyPackages.CountClaims(ctx, claimer, now.Add(-24*time.Hour))
 	if err == nil && n >= claimsOfDay {
 		err = fault.New(fault.RateLimited, "an actor claims 20 key packages of a user a day").WithCode("claim_limit").After(time.Hour)
 	}
 	return err
 }
 
-// tellLow tells the user, once until there are enough again, that few packages are left.
-func tellLow(ctx context.Context, tx *db.Tx, claimer vocab.ID, now time.Time) error {
-	s, err := tx.PackageStats(ctx, now)
-	if err != nil || s.Available >= lowPackages || s.Told || s.Claimed == 0 {
+// tellLow tells the user that few packages are left. It does so once, and again only after the
+// stock was refilled and has run low anew.
+func tellLow(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) error {
+	s, err := tx.KeyPackages.CountStats(ctx, now)
+	if err != nil || s.OneTime >= lowPackages || s.Told || s.Claimed == 0 {
 		return err
 	}
-	if err := tx.NoteLow(ctx, true); err != nil {
+	if err := tx.KeyPackages.NoteLow(ctx, true); err != nil {
 		return err
 	}
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "available": s.Available, "trust": "self"}
-	return tx.AddEvent(ctx, db.Event{Type: eventLow, Source: "local", Payload: d.JSON(), At: now})
+	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "available": s.OneTime, "trust": "self"}
+	return tx.Events.Add(ctx, user.Event{Type: eventLow, Source: "local", Payload: d.JSON(), At: now})
 }
 
-// PublicPackages returns the key packages that everybody may see: one of each device, of last
-// resort.
-func (r *Registry) PublicPackages(ctx context.Context, tx *db.Tx) ([]db.KeyPackage, error) {
-	return tx.PublicKeyPackages(ctx, publicSuite, r.Now(), maxPackages)
+// PublicPackages returns the key packages that everybody may see: the one of last resort of each
+// device.
+func (r *Registry) PublicPackages(ctx context.Context, tx *user.Tx) ([]user.KeyPackage, error) {
+	return tx.KeyPackages.ListPublic(ctx, publicSuite, r.Now(), maxPackages)
 }
 
-// PublicPackage returns a key package that everybody may see. The fault is Gone for one that was.
-func (r *Registry) PublicPackage(ctx context.Context, tx *db.Tx, id uuid.UUID) (*db.KeyPackage, error) {
-	k, err := tx.KeyPackage(ctx, id)
+// PublicPackage returns a key package that everybody may see. The fault is Gone if the package
+// was replaced or revoked, or has expired.
+func (r *Registry) PublicPackage(ctx context.Context, tx *user.Tx, id uuid.UUID) (*user.KeyPackage, error) {
+	k, err := tx.KeyPackages.Find(ctx, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case k == nil || !k.LastResort || k.Suite != publicSuite:
 		return nil, errNoPackage
-	case k.State != db.PackageAvailable || !k.NotAfter.After(r.Now()):
+	case k.State != user.PackageAvailable || !k.NotAfter.After(r.Now()):
 		return nil, fault.New(fault.Gone, "the key package was replaced or revoked")
 	}
 	return k, nil

@@ -9,40 +9,50 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Commit asks a conversation to end its epoch.
+// Commit is a request to end the epoch of a conversation by an MLS commit.
 type Commit struct {
 	Caller    vocab.ID
-	Key       string   // of idempotency
-	Message   []byte   // a PublicMessage, so that its proposals can be judged
-	GroupInfo []byte   // of the epoch that the commit begins, with the ratchet tree
-	Welcomes  [][]byte // for the devices that it adds
-	External  bool     // a device of a member that has lost its state joins again
+	Key       string   // the Idempotency-Key
+	Message   []byte   // a PublicMessage, whose proposals can be checked; a PrivateMessage in a mixed conversation
+	GroupInfo []byte   // of the next epoch, with the ratchet tree; may be nil with a PrivateMessage
+	Welcomes  [][]byte // for the devices that the commit adds
+	External  bool     // an external commit, by which a device that has lost its state joins again
+	Declared
 }
 
-// commit is a Commit on its way through the mailbox.
+// Declared is the committer's statement of the changes that a PrivateMessage makes, because the
+// host cannot read them.
+type Declared struct {
+	Added   [][]byte   // the bare key packages of the devices that the commit adds
+	Removed []vocab.ID // the actors that have no device left after the commit
+}
+
+// commit is a Commit that waits in the mailbox or is handled, with its parsed parts.
 type commit struct {
 	Commit
 	registry *Registry
 	at       Place
-	message  *mls.PublicMessage
-	next     *mls.GroupInfo
+	header   mls.Header
+	message  *mls.PublicMessage // nil if the commit is a PrivateMessage
+	declared roster             // the checked Declared of a PrivateMessage
+	next     *mls.GroupInfo     // the parsed GroupInfo; nil if the commit has none
 	welcomes []*mls.Welcome
-	actors   map[vocab.ID]*vocab.Actor // of the devices that it adds
+	actors   map[vocab.ID]*vocab.Actor // the owners of the devices that the commit adds
 	host     vocab.ID
-	rule     audience.Rule // of the host, for conversations of two
+	rule     audience.Rule // the host's rule for encrypted conversations of two
 	now      time.Time
 	accepted Accepted
 }
 
-// Commit waits for the turn of a commit, and returns where it stands in the log. Of two commits of
-// one epoch the second is refused with a Conflict.
+// Commit queues a commit, waits until it is handled, and returns its place in the log. If two
+// commits were made in one epoch, the second is refused with a Conflict.
 func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, error) {
 	do := &commit{Commit: c, registry: r, at: at, host: r.Actors.ID(at.Host), rule: r.ruleOf(at.Host), now: r.Now()}
 	if err := do.parse(); err != nil {
@@ -65,7 +75,7 @@ func (c *commit) name() string {
 	return "commit"
 }
 
-// parse reads what does not depend on the conversation.
+// parse reads and checks all that does not depend on the state of the conversation.
 func (c *commit) parse() (err error) {
 	if c.Key == "" {
 		return fault.New(fault.Invalid, "a commit needs an Idempotency-Key: its answer may get lost").WithCode("idempotency_key_missing")
@@ -75,18 +85,29 @@ func (c *commit) parse() (err error) {
 			return fault.New(fault.TooLarge, "a commit, a GroupInfo and a Welcome have 1 MiB each at most")
 		}
 	}
-	header, err := mls.ReadHeader(c.Message)
+	if c.header, err = mls.ReadHeader(c.Message); err != nil {
+		return badMessage(err, "/commit")
+	}
+	switch {
+	case c.header.ContentType != mls.ContentCommit:
+		return errNotPublic
+	case c.header.WireFormat == mls.FormatPrivateMessage:
+		err = c.readDeclared()
+	case len(c.Added)+len(c.Removed) > 0:
+		return unprocessable("bad_roster", "a PublicMessage tells itself what it changes: leave added and removed out").At("/added")
+	default:
+		c.message, err = mls.ParsePublicMessage(c.Message)
+		if err != nil {
+			return badMessage(err, "/commit")
+		}
+	}
 	if err != nil {
-		return badMessage(err, "/commit")
+		return err
 	}
-	if header.WireFormat != mls.FormatPublicMessage || header.ContentType != mls.ContentCommit {
-		return unprocessable("commit_not_public", "a commit is a PublicMessage, so that the server can tell what it changes").At("/commit")
-	}
-	if c.message, err = mls.ParsePublicMessage(c.Message); err != nil {
-		return badMessage(err, "/commit")
-	}
-	if c.next, err = mls.ParseGroupInfo(c.GroupInfo); err != nil {
-		return unprocessable("bad_group_info", fault.Public(err)).At("/groupInfo")
+	if c.GroupInfo != nil || c.message != nil {
+		if c.next, err = mls.ParseGroupInfo(c.GroupInfo); err != nil {
+			return unprocessable("bad_group_info", fault.Public(err)).At("/groupInfo")
+		}
 	}
 	for _, content := range c.Welcomes {
 		w, err := mls.ParseWelcome(content)
@@ -102,12 +123,19 @@ func badMessage(err error, pointer string) error {
 	return fault.Wrap(fault.Invalid, fault.Public(err), err).WithCode("bad_mls_message").At(pointer)
 }
 
-// digest stands for all that the caller sent.
+// digest returns a hash of all that the caller sent.
 func (c *commit) digest() []byte {
-	return digestOf(append([][]byte{[]byte(c.name()), c.Message, c.GroupInfo}, c.Welcomes...)...)
+	parts := append([][]byte{[]byte(c.name()), c.Message, c.GroupInfo}, c.Welcomes...)
+	if len(c.Added)+len(c.Removed) > 0 {
+		parts = append(parts, digestOf(c.Added...))
+		for _, id := range c.Removed {
+			parts = append(parts, []byte(id))
+		}
+	}
+	return digestOf(parts...)
 }
 
-func (c *commit) apply(ctx context.Context, tx *db.Tx, to *db.HostedConversation) error {
+func (c *commit) apply(ctx context.Context, tx *user.Tx, to *user.HostedConversation) error {
 	key, digest := keyOf(to, c.Caller, c.name(), c.Key), c.digest()
 	member, err := memberOf(ctx, tx, to, c.Caller)
 	if err != nil {
@@ -124,6 +152,9 @@ func (c *commit) apply(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 	if err := c.checkEpoch(ctx, tx, to); err != nil {
 		return err
 	}
+	if err := checkFraming(to, c.message == nil); err != nil {
+		return err
+	}
 	change, err := c.judge(ctx, tx, to, member)
 	if err != nil {
 		return err
@@ -134,49 +165,45 @@ func (c *commit) apply(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 	return storeAnswer(ctx, tx, key, digest, c.accepted, c.now)
 }
 
-// checkEpoch refuses a commit of another group or epoch than the conversation is in.
-func (c *commit) checkEpoch(ctx context.Context, tx *db.Tx, to *db.HostedConversation) error {
+// checkEpoch refuses a commit that was made in another group or epoch than the present one of
+// the conversation.
+func (c *commit) checkEpoch(ctx context.Context, tx *user.Tx, to *user.HostedConversation) error {
 	if err := checkActive(to); err != nil {
 		return err
 	}
-	if group := string(c.message.GroupID); group != to.GroupID {
+	if group := string(c.header.GroupID); group != to.GroupID {
 		if slices.Contains(to.FormerGroups, group) {
 			return conflictWith(to, "former_group", "the conversation has a new MLS group since it was reset")
 		}
 		return errWrongGroup
 	}
-	if c.message.Epoch == uint64(to.Epoch) {
+	if c.header.Epoch == uint64(to.Epoch) {
 		return nil
 	}
 	refusal := conflictWith(to, "epoch_conflict", "the conversation is in another epoch: apply the commits that are missing, then commit again")
-	if c.message.Epoch > math.MaxInt64 || c.message.Epoch > uint64(to.Epoch) {
+	if c.header.Epoch > math.MaxInt64 || c.header.Epoch > uint64(to.Epoch) {
 		return refusal
 	}
 	var err error
-	refusal.Missing, err = tx.CommitsFrom(ctx, to.ID, to.Generation, int64(c.message.Epoch), mostLogged, maxMissing)
+	refusal.Missing, err = tx.Hosted.ListCommits(ctx, to.ID, to.Generation, int64(c.header.Epoch), mostLogged, maxMissing)
 	if err != nil {
 		return err
 	}
 	return refusal
 }
 
-// write ends the epoch: from here on nothing is refused.
-func (c *commit) write(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) error {
-	hash, previous := hashOf(c.Message), to.LastHash
-	advanced, err := tx.AdvanceEpoch(ctx, *to, hash, c.GroupInfo, c.now)
+// write ends the epoch. All checks are done before it: write refuses nothing.
+func (c *commit) write(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
+	previous := to.LastHash
+	isMixed, err := c.isMixedAfter(ctx, tx, to, change)
 	if err != nil {
 		return err
 	}
-	if !advanced { // the row is locked
-		return fault.New(fault.Internal, "the conversation changed while it was locked")
-	}
-	epoch := to.Epoch
-	to.Epoch, to.LastSeq, to.LastHash, to.GroupInfo = to.Epoch+1, to.LastSeq+1, hash, c.GroupInfo
-	c.accepted = Accepted{Seq: to.LastSeq, Epoch: to.Epoch, Generation: to.Generation}
-	entry := db.LogEntry{Seq: to.LastSeq, Generation: to.Generation, Epoch: epoch, Kind: db.KindCommit, Sender: c.Caller, Content: c.Message, Hash: hash, At: c.now}
-	if err := tx.AddLogEntries(ctx, to.ID, entry); err != nil {
+	entry, err := endEpoch(ctx, tx, to, c.Caller, c.Message, user.NextEpoch{GroupInfo: c.GroupInfo, Mixed: isMixed}, c.now)
+	if err != nil {
 		return err
 	}
+	c.accepted = Accepted{Seq: to.LastSeq, Epoch: to.Epoch, Generation: to.Generation}
 	if err := change.write(ctx, tx, to, c.actors, c.now); err != nil {
 		return err
 	}
@@ -184,7 +211,7 @@ func (c *commit) write(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 		return err
 	}
 	if c.External {
-		if err := tx.NoteRejoin(ctx, to.ID, c.Caller, c.now); err != nil {
+		if err := tx.Conversations.NoteRejoin(ctx, to.ID, c.Caller, c.now); err != nil {
 			return err
 		}
 	}
@@ -202,22 +229,39 @@ func (c *commit) write(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 	return f.tellWelcomes(ctx, tx, c.Caller, welcomes)
 }
 
-// writeWelcomes keeps a copy of each Welcome for each device that it lets in.
-func (c *commit) writeWelcomes(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) (all []db.Welcome, err error) {
+// endEpoch ends the epoch of a conversation with a commit, and returns the commit's entry in the
+// log.
+func endEpoch(ctx context.Context, tx *user.Tx, to *user.HostedConversation, by vocab.ID, commit []byte, next user.NextEpoch, now time.Time) (user.LogEntry, error) {
+	next.Commit = hashOf(commit)
+	advanced, err := tx.Hosted.AdvanceEpoch(ctx, *to, next, now)
+	if err == nil && !advanced { // cannot happen: the row is locked
+		err = fault.New(fault.Internal, "the conversation changed while it was locked")
+	}
+	if err != nil {
+		return user.LogEntry{}, err
+	}
+	e := user.LogEntry{Seq: to.LastSeq + 1, Generation: to.Generation, Epoch: to.Epoch, Kind: user.KindCommit, Sender: by, Content: commit, Hash: next.Commit, At: now}
+	to.Epoch, to.LastSeq, to.LastHash, to.GroupInfo, to.Mixed = to.Epoch+1, e.Seq, e.Hash, next.GroupInfo, next.Mixed
+	return e, tx.Hosted.AddEntries(ctx, to.ID, e)
+}
+
+// writeWelcomes stores one copy of a Welcome for each device that the commit adds. It also adds
+// the host's events about its own Welcomes and about the commit.
+func (c *commit) writeWelcomes(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) (all []user.Welcome, err error) {
 	for _, a := range change.added {
 		at := slices.IndexFunc(c.welcomes, func(w *mls.Welcome) bool { return a.isIn(w) })
-		w := db.Welcome{ID: uuid.Must(uuid.NewV7()), Conversation: to.ID, Recipient: a.actor, KeyPackage: a.ref, Content: c.Welcomes[at], CreatedAt: c.now}
-		if err := tx.AddWelcome(ctx, w); err != nil {
+		w := user.Welcome{ID: uuid.Must(uuid.NewV7()), Conversation: to.ID, Recipient: a.actor, KeyPackage: a.ref, Content: c.Welcomes[at], CreatedAt: c.now}
+		if err := tx.Welcomes.Add(ctx, w); err != nil {
 			return nil, err
 		}
 		all = append(all, w)
 		if a.actor == c.host {
-			if err := tx.AddEvent(ctx, newEvent(eventWelcome, to, c.host, c.host, vocab.Doc{"welcomeId": w.ID.String()}, c.now)); err != nil {
+			if err := tx.Events.Add(ctx, newEvent(eventWelcome, to, c.host, c.host, vocab.Doc{"welcomeId": w.ID.String()}, c.now)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return all, tx.AddEvent(ctx, newEvent(eventCommit, to, c.host, c.Caller, vocab.Doc{"seq": to.LastSeq, "epoch": to.Epoch}, c.now))
+	return all, tx.Events.Add(ctx, newEvent(eventCommit, to, c.host, c.Caller, vocab.Doc{"seq": to.LastSeq, "epoch": to.Epoch}, c.now))
 }
 
 func (a addition) isIn(w *mls.Welcome) bool {

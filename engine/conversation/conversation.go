@@ -1,11 +1,15 @@
-// Package conversation puts MLS groups in order for the users who host them, keeps the key
-// packages of users' devices, and says which types of objects must be encrypted. It reads what MLS
-// leaves in the open, and has no key to anything else.
+// Package conversation is the delivery service of MLS groups (RFC 9420) for the users who host
+// them: it puts their messages in order. It also stores the key packages of users' devices, and
+// says which types of objects must be encrypted. It reads only the parts of MLS messages that
+// are not encrypted, and has no keys. Servers of other software may know only the draft of the
+// SWICG for MLS messages in ActivityPub, which defines no host: comments call it the SWICG
+// draft.
 //
-// A conversation hands out no epochs: it compares and refuses. Of all commits that were made in
-// one epoch one is accepted, and the others are told of it. The transaction decides, so two
-// processes cannot fork a group; the mailbox of a conversation gives order, batches and a bound to
-// what waits.
+// A conversation never assigns an epoch to a commit: it compares the epoch in which the commit
+// was made with its own. Of all commits that were made in one epoch one is accepted; the others
+// are refused, and the refusal names the accepted one. The database transaction decides, so two
+// processes cannot fork a group. The mailbox of a conversation only orders and batches requests,
+// and bounds how many wait.
 package conversation
 
 import (
@@ -17,33 +21,34 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Place is where a conversation is put in order.
+// Place names a conversation and the user who hosts it.
 type Place struct {
-	Host vocab.Username // whose conversation it is
+	Host vocab.Username // the user whose database has its log
 	ID   uuid.UUID
 }
 
-// Bounds of what a conversation takes.
+// Bounds on the input of a conversation, and on its answers.
 const (
 	maxCommit  = 1 << 20   // bytes of a commit, of a GroupInfo or of a Welcome
 	maxText    = 256 << 10 // bytes of an application message
-	maxCopies  = 8 << 20   // bytes of all copies of the Welcomes of a commit: each recipient has its own
+	maxCopies  = 8 << 20   // bytes of all copies of the Welcomes of a commit; each recipient gets a copy
 	maxAdded   = 64        // devices that one commit adds
-	pastEpochs = 5         // in which an application message may have been made
-	maxMissing = 1 << 20   // bytes of the commits that a refusal tells of
-	mostLogged = 100       // messages of a log, or commits of a refusal
+	pastEpochs = 5         // an application message may be this many epochs old
+	maxMissing = 1 << 20   // bytes of the commits that a refusal lists
+	mostLogged = 100       // messages in a page of a log, or commits in a refusal
+	maxFormer  = 200       // former MLS groups of a conversation that another server hosts
 )
 
-// rejoinAfter is how long a member waits before it joins by an external commit again: each of them
-// costs everybody an epoch.
+// rejoinAfter is how long a member has to wait between two external commits. Each external
+// commit costs all members an epoch.
 const rejoinAfter = 5 * time.Minute
 
-// Accepted is where a message stands in the log.
+// Accepted is the place of an accepted message in the log.
 type Accepted struct {
 	Seq        int64 `json:"seq"`
-	Epoch      int64 `json:"epoch"` // of the conversation, once the message was accepted
+	Epoch      int64 `json:"epoch"` // of the conversation after the message was accepted
 	Generation int32 `json:"generation"`
-	Replayed   bool  `json:"-"` // it had been accepted before
+	Replayed   bool  `json:"-"` // the message was accepted by an earlier request
 }
 
 func hashOf(content []byte) []byte {

@@ -7,17 +7,18 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// groupPrefix begins the id of each MLS group that is put in order here; a UUID follows.
+// groupPrefix is the prefix of the id of each MLS group that a user of this server hosts; a UUID
+// follows.
 const groupPrefix = "urn:uuid:"
 
-// Create makes a conversation that the user hosts, out of a new MLS group in which a device of the
-// user is alone.
+// Create makes a conversation that the user hosts. groupInfo describes its new MLS group, whose
+// only member is a device of the user.
 func (r *Registry) Create(ctx context.Context, u vocab.Username, groupInfo []byte) (View, error) {
 	me, now := r.Actors.ID(u), r.Now()
 	group, err := readNewGroup(groupInfo, me)
@@ -26,41 +27,45 @@ func (r *Registry) Create(ctx context.Context, u vocab.Username, groupInfo []byt
 	}
 	c := newConversation(me, string(group.GroupID), now)
 	var v View
-	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddConversation(ctx, c); err != nil {
+	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Conversations.Add(ctx, c); err != nil {
 			return err
 		}
 		v, err = host(ctx, tx, c, groupInfo)
 		return err
 	})
-	return v, explainTaken(err)
+	return v, explainTaken(err, "/groupInfo")
 }
 
-// newConversation returns an encrypted conversation that somebody hosts.
-func newConversation(host vocab.ID, group string, now time.Time) db.Conversation {
+// newConversation returns an encrypted conversation with the given host.
+func newConversation(host vocab.ID, group string, now time.Time) user.Conversation {
 	id := uuid.Must(uuid.NewV7())
-	return db.Conversation{ID: id, URI: host + "/conversations/" + vocab.ID(id.String()), Mode: db.ModeEncrypted, Host: host, GroupID: group, CreatedAt: now}
+	return user.Conversation{ID: id, URI: host + "/conversations/" + vocab.ID(id.String()), Mode: user.ModeEncrypted, Host: host, GroupID: group, CreatedAt: now}
 }
 
-// host begins to put a conversation in order, whose host is alone in its MLS group.
-func host(ctx context.Context, tx *db.Tx, c db.Conversation, groupInfo []byte) (View, error) {
-	if err := tx.HostConversation(ctx, db.HostedConversation{ID: c.ID, GroupInfo: groupInfo}, c.CreatedAt); err != nil {
+// host begins the log of a conversation, with its host as the only member and admin.
+func host(ctx context.Context, tx *user.Tx, c user.Conversation, groupInfo []byte) (View, error) {
+	if err := tx.Hosted.Add(ctx, user.HostedConversation{ID: c.ID, GroupInfo: groupInfo}, c.CreatedAt); err != nil {
 		return View{}, err
 	}
-	if err := tx.JoinConversation(ctx, c.ID, []vocab.ID{c.Host}, db.RoleAdmin, 0); err != nil {
+	if err := tx.Conversations.Join(ctx, c.ID, []vocab.ID{c.Host}, user.RoleAdmin, 0); err != nil {
 		return View{}, err
 	}
 	return readView(ctx, tx, c.ID, c.Host)
 }
 
-func explainTaken(err error) error {
-	if db.IsTakenGroup(err) {
-		err = fault.Wrap(fault.Conflict, "the MLS group has a conversation already", err).WithCode("group_taken").At("/groupInfo")
+const takenGroup = "the MLS group has a conversation already"
+
+// explainTaken explains an error that is a taken group, which stands at a place of the request.
+func explainTaken(err error, at string) error {
+	if user.IsTakenGroup(err) {
+		err = fault.Wrap(fault.Conflict, takenGroup, err).WithCode("group_taken").At(at)
 	}
 	return err
 }
 
-// readNewGroup reads the group info of a group that begins, with a device of one actor in it.
+// readNewGroup reads and checks the GroupInfo of a new group, whose only member is a device of
+// the actor.
 func readNewGroup(groupInfo []byte, actor vocab.ID) (*mls.GroupInfo, error) {
 	if len(groupInfo) > maxCommit {
 		return nil, fault.New(fault.TooLarge, "a GroupInfo has 1 MiB at most")

@@ -12,18 +12,19 @@ import (
 )
 
 // maxMessage is how many bytes an MLS message from another server may have. Line ends in its
-// base64 count as if they were base64.
+// base64 count like base64 characters.
 const maxMessage = 16 << 20
 
-// mls10 is the protocol version that every message of RFC 9420 begins with, and every key package
-// (§6, §10).
+// mls10 is the protocol version at the start of every MLS message and every key package (RFC
+// 9420 §6, §10).
 var mls10 = []byte{0, 1}
 
-// envelope is an object of a type for MLS messages, as it came. The type is a label that peers put
-// on as they like: the header of the message decides. Only a key package must be labelled as one.
+// envelope is the MLS message in an object, and its header. The type of the object is only a
+// label, which servers choose as they like: the header says which kind of message it is. Only a
+// key package must have the right type.
 type envelope struct {
-	message []byte     // nil in the receipt of a failure, which has none
-	header  mls.Header // zero of a key package, and of a message that is kept without being understood
+	message []byte     // nil if the object has no content, as a report of a failure has none
+	header  mls.Header // zero for a key package, and for a message whose header cannot be read
 }
 
 func readEnvelope(d vocab.Doc) (envelope, error) {
@@ -34,15 +35,15 @@ func readEnvelope(d vocab.Doc) (envelope, error) {
 	if d.Sealed() == "KeyPackage" {
 		return envelope{message: message}, checkKeyPackage(d, message)
 	}
-	header, _ := mls.ReadHeader(message) // a message that cannot be read is carried
+	header, _ := mls.ReadHeader(message) // an unreadable message is passed on
 	if _, err := mls.ParseKeyPackage(message); err == nil || header.WireFormat == mls.FormatKeyPackage {
 		return envelope{}, badKeyPackage(fault.New(fault.Invalid, "a key package is an object of type KeyPackage"))
 	}
 	return envelope{message, header}, nil
 }
 
-// checkKeyPackage refuses what is no key package, and one whose credential is not, to the byte,
-// the actor that the object is attributed to.
+// checkKeyPackage refuses a message that is not a key package. It also refuses a key package
+// whose credential is not, byte for byte, the actor in attributedTo of the object.
 func checkKeyPackage(d vocab.Doc, message []byte) error {
 	k, err := mls.ParseKeyPackage(message)
 	if err != nil {
@@ -58,7 +59,13 @@ func badKeyPackage(err error) error {
 	return fault.Wrap(fault.Invalid, fault.Public(err), err).WithCode("bad_key_package").At("/object/content")
 }
 
-// readContent returns the message in the object, nil when it has no content.
+// IsMessage reports whether an object contains an MLS message whose header can be read.
+func IsMessage(d vocab.Doc) bool {
+	e, err := readEnvelope(d)
+	return err == nil && e.header.WireFormat != 0
+}
+
+// readContent returns the message in the object, or nil if the object has no content.
 func readContent(d vocab.Doc) ([]byte, error) {
 	content, has, err := readProperty(d, "content")
 	if err != nil || !has {
@@ -74,7 +81,7 @@ func readContent(d vocab.Doc) ([]byte, error) {
 	return decodeMessage(content)
 }
 
-// decodeMessage returns the message that text is base64 of, with or without padding and line ends.
+// decodeMessage decodes a message from base64, with or without padding and line ends.
 func decodeMessage(text string) ([]byte, error) {
 	text = strings.TrimRight(text, "=\r\n")
 	if base64.RawStdEncoding.DecodedLen(len(text)) > maxMessage {
@@ -87,8 +94,9 @@ func decodeMessage(text string) ([]byte, error) {
 	return message, nil
 }
 
-// readProperty returns a text of the object under any of its names, and whether it has one. Two
-// names that do not say the same are refused: others would read another message.
+// readProperty returns a text property of the object, which may stand under any of three names;
+// has is false if it stands under none. An object is refused if two of the names have different
+// values, because other servers might read the other value.
 func readProperty(d vocab.Doc, name string) (text string, has bool, err error) {
 	for _, prefix := range []string{"", "mls:", "https://purl.archive.org/socialweb/mls#"} {
 		v := d[prefix+name]

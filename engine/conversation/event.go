@@ -5,11 +5,12 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Events of conversations. They hold ids and numbers, and nothing that was said.
+// Types of the events of conversations. The events hold ids and numbers, and no content of
+// messages.
 const (
 	eventCommit  = "mls.commit.received"
 	eventMessage = "mls.message.received"
@@ -26,12 +27,13 @@ const (
 	eventSuccessor = "conversation.continued"
 )
 
-// newEvent returns an event for the host of a conversation of something that an actor did there.
-func newEvent(kind string, c *db.HostedConversation, host, actor vocab.ID, d vocab.Doc, now time.Time) db.Event {
+// newEvent returns an event that tells the host of a conversation about an action of an actor in
+// it.
+func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d vocab.Doc, now time.Time) user.Event {
 	trust := "contact"
 	if actor == host {
 		trust = "self"
 	}
 	d["eventId"], d["conversation"], d["actorUri"], d["trust"] = uuid.Must(uuid.NewV7()).String(), string(c.URI), string(actor), trust
-	return db.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
+	return user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
 }

@@ -3,16 +3,16 @@ package conversation
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Waiting returns how many requests wait for a conversation.
-func (r *Registry) Waiting(at Place) int64 {
+func (r *Registry) Waiting(at Place) int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if c := r.live[at]; c != nil {
-		return c.waiting.Load()
+		return c.box.Len()
 	}
 	return 0
 }
@@ -25,7 +25,13 @@ func (r *Registry) DropIdle() int {
 	return len(r.live)
 }
 
-// JoinPair is joinPair.
-func JoinPair(ctx context.Context, tx PairTx, a Arrival, j *db.JoinedConversation, members []vocab.ID) (bool, error) {
-	return joinPair(ctx, tx, a, j, members)
+// JoinPair is joinPair for a group of which its host says only who is in it.
+func JoinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, members []vocab.ID) (bool, error) {
+	return joinPair(ctx, tx, a, j, &rosterSaid{actors: members})
+}
+
+// JoinUpgrade is joinPair for a host's conversation with the user, which continues another one
+// unless predecessor is empty.
+func JoinUpgrade(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, predecessor vocab.ID) (bool, error) {
+	return joinPair(ctx, tx, a, j, &rosterSaid{actors: []vocab.ID{a.Me, j.Host}, isPair: true, predecessor: predecessor})
 }

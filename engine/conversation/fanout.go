@@ -9,60 +9,63 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fanout tells the members of a conversation what becomes of it, in the transaction that decides
-// it. All that is said of one conversation arrives in its order.
+// fanout queues deliveries that tell the members about a change of a conversation, in the
+// transaction that makes the change. The deliveries of one conversation arrive in order.
 type fanout struct {
 	Deps
 	host         vocab.Username
-	conversation *db.HostedConversation // as the transaction leaves it
+	conversation *user.HostedConversation // in its state after the transaction
 	now          time.Time
 
-	addressees []db.Addressee
+	addressees []user.Addressee
 }
 
-// newFanout returns the fan-out to the members of a conversation, and to those whose membership
-// ended with a number.
-func newFanout(ctx context.Context, tx LogTx, d Deps, host vocab.Username, c *db.HostedConversation, left int64, now time.Time) (*fanout, error) {
+// newFanout returns the fan-out to the members of a conversation, and to the actors whose
+// membership ended at the log number left.
+func newFanout(ctx context.Context, tx *user.Tx, d Deps, host vocab.Username, c *user.HostedConversation, left int64, now time.Time) (*fanout, error) {
 	f := &fanout{Deps: d, host: host, conversation: c, now: now}
-	all, err := tx.Addressees(ctx, c.ID, left)
+	all, err := tx.Hosted.ListAddressees(ctx, c.ID, left)
 	me := f.me()
 	f.addressees = all
-	if slices.ContainsFunc(all, func(a db.Addressee) bool { return a.Actor != me }) {
+	if slices.ContainsFunc(all, func(a user.Addressee) bool { return a.Actor != me }) {
 		return f, err
 	}
-	f.addressees = nil // the host hears of it by an event
+	f.addressees = nil // the host is told by an event
 	return f, err
 }
 
 func (f *fanout) me() vocab.ID { return f.Actors.ID(f.host) }
 
-// tellEntries owes the members messages of the log, each in an Add. Those who join by one of them
-// get a Welcome instead. previous is the hash of the message before.
-func (f *fanout) tellEntries(ctx context.Context, tx LogTx, previous []byte, entries ...db.LogEntry) error {
+// tellEntries queues messages of the log for the members, each in an Add. Actors that join by
+// one of the messages do not get it; they get a Welcome. previous is the hash of the message
+// before the first.
+func (f *fanout) tellEntries(ctx context.Context, tx *user.Tx, previous []byte, entries ...user.LogEntry) error {
 	if err := f.tellForeign(ctx, tx, entries); err != nil {
 		return err
 	}
-	to := f.listOthers(func(a db.Addressee) bool { return a.JoinedSeq < entries[0].Seq })
+	to := f.listOthers(func(a user.Addressee) bool { return a.JoinedSeq < entries[0].Seq })
 	if len(to) == 0 {
 		return nil
 	}
-	jobs := make([]db.Job, len(entries))
+	jobs := make([]user.Job, len(entries))
 	for i, e := range entries {
 		object, err := f.describeEntry(e, previous)
 		if err != nil {
 			return err
 		}
-		jobs[i], previous = f.newAdd(object, to, e.Kind == db.KindCommit), e.Hash
+		jobs[i], previous = f.newAdd(object, to, e.Kind == user.KindCommit), e.Hash
 	}
-	return tx.EnqueueAll(ctx, jobs, f.inboxesOf(to), f.now)
+	return tx.Deliveries.EnqueueAll(ctx, jobs, f.inboxesOf(to), f.now)
 }
 
-// describeEntry returns a message of the log as members are sent it.
-func (f *fanout) describeEntry(e db.LogEntry, previous []byte) (vocab.Doc, error) {
+// describeEntry returns a message of the log in the form that is sent to members, with the
+// host's receipt.
+func (f *fanout) describeEntry(e user.LogEntry, previous []byte) (vocab.Doc, error) {
 	uri := f.conversation.URI
 	receipt, err := f.Actors.Attest(f.host, receiptOf(uri, e, previous))
 	if err != nil {
@@ -73,12 +76,21 @@ func (f *fanout) describeEntry(e db.LogEntry, previous []byte) (vocab.Doc, error
 	told.SetCount("mlsEpoch", e.Epoch)
 	told.SetCount("mlsGeneration", int64(e.Generation))
 	kind := "PublicMessage"
-	if e.Kind == db.KindApplication {
-		kind, told["kind"] = "PrivateMessage", "ChatMessage"
+	if isPrivate(e.Content) {
+		kind = "PrivateMessage"
+	}
+	if e.Kind == user.KindApplication {
+		told["kind"] = "ChatMessage"
 	}
 	d := f.describeMessage(kind, e.Sender, e.Content, told)
 	d["id"], d["published"] = string(uri)+"/log/"+strconv.FormatInt(e.Seq, 10), e.At.UTC().Format(time.RFC3339Nano)
 	return d, nil
+}
+
+// isPrivate reports whether a message is a PrivateMessage of MLS.
+func isPrivate(content []byte) bool {
+	h, err := mls.ReadHeader(content)
+	return err == nil && h.WireFormat == mls.FormatPrivateMessage
 }
 
 // describeMessage returns an object that carries an MLS message.
@@ -88,13 +100,13 @@ func (f *fanout) describeMessage(kind string, sender vocab.ID, content []byte, t
 		"content": base64.StdEncoding.EncodeToString(content), "context": uri, "conversation": uri, "lwMetadata": told}
 }
 
-// tellWelcomes owes each device that a commit adds its Welcome.
-func (f *fanout) tellWelcomes(ctx context.Context, tx LogTx, committer vocab.ID, all []db.Welcome) error {
+// tellWelcomes queues the Welcomes of a commit for the actors whose devices it adds.
+func (f *fanout) tellWelcomes(ctx context.Context, tx *user.Tx, committer vocab.ID, all []user.Welcome) error {
 	for _, w := range all {
 		if err := f.tellForeignWelcome(ctx, tx, committer, w); err != nil {
 			return err
 		}
-		to := f.listOthers(func(a db.Addressee) bool { return a.Actor == w.Recipient })
+		to := f.listOthers(func(a user.Addressee) bool { return a.Actor == w.Recipient })
 		if len(to) == 0 {
 			continue
 		}
@@ -104,16 +116,16 @@ func (f *fanout) tellWelcomes(ctx context.Context, tx LogTx, committer vocab.ID,
 		told.SetCount("mlsGeneration", int64(f.conversation.Generation))
 		d := f.describeMessage("Welcome", committer, w.Content, told)
 		d["id"], d["published"] = string(f.conversation.URI)+"/welcomes/"+w.ID.String(), w.CreatedAt.UTC().Format(time.RFC3339Nano)
-		if err := tx.EnqueueAll(ctx, []db.Job{f.newAdd(d, to, true)}, f.inboxesOf(to), f.now); err != nil {
+		if err := tx.Deliveries.EnqueueAll(ctx, []user.Job{f.newAdd(d, to, true)}, f.inboxesOf(to), f.now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellState owes the members an Update of how the conversation stands.
-func (f *fanout) tellState(ctx context.Context, tx LogTx) error {
-	to := f.listOthers(func(a db.Addressee) bool { return true })
+// tellState queues an Update for the members, with the state of the conversation.
+func (f *fanout) tellState(ctx context.Context, tx *user.Tx) error {
+	to := f.listOthers(func(a user.Addressee) bool { return true })
 	if len(to) == 0 {
 		return nil
 	}
@@ -127,23 +139,39 @@ func (f *fanout) tellState(ctx context.Context, tx LogTx) error {
 		told["resetGroupId"] = c.ResetGroupID
 	}
 	d := vocab.Doc{"type": vocab.Update, "object": vocab.Doc{"type": "OrderedCollection", "id": string(c.URI), "lwMetadata": told}}
-	return tx.EnqueueAll(ctx, []db.Job{f.newJob(d, to)}, f.inboxesOf(to), f.now)
+	return tx.Deliveries.EnqueueAll(ctx, []user.Job{f.newJob(d, to)}, f.inboxesOf(to), f.now)
 }
 
-// describeRoster returns the host's word on who is in the conversation.
+// describeRoster returns the host's list of the members and their roles, the status of the
+// conversation, and the conversation that it continues.
 func (f *fanout) describeRoster() vocab.Doc {
 	members := []any{}
 	for _, a := range f.addressees {
-		if a.LeftSeq == nil {
-			members = append(members, vocab.Doc{"id": string(a.Actor), "role": a.Role})
+		if a.LeftSeq != nil {
+			continue
 		}
+		m := vocab.Doc{"id": string(a.Actor), "role": a.Role}
+		if !a.Lightweb {
+			m["lightweb"] = false
+		}
+		members = append(members, m)
 	}
-	return vocab.Doc{"members": members, "status": f.conversation.Status}
+	d := vocab.Doc{"members": members, "status": f.conversation.Status}
+	if before := f.conversation.Predecessor; before != "" {
+		d["predecessor"] = string(before)
+	}
+	if f.conversation.Partner != "" {
+		d["pair"] = true
+	}
+	if f.conversation.Mixed {
+		d["mixed"] = true
+	}
+	return d
 }
 
-// listOthers returns those addressees but the host for which a test holds, and whose server takes
-// what a host sends.
-func (f *fanout) listOthers(holds func(db.Addressee) bool) (others []db.Addressee) {
+// listOthers returns the addressees for which the test holds, except the host and the actors
+// whose servers know only the SWICG draft.
+func (f *fanout) listOthers(holds func(user.Addressee) bool) (others []user.Addressee) {
 	me := f.me()
 	for _, a := range f.addressees {
 		if a.Actor != me && a.Lightweb && holds(a) {
@@ -153,20 +181,20 @@ func (f *fanout) listOthers(holds func(db.Addressee) bool) (others []db.Addresse
 	return others
 }
 
-// inboxesOf returns the inboxes of addressees. The host owes nothing to an actor that it blocks.
-func (f *fanout) inboxesOf(to []db.Addressee) []db.Inbox {
-	var all []db.Destination
+// inboxesOf returns the inboxes of addressees, except those that the host blocks.
+func (f *fanout) inboxesOf(to []user.Addressee) []user.Inbox {
+	var all []user.Destination
 	for _, a := range to {
 		if a.Inbox != "" && !a.Blocked {
-			all = append(all, db.Destination{Actor: a.Actor, Inbox: a.Inbox, SharedInbox: a.SharedInbox})
+			all = append(all, user.Destination{Actor: a.Actor, Inbox: a.Inbox, SharedInbox: a.SharedInbox})
 		}
 	}
 	return f.Inboxes(all)
 }
 
-// newAdd returns the job of an Add of a message to the conversation, with the roster when that may
-// have changed.
-func (f *fanout) newAdd(object vocab.Doc, to []db.Addressee, withRoster bool) db.Job {
+// newAdd returns the job that sends an Add of a message to the conversation. withRoster includes
+// the roster, which commits and Welcomes change.
+func (f *fanout) newAdd(object vocab.Doc, to []user.Addressee, withRoster bool) user.Job {
 	object["to"] = namesOf(to)
 	d := vocab.Doc{"type": vocab.Add, "object": object, "target": string(f.conversation.URI)}
 	if withRoster {
@@ -175,17 +203,17 @@ func (f *fanout) newAdd(object vocab.Doc, to []db.Addressee, withRoster bool) db
 	return f.newJob(d, to)
 }
 
-func (f *fanout) newJob(d vocab.Doc, to []db.Addressee) db.Job {
+func (f *fanout) newJob(d vocab.Doc, to []user.Addressee) user.Job {
 	id := f.Actors.NewActivityID(f.host)
 	d["@context"], d["id"], d["actor"], d["to"] = vocab.ConversationContext(), string(id), string(f.me()), namesOf(to)
 	audience := make([]vocab.ID, len(to))
 	for i, a := range to {
 		audience[i] = a.Actor
 	}
-	return db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: f.conversation.URI, Type: d.Text("type"), Body: d.JSON(), Audience: audience}
+	return user.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: f.conversation.URI, Type: d.Text("type"), Body: d.JSON(), Audience: audience}
 }
 
-func namesOf(all []db.Addressee) []any {
+func namesOf(all []user.Addressee) []any {
 	names := make([]any, len(all))
 	for i, a := range all {
 		names[i] = string(a.Actor)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -33,21 +33,21 @@ func (o owed) object() vocab.Doc { return o.Activity.Sub("object") }
 // takeOwed returns what is owed now, and counts it as delivered.
 func (s *scene) takeOwed() (all []owed) {
 	s.Helper()
-	err := s.store.Write(s.Context(), s.user, func(ctx context.Context, tx *db.Tx) error {
+	err := s.store.Write(s.Context(), s.user, func(ctx context.Context, tx *user.Tx) error {
 		for {
-			due, err := tx.ClaimDeliveries(ctx, "test", s.now(), time.Minute, db.ClaimBounds{Most: 1000})
+			due, err := tx.Deliveries.Claim(ctx, "test", s.now(), time.Minute, user.ClaimBounds{Most: 1000})
 			if err != nil || len(due) == 0 {
 				return err
 			}
-			var done []db.Outcome
+			var done []user.Outcome
 			for _, d := range due {
 				doc, err := vocab.ParseDoc(d.Body)
 				if err != nil {
 					return err
 				}
-				all, done = append(all, owed{d.Inbox, d.Host, d.Targets, doc}), append(done, db.Outcome{Delivery: d.ID, Status: db.DeliveryDelivered})
+				all, done = append(all, owed{d.Inbox, d.Host, d.Targets, doc}), append(done, user.Outcome{Delivery: d.ID, Status: user.DeliveryDelivered})
 			}
-			if _, err := tx.FinishDeliveries(ctx, "test", done, s.now()); err != nil {
+			if _, err := tx.Deliveries.Finish(ctx, "test", done, s.now()); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,7 @@ func TestWhatIsAcceptedIsOwedToEveryMember(t *testing.T) {
 	s.commit(s.alice, mlstest.Change{Remove: []*mlstest.Device{dave}})
 	removal := s.takeOwed()
 	wantOwed(t, "a removal", removal, daveID+" Add PublicMessage", erinID+" Add PublicMessage", bobID+" Add PublicMessage")
-	if told := removal[0].Activity.Sub("lwMetadata"); len(told.Subs("members")) != 3 || told.Text("status") != db.StatusActive {
+	if told := removal[0].Activity.Sub("lwMetadata"); len(told.Subs("members")) != 3 || told.Text("status") != user.StatusActive {
 		t.Errorf("the roster after the removal is %s", told.JSON())
 	}
 	if _, err := s.send(s.alice, s.group.Message()); err != nil {
@@ -171,7 +171,7 @@ func TestAResetIsToldToEveryMember(t *testing.T) {
 	}
 	asked := s.takeOwed()
 	wantOwed(t, "a reset", asked, bobID+" Update OrderedCollection")
-	if told := asked[0].object().Sub("lwMetadata"); told.Text("status") != db.StatusResetPending || told.Text("resetGroupId") != next || told.Text("mlsGroupId") != s.group.ID {
+	if told := asked[0].object().Sub("lwMetadata"); told.Text("status") != user.StatusResetPending || told.Text("resetGroupId") != next || told.Text("mlsGroupId") != s.group.ID {
 		t.Errorf("the reset is told as %s", told.JSON())
 	}
 	if _, err := s.registry.Reset(t.Context(), s.at, bobID, mlstest.NewGroupWith(next, s.bob).Info(s.bob)); err != nil {
@@ -180,7 +180,7 @@ func TestAResetIsToldToEveryMember(t *testing.T) {
 	over := s.takeOwed()
 	wantOwed(t, "its end", over, bobID+" Update OrderedCollection")
 	told := over[0].object().Sub("lwMetadata")
-	if generation, _ := told.Count("mlsGeneration"); told.Text("status") != db.StatusActive || told.Text("mlsGroupId") != next || generation != 1 || told["resetGroupId"] != nil {
+	if generation, _ := told.Count("mlsGeneration"); told.Text("status") != user.StatusActive || told.Text("mlsGroupId") != next || generation != 1 || told["resetGroupId"] != nil {
 		t.Errorf("its end is told as %s", told.JSON())
 	}
 }
@@ -190,11 +190,11 @@ func TestWhoIsBlockedOrUnknownIsOwedNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	s.takeOwed()
-	err := s.store.Write(t.Context(), s.user, func(ctx context.Context, tx *db.Tx) error {
+	err := s.store.Write(t.Context(), s.user, func(ctx context.Context, tx *user.Tx) error {
 		if err := tx.ChangeAudience(ctx); err != nil {
 			return err
 		}
-		return tx.AddBlock(ctx, db.Block{Actor: bobID, Direction: db.Outbound, Activity: aliceID + "/activities/1"}, s.now())
+		return tx.Blocks.Add(ctx, user.Block{Actor: bobID, Direction: user.Outbound, Activity: aliceID + "/activities/1"}, s.now())
 	})
 	if err != nil {
 		t.Fatal(err)

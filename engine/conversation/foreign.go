@@ -5,18 +5,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of what waits for groups that the user is not known to be in.
-const (
-	unplacedOfSender = 50
-	maxUnplaced      = 500
-)
+// unplaced bounds the stored messages and Welcomes of groups in which the user is not known to
+// be.
+var unplaced = bound{ofActor: 50, ofDomain: 150, all: 500}
 
-// CheckForeign refuses what claims to be a message of a group of another server and cannot be.
+// CheckForeign refuses an activity with an MLS message from another server that is malformed or
+// addressed to everybody.
 func CheckForeign(a *vocab.Activity) error {
 	if err := checkPrivate(a); err != nil {
 		return err
@@ -25,46 +24,46 @@ func CheckForeign(a *vocab.Activity) error {
 	return err
 }
 
-// ReceiveForeign keeps a message that its sender's server sent by itself: of a group that nobody
-// puts in order, or of one whose host will say where it stands. One of a group that the user hosts
-// is put in order.
-func (o Orderer) ReceiveForeign(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error) {
+// ReceiveForeign stores a message that came in a plain Create from its sender's server. Its
+// group has either no host, or a host that will announce the message's place in its log. If the
+// user hosts the group, the message is put in order.
+func (o Orderer) ReceiveForeign(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) {
 	e, err := readMessage(a.Activity)
 	if err != nil {
 		return Outcome{}, err
 	}
 	e.sender = a.Sender.ID
-	if err := tx.LockInbox(ctx); err != nil {
+	if err := tx.Messages.Lock(ctx); err != nil {
 		return Outcome{}, err
 	}
-	r := &receiver{InboxTx: tx, Arrival: a, entry: e}
+	r := &receiver{tx: tx, Arrival: a, entry: e}
 	switch {
-	case e.kind == db.KindWelcome:
+	case e.kind == user.KindWelcome:
 		return r.takeForeignWelcome(ctx)
 	case e.group == "":
 		return r.keepUnplaced(ctx, Unreadable)
 	}
-	if r.conversation, err = tx.JoinedByGroup(ctx, e.group); err != nil {
+	hosted, err := tx.Hosted.FindGroup(ctx, e.group)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if hosted != uuid.Nil {
+		return o.order(ctx, r, hosted)
+	}
+	if r.conversation, err = tx.Joined.FindGroup(ctx, e.group); err != nil {
 		return Outcome{}, err
 	}
 	if r.conversation == nil {
-		hosted, err := tx.HostedByGroup(ctx, e.group)
+		taken, err := tx.Joined.IsGroupTaken(ctx, e.group)
+		if err != nil || taken {
+			return Outcome{Reason: HostedByUser}, err
+		}
+	}
+	if isPlaced, err := r.findPlace(ctx); err != nil || !isPlaced {
 		if err != nil {
 			return Outcome{}, err
 		}
-		if hosted != uuid.Nil {
-			return o.order(ctx, r, hosted)
-		}
-		known, err := tx.IsGroupKnown(ctx, e.group)
-		if err != nil || known {
-			return Outcome{Reason: HostedByUser}, err
-		}
-		if found, err := r.beginHostless(ctx); err != nil || !found {
-			if err != nil {
-				return Outcome{}, err
-			}
-			return r.keepUnplaced(ctx, UnknownGroup)
-		}
+		return r.keepUnplaced(ctx, UnknownGroup)
 	}
 	if r.conversation.Host != "" {
 		return r.keepEarly(ctx)
@@ -72,8 +71,27 @@ func (o Orderer) ReceiveForeign(ctx context.Context, tx InboxTx, a Arrival) (Out
 	return r.keepInOrder(ctx)
 }
 
-// takeForeignWelcome keeps a Welcome for each device of the user that it is for. It does not tell
-// which conversation it lets into.
+// findPlace reports whether the message has a conversation; the message may begin one. A host
+// whose invitation no device has accepted has no claim to the group. So a Welcome of the sender
+// takes precedence over such an invitation, and messages of actors who are no members of the
+// invitation's conversation wait for their own.
+func (r *receiver) findPlace(ctx context.Context) (bool, error) {
+	j := r.conversation
+	if j != nil && (j.Confirmed || j.Host == "") {
+		return true, nil
+	}
+	if began, err := r.beginHostless(ctx); err != nil || began || j == nil {
+		return began, err
+	}
+	member, err := r.tx.Conversations.FindMember(ctx, j.ID, r.entry.sender)
+	if err != nil || !member.IsIn() {
+		r.conversation = nil
+	}
+	return r.conversation != nil, err
+}
+
+// takeForeignWelcome stores a Welcome for each of the user's devices that it names. Such a
+// Welcome does not tell to which conversation it belongs.
 func (r *receiver) takeForeignWelcome(ctx context.Context) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)
@@ -87,7 +105,7 @@ func (r *receiver) takeForeignWelcome(ctx context.Context) (Outcome, error) {
 	}
 	last := Outcome{Reason: UnknownPackage}
 	for _, ref := range w.KeyPackages {
-		ours, err := r.HasKeyPackage(ctx, ref)
+		ours, err := r.tx.KeyPackages.Has(ctx, ref)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -106,11 +124,12 @@ func (r *receiver) takeForeignWelcome(ctx context.Context) (Outcome, error) {
 }
 
 func (r *receiver) isFull(ctx context.Context) (bool, error) {
-	ofSender, all, err := r.CountUnplaced(ctx, r.entry.sender)
-	return ofSender >= unplacedOfSender || all >= maxUnplaced, err
+	waiting, err := r.tx.Messages.CountUnplaced(ctx)
+	return unplaced.isReached(waiting, r.entry.sender), err
 }
 
-// keepUnplaced keeps what belongs to no conversation that is known here: a device may know more.
+// keepUnplaced stores a message that belongs to no conversation in this database. A device of
+// the user may be able to read it.
 func (r *receiver) keepUnplaced(ctx context.Context, reason string) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)
@@ -118,85 +137,92 @@ func (r *receiver) keepUnplaced(ctx context.Context, reason string) (Outcome, er
 	if full, err := r.isFull(ctx); err != nil || full {
 		return Outcome{Reason: TooMany}, err
 	}
-	isNew, err := r.AddInboxEntry(ctx, r.row())
+	isNew, err := r.tx.Messages.Add(ctx, r.row())
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
 	return Outcome{Kept: true, Reason: reason}, r.tell(ctx, eventUndecryptable, vocab.Doc{"reason": reason})
 }
 
-// beginHostless writes the conversation down that a Welcome of the sender let the user into: the
-// one that the message names as its context, or the only one that waits.
+// beginHostless stores a conversation without a host, to which a Welcome of the sender has
+// invited the user. The Welcome is the one that the message names as its context, or else the
+// only waiting one of the sender. It returns false if there is no such Welcome, or if the sender
+// may not invite the user.
 func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
-	w, err := r.UnplacedWelcome(ctx, r.entry.sender, vocab.IDOf(r.Activity.Object.Doc.Text("context")))
+	w, err := r.tx.Welcomes.FindUnplaced(ctx, r.entry.sender, vocab.IDOf(r.Activity.Object.Doc.Text("context")))
 	if err == nil && w == nil {
-		w, err = r.UnplacedWelcome(ctx, r.entry.sender, "")
+		w, err = r.tx.Welcomes.FindUnplaced(ctx, r.entry.sender, "")
 	}
 	if err != nil || w == nil {
 		return false, err
 	}
-	r.conversation, err = beginGroup(ctx, r, w.ID, r.entry.group, false, r.Arrival)
+	if may, err := r.mayInvite(ctx, r.entry.sender); err != nil || !may {
+		return false, err // a device names the conversation when it confirms the Welcome
+	}
+	r.conversation, err = beginGroup(ctx, r.tx, w.ID, r.entry.group, false, r.Arrival)
 	return err == nil, err
 }
 
-// beginGroup writes a conversation down that nobody puts in order, with the messages of its group
-// that came before.
-func beginGroup(ctx context.Context, tx InboxTx, welcome uuid.UUID, group string, confirmed bool, a Arrival) (*db.JoinedConversation, error) {
+// beginGroup stores a conversation without a host, with the messages of its group that have
+// already arrived.
+func beginGroup(ctx context.Context, tx *user.Tx, welcome uuid.UUID, group string, confirmed bool, a Arrival) (*user.JoinedConversation, error) {
 	id := uuid.Must(uuid.NewV7())
-	j := &db.JoinedConversation{ID: id, URI: vocab.ID(groupPrefix + id.String()), GroupID: group, Status: db.StatusActive, FormerGroups: []string{}, Confirmed: confirmed}
-	if err := tx.AddJoined(ctx, *j, a.Now); err != nil {
+	j := &user.JoinedConversation{ID: id, URI: vocab.ID(groupPrefix + id.String()), GroupID: group, Status: user.StatusActive, FormerGroups: []string{}, Confirmed: confirmed}
+	if err := tx.Joined.Add(ctx, *j, a.Now); err != nil {
 		return nil, err
 	}
-	if err := tx.PlaceWelcome(ctx, welcome, id); err != nil {
+	if err := tx.Welcomes.Place(ctx, welcome, id); err != nil {
 		return nil, err
 	}
-	if err := tx.JoinConversation(ctx, id, []vocab.ID{a.Me}, db.RoleMember, 0); err != nil {
+	if err := tx.Conversations.Join(ctx, id, []vocab.ID{a.Me}, user.RoleMember, 0); err != nil {
 		return nil, err
 	}
-	n, err := tx.PlaceGroup(ctx, id, group, 0)
+	n, err := tx.Joined.PlaceGroup(ctx, id, group, 0)
 	if err != nil {
 		return nil, err
 	}
 	j.LastSeq = n
-	j.WholeSeq, err = tx.SaveJoined(ctx, *j, a.Now)
+	j.WholeSeq, err = tx.Joined.Save(ctx, *j, a.Now)
 	return j, err
 }
 
-// keepEarly keeps a message of a member until the host of its conversation has put it in order.
+// keepEarly stores a member's message that arrived before the host of its conversation has put
+// it in order.
 func (r *receiver) keepEarly(ctx context.Context) (Outcome, error) {
 	j := r.conversation
-	if j.Status == db.StatusFrozen {
+	if j.Status == user.StatusFrozen {
 		return refused(FrozenCopy)
 	}
-	member, err := r.ConversationMember(ctx, j.ID, r.entry.sender)
+	member, err := r.tx.Conversations.FindMember(ctx, j.ID, r.entry.sender)
 	if err != nil || !member.IsIn() {
 		return Outcome{Reason: NotMember}, err
 	}
-	if r.entry.kind == db.KindOpaque {
+	if r.entry.kind == user.KindOpaque {
 		return refused(Unreadable)
 	}
 	r.entry.generation = j.Generation
-	isNew, err := r.AddInboxEntry(ctx, r.row())
+	isNew, err := r.tx.Messages.Add(ctx, r.row())
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
-	if r.entry.kind != db.KindApplication || r.IsBlocked || r.entry.sender == r.Me {
+	if r.entry.kind != user.KindApplication || r.IsBlocked || r.entry.sender == r.Me {
 		return Outcome{Kept: true}, nil
 	}
 	return Outcome{Kept: true}, r.tell(ctx, eventChat, vocab.Doc{})
 }
 
-// keepInOrder keeps a message where no host puts any in order: as it comes. Of two commits of one
-// epoch both are kept, and the devices apply the first that is valid.
+// keepInOrder stores a message of a conversation without a host, numbered in the order of
+// arrival. Of two commits of one epoch both are stored, and the devices apply the first that is
+// valid.
 func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 	j := r.conversation
 	r.entry.seq = j.LastSeq + 1
 	row := r.row()
-	isNew, err := r.AddInboxEntry(ctx, row)
+	isNew, err := r.tx.Messages.Add(ctx, row)
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
-	if err := r.JoinConversation(ctx, j.ID, []vocab.ID{r.entry.sender}, db.RoleMember, 0); err != nil {
+	if err := r.tx.Conversations.Join(ctx, j.ID, []vocab.ID{r.entry.sender}, user.RoleMember, 0); err != nil {
 		return Outcome{}, err
 	}
 	reason := r.lateness()

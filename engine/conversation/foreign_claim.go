@@ -11,24 +11,25 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of asking another server for key packages.
+// Bounds on fetching key packages from another server.
 const (
 	foreignLifetime = 400 * 24 * time.Hour
 	claimTime       = 20 * time.Second
-	maxPages        = 5  // of a collection
-	maxForeign      = 20 // packages of an actor
-	maxItems        = 50 // documents that are fetched for them
+	maxPages        = 5  // pages of a collection
+	maxForeign      = 20 // packages that are accepted of an actor
+	maxItems        = 50 // documents that are fetched in one claim
 )
 
 // ClaimedPackage is a key package of a device that the user may add.
 type ClaimedPackage struct {
 	Ref     []byte
 	Suite   mls.CipherSuite
-	Content []byte // bare
+	Content []byte // the KeyPackage alone, without the MLSMessage around it
 }
 
-// ClaimOf returns a key package of each device of an actor, for the user to add them. They are
-// asked of the actor's server each time, and checked as a host will check them.
+// ClaimOf returns a key package of each device of an actor, by which the user can add the
+// devices to a group. The packages are fetched from the actor's server each time, and get the
+// checks that a host will make.
 func (m *Members) ClaimOf(ctx context.Context, u vocab.Username, actor vocab.ID) ([]ClaimedPackage, error) {
 	if owner, isLocal := m.Local.Owner(actor); isLocal {
 		rows, err := m.Registry.Claim(ctx, owner, m.Local.ID(u))
@@ -68,7 +69,7 @@ func (m *Members) ClaimOf(ctx context.Context, u vocab.Username, actor vocab.ID)
 	return q.found, err
 }
 
-// claimant asks one server for the key packages of one actor.
+// claimant fetches the key packages of one actor from the actor's server.
 type claimant struct {
 	*Members
 	actor   vocab.ID
@@ -78,7 +79,8 @@ type claimant struct {
 	found   []ClaimedPackage
 }
 
-// claim claims packages at a server of this kind: each is for the user alone.
+// claim claims packages at a server that runs Lightweb too. No other actor gets a package that
+// was claimed.
 func (q *claimant) claim(ctx context.Context, collection vocab.ID) error {
 	reply, err := q.Hosts.Ask(ctx, transport.Question{Method: http.MethodPost, URL: collection + "/claim", Body: []byte(`{}`), As: q.keys, Ed25519: q.ed25519})
 	switch {
@@ -97,7 +99,8 @@ func (q *claimant) claim(ctx context.Context, collection vocab.ID) error {
 	return nil
 }
 
-// read reads packages that everybody may see, out of whatever a server calls a collection.
+// read reads the public packages of an actor from a collection: from the collection itself or
+// its pages, embedded or by URI.
 func (q *claimant) read(ctx context.Context, where vocab.Ref) error {
 	page := where.Doc
 	for range maxPages {
@@ -116,7 +119,7 @@ func (q *claimant) read(ctx context.Context, where vocab.Ref) error {
 	return nil
 }
 
-// readItems takes the packages of a collection or of a page of it, and returns the next page.
+// readItems reads the packages in a collection or in a page of it, and returns the next page.
 func (q *claimant) readItems(ctx context.Context, page vocab.Doc) (next vocab.Ref, err error) {
 	for _, name := range []string{"items", "orderedItems"} {
 		items, err := page.Refs(name)
@@ -130,7 +133,7 @@ func (q *claimant) readItems(ctx context.Context, page vocab.Doc) (next vocab.Re
 			d := item.Doc
 			if d == nil || d.Text("content") == "" {
 				if d, err = q.fetch(ctx, item.ID); fault.KindOf(err) == fault.Gone || fault.KindOf(err) == fault.NotFound {
-					continue // it was replaced meanwhile
+					continue // the package was replaced meanwhile
 				} else if err != nil {
 					return next, err
 				}
@@ -146,10 +149,10 @@ func (q *claimant) readItems(ctx context.Context, page vocab.Doc) (next vocab.Re
 	return vocab.Ref{}, nil
 }
 
-// isFull reports whether enough was read, of packages or of junk.
+// isFull reports whether the bound of packages or of fetched documents is reached.
 func (q *claimant) isFull() bool { return len(q.found) >= maxForeign || q.fetched >= maxItems }
 
-// fetch reads a document of the actor's own server, which nobody keeps.
+// fetch reads a document of the actor's own server. It is not cached.
 func (q *claimant) fetch(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if !id.SameOrigin(q.actor) {
 		return nil, badReply(nil)
@@ -167,8 +170,8 @@ func (q *claimant) fetch(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	return vocab.ParseDoc(r.Body)
 }
 
-// take keeps a package if a host would: of the actor and signed by its device. Others are passed
-// over, for another device may have a good one.
+// take adds a package to the result if a host would accept it: it belongs to the actor and its
+// device has signed it. Other packages are skipped, since another device may have a valid one.
 func (q *claimant) take(d vocab.Doc) {
 	e, err := readEnvelope(d)
 	if err != nil || d.Sealed() != "KeyPackage" || vocab.IDOf(d.Text("attributedTo")) != q.actor || len(e.message) > maxKeyPackage || len(q.found) >= maxForeign {

@@ -7,15 +7,16 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// SendTo sends a message or a Welcome of a group that nobody puts in order to actors: only the
-// user's device knows who is in it. Each gets it from the user's own server.
-func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *db.Conversation, content []byte, to []vocab.ID) (Accepted, error) {
+// SendTo sends a message or a Welcome of a group without a host to the given actors. Only the
+// user's device knows the members of such a group, so the caller names the recipients. The
+// user's own server delivers to each of them.
+func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte, to []vocab.ID) (Accepted, error) {
 	if c.Host != "" {
 		return Accepted{}, unprocessable("has_host", "the host of the conversation tells who gets its messages: leave to out").At("/to")
 	}
@@ -27,19 +28,20 @@ func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *db.Conversati
 	if err != nil {
 		return Accepted{}, err
 	}
-	d, body, err := m.buildCreate(u, c, e, to)
+	d, body, err := m.buildCreate(u, c.GroupID, e, to)
 	if err != nil {
 		return Accepted{}, err
 	}
 	var accepted Accepted
-	err = m.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = m.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		accepted, err = m.keepOwn(ctx, tx, u, c, d, body, inboxes)
 		return err
 	})
 	return accepted, err
 }
 
-// checkHostless refuses what other programs do not understand: handshakes in the open.
+// checkHostless refuses messages that clients of other servers cannot read, such as commits and
+// proposals in PublicMessages.
 func checkHostless(content []byte, group string) (*entry, error) {
 	if len(content) > maxCommit {
 		return nil, fault.New(fault.TooLarge, "a message has 1 MiB at most")
@@ -50,9 +52,9 @@ func checkHostless(content []byte, group string) (*entry, error) {
 	}
 	e := classify(envelope{content, h})
 	switch {
-	case e.kind == db.KindWelcome:
+	case e.kind == user.KindWelcome:
 		return e, nil
-	case e.kind == db.KindOpaque, h.WireFormat != mls.FormatPrivateMessage:
+	case e.kind == user.KindOpaque, h.WireFormat != mls.FormatPrivateMessage:
 		return nil, unprocessable("not_a_message", "where nobody puts messages in order there are PrivateMessages and Welcomes").At("/message")
 	case e.group != group:
 		return nil, errWrongGroup
@@ -60,9 +62,9 @@ func checkHostless(content []byte, group string) (*entry, error) {
 	return e, nil
 }
 
-// findInboxes finds where actors get messages. The user gets none: all its devices read what is
-// sent.
-func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (inboxes []db.Inbox, err error) {
+// findInboxes returns the inboxes of actors. The user is left out: its own devices read sent
+// messages in the user's database.
+func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (inboxes []user.Inbox, err error) {
 	if len(to) == 0 || len(to) > mls.MaxMembers || slices.Contains(to, vocab.Public) {
 		return nil, unprocessable("invalid_parameter", "to names 1 to 256 actors").At("/to")
 	}
@@ -74,7 +76,7 @@ func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (
 		if err != nil {
 			return nil, err
 		}
-		i := db.Inbox{URL: a.Inbox, Host: a.Inbox.Host(), Targets: []vocab.ID{a.ID}}
+		i := user.Inbox{URL: a.Inbox, Host: a.Inbox.Host(), Targets: []vocab.ID{a.ID}}
 		if _, isLocal := m.Local.Owner(a.ID); isLocal {
 			i.Host = ""
 		}
@@ -83,10 +85,11 @@ func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (
 	return inboxes, nil
 }
 
-// buildCreate writes the activity that carries a message, in the form that other servers know.
-func (m *Members) buildCreate(u vocab.Username, c *db.Conversation, e *entry, to []vocab.ID) (*vocab.Activity, []byte, error) {
+// buildCreate returns the Create activity that carries a message, in the form of the SWICG
+// draft. The parameter context is the URI or the group id of the conversation.
+func (m *Members) buildCreate(u vocab.Username, context string, e *entry, to []vocab.ID) (*vocab.Activity, []byte, error) {
 	me, kind := string(m.Local.ID(u)), "PrivateMessage"
-	if e.kind == db.KindWelcome {
+	if e.kind == user.KindWelcome {
 		kind = "Welcome"
 	}
 	var named []any
@@ -95,11 +98,11 @@ func (m *Members) buildCreate(u vocab.Username, c *db.Conversation, e *entry, to
 	}
 	now := m.Now().UTC().Format("2006-01-02T15:04:05Z")
 	object := vocab.Doc{"type": kind, "id": string(m.Local.NewObjectID(u)), "attributedTo": me, "to": named, "mediaType": "message/mls", "encoding": "base64",
-		"content": base64.StdEncoding.EncodeToString(e.message), "summary": "Encrypted message.", "context": c.GroupID, "conversation": c.GroupID, "published": now}
-	if e.kind == db.KindApplication {
+		"content": base64.StdEncoding.EncodeToString(e.message), "summary": "Encrypted message.", "context": context, "conversation": context, "published": now}
+	if e.kind == user.KindApplication {
 		object["lwMetadata"] = vocab.Doc{"kind": "ChatMessage", "mlsGroupId": e.group, "mlsEpoch": e.epoch}
 	}
-	d := vocab.Doc{"@context": vocab.MessageActivityContext(), "type": vocab.Create, "id": string(m.Local.NewActivityID(u)), "actor": me, "to": named, "context": c.GroupID, "published": now, "object": object}
+	d := vocab.Doc{"@context": vocab.MessageActivityContext(), "type": vocab.Create, "id": string(m.Local.NewActivityID(u)), "actor": me, "to": named, "context": context, "published": now, "object": object}
 	body, err := m.Local.Prove(u, d, m.Now())
 	if err != nil {
 		return nil, nil, err
@@ -108,10 +111,13 @@ func (m *Members) buildCreate(u vocab.Username, c *db.Conversation, e *entry, to
 	return a, body, err
 }
 
-// keepOwn keeps what the user sends for all its devices, and owes it to inboxes: to none of an
-// actor that the user blocks.
-func (m *Members) keepOwn(ctx context.Context, tx *db.Tx, u vocab.Username, c *db.Conversation, a *vocab.Activity, body []byte, inboxes []db.Inbox) (Accepted, error) {
-	if err := tx.LockInbox(ctx); err != nil {
+// keepOwn stores a message that the user sends, where all devices of the user read it, and
+// queues it for the inboxes. Inboxes of actors that the user blocks are left out.
+func (m *Members) keepOwn(ctx context.Context, tx *user.Tx, u vocab.Username, c *user.Conversation, a *vocab.Activity, body []byte, inboxes []user.Inbox) (Accepted, error) {
+	if err := tx.HoldAudience(ctx); err != nil {
+		return Accepted{}, err
+	}
+	if err := tx.Messages.Lock(ctx); err != nil {
 		return Accepted{}, err
 	}
 	j, err := readJoined(ctx, tx, c)
@@ -122,13 +128,13 @@ func (m *Members) keepOwn(ctx context.Context, tx *db.Tx, u vocab.Username, c *d
 	if err != nil {
 		return Accepted{}, err
 	}
-	r := &receiver{InboxTx: tx, entry: e, conversation: j, Arrival: Arrival{Me: m.Local.ID(u), Activity: a, Sender: &vocab.Actor{ID: m.Local.ID(u)}, Now: m.Now()}}
+	r := &receiver{tx: tx, entry: e, conversation: j, Arrival: Arrival{Me: m.Local.ID(u), Activity: a, Sender: &vocab.Actor{ID: m.Local.ID(u)}, Now: m.Now()}}
 	kept, err := r.keepInOrder(ctx)
 	if err != nil {
 		return Accepted{}, err
 	}
 	if !kept.Kept {
-		others, err := tx.InboxEntriesLike(ctx, r.row())
+		others, err := tx.Messages.FindLike(ctx, r.row())
 		if err != nil || len(others) == 0 || others[0].Seq == nil {
 			return Accepted{}, err
 		}
@@ -138,11 +144,11 @@ func (m *Members) keepOwn(ctx context.Context, tx *db.Tx, u vocab.Username, c *d
 	for _, i := range inboxes {
 		actors = append(actors, i.Targets...)
 	}
-	blocked, err := tx.Blocked(ctx, actors)
+	blocked, err := tx.Blocks.FindAmong(ctx, actors)
 	if err != nil {
 		return Accepted{}, err
 	}
-	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return blocked[i.Targets[0]] })
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Object: j.URI, Type: a.Type, Body: body, Audience: actors}
-	return Accepted{Seq: e.seq, Epoch: j.Epoch, Generation: j.Generation}, tx.Enqueue(ctx, job, inboxes, m.Now())
+	inboxes = slices.DeleteFunc(inboxes, func(i user.Inbox) bool { return blocked[i.Targets[0]] })
+	job := user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Object: j.URI, Type: a.Type, Body: body, Audience: actors}
+	return Accepted{Seq: e.seq, Epoch: j.Epoch, Generation: j.Generation}, tx.Deliveries.Enqueue(ctx, job, inboxes, m.Now())
 }

@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// digestOf returns a digest of parts, each with its length before it.
+// digestOf returns a digest of parts, each of them preceded by its length.
 func digestOf(parts ...[]byte) []byte {
 	h := sha256.New()
 	for _, p := range parts {
@@ -22,15 +22,17 @@ func digestOf(parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// keyOf returns the name under which the answer to a request is kept. It is longer than the
-// Idempotency-Key of an action may be, and that of one conversation, caller and operation.
-func keyOf(c *db.HostedConversation, caller vocab.ID, op, key string) string {
+// keyOf returns the key under which the answer to a request is stored. It is longer than the
+// Idempotency-Key of an action may be, so the two cannot collide, and it differs for each
+// conversation, caller and operation.
+func keyOf(c *user.HostedConversation, caller vocab.ID, op, key string) string {
 	return "mls:" + hex.EncodeToString(digestOf(c.ID[:], []byte(caller), []byte(op), []byte(key)))
 }
 
-// storedAnswer returns what a request with that key was answered, nil when it is new.
-func storedAnswer(ctx context.Context, tx *db.Tx, key string, digest []byte, now time.Time) (*Accepted, error) {
-	stored, err := tx.StoredAnswer(ctx, key, now)
+// storedAnswer returns the answer that an earlier request with that key got, or nil if there was
+// none. If that request had another digest, the key was reused, which is an error.
+func storedAnswer(ctx context.Context, tx *user.Tx, key string, digest []byte, now time.Time) (*Accepted, error) {
+	stored, err := tx.Answers.Find(ctx, key, now)
 	if err != nil || stored == nil {
 		return nil, err
 	}
@@ -41,10 +43,10 @@ func storedAnswer(ctx context.Context, tx *db.Tx, key string, digest []byte, now
 	return a, json.Unmarshal(stored.Answer, a)
 }
 
-func storeAnswer(ctx context.Context, tx *db.Tx, key string, digest []byte, a Accepted, now time.Time) error {
+func storeAnswer(ctx context.Context, tx *user.Tx, key string, digest []byte, a Accepted, now time.Time) error {
 	answer, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	return tx.StoreAnswer(ctx, key, db.Answer{Digest: digest, Answer: answer}, now)
+	return tx.Answers.Add(ctx, key, user.Answer{Digest: digest, Answer: answer}, now)
 }

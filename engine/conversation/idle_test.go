@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -21,7 +21,7 @@ type away struct{ Store }
 
 var errAway = fault.New(fault.Unavailable, "the database does not answer")
 
-func (away) Write(context.Context, vocab.Username, func(context.Context, *db.Tx) error) error {
+func (away) Write(context.Context, vocab.Username, func(context.Context, *user.Tx) error) error {
 	return errAway
 }
 

@@ -8,72 +8,68 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of what a host says of an entry.
+// Bounds on the values that a host sends with an entry.
 const (
-	maxSeq     = 1 << 53 // what JSON holds exactly
+	maxSeq     = 1 << 53 // the largest integer that JSON numbers hold exactly
 	maxReceipt = 64      // bytes of a signature
 )
 
-// entry is a message of a conversation as it came from elsewhere: what its MLS header says, and
-// what is said of it.
+// entry is a message of a conversation that came from another server: the values of its MLS
+// header, and the labels that the sender's server gave it.
 type entry struct {
 	kind       string
 	message    []byte
-	group      string // of the header; of a Welcome what its sender says
-	epoch      int64  // of a Welcome the one it lets into, 0 when nobody says
+	group      string // from the header; for a Welcome, from the labels
+	epoch      int64  // for a Welcome, the epoch that its devices join; 0 if unknown
 	generation int32
-	seq        int64    // zero: nobody has put it in order
-	sender     vocab.ID // in whose name it was sent
+	seq        int64    // zero if no host has put it in order
+	sender     vocab.ID // the actor in whose name it was sent
 	object     vocab.ID
-	keyPackage []byte // of a Welcome of a host: the one that it is for
+	keyPackage []byte // for a Welcome from a host: the key package of the device that it adds
 	previous   []byte // the hash of the entry before it
 	receipt    []byte
 	roster     *rosterSaid
 }
 
-// rosterSaid is who is in a conversation as its host says.
+// rosterSaid is the list of members that the host of a conversation sent.
 type rosterSaid struct {
-	actors []vocab.ID
-	roles  []string
-}
-
-// names returns who is in it; nobody when its host did not say.
-func (r *rosterSaid) names() []vocab.ID {
-	if r == nil {
-		return nil
-	}
-	return r.actors
+	actors      []vocab.ID
+	roles       []string
+	foreign     []vocab.ID // those that know only the SWICG draft
+	predecessor vocab.ID   // the conversation that it continues; empty if the host names none
+	isPair      bool       // it is a conversation of two: the host and the other member
+	isMixed     bool
 }
 
 var hostedPath = regexp.MustCompile(`^/conversations/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// IsHosted reports whether a URI is that of a conversation of an actor: who puts a conversation in
-// order is told by its URI alone.
+// IsHosted reports whether a URI names a conversation that the actor hosts. The URI alone tells
+// the host of a conversation.
 func IsHosted(uri, host vocab.ID) bool {
 	rest, is := strings.CutPrefix(string(uri), string(host.Canonical()))
 	return is && hostedPath.MatchString(rest)
 }
 
-// IsConversation reports whether a URI may be that of a conversation that an actor puts in order.
+// IsConversation reports whether a URI has the form of a conversation's URI, of any host.
 func IsConversation(uri vocab.ID) bool {
 	at := strings.LastIndex(string(uri), "/conversations/")
 	return at > 0 && hostedPath.MatchString(string(uri)[at:])
 }
 
-// CheckEntry refuses what claims to be of the log of a conversation and cannot be: of another
-// actor than its host, or with labels that are not what the MLS header says.
+// CheckEntry refuses an entry of a log that comes from an actor other than the host, or whose
+// labels contradict its MLS header.
 func CheckEntry(a *vocab.Activity) error {
 	_, err := readEntry(a)
 	return err
 }
 
-// readEntry reads what a host put into a log.
+// readEntry reads and checks an Add by which a host puts a message into a log.
 func readEntry(a *vocab.Activity) (*entry, error) {
 	d := a.Object.Doc
 	if !IsHosted(a.Target.ID, a.Actor) {
@@ -97,14 +93,14 @@ func readEntry(a *vocab.Activity) (*entry, error) {
 	if err := e.readLabels(d.Sub("lwMetadata")); err != nil {
 		return nil, err
 	}
-	if e.kind == db.KindOpaque {
+	if e.kind == user.KindOpaque {
 		return nil, badLabel("bad_mls_message", "a log has commits, proposals, application messages and Welcomes", "/object/content")
 	}
 	e.roster, err = readRoster(a.Doc.Sub("lwMetadata"))
 	return e, err
 }
 
-// checkPrivate refuses messages that are addressed to everybody.
+// checkPrivate refuses an activity that is, or whose object is, addressed to everybody.
 func checkPrivate(a *vocab.Activity) error {
 	to, err := vocab.AddressingOf(a.Object.Doc)
 	if err != nil {
@@ -118,8 +114,9 @@ func checkPrivate(a *vocab.Activity) error {
 	return nil
 }
 
-// readMessage reads the object of an activity that carries a message of MLS. Its header decides
-// what it is, whatever it is called; what cannot be understood is opaque.
+// readMessage reads the object of an activity that carries an MLS message. The kind follows from
+// the header of the message, not from the type of the object. A message that cannot be
+// understood is of kind opaque.
 func readMessage(a *vocab.Activity) (*entry, error) {
 	envelope, err := readEnvelope(a.Object.Doc)
 	if err != nil {
@@ -133,7 +130,7 @@ func readMessage(a *vocab.Activity) (*entry, error) {
 	return e, nil
 }
 
-// entryOf reads a message that came without an object.
+// entryOf reads a message that is not in an object of an activity.
 func entryOf(message []byte) (*entry, error) {
 	h, err := mls.ReadHeader(message)
 	if err != nil {
@@ -142,31 +139,32 @@ func entryOf(message []byte) (*entry, error) {
 	return classify(envelope{message, h}), nil
 }
 
-// classify says what a message is by its header.
+// classify returns the entry of a message, with the kind, group and epoch that its header tells.
 func classify(m envelope) *entry {
-	e, h := &entry{kind: db.KindOpaque, message: m.message}, m.header
+	e, h := &entry{kind: user.KindOpaque, message: m.message}, m.header
 	if h.Epoch > math.MaxInt64-1 {
 		return e
 	}
 	e.group, e.epoch = groupName(h.GroupID), int64(h.Epoch)
 	switch {
 	case h.WireFormat == mls.FormatWelcome:
-		e.kind = db.KindWelcome
+		e.kind = user.KindWelcome
 	case h.WireFormat != mls.FormatPublicMessage && h.WireFormat != mls.FormatPrivateMessage:
 	case h.ContentType == mls.ContentCommit:
-		e.kind = db.KindCommit
+		e.kind = user.KindCommit
 	case h.ContentType == mls.ContentProposal:
-		e.kind = db.KindProposal
-	case h.WireFormat == mls.FormatPrivateMessage: // application data in the open is opaque
-		e.kind = db.KindApplication
+		e.kind = user.KindProposal
+	case h.WireFormat == mls.FormatPrivateMessage: // unencrypted application data stays opaque
+		e.kind = user.KindApplication
 	}
 	return e
 }
 
-// maxGroupID is how many bytes of a group id are kept as they are.
+// maxGroupID is how many bytes a group id may have; longer ones are replaced by their hash.
 const maxGroupID = 255
 
-// groupName returns the id of an MLS group as text. An id that is none is encoded.
+// groupName returns the id of an MLS group as text. An id that is not valid text is encoded in
+// base64.
 func groupName(id []byte) string {
 	if len(id) <= maxGroupID && utf8.Valid(id) && !bytes.ContainsRune(id, 0) && !bytes.HasPrefix(id, []byte("base64:")) {
 		return string(id)
@@ -177,7 +175,8 @@ func groupName(id []byte) string {
 	return "base64:" + base64.RawURLEncoding.EncodeToString(id)
 }
 
-// readLabels reads what the host says of the message. It never counts more than the header.
+// readLabels reads the labels that the host gave the message. Labels that contradict the MLS
+// header are refused.
 func (e *entry) readLabels(d vocab.Doc) error {
 	seq, has := d.Count("seq")
 	if !has || seq < 1 || seq > maxSeq {
@@ -188,7 +187,7 @@ func (e *entry) readLabels(d vocab.Doc) error {
 		return badLabel("bad_generation", "a generation is a number", "/object/lwMetadata/mlsGeneration")
 	}
 	e.seq, e.generation = seq, int32(generation)
-	if e.kind == db.KindWelcome {
+	if e.kind == user.KindWelcome {
 		return e.readWelcomeLabels(d)
 	}
 	if d.Text("mlsGroupId") != e.group {
@@ -201,8 +200,8 @@ func (e *entry) readLabels(d vocab.Doc) error {
 	return nil
 }
 
-// readWelcomeLabels reads what the host says of a Welcome, whose header tells neither group nor
-// epoch. A host may leave out the epoch that it lets into.
+// readWelcomeLabels reads the labels that the host gave a Welcome, whose header tells neither
+// group nor epoch. The host may leave out the epoch that the device joins.
 func (e *entry) readWelcomeLabels(d vocab.Doc) error {
 	w, err := mls.ParseWelcome(e.message)
 	if err != nil {
@@ -228,7 +227,8 @@ func badLabel(code, public, pointer string) error {
 	return fault.New(fault.Invalid, public).WithCode(code).At(pointer)
 }
 
-// readBytes returns what base64 says, nil when it is none or longer than any hash or signature.
+// readBytes decodes a property from base64. It returns nil if the text is not base64, or longer
+// than any hash or signature.
 func readBytes(d vocab.Doc, name string) []byte {
 	text := d.Text(name)
 	if text == "" || len(text) > base64.StdEncoding.EncodedLen(maxReceipt) {
@@ -241,7 +241,7 @@ func readBytes(d vocab.Doc, name string) []byte {
 	return b
 }
 
-// readRoster reads who is in a conversation, nil when nothing is said.
+// readRoster reads the members of a conversation. It returns nil if none are listed.
 func readRoster(d vocab.Doc) (*rosterSaid, error) {
 	members := d.Subs("members")
 	if len(members) == 0 {
@@ -250,7 +250,7 @@ func readRoster(d vocab.Doc) (*rosterSaid, error) {
 	if len(members) > mls.MaxMembers {
 		return nil, badLabel("too_many_members", "a conversation has 256 members at most", "/lwMetadata/members")
 	}
-	r, seen := &rosterSaid{}, map[vocab.ID]bool{}
+	r, seen := &rosterSaid{isPair: d.Flag("pair"), isMixed: d.Flag("mixed")}, map[vocab.ID]bool{}
 	for _, m := range members {
 		id, err := vocab.ParseID(m.Text("id"))
 		if err != nil {
@@ -260,17 +260,26 @@ func readRoster(d vocab.Doc) (*rosterSaid, error) {
 			continue
 		}
 		seen[id] = true
-		role := db.RoleMember
-		if m.Text("role") == db.RoleAdmin {
-			role = db.RoleAdmin
+		role := user.RoleMember
+		if m.Text("role") == user.RoleAdmin {
+			role = user.RoleAdmin
 		}
 		r.actors, r.roles = append(r.actors, id), append(r.roles, role)
+		if m["lightweb"] == false {
+			r.foreign = append(r.foreign, id)
+		}
+	}
+	if said := d.Text("predecessor"); said != "" {
+		if r.predecessor = vocab.IDOf(said).Canonical(); !IsConversation(r.predecessor) {
+			return nil, badLabel("bad_predecessor", "the conversation before is named by its URI", "/lwMetadata/predecessor")
+		}
 	}
 	return r, nil
 }
 
-// cutContent returns an activity as it came, without the message in it, and where that stood; -1
-// when it is written otherwise than this engine would write it.
+// cutContent removes the base64 of the message from the text of an activity. It returns the rest
+// and the offset of the message, or the whole text and -1 if this engine would encode the
+// message in another way.
 func cutContent(a *vocab.Activity, message []byte) (rest string, at int32) {
 	raw := []byte(a.Raw)
 	if a.Doc.Hides() {
@@ -284,8 +293,9 @@ func cutContent(a *vocab.Activity, message []byte) (rest string, at int32) {
 	return string(raw), -1
 }
 
-// JoinContent returns an activity as it came.
-func JoinContent(e db.InboxEntry) string {
+// JoinContent returns the text of an activity as it was received: it puts the message back in
+// its place.
+func JoinContent(e user.InboxEntry) string {
 	if e.ContentAt < 0 {
 		return e.Activity
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"math"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// stateSaid is what the host of a conversation says of its state.
+// stateSaid is the state of a conversation that its host sent.
 type stateSaid struct {
 	status, group, reset string
 	generation           int32
@@ -17,7 +17,8 @@ type stateSaid struct {
 	roster               *rosterSaid
 }
 
-// CheckState refuses what claims to be the state of a conversation and cannot be.
+// CheckState refuses the state of a conversation if it is malformed or does not come from the
+// host.
 func CheckState(a *vocab.Activity) error {
 	_, err := readState(a)
 	return err
@@ -30,9 +31,9 @@ func readState(a *vocab.Activity) (*stateSaid, error) {
 	d := a.Object.Doc.Sub("lwMetadata")
 	s := &stateSaid{status: d.Text("status"), group: d.Text("mlsGroupId"), reset: d.Text("resetGroupId")}
 	switch {
-	case s.status != db.StatusActive && s.status != db.StatusClosed && s.status != db.StatusResetPending:
+	case s.status != user.StatusActive && s.status != user.StatusClosed && s.status != user.StatusResetPending:
 		return nil, badLabel("bad_state", "a conversation is active, reset_pending or closed", "/object/lwMetadata/status")
-	case (s.status == db.StatusResetPending) != (s.reset != ""):
+	case (s.status == user.StatusResetPending) != (s.reset != ""):
 		return nil, badLabel("bad_state", "a pending reset names the group that comes next, and nothing else does", "/object/lwMetadata/resetGroupId")
 	case s.group == "", s.group != groupName([]byte(s.group)), s.reset != groupName([]byte(s.reset)):
 		return nil, badLabel("wrong_group", "a conversation has an MLS group", "/object/lwMetadata/mlsGroupId")
@@ -54,23 +55,23 @@ func readState(a *vocab.Activity) (*stateSaid, error) {
 	return s, err
 }
 
-// ReceiveState keeps what the host of a conversation says of its state. News that are older than
-// what is known here change nothing.
-func ReceiveState(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error) {
+// ReceiveState stores the state of a conversation that its host sent. A state that is older than
+// the stored one changes nothing.
+func ReceiveState(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) {
 	s, err := readState(a.Activity)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := tx.LockInbox(ctx); err != nil {
+	if err := tx.Messages.Lock(ctx); err != nil {
 		return Outcome{}, err
 	}
-	j, err := tx.JoinedAt(ctx, a.Activity.Object.ID)
+	j, err := tx.Joined.FindAt(ctx, a.Activity.Object.ID)
 	switch {
 	case err != nil:
 		return Outcome{}, err
 	case j == nil:
 		return refused(UnknownGroup)
-	case j.Status == db.StatusFrozen:
+	case j.Status == user.StatusFrozen:
 		return refused(FrozenCopy)
 	case s.generation < j.Generation, s.lastSeq < j.RosterSeq:
 		return refused(OutdatedMessage)
@@ -78,28 +79,29 @@ func ReceiveState(ctx context.Context, tx InboxTx, a Arrival) (Outcome, error) {
 	if fits, err := s.fits(ctx, tx, j); err != nil || !fits {
 		return Outcome{Reason: WrongGroup}, err
 	}
-	r := &receiver{InboxTx: tx, Arrival: a, conversation: j,
+	r := &receiver{tx: tx, Arrival: a, conversation: j,
 		entry: &entry{group: s.group, generation: s.generation, epoch: s.epoch, seq: s.lastSeq, roster: s.roster, sender: a.Sender.ID, object: a.Activity.Object.ID}}
 	before, generation := j.Status, j.Generation
 	r.advance(j)
 	setStatus(j, s.status, s.reset)
 	began := s.generation == generation && j.Status != before
-	if err := r.saveState(ctx); err != nil || !began || s.status != db.StatusResetPending {
+	if err := r.saveState(ctx); err != nil || !began || s.status != user.StatusResetPending {
 		return Outcome{Kept: true}, err
 	}
 	return Outcome{Kept: true}, r.tell(ctx, eventReset, vocab.Doc{"groupId": s.reset})
 }
 
-// fits reports whether the groups that a host names are this conversation's, or nobody's.
-func (s *stateSaid) fits(ctx context.Context, tx InboxTx, j *db.JoinedConversation) (bool, error) {
-	if s.generation == j.Generation && s.group != j.GroupID {
+// fits reports whether the MLS groups in the state belong to this conversation, or to no
+// conversation of the user yet.
+func (s *stateSaid) fits(ctx context.Context, tx *user.Tx, j *user.JoinedConversation) (bool, error) {
+	if s.generation == j.Generation && s.group != j.GroupID || s.generation > j.Generation && len(j.FormerGroups) >= maxFormer {
 		return false, nil
 	}
 	for _, group := range []string{s.group, s.reset} {
 		if group == "" || group == j.GroupID {
 			continue
 		}
-		if known, err := tx.IsGroupKnown(ctx, group); err != nil || known {
+		if taken, err := tx.Joined.IsGroupTaken(ctx, group); err != nil || taken {
 			return false, err
 		}
 	}

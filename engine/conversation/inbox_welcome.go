@@ -5,23 +5,48 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of conversations that the user was let into and has not joined.
-const (
-	invitationsOfHost = 20
-	maxInvitations    = 200
-)
+// bound is how many items may wait for a user: from one actor, from the actors of one domain,
+// and in all.
+type bound struct{ ofActor, ofDomain, all int }
 
-// takeWelcome keeps a Welcome of a host, and writes the conversation down that it lets into. One
-// of an actor that the user blocks is refused, and one for a key package that is not the user's.
+// invitations bounds the conversations for which the user has a Welcome and which no device has
+// joined yet.
+var invitations = bound{ofActor: 20, ofDomain: 50, all: 200}
+
+// isReached reports whether a bound is reached, so that the actor may add no further item.
+func (b bound) isReached(waiting []user.Waiting, actor vocab.ID) bool {
+	domain := policy.RegistrableDomain(actor.Host())
+	ofActor, ofDomain, all := 0, 0, 0
+	for _, w := range waiting {
+		all += w.N
+		if policy.RegistrableDomain(w.Actor.Host()) == domain {
+			ofDomain += w.N
+		}
+		if w.Actor == actor {
+			ofActor += w.N
+		}
+	}
+	return ofActor >= b.ofActor || ofDomain >= b.ofDomain || all >= b.all
+}
+
+// mayInvite reports whether an actor may invite the user to one more conversation.
+func (r *receiver) mayInvite(ctx context.Context, actor vocab.ID) (bool, error) {
+	waiting, err := r.tx.Joined.CountInvitations(ctx)
+	return !invitations.isReached(waiting, actor), err
+}
+
+// takeWelcome stores a Welcome from a host, and the conversation that it belongs to. A Welcome
+// is refused if the user blocks the host or the sender, or if its key package is not the user's.
 func (r *receiver) takeWelcome(ctx context.Context) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)
 	}
-	if ours, err := r.HasKeyPackage(ctx, r.entry.keyPackage); err != nil || !ours {
+	if ours, err := r.tx.KeyPackages.Has(ctx, r.entry.keyPackage); err != nil || !ours {
 		return Outcome{Reason: UnknownPackage}, err
 	}
 	reason, err := r.findOrJoin(ctx)
@@ -31,11 +56,11 @@ func (r *receiver) takeWelcome(ctx context.Context) (Outcome, error) {
 	return r.keepWelcome(ctx, r.entry.keyPackage)
 }
 
-// findOrJoin finds the conversation that a Welcome lets into, or writes it down. It returns why it
-// cannot.
+// findOrJoin finds the conversation that a Welcome belongs to, or stores a new one. If the
+// Welcome has to be refused, it returns the reason.
 func (r *receiver) findOrJoin(ctx context.Context) (reason string, err error) {
 	e, j := r.entry, r.conversation
-	if j != nil && j.Status == db.StatusFrozen {
+	if j != nil && j.Status == user.StatusFrozen {
 		return FrozenCopy, nil
 	}
 	if j != nil {
@@ -45,29 +70,34 @@ func (r *receiver) findOrJoin(ctx context.Context) (reason string, err error) {
 		}
 		return "", r.comeBack(ctx)
 	}
-	if known, err := r.IsGroupKnown(ctx, e.group); err != nil || known {
+	if taken, err := r.tx.Joined.IsGroupTaken(ctx, e.group); err != nil || taken {
 		return WrongGroup, err
 	}
-	ofHost, all, err := r.CountInvitations(ctx, r.Sender.ID)
-	if err != nil || ofHost >= invitationsOfHost || all >= maxInvitations {
+	if may, err := r.mayInvite(ctx, r.Sender.ID); err != nil || !may {
 		return TooMany, err
 	}
-	r.conversation = &db.JoinedConversation{ID: uuid.Must(uuid.NewV7()), URI: r.Activity.Target.ID, Host: r.Sender.ID, GroupID: e.group, Generation: e.generation, Epoch: e.epoch,
-		LastSeq: e.seq, WholeSeq: e.seq, Status: db.StatusActive, FormerGroups: []string{}}
-	if _, err := joinPair(ctx, r, r.Arrival, r.conversation, e.roster.names()); err != nil {
+	r.conversation = &user.JoinedConversation{ID: uuid.Must(uuid.NewV7()), URI: r.Activity.Target.ID, Host: r.Sender.ID, GroupID: e.group, Generation: e.generation, Epoch: e.epoch,
+		LastSeq: e.seq, WholeSeq: e.seq, Status: user.StatusActive, FormerGroups: []string{}}
+	isPair, err := joinPair(ctx, r.tx, r.Arrival, r.conversation, e.roster)
+	if err != nil {
 		return "", err
 	}
-	if err := r.AddJoined(ctx, *r.conversation, r.Now); err != nil {
+	if err := r.tx.Joined.Add(ctx, *r.conversation, r.Now); err != nil {
 		return "", err
+	}
+	if !isPair {
+		if err := r.noteSuccessor(ctx); err != nil {
+			return "", err
+		}
 	}
 	return "", r.saveWelcomed(ctx)
 }
 
-// comeBack lets a member into a conversation that it knows. One that was out of it reads on from
-// the commit that let it in.
+// comeBack handles a Welcome to a conversation that is already stored. If the user had left it,
+// the log is read from the commit that added the user again.
 func (r *receiver) comeBack(ctx context.Context) error {
 	j := r.conversation
-	me, err := r.ConversationMember(ctx, j.ID, r.Me)
+	me, err := r.tx.Conversations.FindMember(ctx, j.ID, r.Me)
 	if err != nil {
 		return err
 	}
@@ -78,29 +108,29 @@ func (r *receiver) comeBack(ctx context.Context) error {
 	return r.saveWelcomed(ctx)
 }
 
-// saveWelcomed writes the state down. Messages may have come before the Welcome: its host is
-// asked.
+// saveWelcomed stores the state. Messages may have been sent before the Welcome arrived, so it
+// notes that the host's log has to be read.
 func (r *receiver) saveWelcomed(ctx context.Context) error {
 	if err := r.saveState(ctx); err != nil {
 		return err
 	}
-	r.NoteBehind(r.conversation.ID, false)
+	r.tx.Joined.NoteBehind(r.conversation.ID, r.conversation.Host, false)
 	return nil
 }
 
-// keepWelcome keeps a Welcome for the device with a key package, and tells the user.
+// keepWelcome stores a Welcome for the device whose key package is ref, and tells the user.
 func (r *receiver) keepWelcome(ctx context.Context, ref []byte) (Outcome, error) {
-	w := db.Welcome{ID: uuid.Must(uuid.NewV7()), Recipient: r.Me, KeyPackage: ref, Content: r.entry.message, CreatedAt: r.Now, Sender: r.entry.sender, Object: r.entry.object}
+	w := user.Welcome{ID: uuid.Must(uuid.NewV7()), Recipient: r.Me, KeyPackage: ref, Content: r.entry.message, CreatedAt: r.Now, Sender: r.entry.sender, Object: r.entry.object}
 	if r.conversation != nil {
 		w.Conversation = r.conversation.ID
 	}
-	isNew, err := r.TakeWelcome(ctx, w)
+	isNew, err := r.tx.Welcomes.Take(ctx, w)
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
 	row := r.row()
 	row.Seq, row.Receipt = nil, nil
-	if _, err := r.AddInboxEntry(ctx, row); err != nil {
+	if _, err := r.tx.Messages.Add(ctx, row); err != nil {
 		return Outcome{}, err
 	}
 	return Outcome{Kept: true}, r.tell(ctx, eventWelcome, vocab.Doc{"welcomeId": w.ID.String()})

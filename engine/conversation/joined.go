@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -22,10 +22,13 @@ import (
 type People interface {
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
+	// Fresh fetches the actor from its own server. The fault is Gone if the actor is deleted
+	// there.
+	Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*vocab.Actor, *transport.Response, error)
 }
 
-// Local knows the users of this server, and speaks for them.
+// Local finds the users of this server, and makes ids and signatures for them.
 type Local interface {
 	ID(u vocab.Username) vocab.ID
 	Owner(id vocab.ID) (vocab.Username, bool)
@@ -34,7 +37,7 @@ type Local interface {
 	Prove(u vocab.Username, d vocab.Doc, now time.Time) (json.RawMessage, error)
 }
 
-// MemberDeps is what members are served with.
+// MemberDeps are the dependencies of Members.
 type MemberDeps struct {
 	Registry *Registry
 	Store    Store
@@ -47,23 +50,24 @@ type MemberDeps struct {
 	Now      func() time.Time
 }
 
-// Members serves users who take part in conversations, whoever puts these in order: a user of
-// this server, somebody elsewhere, or nobody. They read in their own databases, and
-// ask the host. It is safe for concurrent use.
+// Members serves users as members of conversations with any host (a user of this server or an
+// actor of another server) or without one. Reads are answered from the user's own database;
+// changes are sent to the host. It is safe for concurrent use.
 type Members struct {
 	MemberDeps
 	gaps *gaps
 }
 
-// NewMembers returns what serves members. It works beside requests until Close.
+// NewMembers returns a Members. It reads missing messages in the background until Close.
 func NewMembers(d MemberDeps) *Members {
 	m := &Members{MemberDeps: d}
 	m.gaps = newGaps(m)
 	return m
 }
 
-// PlaceOf returns where a conversation is put in order if that is on this server.
-func (m *Members) PlaceOf(c *db.Conversation) (at Place, isHere bool) {
+// PlaceOf returns the Place of a conversation if a user of this server hosts it, and whether
+// that is so.
+func (m *Members) PlaceOf(c *user.Conversation) (at Place, isHere bool) {
 	host, isLocal := m.Local.Owner(c.Host)
 	if !isLocal || c.Host == "" || !IsHosted(c.URI, c.Host) {
 		return Place{}, false
@@ -72,65 +76,66 @@ func (m *Members) PlaceOf(c *db.Conversation) (at Place, isHere bool) {
 	return Place{Host: host, ID: id}, err == nil
 }
 
-// hosts reports whether the user puts a conversation in order.
-func (m *Members) hosts(u vocab.Username, c *db.Conversation) bool { return c.Host == m.Local.ID(u) }
+// hosts reports whether the user is the host of a conversation.
+func (m *Members) hosts(u vocab.Username, c *user.Conversation) bool { return c.Host == m.Local.ID(u) }
 
-// View returns what a user sees of a conversation.
-func (m *Members) View(ctx context.Context, u vocab.Username, c *db.Conversation) (v View, err error) {
+// View returns a conversation as the user sees it.
+func (m *Members) View(ctx context.Context, u vocab.Username, c *user.Conversation) (v View, err error) {
 	if m.hosts(u, c) {
 		return m.Registry.View(ctx, Place{Host: u, ID: c.ID}, m.Local.ID(u))
 	}
-	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		j, err := m.readOpen(ctx, tx, u, c)
 		if err != nil {
 			return err
 		}
 		m.gaps.seek(u, j)
-		v = View{ID: j.ID, URI: j.URI, GroupID: j.GroupID, Generation: j.Generation, Epoch: j.Epoch, LastSeq: j.WholeSeq, Status: j.Status, Reset: j.ResetGroupID}
-		v.Members, err = tx.ConversationMembers(ctx, c.ID)
+		v = View{ID: j.ID, URI: j.URI, GroupID: j.GroupID, Generation: j.Generation, Epoch: j.Epoch, LastSeq: j.WholeSeq, Status: j.Status, Reset: j.ResetGroupID, Mixed: j.Mixed}
+		v.Members, err = tx.Conversations.ListMembers(ctx, c.ID)
 		return err
 	})
 	return v, err
 }
 
-// readOpen returns a conversation for a user who is in it. One who was removed is refused, as the
-// host refuses; what came until then stays among the messages of all conversations.
-func (m *Members) readOpen(ctx context.Context, tx *db.Tx, u vocab.Username, c *db.Conversation) (*db.JoinedConversation, error) {
+// readOpen returns a conversation for a user who is in it. A user who was removed is refused, as
+// the host would refuse it. The messages until the removal can still be read by Messages.
+func (m *Members) readOpen(ctx context.Context, tx *user.Tx, u vocab.Username, c *user.Conversation) (*user.JoinedConversation, error) {
 	j, err := readJoined(ctx, tx, c)
 	if err != nil {
 		return nil, err
 	}
-	me, err := tx.ConversationMember(ctx, c.ID, m.Local.ID(u))
+	me, err := tx.Conversations.FindMember(ctx, c.ID, m.Local.ID(u))
 	if err == nil && me != nil && !me.IsIn() {
 		err = errNotMember
 	}
 	return j, err
 }
 
-// readJoined returns a conversation that the user has joined, and may have left.
-func readJoined(ctx context.Context, tx *db.Tx, c *db.Conversation) (*db.JoinedConversation, error) {
-	j, err := tx.JoinedConversation(ctx, c.ID)
+// readJoined returns a conversation that the user has joined, even if the user has left it
+// since.
+func readJoined(ctx context.Context, tx *user.Tx, c *user.Conversation) (*user.JoinedConversation, error) {
+	j, err := tx.Joined.Find(ctx, c.ID)
 	if err == nil && j == nil {
 		err = errNoConversation
 	}
 	return j, err
 }
 
-// ReadLog returns the messages of a conversation after a number, the oldest first, without gaps:
-// up to the first that has not come. more tells whether others follow.
-func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *db.Conversation, after int64) (entries []db.LogEntry, more bool, err error) {
+// ReadLog returns the messages of a conversation after a number, the oldest first. They end
+// before the first message that is missing here. more tells whether others follow.
+func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []user.LogEntry, more bool, err error) {
 	if m.hosts(u, c) {
 		return m.Registry.ReadLog(ctx, Place{Host: u, ID: c.ID}, m.Local.ID(u), after)
 	}
-	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		j, err := m.readOpen(ctx, tx, u, c)
 		if err != nil {
 			return err
 		}
 		m.gaps.seek(u, j)
-		all, err := tx.InboxLog(ctx, c.ID, after, j.WholeSeq, mostLogged, maxLogPage)
+		all, err := tx.Messages.ListLog(ctx, c.ID, after, j.WholeSeq, mostLogged, maxLogPage)
 		for _, e := range all {
-			entries = append(entries, db.LogEntry{Seq: *e.Seq, Generation: e.Generation, Epoch: e.Epoch, Kind: e.Kind, Sender: e.Sender, Content: e.Content, Hash: e.Hash, At: e.At})
+			entries = append(entries, user.LogEntry{Seq: *e.Seq, Generation: e.Generation, Epoch: e.Epoch, Kind: e.Kind, Sender: e.Sender, Content: e.Content, Hash: e.Hash, At: e.At})
 		}
 		more = len(entries) > 0 && entries[len(entries)-1].Seq < j.WholeSeq
 		return err
@@ -138,11 +143,11 @@ func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *db.Conversat
 	return entries, more, err
 }
 
-// Messages returns the MLS messages of all conversations that came for a user after one, the
-// oldest first, and whether others follow.
-func (m *Members) Messages(ctx context.Context, u vocab.Username, after int64) (all []db.InboxEntry, more bool, err error) {
-	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		all, err = tx.InboxMessages(ctx, after, mostLogged+1, maxLogPage)
+// Messages returns the MLS messages of all conversations with arrival numbers higher than after,
+// the oldest first, and whether others follow.
+func (m *Members) Messages(ctx context.Context, u vocab.Username, after int64) (all []user.InboxEntry, more bool, err error) {
+	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		all, err = tx.Messages.List(ctx, after, mostLogged+1, maxLogPage)
 		return err
 	})
 	if more = len(all) > mostLogged; more {
@@ -151,37 +156,37 @@ func (m *Members) Messages(ctx context.Context, u vocab.Username, after int64) (
 	return all, more || len(all) > 0 && sizeOf(all) > maxLogPage, err
 }
 
-func sizeOf(all []db.InboxEntry) (n int) {
+func sizeOf(all []user.InboxEntry) (n int) {
 	for _, e := range all {
 		n += len(e.Content) + len(e.Activity)
 	}
 	return n
 }
 
-// checkOpen refuses what a conversation does not take that the user does not host.
-func (m *Members) checkOpen(ctx context.Context, u vocab.Username, c *db.Conversation) error {
-	return m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+// checkOpen refuses a change of a frozen or closed conversation that the user does not host.
+func (m *Members) checkOpen(ctx context.Context, u vocab.Username, c *user.Conversation) error {
+	return m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		j, err := readJoined(ctx, tx, c)
 		if err != nil {
 			return err
 		}
 		switch j.Status {
-		case db.StatusFrozen:
+		case user.StatusFrozen:
 			return conflictOf(j, "conversation_frozen", "its host was shown to tell members different things; begin another conversation")
-		case db.StatusClosed: // maybe by the user's side, and its host has not heard of that
+		case user.StatusClosed: // maybe by this user, and its host does not know it yet
 			return conflictOf(j, "conversation_closed", "the conversation is closed")
 		}
 		return nil
 	})
 }
 
-func conflictOf(j *db.JoinedConversation, code, detail string) *Conflict {
+func conflictOf(j *user.JoinedConversation, code, detail string) *Conflict {
 	return &Conflict{GroupID: j.GroupID, Generation: j.Generation, Epoch: j.Epoch, Status: j.Status, err: fault.New(fault.Conflict, detail).WithCode(code)}
 }
 
-// begin returns where a request goes that changes a conversation: to a user of this server, or
-// with isHere false to the host elsewhere.
-func (m *Members) begin(ctx context.Context, u vocab.Username, c *db.Conversation) (at Place, isHere bool, err error) {
+// begin tells where a request that changes a conversation has to go. If isHere is true, the host
+// is a user of this server, and at names the conversation. Else the host is on another server.
+func (m *Members) begin(ctx context.Context, u vocab.Username, c *user.Conversation) (at Place, isHere bool, err error) {
 	if m.hosts(u, c) {
 		return Place{Host: u, ID: c.ID}, true, nil
 	}
@@ -195,28 +200,47 @@ func (m *Members) begin(ctx context.Context, u vocab.Username, c *db.Conversatio
 	return at, isHere, nil
 }
 
-// Commit asks for the end of an epoch.
-func (m *Members) Commit(ctx context.Context, u vocab.Username, to *db.Conversation, c Commit) (Accepted, error) {
+// Commit sends a commit to the host of a conversation.
+func (m *Members) Commit(ctx context.Context, u vocab.Username, to *user.Conversation, c Commit) (Accepted, error) {
 	c.Caller = m.Local.ID(u)
 	at, isHere, err := m.begin(ctx, u, to)
 	if err != nil {
 		return Accepted{}, err
 	}
-	if isHere {
+	if m.hosts(u, to) {
 		return m.Registry.Commit(ctx, at, c)
 	}
-	if err := (&commit{Commit: c}).parse(); err != nil { // as the host would refuse it
+	do := &commit{Commit: c, registry: m.Registry, host: to.Host, now: m.Now()}
+	if err := do.parse(); err != nil { // the same check as at the host
 		return Accepted{}, err
 	}
-	path := "/commits"
-	if c.External {
-		path = "/external-commit"
+	if err := m.holdCommit(ctx, u, to, do); err != nil {
+		return Accepted{}, err
 	}
-	return m.submit(ctx, u, to, path, c.Key, map[string]any{"commit": c.Message, "groupInfo": c.GroupInfo, "welcomes": c.Welcomes})
+	var a Accepted
+	if isHere {
+		a, err = m.Registry.Commit(ctx, at, c)
+	} else {
+		path := "/commits"
+		if c.External {
+			path = "/external-commit"
+		}
+		a, err = m.submit(ctx, u, to, path, c.Key, commitSent{c.Message, c.GroupInfo, c.Welcomes, c.Added, c.Removed})
+	}
+	return a, m.dropHeld(ctx, u, to, c.Message, err)
 }
 
-// submit asks a host elsewhere to take something, and checks its answer.
-func (m *Members) submit(ctx context.Context, u vocab.Username, c *db.Conversation, path, key string, body any) (Accepted, error) {
+// commitSent is the body of the request that sends a commit to a host elsewhere.
+type commitSent struct {
+	Commit    []byte     `json:"commit"`
+	GroupInfo []byte     `json:"groupInfo,omitempty"`
+	Welcomes  [][]byte   `json:"welcomes,omitempty"`
+	Added     [][]byte   `json:"added,omitempty"`
+	Removed   []vocab.ID `json:"removed,omitempty"`
+}
+
+// submit sends a change to a host on another server, and checks its answer.
+func (m *Members) submit(ctx context.Context, u vocab.Username, c *user.Conversation, path, key string, body any) (Accepted, error) {
 	var a Accepted
 	replayed, err := m.ask(ctx, u, c, http.MethodPost, path, key, body, &a)
 	if err == nil && (a.Seq < 0 || a.Seq > maxSeq || a.Epoch < 0 || a.Generation < 0) {
@@ -226,24 +250,33 @@ func (m *Members) submit(ctx context.Context, u vocab.Username, c *db.Conversati
 	return a, err
 }
 
-// Send sends ciphertext.
-func (m *Members) Send(ctx context.Context, u vocab.Username, c *db.Conversation, content []byte) (Accepted, error) {
+// Send sends an encrypted message to the host of a conversation.
+func (m *Members) Send(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte) (Accepted, error) {
 	at, isHere, err := m.begin(ctx, u, c)
 	if err != nil {
 		return Accepted{}, err
 	}
 	message := Message{Caller: m.Local.ID(u), Content: content}
-	if isHere {
+	if m.hosts(u, c) {
 		return m.Registry.Send(ctx, at, message)
 	}
 	if err := message.parse(); err != nil {
 		return Accepted{}, err
 	}
-	return m.submit(ctx, u, c, "/messages", "", map[string]any{"message": content})
+	if err := m.holdMessage(ctx, u, c, content, nil); err != nil {
+		return Accepted{}, err
+	}
+	var a Accepted
+	if isHere {
+		a, err = m.Registry.Send(ctx, at, message)
+	} else {
+		a, err = m.submit(ctx, u, c, "/messages", "", map[string]any{"message": content})
+	}
+	return a, m.dropHeld(ctx, u, c, content, err)
 }
 
-// AskReset begins a reset, and returns the id of the MLS group that comes next.
-func (m *Members) AskReset(ctx context.Context, u vocab.Username, c *db.Conversation) (string, error) {
+// AskReset begins a reset, and returns the id of the next MLS group.
+func (m *Members) AskReset(ctx context.Context, u vocab.Username, c *user.Conversation) (string, error) {
 	at, isHere, err := m.begin(ctx, u, c)
 	if err != nil {
 		return "", err
@@ -262,7 +295,7 @@ func (m *Members) AskReset(ctx context.Context, u vocab.Username, c *db.Conversa
 }
 
 // Reset ends a reset with the GroupInfo of the next group.
-func (m *Members) Reset(ctx context.Context, u vocab.Username, c *db.Conversation, groupInfo []byte) (Accepted, error) {
+func (m *Members) Reset(ctx context.Context, u vocab.Username, c *user.Conversation, groupInfo []byte) (Accepted, error) {
 	at, isHere, err := m.begin(ctx, u, c)
 	if err != nil {
 		return Accepted{}, err
@@ -276,8 +309,9 @@ func (m *Members) Reset(ctx context.Context, u vocab.Username, c *db.Conversatio
 	return m.submit(ctx, u, c, "/reset", "", map[string]any{"groupInfo": groupInfo})
 }
 
-// GroupInfo returns the state of the MLS group, by which a device joins again.
-func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *db.Conversation) (groupInfo []byte, epoch int64, err error) {
+// GroupInfo returns the GroupInfo of the MLS group, by which a device can join again, and its
+// epoch.
+func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *user.Conversation) (groupInfo []byte, epoch int64, err error) {
 	at, isHere, err := m.begin(ctx, u, c)
 	if err != nil {
 		return nil, 0, err
@@ -298,8 +332,8 @@ func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *db.Convers
 	return said.GroupInfo, said.Epoch, nil
 }
 
-// readHostLog returns the messages of a log after a number, from the host.
-func (m *Members) readHostLog(ctx context.Context, u vocab.Username, c *db.Conversation, after int64) (entries []loggedSaid, more bool, err error) {
+// readHostLog reads the messages of a log after a number from the host.
+func (m *Members) readHostLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []loggedSaid, more bool, err error) {
 	if at, isHere := m.PlaceOf(c); isHere {
 		all, more, err := m.Registry.ReadLog(ctx, at, m.Local.ID(u), after)
 		for _, e := range all {
@@ -315,20 +349,21 @@ func (m *Members) readHostLog(ctx context.Context, u vocab.Username, c *db.Conve
 	return said.Items[:min(len(said.Items), mostLogged)], said.More || len(said.Items) > mostLogged, err
 }
 
-// MessagePage is a page of the messages that came, the newest first.
+// MessagePage is a page of received messages, the newest first.
 type MessagePage struct {
-	Entries []db.InboxEntry
+	Entries []user.InboxEntry
 	Total   int64
 	More    bool
 }
 
-// NewestMessages returns up to n messages before one in the order of coming, or from the end.
+// NewestMessages returns up to n received messages, the newest first. They are those with
+// arrival numbers lower than before, or the newest of all if before is zero.
 func (m *Members) NewestMessages(ctx context.Context, u vocab.Username, before int64, n int) (p MessagePage, err error) {
-	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if p.Total, err = tx.CountInboxMessages(ctx); err != nil {
+	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		if p.Total, err = tx.Messages.Count(ctx); err != nil {
 			return err
 		}
-		p.Entries, err = tx.NewestInboxMessages(ctx, before, n+1, maxLogPage)
+		p.Entries, err = tx.Messages.ListNewest(ctx, before, n+1, maxLogPage)
 		return err
 	})
 	if p.More = len(p.Entries) > n || sizeOf(p.Entries) > maxLogPage; len(p.Entries) > n {

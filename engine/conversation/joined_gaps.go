@@ -9,46 +9,56 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// gapWaits are how long a host is left alone between questions for what is missing. After the last
-// one somebody has to read the conversation, or another message to come.
+// gapWaits are the waits between attempts to read missing messages from a host. After the last
+// one the attempts end, until a user reads the conversation or another message arrives.
 var gapWaits = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
 const (
-	maxAsking = 8    // conversations whose hosts are asked at once
-	maxGaps   = 1000 // conversations that wait for that
-	pageTime  = 30 * time.Second
+	pageTime = 30 * time.Second
+	perEntry = 2 << 10 // bytes of a database row without the message in it
 )
 
-// gaps reads from hosts what of their logs has not come: after the commit that shows it, and for a
-// conversation once at a time.
+// gaps reads messages that are missing here from the logs of hosts. It begins after the
+// transaction that finds them missing, and reads each conversation only once at a time.
 type gaps struct {
 	*Members
 	found  prometheus.Counter
-	pages  *policy.Limiter // of logs, by the host's domain
-	asking chan struct{}   // a place for each that is asked
+	pages  *policy.Limiter // pages of logs, by the host's domain
+	asking *policy.Pool    // reads that are under way
+	places *policy.Pool    // conversations that are being filled, or wait for that
 	ctx    context.Context
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 
+	unjoined *policy.Limiter // stored bytes of logs no device has joined, by the host's domain
+	joined   *policy.Limiter // stored bytes of the others, by user and domain
+
 	mu      sync.Mutex
 	closed  bool
-	running map[copyKey]bool // true: something came meanwhile
+	running map[copyKey]*filling
 }
 
-// copyKey names the copy that a user has of a conversation.
+// copyKey names a user's copy of a conversation.
 type copyKey struct {
 	user vocab.Username
 	id   uuid.UUID
 }
 
+// filling is the work on a copy of a conversation.
+type filling struct {
+	payer string // the domain of its host
+	again bool   // something came meanwhile
+}
+
 func newGaps(m *Members) *gaps {
-	g := &gaps{Members: m, pages: policy.LogPages.Limiter(m.Now), asking: make(chan struct{}, maxAsking), running: map[copyKey]bool{},
+	g := &gaps{Members: m, pages: policy.LogPages.Limiter(m.Now), asking: policy.LogReads.NewPool(), places: policy.LogGaps.NewPool(), running: map[copyKey]*filling{},
+		unjoined: policy.UnjoinedLogs.Limiter(m.Now), joined: policy.JoinedLogs.Limiter(m.Now),
 		found: prometheus.NewCounter(prometheus.CounterOpts{Name: "lightweb_mls_gap_total", Help: "Messages of conversations elsewhere that came while earlier ones were missing."})}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	if m.Metrics != nil {
@@ -57,17 +67,18 @@ func newGaps(m *Members) *gaps {
 	return g
 }
 
-// Committed hears of commits that show that messages are missing.
-func (m *Members) Committed(_ context.Context, c db.Commit) {
+// Committed is called after each transaction of a user. It begins to read the messages of
+// conversations that the transaction found incomplete.
+func (m *Members) Committed(_ context.Context, c user.Commit) {
 	for _, b := range c.Behind {
 		if b.IsGap {
 			m.gaps.found.Inc()
 		}
-		m.gaps.begin(copyKey{c.User, b.Conversation})
+		m.gaps.begin(copyKey{c.User, b.Conversation}, b.Host)
 	}
 }
 
-// Close ends the work beside requests.
+// Close stops the reading in the background, and waits until it has ended or ctx ends.
 func (m *Members) Close(ctx context.Context) error {
 	g := m.gaps
 	g.mu.Lock()
@@ -84,29 +95,30 @@ func (m *Members) Close(ctx context.Context) error {
 	}
 }
 
-// seek begins to fill a conversation of which messages are missing.
-func (g *gaps) seek(u vocab.Username, j *db.JoinedConversation) {
-	if j.WholeSeq < j.LastSeq && j.Host != "" && j.Status != db.StatusFrozen {
-		g.begin(copyKey{u, j.ID})
+// seek begins to fill a copy if messages are missing in it.
+func (g *gaps) seek(u vocab.Username, j *user.JoinedConversation) {
+	if j.WholeSeq < j.LastSeq && j.Host != "" && j.Status != user.StatusFrozen {
+		g.begin(copyKey{u, j.ID}, j.Host)
 	}
 }
 
-// begin begins to fill a conversation, unless that is under way.
-func (g *gaps) begin(of copyKey) {
+// begin begins to fill a copy. If that is already under way, it is done once more afterwards.
+func (g *gaps) begin(of copyKey, host vocab.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, is := g.running[of]; is {
-		g.running[of] = true
+	if f := g.running[of]; f != nil {
+		f.again = true
 		return
 	}
-	if g.closed || len(g.running) >= maxGaps { // whoever reads it begins again
+	f := &filling{payer: policy.RegistrableDomain(host.Host())}
+	if g.closed || !g.places.Take(f.payer, 1) { // the next reader begins again
 		return
 	}
-	g.running[of] = false
+	g.running[of] = f
 	g.work.Go(func() { g.run(of) })
 }
 
-// run asks again and again until nothing is missing, or it is of no use.
+// run fills a copy, with retries, until nothing is missing or a retry would not help.
 func (g *gaps) run(of copyKey) {
 	for try := 0; ; {
 		err := g.fill(of)
@@ -140,19 +152,22 @@ func (g *gaps) run(of copyKey) {
 	}
 }
 
-// end ends the work on a conversation, unless something came meanwhile.
+// end ends the work on a copy and returns true. If begin was called meanwhile it returns false,
+// and the work goes on.
 func (g *gaps) end(of copyKey) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.running[of] && !g.closed {
-		g.running[of] = false
+	f := g.running[of]
+	if f.again && !g.closed {
+		f.again = false
 		return false
 	}
+	g.places.Give(f.payer, 1)
 	delete(g.running, of)
 	return true
 }
 
-// isPassing reports whether a failure may be over soon.
+// isPassing reports whether a failure is temporary.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:
@@ -161,14 +176,8 @@ func isPassing(err error) bool {
 	return false
 }
 
-// fill reads what is missing, page by page.
+// fill reads the missing messages, page by page.
 func (g *gaps) fill(of copyKey) error {
-	select {
-	case g.asking <- struct{}{}:
-		defer func() { <-g.asking }()
-	case <-g.ctx.Done():
-		return g.ctx.Err()
-	}
 	for {
 		more, err := g.fillPage(of)
 		if err != nil || !more {
@@ -177,8 +186,9 @@ func (g *gaps) fill(of copyKey) error {
 	}
 }
 
-// fillPage reads one page of the host's log, and reports whether another one is to be read: while
-// no device of the user has joined, the host has filled enough with one.
+// fillPage reads one page of the host's log, and reports whether to read another one. As long as
+// no device of the user has joined, it reads only one page, so that a stranger cannot fill the
+// database.
 func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(g.ctx, pageTime)
 	defer cancel()
@@ -186,20 +196,34 @@ func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var j *db.JoinedConversation
-	err = g.Store.Read(ctx, of.user, func(ctx context.Context, tx *db.Tx) (err error) {
+	var j *user.JoinedConversation
+	err = g.Store.Read(ctx, of.user, func(ctx context.Context, tx *user.Tx) (err error) {
 		j, err = readJoined(ctx, tx, c)
 		return err
 	})
-	if err != nil || j.Host == "" || j.Status == db.StatusFrozen {
+	if err != nil || j.Host == "" || j.Status == user.StatusFrozen {
 		return false, err
 	}
-	if ok, after := g.pages.Allow(policy.RegistrableDomain(j.Host.Host())); !ok {
-		return false, fault.New(fault.RateLimited, "the host has been asked for much of its logs").After(after)
+	payer := policy.RegistrableDomain(j.Host.Host())
+	stored, key := g.storedOf(of.user, payer, j.Confirmed)
+	if ok, after := stored.Ready(key); !ok && j.Confirmed {
+		return false, askLater(after)
+	} else if !ok { // a reader who has joined begins again
+		return false, nil
+	}
+	if !g.asking.Take(payer, 1) {
+		return false, askLater(time.Second)
+	}
+	defer g.asking.Give(payer, 1)
+	if ok, after := g.pages.Allow(payer); !ok {
+		return false, askLater(after)
 	}
 	said, more, err := g.readHostLog(ctx, of.user, c, j.WholeSeq)
 	if err != nil {
 		return false, err
+	}
+	for _, s := range said {
+		stored.Spend(key, perEntry+len(s.Content))
 	}
 	if more && len(said) == 0 {
 		return false, badReply(nil)
@@ -207,10 +231,27 @@ func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	return more && j.Confirmed, g.keepPage(ctx, of, j.WholeSeq, j.LastSeq, said, more)
 }
 
-// keepPage keeps a page of the host's log. Numbers that the page passes over are gone.
+// storedOf returns the limiter that counts the bytes of logs stored from a domain, and the key
+// in it.
+func (g *gaps) storedOf(u vocab.Username, domain string, joined bool) (l *policy.Limiter, key string) {
+	if joined {
+		return g.joined, u.String() + " " + domain
+	}
+	return g.unjoined, domain
+}
+
+func askLater(after time.Duration) error {
+	return fault.New(fault.RateLimited, "the host has been asked for much of its logs").After(after)
+}
+
+// keepPage stores a page of the host's log. Numbers that the page skips do not exist at the host
+// any more, so they are not missing.
 func (g *gaps) keepPage(ctx context.Context, of copyKey, after, last int64, said []loggedSaid, more bool) error {
-	return g.Store.Write(ctx, of.user, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.LockInbox(ctx); err != nil {
+	return g.Store.Write(ctx, of.user, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.HoldAudience(ctx); err != nil { // held activities must not go to blocked actors
+			return err
+		}
+		if err := tx.Messages.Lock(ctx); err != nil {
 			return err
 		}
 		reached := after
@@ -224,43 +265,38 @@ func (g *gaps) keepPage(ctx context.Context, of copyKey, after, last int64, said
 				return err
 			}
 		}
-		j, err := tx.JoinedConversation(ctx, of.id)
-		if err != nil || j == nil || j.Status == db.StatusFrozen {
+		j, err := tx.Joined.Find(ctx, of.id)
+		if err != nil || j == nil || j.Status == user.StatusFrozen {
 			return err
 		}
 		if !more {
 			reached = max(reached, last)
 		}
 		j.WholeSeq = max(j.WholeSeq, min(reached, j.LastSeq))
-		_, err = tx.SaveJoined(ctx, *j, g.Now())
+		_, err = tx.Joined.Save(ctx, *j, g.Now())
 		return err
 	})
 }
 
-// keepEntry keeps one message of the host's log as if the host had sent it.
-func (g *gaps) keepEntry(ctx context.Context, tx *db.Tx, of copyKey, e *entry) error {
-	j, err := tx.JoinedConversation(ctx, of.id)
-	if err != nil || j == nil || j.Status == db.StatusFrozen {
+// keepEntry stores one message of the host's log as if the host had sent it.
+func (g *gaps) keepEntry(ctx context.Context, tx *user.Tx, of copyKey, e *entry) error {
+	j, err := tx.Joined.Find(ctx, of.id)
+	if err != nil || j == nil || j.Status == user.StatusFrozen {
 		return err
 	}
-	blocked, err := tx.Blocked(ctx, []vocab.ID{e.sender, j.Host})
+	blocked, err := tx.Blocks.FindAmong(ctx, []vocab.ID{e.sender, j.Host})
 	if err != nil {
 		return err
 	}
 	e.object = j.URI + "/log/" + vocab.ID(strconv.FormatInt(e.seq, 10))
-	r := &receiver{InboxTx: quiet{tx}, entry: e, conversation: j,
-		Arrival: Arrival{Me: g.Local.ID(of.user), Activity: &vocab.Activity{}, Sender: &vocab.Actor{ID: j.Host}, IsBlocked: blocked[e.sender] || blocked[j.Host], Now: g.Now()}}
+	tells := func(trust string) bool { return trust != "stranger" } // their Welcome had an event
+	r := &receiver{tx: tx, fills: true, entry: e, conversation: j,
+		Arrival: Arrival{Tells: tells, Me: g.Local.ID(of.user), Activity: &vocab.Activity{}, Sender: &vocab.Actor{ID: j.Host}, IsBlocked: blocked[e.sender] || blocked[j.Host], Now: g.Now(), Applied: g.Now()}}
 	_, err = r.takeMessage(ctx)
 	return err
 }
 
-// quiet is a transaction that notes no gap: that is what is being filled.
-type quiet struct{ *db.Tx }
-
-// NoteBehind is InboxTx's.
-func (quiet) NoteBehind(uuid.UUID, bool) {}
-
-// read reads an entry of a host's log. The header of the message says what it is.
+// read reads an entry of a host's log. Its kind follows from the header of the message.
 func (s loggedSaid) read() (*entry, error) {
 	if s.Seq < 1 || s.Seq > maxSeq || s.Generation < 0 || len(s.Content) > maxMessage {
 		return nil, badLabel("bad_seq", "an entry of a log has a number", "")
@@ -274,7 +310,7 @@ func (s loggedSaid) read() (*entry, error) {
 		return nil, err
 	}
 	e.seq, e.generation, e.sender = s.Seq, s.Generation, sender
-	if e.kind == db.KindOpaque || e.kind == db.KindWelcome || s.Epoch != e.epoch {
+	if e.kind == user.KindOpaque || e.kind == user.KindWelcome || s.Epoch != e.epoch {
 		return nil, badLabel("wrong_epoch", "the MLS message is of another epoch than is said of it", "")
 	}
 	return e, nil

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -10,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -53,6 +54,24 @@ func (here) Owner(vocab.ID) (u vocab.Username, is bool)            { return u, f
 func (here) Keys(vocab.Username) (k transport.Keys, err error)     { return k, nil }
 func (here) Known(context.Context, vocab.ID) (*vocab.Actor, error) { return nil, nil }
 
+// behind returns a conversation that dora hosts and bob is far behind in, and what fills it.
+func behind(t *testing.T, confirmed bool) (*endless, *gaps, copyKey) {
+	t.Helper()
+	store, now := dbtest.New(t), time.Now()
+	u := dbtest.User(t, store, "bob")
+	dora := mlstest.NewDevice("https://peer.example/users/dora", now)
+	h := &endless{group: mlstest.NewGroup(dora), by: dora}
+	_, h.group = h.group.Commit(dora, mlstest.Change{})
+	j := user.JoinedConversation{ID: uuid.New(), URI: vocab.ID(dora.Identity + "/conversations/" + uuid.NewString()), Host: vocab.ID(dora.Identity), GroupID: h.group.ID,
+		Epoch: 1, LastSeq: 1_000_000, WholeSeq: 1, Status: user.StatusActive, Confirmed: confirmed}
+	if err := store.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error { return tx.Joined.Add(ctx, j, now) }); err != nil {
+		t.Fatal(err)
+	}
+	d := MemberDeps{Store: store, Local: here{}, Hosts: h, Keys: here{}, People: here{}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }}
+	d.Registry = NewRegistry(Deps{Store: store, Actors: nobody{}, Log: d.Log, Now: d.Now})
+	return h, NewMembers(d).gaps, copyKey{u, j.ID}
+}
+
 // A log that never ends is read no faster than its host may be asked, and while no device of the
 // user has joined no further than a page.
 func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
@@ -64,19 +83,8 @@ func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 	}{"joined": {true, policy.LogPages.Rate.Burst, true}, "not joined": {false, 1, false}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store, now := dbtest.New(t), time.Now()
-			u := dbtest.User(t, store, "bob")
-			dora := mlstest.NewDevice("https://peer.example/users/dora", now)
-			h := &endless{group: mlstest.NewGroup(dora), by: dora}
-			_, h.group = h.group.Commit(dora, mlstest.Change{})
-			j := db.JoinedConversation{ID: uuid.New(), URI: vocab.ID(dora.Identity + "/conversations/" + uuid.NewString()), Host: vocab.ID(dora.Identity), GroupID: h.group.ID,
-				Epoch: 1, LastSeq: 1_000_000, WholeSeq: 1, Status: db.StatusActive, Confirmed: tt.confirmed}
-			if err := store.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error { return tx.AddJoined(ctx, j, now) }); err != nil {
-				t.Fatal(err)
-			}
-			d := MemberDeps{Store: store, Local: here{}, Hosts: h, Keys: here{}, People: here{}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }}
-			d.Registry = NewRegistry(Deps{Store: store, Actors: nobody{}, Log: d.Log, Now: d.Now})
-			err := NewMembers(d).gaps.fill(copyKey{u, j.ID})
+			h, g, of := behind(t, tt.confirmed)
+			err := g.fill(of)
 			if limited := fault.KindOf(err) == fault.RateLimited && err != nil; limited != tt.limited || err != nil && !limited {
 				t.Errorf("it ends with %v", err)
 			}
@@ -84,5 +92,72 @@ func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 				t.Errorf("the host was asked %d times, want %d", h.asked, tt.asked)
 			}
 		})
+	}
+}
+
+// PAY-04: what a host has stored by its log is charged to its domain, as what it sends is. Of a
+// conversation that no device has joined the rest is left until one does.
+func TestWhatIsStoredOfLogsIsCharged(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		confirmed bool
+		kind      fault.Kind
+	}{"joined": {true, fault.RateLimited}, "not joined": {false, fault.Internal}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, g, of := behind(t, tt.confirmed)
+			one := policy.NewLimiter(policy.Rate{PerSecond: 1e-9, Burst: 1}, g.Now, 10)
+			g.unjoined, g.joined = one, one
+			var err error
+			for range 3 {
+				err = g.fill(of)
+			}
+			if h.asked != 1 || fault.KindOf(err) != tt.kind || (err != nil) != tt.confirmed {
+				t.Errorf("the host was asked %d times, and then %v", h.asked, err)
+			}
+		})
+	}
+}
+
+// PAY-01: hosts of one domain that do not answer leave places to the hosts of others.
+func TestNoDomainHasAllPlacesOfLogsThatAreRead(t *testing.T) {
+	t.Parallel()
+	h, g, of := behind(t, false)
+	for g.asking.Take("slow.example", 1) {
+	}
+	if err := g.fill(of); err != nil || h.asked != 1 {
+		t.Errorf("%v, and the host was asked %d times, want once", err, h.asked)
+	}
+}
+
+// stuck is a store that does not answer.
+type stuck struct{ Store }
+
+func (stuck) Read(ctx context.Context, _ vocab.Username, _ func(context.Context, *user.Tx) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// PAY-01: nor do the conversations of one domain that wait leave no place to others.
+func TestNoDomainHasAllPlacesOfConversationsThatAreBehind(t *testing.T) {
+	t.Parallel()
+	_, g, of := behind(t, true)
+	g.Registry.Store = stuck{}
+	for n := range 2 * policy.LogGaps.Pool {
+		g.begin(copyKey{of.user, uuid.New()}, vocab.ID(fmt.Sprintf("https://s%d.slow.example/users/mallory", n)))
+	}
+	g.begin(of, "https://peer.example/users/dora")
+	g.mu.Lock()
+	slow := len(g.running) - 1
+	_, begun := g.running[of]
+	g.mu.Unlock()
+	if !begun || slow > int(policy.LogGaps.Pool)*3/4 {
+		t.Errorf("%d conversations of one domain are filled, and that of another one: %v", slow, begun)
+	}
+	if err := g.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := g.places.Used(); left != 0 || len(g.running) != 0 {
+		t.Errorf("%d places are held of conversations that nobody fills", left)
 	}
 }

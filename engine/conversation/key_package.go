@@ -6,23 +6,26 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of key packages.
+// Limits on key packages.
 const (
 	maxKeyPackage = 16 << 10
-	maxPackages   = 100 // of a user that are available
-	lowPackages   = 5   // with fewer the user is told
+	maxPackages   = 100 // available at one time, of one user
+	lowPackages   = 5   // with fewer one-time packages the user is told
 	ownLifetime   = 84 * 24 * time.Hour
-	claimsOfDay   = 20 // packages that one actor may claim
+	claimsOfDay   = 20 // claims of one actor within 24 hours
 	forgetAfter   = 30 * 24 * time.Hour
 )
 
-// publicSuite is the cipher suite that every peer knows.
+// keyPackages names the lock that publishing and claiming take.
+const keyPackages = "key packages"
+
+// publicSuite is the cipher suite that every server and client supports.
 const publicSuite = 1
 
 // NewPackage is a key package that a device publishes.
@@ -32,11 +35,11 @@ type NewPackage struct {
 	LastResort bool
 }
 
-// Publish publishes key packages of the user's devices. One that is published already stays as it
-// is.
-func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []NewPackage) ([]db.KeyPackage, error) {
+// Publish stores key packages of the user's devices, for others to claim. A package that is
+// published already stays as it is.
+func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []NewPackage) ([]user.KeyPackage, error) {
 	now := r.Now()
-	rows := make([]db.KeyPackage, len(packages))
+	rows := make([]user.KeyPackage, len(packages))
 	for i, p := range packages {
 		row, err := readPackage(p, r.Actors.ID(u), now)
 		if err != nil {
@@ -44,15 +47,15 @@ func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []New
 		}
 		rows[i] = row
 	}
-	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.Lock(ctx, "key packages"); err != nil {
+	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Lock(ctx, keyPackages); err != nil {
 			return err
 		}
-		if err := tx.PruneKeyPackages(ctx, now.Add(-forgetAfter)); err != nil {
+		if err := tx.KeyPackages.Prune(ctx, now.Add(-forgetAfter)); err != nil {
 			return err
 		}
 		for _, row := range rows {
-			if _, err := tx.AddKeyPackage(ctx, row); err != nil {
+			if _, err := tx.KeyPackages.Add(ctx, row); err != nil {
 				return err
 			}
 		}
@@ -61,77 +64,80 @@ func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []New
 	return rows, err
 }
 
-// checkStock refuses more packages than a user may have, and notes when there are enough again.
-func checkStock(ctx context.Context, tx *db.Tx, now time.Time) error {
-	s, err := tx.PackageStats(ctx, now)
+// checkStock refuses more packages than a user may have. If the user was told that few are left
+// and there are enough again, it notes that.
+func checkStock(ctx context.Context, tx *user.Tx, now time.Time) error {
+	s, err := tx.KeyPackages.CountStats(ctx, now)
 	switch {
 	case err != nil:
 		return err
-	case s.Available+s.LastResort > maxPackages:
+	case s.Available > maxPackages:
 		return unprocessable("too_many_key_packages", "a user has 100 key packages at most")
-	case s.Told && s.Available >= lowPackages:
-		return tx.NoteLow(ctx, false)
+	case s.Told && s.OneTime >= lowPackages:
+		return tx.KeyPackages.NoteLow(ctx, false)
 	}
 	return nil
 }
 
-// readPackage checks a package as others will who add the device.
-func readPackage(p NewPackage, me vocab.ID, now time.Time) (db.KeyPackage, error) {
+// readPackage reads a package, and makes the checks that other members make when they add the
+// device.
+func readPackage(p NewPackage, me vocab.ID, now time.Time) (user.KeyPackage, error) {
 	bad := func(err error) error {
 		return fault.Wrap(fault.Unprocessable, fault.Public(err), err).WithCode("bad_key_package").At("/keyPackages")
 	}
 	if len(p.Content) > maxKeyPackage {
-		return db.KeyPackage{}, fault.New(fault.TooLarge, "a key package has 16 KiB at most").At("/keyPackages")
+		return user.KeyPackage{}, fault.New(fault.TooLarge, "a key package has 16 KiB at most").At("/keyPackages")
 	}
 	if p.Device == "" || len(p.Device) > 128 {
-		return db.KeyPackage{}, unprocessable("invalid_parameter", "a key package names its device, in 1 to 128 bytes").At("/keyPackages")
+		return user.KeyPackage{}, unprocessable("invalid_parameter", "a key package names its device, in 1 to 128 bytes").At("/keyPackages")
 	}
 	k, err := mls.ParseKeyPackage(p.Content)
 	if err != nil {
-		return db.KeyPackage{}, bad(err)
+		return user.KeyPackage{}, bad(err)
 	}
 	if err := k.Check(string(me), now, ownLifetime+time.Hour); err != nil {
-		return db.KeyPackage{}, bad(err)
+		return user.KeyPackage{}, bad(err)
 	}
 	ref, err := k.Reference()
 	if err != nil {
-		return db.KeyPackage{}, bad(err)
+		return user.KeyPackage{}, bad(err)
 	}
-	return db.KeyPackage{ID: uuid.Must(uuid.NewV7()), Ref: ref, Device: p.Device, Suite: int32(k.Suite), Content: k.Raw, LastResort: p.LastResort,
+	return user.KeyPackage{ID: uuid.Must(uuid.NewV7()), Ref: ref, Device: p.Device, Suite: int32(k.Suite), Content: k.Raw, LastResort: p.LastResort,
 		NotAfter: time.Unix(int64(k.Leaf.NotAfter), 0), CreatedAt: now}, nil
 }
 
-// Packages returns the user's key packages that are available.
-func (r *Registry) Packages(ctx context.Context, u vocab.Username) (all []db.KeyPackage, err error) {
-	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		all, err = tx.KeyPackages(ctx, r.Now())
+// Packages returns the user's available key packages.
+func (r *Registry) Packages(ctx context.Context, u vocab.Username) (all []user.KeyPackage, err error) {
+	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		all, err = tx.KeyPackages.List(ctx, r.Now())
 		return err
 	})
 	return all, err
 }
 
-// PackageStats counts the user's key packages.
+// PackageStats is the number of the user's key packages in each state. NeedsMore says that few
+// are left.
 type PackageStats struct {
-	db.PackageStats
+	user.PackageStats
 	NeedsMore bool
 }
 
 // PackageStats counts the user's key packages.
 func (r *Registry) PackageStats(ctx context.Context, u vocab.Username) (s PackageStats, err error) {
-	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		counts, err := tx.PackageStats(ctx, r.Now())
+	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		counts, err := tx.KeyPackages.CountStats(ctx, r.Now())
 		if err == nil {
-			s = PackageStats{*counts, counts.Available < lowPackages}
+			s = PackageStats{*counts, counts.OneTime < lowPackages}
 		}
 		return err
 	})
 	return s, err
 }
 
-// Revoke takes a key package back, and the Welcomes that wait for it.
+// Revoke revokes a key package, and the Welcomes for it that no device has confirmed.
 func (r *Registry) Revoke(ctx context.Context, u vocab.Username, id uuid.UUID) error {
-	return r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		was, err := tx.RevokeKeyPackage(ctx, id)
+	return r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		was, err := tx.KeyPackages.Revoke(ctx, id)
 		if err == nil && !was {
 			err = errNoPackage
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
@@ -15,7 +15,7 @@ import (
 
 // publish publishes n packages of one of alice's devices for one claim each, and one of last
 // resort if last is set.
-func (s *scene) publish(device string, n int, last bool) (all []db.KeyPackage) {
+func (s *scene) publish(device string, n int, last bool) (all []user.KeyPackage) {
 	s.Helper()
 	var packages []conversation.NewPackage
 	for range n {
@@ -43,8 +43,8 @@ func (s *scene) stats() conversation.PackageStats {
 // follow has alice follow an actor.
 func (s *scene) follow(actor vocab.ID) {
 	s.Helper()
-	err := s.store.Write(s.Context(), s.user, func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRelationship(ctx, db.Relationship{Actor: actor, Type: db.Following, Status: db.Accepted, Activity: actor + "/f"}, s.now())
+	err := s.store.Write(s.Context(), s.user, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: actor, Type: user.Following, Status: user.Accepted, Activity: actor + "/f"}, s.now())
 	})
 	if err != nil {
 		s.Fatal(err)
@@ -57,7 +57,7 @@ func TestAPackageIsClaimedOnce(t *testing.T) {
 	s := newScene(t).withBob()
 	s.publish("phone", 8, true)
 	s.publish("laptop", 3, false)
-	got := make(chan db.KeyPackage, 100)
+	got := make(chan user.KeyPackage, 100)
 	var wg sync.WaitGroup
 	for range 9 {
 		wg.Go(func() {
@@ -112,8 +112,8 @@ func TestClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
 	if _, err := s.registry.Claim(t.Context(), s.user, carolID); err != nil {
 		t.Errorf("the next day: %v", err)
 	}
-	block := db.Block{Actor: carolID, Direction: db.Outbound, Activity: "https://us.example/b"}
-	if err := s.store.Write(t.Context(), s.user, func(ctx context.Context, tx *db.Tx) error { return tx.AddBlock(ctx, block, s.now()) }); err != nil {
+	block := user.Block{Actor: carolID, Direction: user.Outbound, Activity: "https://us.example/b"}
+	if err := s.store.Write(t.Context(), s.user, func(ctx context.Context, tx *user.Tx) error { return tx.Blocks.Add(ctx, block, s.now()) }); err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.registry.Claim(t.Context(), s.user, carolID)
@@ -142,7 +142,7 @@ func TestTheUserIsToldOnceThatFewPackagesAreLeft(t *testing.T) {
 		claim()
 	}
 	told(1)
-	if stats := s.stats(); stats.Available != 2 || stats.Claimed != 4 || stats.LastResort != 1 || !stats.NeedsMore {
+	if stats := s.stats(); stats.OneTime != 2 || stats.Claimed != 4 || stats.LastResort != 1 || !stats.NeedsMore {
 		t.Errorf("the stats are %+v", stats)
 	}
 	s.publish("phone", 4, false)
@@ -169,8 +169,8 @@ func TestPackagesOfOthersAndExpiredOnesAreNotPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if stats := s.stats(); stats.Available != 1 {
-		t.Errorf("one package published twice counts as %d", stats.Available)
+	if stats := s.stats(); stats.OneTime != 1 {
+		t.Errorf("one package published twice counts as %d", stats.OneTime)
 	}
 	s.later(8 * 24 * time.Hour)
 	if _, err := s.registry.Claim(t.Context(), s.user, aliceID); fault.KindOf(err) != fault.NotFound {
@@ -194,7 +194,7 @@ func TestAWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{second, s.bob}})
-	welcomes := func(device string) []db.Welcome {
+	welcomes := func(device string) []user.Welcome {
 		t.Helper()
 		all, err := s.registry.Welcomes(t.Context(), s.user, device)
 		if err != nil {

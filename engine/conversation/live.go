@@ -6,42 +6,42 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mailbox"
 )
 
-// operation is something that is asked of a conversation: a message, or a change.
+// operation is a request to a conversation: a Message or a change.
 type operation interface {
-	name() string // in metrics
+	name() string // the label in metrics
 }
 
-// change is an operation that is done alone, beside those of other conversations.
+// change is an operation that shares its transaction with no other operation of its
+// conversation.
 type change interface {
 	operation
-	// apply does it to a conversation that no other transaction changes meanwhile. A refusal comes
-	// before anything is written. It may be called again after a transaction that did not hold.
-	apply(ctx context.Context, tx *db.Tx, c *db.HostedConversation) error
+	// apply makes the change to a conversation whose row is locked. It refuses before it writes
+	// anything. It may be called again if the transaction fails.
+	apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error
 }
 
-// task is an operation, and who waits for it.
+// task is an operation with the caller that waits for it.
 type task struct {
 	ctx  context.Context // of the caller
 	do   operation
-	err  error // the refusal
+	err  error // the refusal of the operation
 	done chan error
 }
 
 type letter = mailbox.Letter[*task]
 
-// live is a conversation with a mailbox. The database decides what becomes of it; what is here is
-// a hint, or says how this process gets on with it.
+// live is a conversation with a mailbox in this process. Its true state is in the database; the
+// fields are hints, or count how this process uses the conversation.
 type live struct {
 	registry *Registry
 	at       Place
-	box      *mailbox.Mailbox[*db.Tx, *task]
-	epoch    atomic.Int64 // at the last commit of this process; -1: not known
-	waiting  atomic.Int64
-	seen     *db.HostedConversation // by the batch that is being handled; the worker's
+	box      *mailbox.Mailbox[*user.Tx, *task]
+	epoch    atomic.Int64             // after the last transaction of this process; -1: not known
+	seen     *user.HostedConversation // as the present batch locked it; only the worker uses it
 
 	// Guarded by the registry.
 	usedAt     time.Time
@@ -52,19 +52,19 @@ type live struct {
 func newLive(r *Registry, at Place) *live {
 	c := &live{registry: r, at: at}
 	c.epoch.Store(-1)
-	c.box = mailbox.New(mailbox.Owner[*db.Tx, *task]{Slot: c.inTransaction, Together: countTogether, Handle: c.handle, Settle: c.settle, Panicked: c.countPanic},
+	c.box = mailbox.New(mailbox.Owner[*user.Tx, *task]{Slot: c.inTransaction, Together: countTogether, Handle: c.handle, Settle: c.settle, Panicked: c.countPanic},
 		mailbox.Limits{Letters: maxWaiting, Batch: maxBatch, Backoff: backoff})
 	return c
 }
 
-// inTransaction runs a batch in one transaction, which outlives its callers. Other conversations of
-// the host may share it.
-func (c *live) inTransaction(use func(context.Context, *db.Tx) error) error {
+// inTransaction runs a batch in one transaction, which goes on if its callers leave. It may hold
+// work of other conversations of the host.
+func (c *live) inTransaction(use func(context.Context, *user.Tx) error) error {
 	return c.registry.carriers.carry(c.at, use)
 }
 
-// countTogether lets messages share a transaction, as many as come one after the other. All else is
-// done alone.
+// countTogether returns how many of the first letters share a transaction: all messages up to
+// the first change, or one change alone.
 func countTogether(first []*letter) int {
 	n := slices.IndexFunc(first, func(l *letter) bool { _, is := l.Value.do.(*Message); return !is })
 	switch n {
@@ -76,9 +76,9 @@ func countTogether(first []*letter) int {
 	return n
 }
 
-// handle does what is asked, one after the other. A task whose caller has gone is skipped.
-func (c *live) handle(ctx context.Context, tx *db.Tx, batch []*letter) (err error) {
-	if c.seen, err = tx.LockConversation(ctx, c.at.ID); err != nil {
+// handle does the operations of a batch in their order. A task whose caller has gone is skipped.
+func (c *live) handle(ctx context.Context, tx *user.Tx, batch []*letter) (err error) {
+	if c.seen, err = tx.Hosted.Lock(ctx, c.at.ID); err != nil {
 		return err
 	}
 	var messages []*task
@@ -102,15 +102,17 @@ func (c *live) handle(ctx context.Context, tx *db.Tx, batch []*letter) (err erro
 	return c.registry.acceptMessages(ctx, tx, c.at, c.seen, messages)
 }
 
-// applyChange applies a change to a conversation that is there.
-func applyChange(ctx context.Context, tx *db.Tx, do change, c *db.HostedConversation) error {
+// applyChange applies a change to a conversation, or refuses it if the conversation does not
+// exist.
+func applyChange(ctx context.Context, tx *user.Tx, do change, c *user.HostedConversation) error {
 	if c == nil {
 		return errNoConversation
 	}
 	return do.apply(ctx, tx, c)
 }
 
-// settle answers a batch: each task with its own refusal when the transaction of all held.
+// settle answers the tasks of a batch: each with its own result if the transaction succeeded,
+// else all with the error of the transaction.
 func (c *live) settle(batch []*letter, err error) error {
 	if err == nil && c.seen != nil {
 		c.epoch.Store(c.seen.Epoch)
@@ -128,7 +130,8 @@ func (c *live) settle(batch []*letter, err error) error {
 	return err
 }
 
-// countPanic lets a conversation rest that panics again and again.
+// countPanic logs a panic. After more than maxPanics within panicWindow the conversation refuses
+// requests for restTime.
 func (c *live) countPanic(value any, stack []byte) {
 	r := c.registry
 	r.Log.Error("conversation panicked", "user", c.at.Host, "err", value, "stack", string(stack))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
@@ -58,9 +59,9 @@ func (actors) Refresh(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 }
 
 // inboxesOf hands what goes to users of us.example over, and delivers all else.
-func inboxesOf(all []db.Destination) (inboxes []db.Inbox) {
+func inboxesOf(all []user.Destination) (inboxes []user.Inbox) {
 	for _, d := range all {
-		inboxes = append(inboxes, db.Inbox{URL: d.Inbox, Host: strings.Replace(d.Inbox.Host(), "us.example", "", 1), Targets: []vocab.ID{d.Actor}})
+		inboxes = append(inboxes, user.Inbox{URL: d.Inbox, Host: strings.Replace(d.Inbox.Host(), "us.example", "", 1), Targets: []vocab.ID{d.Actor}})
 	}
 	return inboxes
 }
@@ -157,16 +158,29 @@ func (s *scene) send(by *mlstest.Device, content []byte) (conversation.Accepted,
 	return s.registry.Send(s.Context(), s.at, conversation.Message{Caller: vocab.ID(by.Identity), Content: content})
 }
 
-func (s *scene) log() (all []db.LogEntry) {
+func (s *scene) log() (all []user.LogEntry) {
 	s.Helper()
-	err := s.store.Read(s.Context(), s.user, func(ctx context.Context, tx *db.Tx) (err error) {
-		all, err = tx.Log(ctx, s.at.ID, 0, 10_000, 64<<20)
+	err := s.store.Read(s.Context(), s.user, func(ctx context.Context, tx *user.Tx) (err error) {
+		all, err = tx.Hosted.ListLog(ctx, s.at.ID, 0, 10_000, 64<<20)
 		return err
 	})
 	if err != nil {
 		s.Fatal(err)
 	}
 	return all
+}
+
+// reset goes on in a new group of alice's device alone.
+func (s *scene) reset() {
+	s.Helper()
+	group, err := s.registry.AskReset(s.Context(), s.at, aliceID)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.group = mlstest.NewGroupWith(group, s.alice)
+	if _, err := s.registry.Reset(s.Context(), s.at, aliceID, s.group.Info(s.alice)); err != nil {
+		s.Fatal(err)
+	}
 }
 
 func (s *scene) view() conversation.View {
@@ -182,8 +196,8 @@ func (s *scene) view() conversation.View {
 func (s *scene) events() map[string]int {
 	s.Helper()
 	n := map[string]int{}
-	err := s.store.Read(s.Context(), s.user, func(ctx context.Context, tx *db.Tx) error {
-		all, err := tx.Events(ctx, 0, 1000)
+	err := s.store.Read(s.Context(), s.user, func(ctx context.Context, tx *user.Tx) error {
+		all, err := tx.Events.List(ctx, 0, 1000)
 		for _, e := range all {
 			n[e.Type]++
 		}

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// Encryption says whether the content of a type travels as ciphertext.
+// Encryption says whether objects of a type are sent encrypted.
 type Encryption uint8
 
-// The ways a type may travel.
+// The kinds of Encryption.
 const (
 	EncryptionNone     Encryption = iota
-	EncryptionOptional            // as the relationship allows
-	EncryptionRequired            // never in the open
+	EncryptionOptional            // depends on the relationship
+	EncryptionRequired            // never sent unencrypted
 )
 
-// Manifest says how objects of one type are treated.
+// Manifest has the rules for objects of one type.
 type Manifest struct {
 	Encryption Encryption
-	Actions    []string // of the vocabulary of clients, that may be about one
+	Actions    []string // the client actions that may be about such an object
 }
 
 // Takes reports whether the action may be about an object of the type.
 func (m Manifest) Takes(action string) bool { return slices.Contains(m.Actions, action) }
 
-// Reviewable reports whether objects of the type may be disliked as well as liked.
+// Reviewable reports whether objects of the type may be disliked.
 func (m Manifest) Reviewable() bool { return m.Takes("Dislike") }
 
 var (
@@ -32,17 +32,17 @@ var (
 	reviewed = append([]string{"Dislike", "UndoDislike"}, usual...)
 )
 
-// post is the manifest of types that stand in no table: they travel in the open.
+// post is the manifest of all types that are not in manifests. They are sent unencrypted.
 var post = Manifest{Actions: usual}
 
-// manifests holds the types that are treated in another way than posts are.
+// manifests holds the types whose rules differ from those of posts.
 var manifests = map[string]Manifest{
 	"Article": {Actions: reviewed},
 	"Audio":   {Actions: reviewed},
 	"Video":   {Actions: reviewed},
 	"Product": {Actions: reviewed},
-	// RFC 9420's messages, as peers name them. They are handed to the clients of a conversation as
-	// they came, and nothing is done to one.
+	// Messages of RFC 9420, by the names that other servers use. They are passed to the clients
+	// of a conversation unchanged, and no action may be about one.
 	"ChatMessage":    {Encryption: EncryptionRequired},
 	"PrivateMessage": {Encryption: EncryptionRequired},
 	"PublicMessage":  {Encryption: EncryptionRequired},
@@ -51,7 +51,7 @@ var manifests = map[string]Manifest{
 	"KeyPackage":     {Encryption: EncryptionRequired},
 }
 
-// ManifestOf returns the manifest of an object type. A type that nobody knows is a post.
+// ManifestOf returns the manifest of an object type. An unknown type has the manifest of posts.
 func ManifestOf(objectType string) Manifest {
 	if m, there := manifests[objectType]; there {
 		return m
@@ -59,8 +59,8 @@ func ManifestOf(objectType string) Manifest {
 	return post
 }
 
-// TypesTaking returns the types whose objects alone an action may be about, in order: none when it
-// may be about posts of any type.
+// TypesTaking returns the types, sorted, whose objects an action may be about. It returns none
+// if the action may be about any post.
 func TypesTaking(action string) (types []string) {
 	if post.Takes(action) {
 		return nil

@@ -3,13 +3,13 @@ package conversation
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// checkMember returns what the caller is to the conversation. One that never was in it does not
-// learn that there is such a conversation.
-func checkMember(m *db.ConversationMember) error {
+// checkMember refuses a caller that is not a member. A caller that never was a member gets the
+// same refusal as for a conversation that does not exist.
+func checkMember(m *user.ConversationMember) error {
 	switch {
 	case m == nil:
 		return errNoConversation
@@ -19,8 +19,8 @@ func checkMember(m *db.ConversationMember) error {
 	return nil
 }
 
-func memberOf(ctx context.Context, tx *db.Tx, c *db.HostedConversation, caller vocab.ID) (*db.ConversationMember, error) {
-	m, err := tx.ConversationMember(ctx, c.ID, caller)
+func memberOf(ctx context.Context, tx *user.Tx, c *user.HostedConversation, caller vocab.ID) (*user.ConversationMember, error) {
+	m, err := tx.Conversations.FindMember(ctx, c.ID, caller)
 	if err == nil {
 		err = checkMember(m)
 	}

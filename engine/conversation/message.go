@@ -5,27 +5,28 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Message is ciphertext for the members of a conversation, or a member's proposal to be removed.
+// Message is an encrypted message to the members of a conversation, or a member's proposal to be
+// removed.
 type Message struct {
 	Caller  vocab.ID
 	Content []byte
 
 	header   mls.Header
-	proposal *mls.PublicMessage // nil in ciphertext
+	proposal *mls.PublicMessage // nil if the message is a PrivateMessage
 	hash     []byte
 	accepted Accepted
 }
 
 func (m *Message) name() string { return "message" }
 
-// Send waits for the turn of a message, and returns where it stands in the log. One that is there
-// already keeps its place.
+// Send queues a message, waits until it is handled, and returns its place in the log. A message
+// that is in the log already keeps its place.
 func (r *Registry) Send(ctx context.Context, at Place, m Message) (Accepted, error) {
 	if err := m.parse(); err != nil {
 		return Accepted{}, err
@@ -46,10 +47,10 @@ func (m *Message) parse() (err error) {
 	}
 	m.hash = hashOf(m.Content)
 	switch {
-	case m.header.WireFormat == mls.FormatPrivateMessage && m.header.ContentType == mls.ContentApplication:
+	case m.header.WireFormat == mls.FormatPrivateMessage && m.header.ContentType != mls.ContentCommit:
 		return nil
 	case m.header.WireFormat != mls.FormatPublicMessage || m.header.ContentType != mls.ContentProposal:
-		return unprocessable("not_a_message", "a message is a PrivateMessage with application data, or a member's proposal to be removed").At("/message")
+		return errNoMessage
 	}
 	if m.proposal, err = mls.ParsePublicMessage(m.Content); err != nil {
 		return badMessage(err, "/message")
@@ -60,21 +61,24 @@ func (m *Message) parse() (err error) {
 	return nil
 }
 
-// IsCiphertext reports whether content is encrypted application data.
+var errNoMessage = unprocessable("not_a_message", "a message is a PrivateMessage with application data, or a member's proposal to be removed").At("/message")
+
+// IsCiphertext reports whether content is an MLS PrivateMessage with application data.
 func IsCiphertext(content []byte) bool {
 	h, err := mls.ReadHeader(content)
 	return err == nil && h.WireFormat == mls.FormatPrivateMessage && h.ContentType == mls.ContentApplication
 }
 
 func (m *Message) kind() string {
-	if m.proposal != nil {
-		return db.KindProposal
+	if m.header.ContentType == mls.ContentProposal {
+		return user.KindProposal
 	}
-	return db.KindApplication
+	return user.KindApplication
 }
 
-// acceptMessages accepts what it can of messages, in their order and together.
-func (d Deps) acceptMessages(ctx context.Context, tx LogTx, at Place, c *db.HostedConversation, tasks []*task) error {
+// acceptMessages accepts or refuses messages in their order, and writes the accepted ones
+// together.
+func (d Deps) acceptMessages(ctx context.Context, tx *user.Tx, at Place, c *user.HostedConversation, tasks []*task) error {
 	if c == nil {
 		for _, t := range tasks {
 			t.err = errNoConversation
@@ -87,15 +91,15 @@ func (d Deps) acceptMessages(ctx context.Context, tx LogTx, at Place, c *db.Host
 		callers, hashes = append(callers, m.Caller), append(hashes, m.hash)
 	}
 	host := d.Actors.ID(at.Host)
-	members, err := tx.MembersAmong(ctx, c.ID, callers)
+	members, err := tx.Conversations.FindMembers(ctx, c.ID, callers)
 	if err != nil {
 		return err
 	}
-	logged, err := tx.LoggedMessages(ctx, c.ID, hashes)
+	logged, err := tx.Hosted.FindMessages(ctx, c.ID, hashes)
 	if err != nil {
 		return err
 	}
-	b := &batch{Deps: d, at: at, host: host, conversation: c, previous: c.LastHash, members: members, logged: map[string]db.LoggedMessage{}, now: d.Now()}
+	b := &batch{Deps: d, at: at, host: host, conversation: c, previous: c.LastHash, members: members, logged: map[string]user.LoggedMessage{}, now: d.Now()}
 	for _, l := range logged {
 		b.logged[string(l.Hash)] = l
 	}
@@ -107,30 +111,30 @@ func (d Deps) acceptMessages(ctx context.Context, tx LogTx, at Place, c *db.Host
 	return b.write(ctx, tx)
 }
 
-// batch is messages that are accepted together.
+// batch holds messages that are accepted in one transaction.
 type batch struct {
 	Deps
 	at           Place
 	host         vocab.ID
-	previous     []byte // hash of the message before them
-	conversation *db.HostedConversation
-	members      map[vocab.ID]db.ConversationMember
-	logged       map[string]db.LoggedMessage // by the hash of their content
-	entries      []db.LogEntry
+	previous     []byte // hash of the last message before the batch
+	conversation *user.HostedConversation
+	members      map[vocab.ID]user.ConversationMember
+	logged       map[string]user.LoggedMessage // in the log already, by content hash
+	entries      []user.LogEntry
 	now          time.Time
 }
 
 // accept gives a message its number, or refuses it.
 func (b *batch) accept(m *Message) error {
 	c := b.conversation
-	var member *db.ConversationMember
+	var member *user.ConversationMember
 	if is, known := b.members[m.Caller]; known {
 		member = &is
 	}
 	if err := checkMember(member); err != nil {
 		return err
 	}
-	if c.Mode == db.ModeFederated {
+	if c.Mode == user.ModeFederated {
 		return unprocessable("not_upgraded", "nobody else is in the MLS group yet: add the other actor first").At("/message")
 	}
 	if l, known := b.logged[string(m.hash)]; known {
@@ -147,15 +151,15 @@ func (b *batch) accept(m *Message) error {
 		return err
 	}
 	c.LastSeq++
-	b.entries = append(b.entries, db.LogEntry{Seq: c.LastSeq, Generation: c.Generation, Epoch: int64(m.header.Epoch), Kind: m.kind(), Sender: m.Caller, Content: m.Content, Hash: m.hash, At: b.now})
-	b.logged[string(m.hash)] = db.LoggedMessage{Seq: c.LastSeq, Sender: m.Caller}
+	b.entries = append(b.entries, user.LogEntry{Seq: c.LastSeq, Generation: c.Generation, Epoch: int64(m.header.Epoch), Kind: m.kind(), Sender: m.Caller, Content: m.Content, Hash: m.hash, At: b.now})
+	b.logged[string(m.hash)] = user.LoggedMessage{Seq: c.LastSeq, Sender: m.Caller}
 	m.accepted = Accepted{Seq: c.LastSeq, Epoch: c.Epoch, Generation: c.Generation}
 	return nil
 }
 
-// checkMessageEpoch refuses a message of another group, of an epoch that is still to come, and of
-// one whose keys members have dropped.
-func checkMessageEpoch(c *db.HostedConversation, m *Message) error {
+// checkMessageEpoch refuses a message of another group, of a future epoch, or of an epoch whose
+// keys members have dropped. A proposal must be of the present epoch.
+func checkMessageEpoch(c *user.HostedConversation, m *Message) error {
 	if err := checkActive(c); err != nil {
 		return err
 	}
@@ -168,16 +172,23 @@ func checkMessageEpoch(c *db.HostedConversation, m *Message) error {
 	switch now := uint64(c.Epoch); {
 	case m.header.Epoch > now:
 		return conflictWith(c, "future_epoch", "the conversation has not reached the epoch of the message")
-	case now-m.header.Epoch > pastEpochs, m.proposal != nil && m.header.Epoch != now:
+	case now-m.header.Epoch > pastEpochs, m.kind() == user.KindProposal && m.header.Epoch != now:
 		return conflictWith(c, "past_epoch", "the epoch of the message is too long ago")
 	}
 	return nil
 }
 
-// checkLeave refuses a proposal that is not of the caller's device about itself.
-func (m *Message) checkLeave(c *db.HostedConversation) error {
-	if m.proposal == nil {
+// checkLeave refuses a proposal unless the caller's device made it and proposes to remove
+// itself. In a mixed conversation the host cannot read proposals, and takes each for a proposal
+// to leave: it permits others to remove the sender, and nothing else.
+func (m *Message) checkLeave(c *user.HostedConversation) error {
+	switch {
+	case m.kind() != user.KindProposal, c.Mixed && m.proposal == nil:
 		return nil
+	case c.Mixed:
+		return errNotPrivate.At("/message")
+	case m.proposal == nil:
+		return errNoMessage
 	}
 	group, err := mls.ParseGroupInfo(c.GroupInfo)
 	if err != nil {
@@ -193,25 +204,25 @@ func (m *Message) checkLeave(c *db.HostedConversation) error {
 	return nil
 }
 
-func (b *batch) write(ctx context.Context, tx LogTx) error {
+func (b *batch) write(ctx context.Context, tx *user.Tx) error {
 	if len(b.entries) == 0 {
 		return nil
 	}
 	c := b.conversation
-	if err := tx.AddLogEntries(ctx, c.ID, b.entries...); err != nil {
+	if err := tx.Hosted.AddEntries(ctx, c.ID, b.entries...); err != nil {
 		return err
 	}
 	c.LastHash = b.entries[len(b.entries)-1].Hash
-	if err := tx.CountMessages(ctx, c.ID, len(b.entries), c.LastHash, b.now); err != nil {
+	if err := tx.Hosted.CountMessages(ctx, c.ID, len(b.entries), c.LastHash, b.now); err != nil {
 		return err
 	}
 	for _, e := range b.entries {
-		if e.Kind == db.KindProposal {
-			if err := tx.AskToLeave(ctx, c.ID, e.Sender); err != nil {
+		if e.Kind == user.KindProposal {
+			if err := tx.Conversations.AskToLeave(ctx, c.ID, e.Sender); err != nil {
 				return err
 			}
 		}
-		if err := tx.AddEvent(ctx, newEvent(eventMessage, c, b.host, e.Sender, vocab.Doc{"seq": e.Seq, "kind": e.Kind}, b.now)); err != nil {
+		if err := tx.Events.Add(ctx, newEvent(eventMessage, c, b.host, e.Sender, vocab.Doc{"seq": e.Seq, "kind": e.Kind}, b.now)); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
@@ -148,8 +148,8 @@ func TestMessagesAndCommitsShareOneCount(t *testing.T) {
 	if len(log) != 1+160+4 {
 		t.Fatalf("%d entries, want 165", len(log))
 	}
-	if at := slices.IndexFunc(log, func(e db.LogEntry) bool {
-		return e.Seq != log[0].Seq+int64(slices.IndexFunc(log, func(o db.LogEntry) bool { return o.Seq == e.Seq }))
+	if at := slices.IndexFunc(log, func(e user.LogEntry) bool {
+		return e.Seq != log[0].Seq+int64(slices.IndexFunc(log, func(o user.LogEntry) bool { return o.Seq == e.Seq }))
 	}); at >= 0 {
 		t.Errorf("entry %d has number %d", at, log[at].Seq)
 	}

@@ -66,7 +66,7 @@ func (m *metrics) observe(op string, err error, took time.Duration) {
 	m.took.WithLabelValues(op, outcome).Observe(took.Seconds())
 }
 
-// collector tells how many conversations are live.
+// collector exports how many conversations are live and how many rest after panics.
 type collector struct{ r *Registry }
 
 var (

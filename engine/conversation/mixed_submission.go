@@ -7,33 +7,38 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Orderer puts in order what members who know the SWICG draft alone send to the inbox of a host.
+// Orderer puts messages in order that members send to the host's inbox because they know only
+// the SWICG draft.
 type Orderer struct {
 	Actors  Actors
-	Inboxes func([]db.Destination) []db.Inbox
+	Inboxes func([]user.Destination) []user.Inbox
 }
 
-// order puts a message into the log in the transaction in which it arrived: it is acknowledged once
-// it stands there, and the same message stands there once. A refusal drops it: its sender hears no
-// answer, and the other members nothing.
+// order puts a message into the log, in the transaction that stores its arrival. So it is in the
+// log when it is acknowledged, and only once however often it is sent. A refused message is
+// dropped: its sender gets no answer, and the other members do not see it.
 func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)
+	}
+	c, err := r.tx.Hosted.Lock(ctx, id)
+	if err != nil {
+		return Outcome{}, err
+	}
+	d := Deps{Actors: o.Actors, Inboxes: o.Inboxes, Now: func() time.Time { return r.Applied }}
+	if r.entry.kind == user.KindCommit {
+		return d.orderCommit(ctx, r, c)
 	}
 	m := &Message{Caller: r.entry.sender, Content: r.entry.message}
 	if err := m.parse(); err != nil {
 		return refused(Unordered)
 	}
-	c, err := r.LockConversation(ctx, id)
-	if err != nil {
-		return Outcome{}, err
-	}
 	t := &task{do: m}
-	d := Deps{Actors: o.Actors, Inboxes: o.Inboxes, Now: func() time.Time { return r.Applied }}
-	if err := d.acceptMessages(ctx, r, Place{Host: r.User, ID: id}, c, []*task{t}); err != nil {
+	if err := d.acceptMessages(ctx, r.tx, Place{Host: r.User, ID: id}, c, []*task{t}); err != nil {
 		return Outcome{}, err
 	}
 	switch {
@@ -45,4 +50,43 @@ func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome,
 		return refused(OutdatedMessage)
 	}
 	return Outcome{Kept: true}, nil
+}
+
+// orderCommit ends the epoch with a commit of a member that knows only the SWICG draft, if the
+// commit was made in that epoch. The host cannot read it, so the roster stays as it is, and the
+// next epoch has no GroupInfo. The sender itself has sent it to the other members that know only
+// the draft.
+func (d Deps) orderCommit(ctx context.Context, r *receiver, c *user.HostedConversation) (Outcome, error) {
+	e, host := r.entry, d.Actors.ID(r.User)
+	if c == nil {
+		return refused(NotMember)
+	}
+	members, err := r.tx.Conversations.FindMembers(ctx, c.ID, []vocab.ID{e.sender})
+	if m, known := members[e.sender]; err != nil || !known || !m.IsIn() || m.Lightweb {
+		return Outcome{Reason: NotMember}, err
+	}
+	logged, err := r.tx.Hosted.FindMessages(ctx, c.ID, [][]byte{hashOf(e.message)})
+	if err != nil || len(logged) > 0 {
+		return Outcome{Reason: OutdatedMessage}, err
+	}
+	switch {
+	case !c.Mixed || !isPrivate(e.message) || len(e.message) > maxCommit || e.group != c.GroupID || e.epoch > c.Epoch || c.Status != user.StatusActive:
+		return refused(Unordered)
+	case e.epoch < c.Epoch: // its id is remembered, so that clients are told only once
+		return Outcome{Kept: true, Reason: Unordered}, r.tx.Events.Add(ctx, newEvent(eventReport, c, host, e.sender,
+			vocab.Doc{"reason": reasonForked, "deviceEpoch": e.epoch, "epoch": c.Epoch, "generation": c.Generation}, r.Applied))
+	}
+	previous := c.LastHash
+	entry, err := endEpoch(ctx, r.tx, c, e.sender, e.message, user.NextEpoch{Mixed: true}, r.Applied)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := r.tx.Events.Add(ctx, newEvent(eventCommit, c, host, e.sender, vocab.Doc{"seq": c.LastSeq, "epoch": c.Epoch}, r.Applied)); err != nil {
+		return Outcome{}, err
+	}
+	f, err := newFanout(ctx, r.tx, d, r.User, c, c.LastSeq, r.Applied)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Kept: true}, f.tellEntries(ctx, r.tx, previous, entry)
 }

@@ -2,10 +2,10 @@ package conversation_test
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -57,11 +57,63 @@ func TestAMemberWhoKnowsTheDraftAloneGetsCreatesOfTheHost(t *testing.T) {
 	wantOwed(t, "the same again", s.takeOwed())
 }
 
-// An actor that is added by somebody else than the host would get no Welcome.
-func TestOnlyTheHostAddsWhoKnowsTheDraftAlone(t *testing.T) {
+// A commit of the host's user is a Create of the user, after all that was said before it, also to
+// actors that it removes. Messages of other members come from their own servers.
+func TestCommitsOfTheHostFollowItsMessagesAsCreates(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
-	r, _ := s.request(s.bob, s.group, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice(samID, time.Now())}})
-	_, err := s.registry.Commit(t.Context(), s.at, r)
-	s.wantRefused("a commit of bob", err, fault.Unprocessable, "foreign_member")
+	sam := s.withSam()
+	s.takeOwed()
+	if _, err := s.send(s.alice, s.group.Message()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.send(s.bob, s.group.Message()); err != nil {
+		t.Fatal(err)
+	}
+	r, next := s.sealed(s.alice, mlstest.Change{Remove: []*mlstest.Device{sam}})
+	s.accept(r, next)
+	if _, err := s.send(s.alice, s.group.Message()); err != nil {
+		t.Fatal(err)
+	}
+	var creates []owed
+	for _, o := range s.takeOwed() {
+		if o.Targets[0] == samID {
+			creates = append(creates, o)
+		}
+	}
+	wantOwed(t, "what sam gets", creates, samID+" Create PrivateMessage", samID+" Create PrivateMessage")
+	last := creates[len(creates)-1]
+	if told := last.object().Sub("lwMetadata"); last.object().Text("content") != base64.StdEncoding.EncodeToString(r.Message) || told["kind"] != nil || !strings.Contains(string(last.Activity.JSON()), samID) {
+		t.Errorf("the last one is %s", last.Activity.JSON())
+	}
+}
+
+// After a reset nobody who knows the draft alone is in the MLS group: such members are sent nothing
+// that they could not read.
+func TestAfterAResetForeignMembersGetNothingUntilTheyAreAddedAnew(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	s.withSam()
+	s.reset()
+	s.takeOwed()
+	if _, err := s.send(s.alice, s.group.Message()); err != nil {
+		t.Fatal(err)
+	}
+	wantOwed(t, "a message", s.takeOwed(), bobID+" Add PrivateMessage")
+}
+
+// The Welcome of an actor who knows the draft alone is a Create of the committer: the host sends
+// none for other members.
+func TestTheWelcomesOfOtherMembersAreTheirs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	s.takeOwed()
+	r, next := s.request(s.bob, s.group, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice(samID, time.Now())}})
+	s.accept(r, next)
+	all := s.takeOwed()
+	wantOwed(t, "an addition by bob", all, bobID+" Add PublicMessage")
+	told := all[0].Activity.Sub("lwMetadata")
+	if members := told.Subs("members"); told["mixed"] != true || len(members) != 3 || members[2]["lightweb"] != false || members[1]["lightweb"] != nil {
+		t.Errorf("the host tells bob's server %s", told.JSON())
+	}
 }

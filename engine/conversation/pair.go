@@ -7,31 +7,19 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Rules knows with which actors conversations of users become encrypted.
+// Rules returns a user's settings, which say with which actors conversations may be encrypted.
 type Rules interface {
 	User(u vocab.Username) registry.User
 }
 
-// PairTx is what is needed of the transaction in which a conversation of two becomes another one.
-type PairTx interface {
-	TiesTo(ctx context.Context, some []vocab.ID) (map[vocab.ID][]string, error)
-	PairConversation(ctx context.Context, partner vocab.ID) (*db.Conversation, error)
-	AddPairNote(ctx context.Context, n db.PairNote) (*db.Conversation, bool, error)
-	BeginUpgrade(ctx context.Context, id uuid.UUID, group string) error
-	UpgradePair(ctx context.Context, c db.Conversation, own bool, now time.Time) error
-	AddConversation(ctx context.Context, c db.Conversation) error
-	ContinueConversation(ctx context.Context, id uuid.UUID, successor vocab.ID, own bool, now time.Time) (bool, error)
-	AddEvent(ctx context.Context, e db.Event) error
-}
-
-// Reasons why something in a conversation of two is refused.
+// Refusals in conversations of two.
 var (
 	errEncrypted = unprocessable("conversation_encrypted", "the conversation with this actor is encrypted: nothing is sent to it in the open")
 	errNoPair    = unprocessable("not_a_pair", "the conversation is none of two actors")
@@ -39,10 +27,10 @@ var (
 	errUnrelated = fault.New(fault.Forbidden, "your rule encrypted_chat does not permit encrypted conversations with this actor").WithCode("encryption_not_permitted")
 )
 
-// CheckOpen refuses a Note in a conversation of two that is encrypted. One that was closed stays
-// what it was: nothing is said in the open in its place.
-func CheckOpen(c *db.Conversation) error {
-	if c.Mode == db.ModeEncrypted {
+// CheckOpen refuses a Note in a conversation of two that is encrypted. This holds even after it
+// was closed: no unencrypted Notes take its place.
+func CheckOpen(c *user.Conversation) error {
+	if c.Mode == user.ModeEncrypted {
 		return errEncrypted
 	}
 	return nil
@@ -52,33 +40,34 @@ func (r *Registry) ruleOf(u vocab.Username) audience.Rule {
 	return audience.Rule(r.Rules.User(u).Permissions.EncryptedChat)
 }
 
-// checkRule refuses an encrypted conversation with an actor that the user's rule does not name.
-// Friendship needs the consent of both, so that the rule of one side speaks for both.
-func checkRule(ctx context.Context, tx PairTx, rule audience.Rule, partner vocab.ID) error {
-	ties, err := tx.TiesTo(ctx, []vocab.ID{partner})
+// checkRule refuses an encrypted conversation with an actor that does not meet the user's rule.
+// The rule friendship needs the consent of both, so it is enough to check one side.
+func checkRule(ctx context.Context, tx *user.Tx, rule audience.Rule, partner vocab.ID) error {
+	ties, err := tx.Relationships.FindTies(ctx, []vocab.ID{partner})
 	if err == nil && !rule.IsMet(ties[partner]) {
 		err = errUnrelated
 	}
 	return err
 }
 
-// Open returns the conversation of the user with one other actor, and whether it was made: it
-// begins with the private Notes of the two.
-func (r *Registry) Open(ctx context.Context, u vocab.Username, partner vocab.ID) (c *db.Conversation, made bool, err error) {
+// Open returns the conversation of the user with one other actor. If there is none, it makes one
+// that begins with the stored private Notes of the two; made reports that.
+func (r *Registry) Open(ctx context.Context, u vocab.Username, partner vocab.ID) (c *user.Conversation, made bool, err error) {
 	me := r.Actors.ID(u)
 	if partner.Same(me) {
 		return nil, false, unprocessable("invalid_parameter", "nobody writes to themselves").At("/with")
 	}
-	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		c, made, err = tx.AddPairNote(ctx, db.PairNote{User: me, Partner: partner.Canonical(), At: r.Now()})
+	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		c, made, err = tx.Pairs.AddNote(ctx, user.PairNote{User: me, Partner: partner.Canonical(), At: r.Now()})
 		return err
 	})
 	return c, made, err
 }
 
-// findPair returns a conversation of two, locked.
-func findPair(ctx context.Context, tx *db.Tx, id uuid.UUID) (*db.Conversation, error) {
-	c, err := tx.Conversation(ctx, id)
+// findPair returns a conversation of two, and locks its row. It refuses one that another
+// continues.
+func findPair(ctx context.Context, tx *user.Tx, id uuid.UUID) (*user.Conversation, error) {
+	c, err := tx.Conversations.Find(ctx, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -89,20 +78,20 @@ func findPair(ctx context.Context, tx *db.Tx, id uuid.UUID) (*db.Conversation, e
 	case c.Successor != "":
 		return nil, errContinued(c)
 	}
-	locked, err := tx.PairConversation(ctx, c.Partner)
+	locked, err := tx.Pairs.Find(ctx, c.Partner)
 	if err == nil && (locked == nil || locked.ID != id) {
 		err = errContinued(c)
 	}
 	return locked, err
 }
 
-func errContinued(c *db.Conversation) error {
+func errContinued(c *user.Conversation) error {
 	return fault.New(fault.Conflict, "another conversation continues this one").WithCode("successor_exists").WithHint(string(c.Successor))
 }
 
-// Upgrade gives a conversation of two the MLS group that it becomes with the commit which adds the
-// other actor: from then on, and for good, it is encrypted. Until then Notes are sent, and another
-// group takes the place of one that came to nothing.
+// Upgrade stores the MLS group in which a conversation of two will be encrypted. The conversation
+// becomes encrypted, for good, with the commit that adds the other actor. Until then Notes are
+// sent, and another Upgrade replaces the group.
 func (r *Registry) Upgrade(ctx context.Context, u vocab.Username, id uuid.UUID, groupInfo []byte) (View, error) {
 	me := r.Actors.ID(u)
 	group, err := readNewGroup(groupInfo, me)
@@ -110,29 +99,30 @@ func (r *Registry) Upgrade(ctx context.Context, u vocab.Username, id uuid.UUID, 
 		return View{}, err
 	}
 	var v View
-	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		c, err := findPair(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if c.Mode == db.ModeEncrypted {
+		if c.Mode == user.ModeEncrypted {
 			return fault.New(fault.Conflict, "the conversation is encrypted already").WithCode("already_encrypted")
 		}
 		if err := checkRule(ctx, tx, r.ruleOf(u), c.Partner); err != nil {
 			return err
 		}
-		if err := tx.BeginUpgrade(ctx, id, string(group.GroupID)); err != nil {
+		if err := tx.Pairs.BeginUpgrade(ctx, id, string(group.GroupID)); err != nil {
 			return err
 		}
-		c.CreatedAt = r.Now() // of its group
+		c.CreatedAt = r.Now() // the time at which its group begins
 		v, err = host(ctx, tx, *c, groupInfo)
 		return err
 	})
-	return v, explainTaken(err)
+	return v, explainTaken(err, "/groupInfo")
 }
 
-// checkPair keeps a conversation of two one of two.
-func (c *commit) checkPair(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) error {
+// checkPair refuses a commit that adds a third actor to a conversation of two. It also checks
+// the host's rule when the commit adds the other actor.
+func (c *commit) checkPair(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
 	if to.Partner == "" {
 		return nil
 	}
@@ -141,8 +131,8 @@ func (c *commit) checkPair(ctx context.Context, tx *db.Tx, to *db.HostedConversa
 			return errPairOnly
 		}
 	}
-	if to.Mode == db.ModeFederated && c.Caller != c.host {
-		return errNoConversation // nobody was let in yet
+	if to.Mode == user.ModeFederated && c.Caller != c.host {
+		return errNoConversation // nobody else has joined yet
 	}
 	if change.adds(to.Partner) {
 		return checkRule(ctx, tx, c.rule, to.Partner)
@@ -155,56 +145,59 @@ func (r roster) adds(actor vocab.ID) bool {
 }
 
 // upgrade makes the conversation of two encrypted with the commit that adds the other actor.
-func (c *commit) upgrade(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) error {
-	if to.Mode != db.ModeFederated || !change.adds(to.Partner) {
+func (c *commit) upgrade(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
+	if to.Mode != user.ModeFederated || !change.adds(to.Partner) {
 		return nil
 	}
-	pair := db.Conversation{ID: to.ID, URI: to.URI, Host: c.host, GroupID: to.GroupID}
-	if err := tx.UpgradePair(ctx, pair, true, c.now); err != nil {
+	pair := user.Conversation{ID: to.ID, URI: to.URI, Host: c.host, GroupID: to.GroupID}
+	if err := tx.Pairs.Upgrade(ctx, pair, true, c.now); err != nil {
 		return err
 	}
-	to.Mode = db.ModeEncrypted
+	to.Mode = user.ModeEncrypted
 	return tellOf(ctx, tx, eventUpgraded, pair, c.host, c.host, c.now)
 }
 
-// tellOf adds an event about a conversation, which an actor made what it is.
-func tellOf(ctx context.Context, tx PairTx, kind string, c db.Conversation, me, by vocab.ID, now time.Time) error {
+// tellOf adds an event about a change of a conversation that the actor by has made.
+func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, me, by vocab.ID, now time.Time) error {
 	trust := "contact"
 	if by == me {
 		trust = "self"
 	}
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(c.URI), "conversationId": c.ID.String(), "actorUri": string(by), "trust": trust}
-	return tx.AddEvent(ctx, db.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now})
+	return tx.Events.Add(ctx, user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now})
 }
 
-// joinPair makes the conversation of the user with its host encrypted if the two alone are in the
-// group that the user joins, and reports whether it did: j has its id then. It did nothing when it
-// is none of two, when the user's rule does not permit it, or when the two have another encrypted
-// one: j is a conversation of its own.
-func joinPair(ctx context.Context, tx PairTx, a Arrival, j *db.JoinedConversation, members []vocab.ID) (bool, error) {
+// joinPair handles a Welcome to the conversation j. If the user and the host of j are its only
+// members, it makes their conversation of two encrypted, gives j the id of that conversation or
+// of its successor, and returns true. It returns false, and j stays a separate conversation, if
+// there are other members, if the user's rule does not permit encryption, or if the two already
+// have another encrypted conversation that goes on.
+func joinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, said *rosterSaid) (bool, error) {
 	isOther := func(m vocab.ID) bool { return !m.Same(a.Me) && !m.Same(j.Host) }
-	if len(members) != 2 || slices.ContainsFunc(members, isOther) || j.Host.Same(a.Me) {
+	if said == nil || len(said.actors) != 2 || slices.ContainsFunc(said.actors, isOther) || j.Host.Same(a.Me) {
 		return false, nil
 	}
 	if err := checkRule(ctx, tx, a.EncryptedChat, j.Host); err != nil {
 		return false, unlessRefused(err)
 	}
-	c, err := tx.PairConversation(ctx, j.Host)
+	c, err := tx.Pairs.Find(ctx, j.Host)
 	if err == nil && c == nil {
-		c, _, err = tx.AddPairNote(ctx, db.PairNote{User: a.Me, Partner: j.Host, At: a.Now})
+		c, _, err = tx.Pairs.AddNote(ctx, user.PairNote{User: a.Me, Partner: j.Host, At: a.Now})
 	}
 	switch {
-	case err != nil || c.Mode == db.ModeEncrypted && c.ClosedAt == nil:
+	case err != nil:
 		return false, err
-	case c.Mode == db.ModeEncrypted:
+	case c.Mode == user.ModeEncrypted && c.ClosedAt == nil:
+		return meetUpgrade(ctx, tx, a, *c, j, said)
+	case c.Mode == user.ModeEncrypted:
 		return true, joinSuccessor(ctx, tx, a, *c, j)
 	}
-	if err := tx.BeginUpgrade(ctx, c.ID, j.GroupID); err != nil { // an upgrade of the user's own comes to nothing
+	if err := tx.Pairs.BeginUpgrade(ctx, c.ID, j.GroupID); err != nil { // replaces the user's own upgrade
 		return false, err
 	}
 	j.ID = c.ID
-	pair := db.Conversation{ID: c.ID, URI: j.URI, Host: j.Host, GroupID: j.GroupID}
-	if err := tx.UpgradePair(ctx, pair, false, a.Now); err != nil {
+	pair := user.Conversation{ID: c.ID, URI: j.URI, Host: j.Host, GroupID: j.GroupID}
+	if err := tx.Pairs.Upgrade(ctx, pair, false, a.Now); err != nil {
 		return false, err
 	}
 	return true, tellOf(ctx, tx, eventUpgraded, pair, a.Me, j.Host, a.Now)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -21,12 +21,12 @@ import (
 // befriend makes a user and an actor friends.
 func (s *scene) befriend(u vocab.Username, actor vocab.ID) {
 	s.Helper()
-	s.write(u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRelationship(ctx, db.Relationship{Actor: actor, Type: vocab.FriendOf, Status: db.Accepted, Activity: actor + "/offer", Direction: db.Inbound}, s.now())
+	s.write(u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: actor, Type: vocab.FriendOf, Status: user.Accepted, Activity: actor + "/offer", Direction: user.Inbound}, s.now())
 	})
 }
 
-func (s *scene) write(u vocab.Username, work func(context.Context, *db.Tx) error) {
+func (s *scene) write(u vocab.Username, work func(context.Context, *user.Tx) error) {
 	s.Helper()
 	if err := s.store.Write(s.Context(), u, work); err != nil {
 		s.Fatal(err)
@@ -57,7 +57,7 @@ func (s *scene) upgrade(id uuid.UUID) {
 	s.at.ID = id
 }
 
-func (s *scene) conversation(id uuid.UUID) *db.Conversation {
+func (s *scene) conversation(id uuid.UUID) *user.Conversation {
 	s.Helper()
 	c, err := s.registry.Find(s.Context(), s.user, id)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *scene) conversation(id uuid.UUID) *db.Conversation {
 // kinds returns what the timeline of a conversation holds, the newest first.
 func (s *scene) kinds(u vocab.Username, id uuid.UUID) (kinds []string) {
 	s.Helper()
-	all, _, err := s.registry.Timeline(s.Context(), u, id, db.TimelineEnd, 100)
+	all, _, err := s.registry.Timeline(s.Context(), u, id, user.TimelineEnd, 100)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestAConversationOfTwoIsUpgradedOnce(t *testing.T) {
 	s.befriend(s.user, bobID)
 	s.upgrade(id)
 	s.upgrade(id) // another group takes the place of one that came to nothing
-	if c := s.conversation(id); c.Mode != db.ModeFederated || conversation.CheckOpen(c) != nil {
+	if c := s.conversation(id); c.Mode != user.ModeFederated || conversation.CheckOpen(c) != nil {
 		t.Errorf("before bob is in it the conversation is %+v", c)
 	}
 	_, err = s.send(s.alice, s.group.Message())
@@ -102,7 +102,7 @@ func TestAConversationOfTwoIsUpgradedOnce(t *testing.T) {
 	s.wantRefused("a third actor", err, fault.Unprocessable, "pair_only")
 	s.withBob()
 	c := s.conversation(id)
-	if c.Mode != db.ModeEncrypted || c.UpgradedAt == nil || c.GroupID != s.group.ID {
+	if c.Mode != user.ModeEncrypted || c.UpgradedAt == nil || c.GroupID != s.group.ID {
 		t.Errorf("the conversation is %+v", c)
 	}
 	s.wantRefused("a Note", conversation.CheckOpen(c), fault.Unprocessable, "conversation_encrypted")
@@ -114,7 +114,7 @@ func TestAConversationOfTwoIsUpgradedOnce(t *testing.T) {
 	if _, err := s.send(s.bob, s.group.Message()); err != nil {
 		t.Error(err)
 	}
-	if kinds := s.kinds(s.user, id); len(kinds) != 3 || kinds[0] != db.KindApplication || kinds[1] != db.EntryUpgraded || kinds[2] != db.KindCommit {
+	if kinds := s.kinds(s.user, id); len(kinds) != 3 || kinds[0] != user.KindApplication || kinds[1] != user.EntryUpgraded || kinds[2] != user.KindCommit {
 		t.Errorf("the timeline is %q", kinds)
 	}
 }
@@ -129,20 +129,14 @@ func TestRow25TheRelationshipIsLostMidChat(t *testing.T) {
 	s.befriend(s.user, bobID)
 	s.upgrade(id)
 	s.withBob()
-	s.write(s.user, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.EndRelationship(ctx, vocab.FriendOf, bobID); err != nil {
-			return err
-		}
-		_, err := tx.ClosePair(ctx, bobID, false, s.now())
-		return err
-	})
+	s.write(s.user, s.endFriendship)
 	_, err := s.send(s.alice, s.group.Message())
 	s.wantConflict("ciphertext", err, "conversation_closed")
 	_, err = s.send(s.bob, s.group.Message())
 	s.wantConflict("ciphertext of the other", err, "conversation_closed")
 	c := s.conversation(id)
 	s.wantRefused("a Note", conversation.CheckOpen(c), fault.Unprocessable, "conversation_encrypted")
-	if kinds := s.kinds(s.user, id); kinds[0] != db.EntryClosed {
+	if kinds := s.kinds(s.user, id); kinds[0] != user.EntryClosed {
 		t.Errorf("the timeline is %q", kinds)
 	}
 
@@ -176,8 +170,8 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 	}
 	join := func(uri vocab.ID, members ...vocab.ID) (id uuid.UUID, is bool) {
 		t.Helper()
-		s.write(carol, func(ctx context.Context, tx *db.Tx) (err error) {
-			j := &db.JoinedConversation{URI: uri, Host: aliceID, GroupID: "urn:uuid:" + uuid.NewString()}
+		s.write(carol, func(ctx context.Context, tx *user.Tx) (err error) {
+			j := &user.JoinedConversation{URI: uri, Host: aliceID, GroupID: "urn:uuid:" + uuid.NewString()}
 			is, err = conversation.JoinPair(ctx, tx, conversation.Arrival{Me: me, Now: s.now(), EncryptedChat: audience.Rule(registry.DefaultPermissions().EncryptedChat)}, j, members)
 			id = j.ID
 			return err
@@ -199,16 +193,16 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 		t.Error("a second group became the conversation")
 	}
 	held, err := s.registry.Held(t.Context(), carol, own.ID)
-	if err != nil || held.Mode != db.ModeEncrypted || held.URI != first || held.Host != aliceID || len(held.Members) != 2 || held.Members[0].Role == held.Members[1].Role {
+	if err != nil || held.Mode != user.ModeEncrypted || held.URI != first || held.Host != aliceID || len(held.Members) != 2 || held.Members[0].Role == held.Members[1].Role {
 		t.Errorf("it is %+v, %v", held, err)
 	}
 	for _, m := range held.Members {
-		if isAdmin := m.Role == db.RoleAdmin; isAdmin != (m.Actor == aliceID) {
+		if isAdmin := m.Role == user.RoleAdmin; isAdmin != (m.Actor == aliceID) {
 			t.Errorf("%s is %s", m.Actor, m.Role)
 		}
 	}
-	s.write(carol, func(ctx context.Context, tx *db.Tx) error {
-		closed, err := tx.CloseHostedBy(ctx, aliceID, s.now())
+	s.write(carol, func(ctx context.Context, tx *user.Tx) error {
+		closed, err := tx.Conversations.CloseHostedBy(ctx, aliceID, s.now())
 		if len(closed) != 1 {
 			t.Errorf("closed: %q", closed)
 		}
@@ -218,7 +212,7 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 	if !is || id == own.ID {
 		t.Errorf("after the end of the first the conversation joined is %v, %v", id, is)
 	}
-	if kinds := s.kinds(carol, own.ID); len(kinds) != 3 || kinds[0] != db.EntrySuccessor || kinds[1] != db.EntryClosed || kinds[2] != db.EntryUpgraded {
+	if kinds := s.kinds(carol, own.ID); len(kinds) != 3 || kinds[0] != user.EntrySuccessor || kinds[1] != user.EntryClosed || kinds[2] != user.EntryUpgraded {
 		t.Errorf("the timeline is %q", kinds)
 	}
 }

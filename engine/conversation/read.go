@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -18,19 +18,20 @@ type View struct {
 	Epoch      int64
 	LastSeq    int64
 	Status     string
-	Reset      string // the group that comes next; empty unless a reset is pending
-	Members    []db.ConversationMember
-	JoinedSeq  int64 // of the viewer
+	Reset      string // the next MLS group; empty unless a reset is pending
+	Members    []user.ConversationMember
+	JoinedSeq  int64 // the log number at which the viewer joined
+	Mixed      bool  // an actor that knows only the SWICG draft may be in the group
 }
 
-// readView returns what a member sees of a conversation.
-func readView(ctx context.Context, tx *db.Tx, id uuid.UUID, viewer vocab.ID) (View, error) {
+// readView returns a conversation as a member sees it.
+func readView(ctx context.Context, tx *user.Tx, id uuid.UUID, viewer vocab.ID) (View, error) {
 	c, err := readAs(ctx, tx, id, viewer)
 	if err != nil {
 		return View{}, err
 	}
-	v := View{ID: id, URI: c.URI, GroupID: c.GroupID, Generation: c.Generation, Epoch: c.Epoch, LastSeq: c.LastSeq, Status: c.Status, Reset: c.ResetGroupID}
-	v.Members, err = tx.ConversationMembers(ctx, id)
+	v := View{ID: id, URI: c.URI, GroupID: c.GroupID, Generation: c.Generation, Epoch: c.Epoch, LastSeq: c.LastSeq, Status: c.Status, Reset: c.ResetGroupID, Mixed: c.Mixed}
+	v.Members, err = tx.Conversations.ListMembers(ctx, id)
 	for _, m := range v.Members {
 		if m.Actor == viewer {
 			v.JoinedSeq = m.JoinedSeq
@@ -40,8 +41,8 @@ func readView(ctx context.Context, tx *db.Tx, id uuid.UUID, viewer vocab.ID) (Vi
 }
 
 // readAs returns a conversation if the viewer is a member.
-func readAs(ctx context.Context, tx *db.Tx, id uuid.UUID, viewer vocab.ID) (*db.HostedConversation, error) {
-	c, err := tx.HostedConversation(ctx, id)
+func readAs(ctx context.Context, tx *user.Tx, id uuid.UUID, viewer vocab.ID) (*user.HostedConversation, error) {
+	c, err := tx.Hosted.Find(ctx, id)
 	if err == nil && c == nil {
 		err = errNoConversation
 	}
@@ -52,14 +53,14 @@ func readAs(ctx context.Context, tx *db.Tx, id uuid.UUID, viewer vocab.ID) (*db.
 	return c, err
 }
 
-// CheckPeer refuses an actor of another server who is no member of a conversation, and one that
-// the host blocks: nothing is taken from it, as in an inbox.
+// CheckPeer refuses an actor of another server that is not a member of a conversation or that
+// the host blocks. An inbox takes nothing from blocked actors either.
 func (r *Registry) CheckPeer(ctx context.Context, at Place, actor vocab.ID) error {
-	return r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *db.Tx) error {
+	return r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		if _, err := readAs(ctx, tx, at.ID, actor); err != nil {
 			return err
 		}
-		blocked, err := tx.Blocked(ctx, []vocab.ID{actor})
+		blocked, err := tx.Blocks.FindAmong(ctx, []vocab.ID{actor})
 		if err == nil && blocked[actor] {
 			err = errNotMember
 		}
@@ -67,22 +68,22 @@ func (r *Registry) CheckPeer(ctx context.Context, at Place, actor vocab.ID) erro
 	})
 }
 
-// View returns what a member sees of a conversation.
+// View returns a conversation as a member sees it.
 func (r *Registry) View(ctx context.Context, at Place, viewer vocab.ID) (v View, err error) {
-	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *db.Tx) error {
+	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		v, err = readView(ctx, tx, at.ID, viewer)
 		return err
 	})
 	return v, err
 }
 
-// maxLogPage is about how many bytes of messages one page of a log has.
+// maxLogPage is the approximate limit of the bytes of messages in one page of a log.
 const maxLogPage = 4 << 20
 
-// ReadLog returns the messages of a conversation after a number, the oldest first: those that came
-// since the viewer joined. more tells whether others follow.
-func (r *Registry) ReadLog(ctx context.Context, at Place, viewer vocab.ID, after int64) (entries []db.LogEntry, more bool, err error) {
-	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *db.Tx) error {
+// ReadLog returns the messages of a conversation after a number, the oldest first. It leaves out
+// those from before the viewer joined. more tells whether others follow.
+func (r *Registry) ReadLog(ctx context.Context, at Place, viewer vocab.ID, after int64) (entries []user.LogEntry, more bool, err error) {
+	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		c, err := readAs(ctx, tx, at.ID, viewer)
 		if err != nil {
 			return err
@@ -91,7 +92,7 @@ func (r *Registry) ReadLog(ctx context.Context, at Place, viewer vocab.ID, after
 		if err != nil {
 			return err
 		}
-		if entries, err = tx.Log(ctx, at.ID, max(after, m.JoinedSeq), mostLogged, maxLogPage); err != nil {
+		if entries, err = tx.Hosted.ListLog(ctx, at.ID, max(after, m.JoinedSeq), mostLogged, maxLogPage); err != nil {
 			return err
 		}
 		more = len(entries) > 0 && entries[len(entries)-1].Seq < c.LastSeq
@@ -100,12 +101,16 @@ func (r *Registry) ReadLog(ctx context.Context, at Place, viewer vocab.ID, after
 	return entries, more, err
 }
 
-// GroupInfo returns the state of the MLS group, by which a device of a member joins again.
+// GroupInfo returns the GroupInfo of the MLS group, by which a member's device can join again,
+// and the epoch.
 func (r *Registry) GroupInfo(ctx context.Context, at Place, viewer vocab.ID) (groupInfo []byte, epoch int64, err error) {
-	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *db.Tx) error {
+	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		c, err := readAs(ctx, tx, at.ID, viewer)
 		if err == nil {
 			err = checkActive(c)
+		}
+		if err == nil && len(c.GroupInfo) == 0 {
+			err = conflictWith(c, "no_group_info", "nobody has given the GroupInfo of this epoch: a device that has lost its state is removed and added anew")
 		}
 		if err == nil {
 			groupInfo, epoch = c.GroupInfo, c.Epoch
@@ -115,20 +120,20 @@ func (r *Registry) GroupInfo(ctx context.Context, at Place, viewer vocab.ID) (gr
 	return groupInfo, epoch, err
 }
 
-// Conversations returns up to n conversations of a user after a place, the newest first, with how
-// much of each the user has not read.
-func (r *Registry) Conversations(ctx context.Context, u vocab.Username, after *db.Place, n int) (all []db.ListedConversation, err error) {
-	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		all, err = tx.ListConversations(ctx, r.Actors.ID(u), after, n)
+// Conversations returns up to n conversations of a user after a place, the newest first, with
+// the number of unread entries of each.
+func (r *Registry) Conversations(ctx context.Context, u vocab.Username, after *user.Place, n int) (all []user.ListedConversation, err error) {
+	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		all, err = tx.Conversations.List(ctx, r.Actors.ID(u), after, n)
 		return err
 	})
 	return all, err
 }
 
 // Find returns a conversation of a user.
-func (r *Registry) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (c *db.Conversation, err error) {
-	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		c, err = tx.Conversation(ctx, id)
+func (r *Registry) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (c *user.Conversation, err error) {
+	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		c, err = tx.Conversations.Find(ctx, id)
 		return err
 	})
 	if err == nil && c == nil {
@@ -137,13 +142,13 @@ func (r *Registry) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (c 
 	return c, err
 }
 
-// MarkRead notes how far a user has read a conversation: its log up to a number, and its other
-// entries up to one. Zero leaves either as it is.
+// MarkRead notes how far a user has read a conversation: the log up to seq, and the entries
+// outside the log up to entry. Zero leaves a mark as it is.
 func (r *Registry) MarkRead(ctx context.Context, u vocab.Username, id uuid.UUID, seq, entry int64) error {
-	return r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.MarkConversationRead(ctx, id, seq); err != nil {
+	return r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Conversations.MarkRead(ctx, id, seq); err != nil {
 			return err
 		}
-		return tx.MarkEntriesRead(ctx, id, entry)
+		return tx.Conversations.MarkEntriesRead(ctx, id, entry)
 	})
 }

@@ -4,23 +4,28 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Reasons are those for which a device cannot go on in a conversation.
+// Reasons lists the reasons that a device may report when it cannot go on in a conversation.
 var Reasons = []string{
 	"lost_state",      // its keys are gone
-	"undecryptable",   // it has the keys of the epoch, and messages do not open
+	"undecryptable",   // it has the keys of the epoch but cannot decrypt messages
 	"bad_commit",      // it cannot apply a commit that was accepted
 	"missing_commits", // the log does not go back to its epoch any more
-	"rejoin_failed",   // an external commit did not help: the group may be lost for all
+	"rejoin_failed",   // an external commit failed: the group may be unusable for all
 }
 
-// Report is the word of a device that it cannot go on in a conversation.
+// reasonForked is the reason of a report that the server itself makes. A member that knows only
+// the SWICG draft has committed in an epoch that is over, and has merged its commit before it
+// could be refused.
+const reasonForked = "forked"
+
+// Report is the statement of a device that it cannot go on in a conversation.
 type Report struct {
 	Reason string
-	Epoch  int64 // that the device is in
+	Epoch  int64 // the epoch of the device; 0 if it knows none
 }
 
 func (p Report) check() error {
@@ -33,9 +38,9 @@ func (p Report) check() error {
 	return nil
 }
 
-// Report counts the report of a device, and tells the host of the conversation when that is a user
-// of this server; at is nil else. It changes nothing in the conversation: a device that lies, or is
-// the only one that is lost, resets nobody.
+// Report counts the report of a device, and tells the host of the conversation. at is nil if the
+// host is not a user of this server; then the report is only counted. A report changes nothing
+// in the conversation, because it may be false, or the device may be the only one that is lost.
 func (r *Registry) Report(ctx context.Context, at *Place, caller vocab.ID, p Report) error {
 	if err := p.check(); err != nil {
 		return err
@@ -49,14 +54,14 @@ func (r *Registry) Report(ctx context.Context, at *Place, caller vocab.ID, p Rep
 	return nil
 }
 
-// tellHost adds the event of a report, if it is a member's.
+// tellHost adds the event of a report for the host. It refuses a caller that is not a member.
 func (r *Registry) tellHost(ctx context.Context, at Place, caller vocab.ID, p Report) error {
-	return r.Store.Write(ctx, at.Host, func(ctx context.Context, tx *db.Tx) error {
+	return r.Store.Write(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		c, err := readAs(ctx, tx, at.ID, caller)
 		if err != nil {
 			return err
 		}
 		d := vocab.Doc{"reason": p.Reason, "deviceEpoch": p.Epoch, "epoch": c.Epoch, "generation": c.Generation}
-		return tx.AddEvent(ctx, newEvent(eventReport, c, r.Actors.ID(at.Host), caller, d, r.Now()))
+		return tx.Events.Add(ctx, newEvent(eventReport, c, r.Actors.ID(at.Host), caller, d, r.Now()))
 	})
 }

@@ -1,11 +1,11 @@
 package conversation
 
 import (
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Reasons why something is refused.
+// Refusals of requests.
 var (
 	errNoConversation = fault.New(fault.NotFound, "there is no such conversation").WithCode("no_conversation")
 	errNotMember      = fault.New(fault.Forbidden, "you are no member of the conversation any more").WithCode("not_member")
@@ -21,8 +21,8 @@ func unprocessable(code, public string) *fault.Error {
 	return fault.New(fault.Unprocessable, public).WithCode(code)
 }
 
-// isRefusal reports whether err says that a request cannot be granted. Anything else is a failure,
-// after which nothing of a transaction holds.
+// isRefusal reports whether err refuses a request. Any other error is a failure, after which the
+// transaction is rolled back.
 func isRefusal(err error) bool {
 	of := fault.Of(err)
 	if of == nil {
@@ -35,15 +35,15 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// Conflict refuses a message that was made in another state than the conversation is in, with all
-// that its maker needs to make it again.
+// Conflict refuses a message that does not fit the present state of the conversation. It holds
+// all that the sender needs to make the message again.
 type Conflict struct {
 	GroupID    string
 	Generation int32
 	Epoch      int64
 	Status     string
-	Reset      string        // the group that comes next; empty unless a reset is pending
-	Missing    []db.LogEntry // the commits since the epoch of the message, the one that won first
+	Reset      string          // the next MLS group; empty unless a reset is pending
+	Missing    []user.LogEntry // the commits since the message's epoch, the oldest first
 
 	err error
 }
@@ -53,18 +53,18 @@ func (c *Conflict) Error() string { return c.err.Error() }
 // Unwrap returns the fault, of kind Conflict.
 func (c *Conflict) Unwrap() error { return c.err }
 
-// conflictWith returns a refusal by the state of a conversation.
-func conflictWith(c *db.HostedConversation, code, public string) *Conflict {
+// conflictWith returns a Conflict that holds the state of a conversation.
+func conflictWith(c *user.HostedConversation, code, public string) *Conflict {
 	return &Conflict{GroupID: c.GroupID, Generation: c.Generation, Epoch: c.Epoch, Status: c.Status, Reset: c.ResetGroupID,
 		err: fault.New(fault.Conflict, public).WithCode(code)}
 }
 
-// checkActive refuses what a conversation that rests cannot take.
-func checkActive(c *db.HostedConversation) error {
+// checkActive refuses changes of a conversation that is closed or waits for a reset.
+func checkActive(c *user.HostedConversation) error {
 	switch c.Status {
-	case db.StatusResetPending:
+	case user.StatusResetPending:
 		return conflictWith(c, "reset_pending", "the conversation waits for a new MLS group")
-	case db.StatusClosed:
+	case user.StatusClosed:
 		return conflictWith(c, "conversation_closed", "the conversation is closed")
 	}
 	return nil

@@ -9,39 +9,39 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Store is what conversations are kept in.
+// Store runs transactions in the databases of users, where conversations are stored.
 type Store interface {
-	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
-	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
-// Actors knows users, and speaks for them.
+// Actors makes ids and signatures for users.
 type Actors interface {
 	ID(u vocab.Username) vocab.ID
 	NewActivityID(u vocab.Username) vocab.ID
-	// Attest returns the user's signature of a text, by the Ed25519 key that the actor lists.
+	// Attest signs a text with the Ed25519 key that the user's actor lists.
 	Attest(u vocab.Username, text []byte) ([]byte, error)
 }
 
 // Finder finds actors, wherever they are.
 type Finder interface {
-	// Refresh returns the actor as its server describes it now, or did a moment ago; as it was
-	// remembered when the server does not answer.
+	// Refresh returns the actor as its server describes it now or described it a moment ago. If
+	// the server does not answer, it returns the stored copy.
 	Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Deps is what a registry works with.
+// Deps are the dependencies of a Registry.
 type Deps struct {
 	Store   Store
 	Actors  Actors
 	Finder  Finder
-	Inboxes func([]db.Destination) []db.Inbox // through which an activity reaches all these, each once
+	Inboxes func([]user.Destination) []user.Inbox // that reach all destinations, each inbox once
 	Rules   Rules
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // may be nil
@@ -51,19 +51,18 @@ type Deps struct {
 // Limits of the conversations in memory.
 const (
 	maxLive     = 10_000
-	maxWaiting  = 256 // messages that wait for one conversation
+	maxWaiting  = 256 // requests that wait for one conversation
 	maxBatch    = 64
 	idleTime    = 2 * time.Minute
-	workTime    = 10 * time.Second // for what has begun, whether or not its caller waits
-	maxPanics   = 5                // within panicWindow; with one more the conversation rests
+	workTime    = 10 * time.Second // of a transaction, even when its callers have gone
+	maxPanics   = 5                // within panicWindow; one more makes it rest
 	panicWindow = time.Minute
 	restTime    = time.Minute
 )
 
 var backoff = mailbox.Backoff{Min: 10 * time.Millisecond, Max: time.Second}
 
-// Registry has the conversations that something was asked of lately. It is safe for concurrent
-// use.
+// Registry holds the conversations that got requests lately. It is safe for concurrent use.
 type Registry struct {
 	Deps
 	metrics  metrics
@@ -82,8 +81,8 @@ func NewRegistry(d Deps) *Registry {
 	return r
 }
 
-// Epoch returns the epoch that a conversation was in when this process last heard of it, and
-// whether it has heard of it lately. It is a hint: only a commit tells the epoch for certain.
+// Epoch returns the epoch of a conversation as this process last read it. known is false if it
+// has not read it lately. It is a hint: only a commit tells the epoch for certain.
 func (r *Registry) Epoch(at Place) (epoch int64, known bool) {
 	r.mu.RLock()
 	c := r.live[at]
@@ -95,8 +94,8 @@ func (r *Registry) Epoch(at Place) (epoch int64, known bool) {
 	return epoch, epoch >= 0
 }
 
-// submit queues a task, and waits until the conversation has answered it. A caller that goes away
-// before the task has begun takes it back; one that has begun is done all the same.
+// submit queues a task, and waits until the conversation has answered it. If ctx ends before the
+// task has begun, the task is withdrawn; a task that has begun is completed all the same.
 func (r *Registry) submit(ctx context.Context, at Place, do operation) error {
 	start := r.Now()
 	t := &task{ctx: ctx, do: do, done: make(chan error, 1)}
@@ -113,9 +112,9 @@ func (r *Registry) submit(ctx context.Context, at Place, do operation) error {
 	return err
 }
 
-// enqueue puts a task into the mailbox of its conversation, which it starts if need be. All that is
-// under one lock, with the end of idle conversations: none is live twice, and nothing is put into
-// a mailbox that has been given up.
+// enqueue puts a task into the mailbox of its conversation, and makes the conversation live if
+// need be. It holds the lock under which idle conversations are dropped. So no conversation is
+// live twice, and no task is put into the mailbox of a dropped one.
 func (r *Registry) enqueue(at Place, t *task) (*mailbox.Letter[*task], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,13 +135,13 @@ func (r *Registry) enqueue(at Place, t *task) (*mailbox.Letter[*task], error) {
 		return nil, errQuarantined.After(rest)
 	}
 	c.usedAt = now
-	letter, err := c.box.Put(t, func(err error) { c.waiting.Add(-1); t.done <- err })
+	letter, err := c.box.Put(t, func(err error) { t.done <- err })
 	if errors.Is(err, mailbox.ErrFull) {
 		r.metrics.overloads.Inc()
 		return nil, errBusy.After(time.Second)
 	}
 	if err == nil {
-		r.metrics.depth.Observe(float64(c.waiting.Add(1)))
+		r.metrics.depth.Observe(float64(c.box.Len()))
 	}
 	return letter, err
 }
@@ -157,7 +156,7 @@ func (r *Registry) start(at Place) *live {
 	return c
 }
 
-// sweep drops the conversations that have been idle, and comes again while there are others.
+// sweep drops idle conversations, and schedules itself again while others are live.
 func (r *Registry) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,8 +167,9 @@ func (r *Registry) sweep() {
 	}
 }
 
-// dropIdle drops conversations that nothing was asked of for that long, and that have nothing to
-// do. One that rests is kept: it would be forgotten why. The caller holds mu.
+// dropIdle drops the conversations that have no work and got no request for that long. A
+// conversation that rests after panics stays, so that its rest is not forgotten. The caller
+// holds mu.
 func (r *Registry) dropIdle(since time.Duration) {
 	now := r.Now()
 	for at, c := range r.live {
@@ -192,7 +192,7 @@ func (r *Registry) count() (all, resting int) {
 	return len(r.live), resting
 }
 
-// Close refuses new messages and waits until those that wait are answered, or ctx ends.
+// Close refuses new requests, and waits until those in the mailboxes are answered or ctx ends.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -21,13 +22,13 @@ type gate struct {
 	within atomic.Pointer[func()] // once the work is done, before the commit
 }
 
-func (g *gate) Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error {
+func (g *gate) Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
 	if before := g.before.Load(); before != nil {
 		if err := (*before)(); err != nil {
 			return err
 		}
 	}
-	return g.Cluster.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	return g.Cluster.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		err := work(ctx, tx)
 		if within := g.within.Load(); within != nil {
 			(*within)()
@@ -104,6 +105,9 @@ func TestACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
 	}
 	_, err := s.registry.Commit(t.Context(), s.at, first)
 	s.wantConflict("the one that was taken back", err, "epoch_conflict")
+	if n := s.registry.Waiting(s.at); n != 0 {
+		t.Errorf("%d requests wait, want none", n)
+	}
 	_ = next // the group that never was
 }
 

@@ -7,29 +7,29 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// askReset begins a reset.
+// askReset is the change that begins a reset.
 type askReset struct {
 	registry     *Registry
 	at           Place
 	caller, host vocab.ID
-	isOperator   bool   // who asks; the caller is the host then
-	group        string // proposed, and after it was applied the one that comes next
+	isOperator   bool   // the operator asks; then caller is the host
+	group        string // the proposed id; after apply, the id of the next group
 	now          time.Time
 }
 
-// AskReset begins a reset of a conversation whose group members cannot go on with, and returns the
-// id of the MLS group that comes next. While a reset is pending the answer is the same.
+// AskReset begins a reset of a conversation whose members cannot go on with its MLS group, and
+// returns the id of the next group. While a reset is pending the answer is the same.
 func (r *Registry) AskReset(ctx context.Context, at Place, caller vocab.ID) (string, error) {
 	do := &askReset{registry: r, at: at, caller: caller, host: r.Actors.ID(at.Host), group: groupPrefix + uuid.NewString(), now: r.Now()}
 	err := r.submit(ctx, at, do)
 	return do.group, err
 }
 
-// OrderReset is AskReset by the operator, who is in no conversation. It reports whether none was
+// OrderReset is AskReset by the operator, who is not a member. isNew is true if no reset was
 // pending.
 func (r *Registry) OrderReset(ctx context.Context, at Place) (group string, isNew bool, err error) {
 	host, proposed := r.Actors.ID(at.Host), groupPrefix+uuid.NewString()
@@ -40,29 +40,29 @@ func (r *Registry) OrderReset(ctx context.Context, at Place) (group string, isNe
 
 func (a *askReset) name() string { return "ask_reset" }
 
-func (a *askReset) apply(ctx context.Context, tx *db.Tx, c *db.HostedConversation) error {
+func (a *askReset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if err := a.checkAsker(ctx, tx, c); err != nil {
 		return err
 	}
-	if c.Status == db.StatusResetPending {
+	if c.Status == user.StatusResetPending {
 		a.group = c.ResetGroupID
 		return nil
 	}
 	if err := checkActive(c); err != nil {
 		return err
 	}
-	if _, err := tx.AskReset(ctx, c.ID, a.group, a.now); err != nil {
+	if _, err := tx.Hosted.AskReset(ctx, c.ID, a.group, a.now); err != nil {
 		return err
 	}
-	c.Status, c.ResetGroupID = db.StatusResetPending, a.group
-	if err := tx.AddEvent(ctx, newEvent(eventReset, c, a.host, a.caller, vocab.Doc{"groupId": a.group}, a.now)); err != nil {
+	c.Status, c.ResetGroupID = user.StatusResetPending, a.group
+	if err := tx.Events.Add(ctx, newEvent(eventReset, c, a.host, a.caller, vocab.Doc{"groupId": a.group}, a.now)); err != nil {
 		return err
 	}
 	return a.registry.tellState(ctx, tx, a.at, c, a.now)
 }
 
-// tellState tells the members how a conversation stands.
-func (r *Registry) tellState(ctx context.Context, tx *db.Tx, at Place, c *db.HostedConversation, now time.Time) error {
+// tellState tells the members the state of a conversation.
+func (r *Registry) tellState(ctx context.Context, tx *user.Tx, at Place, c *user.HostedConversation, now time.Time) error {
 	f, err := newFanout(ctx, tx, r.Deps, at.Host, c, 0, now)
 	if err != nil {
 		return err
@@ -71,18 +71,18 @@ func (r *Registry) tellState(ctx context.Context, tx *db.Tx, at Place, c *db.Hos
 }
 
 // checkAsker refuses members who may not ask for a reset.
-func (a *askReset) checkAsker(ctx context.Context, tx *db.Tx, c *db.HostedConversation) error {
+func (a *askReset) checkAsker(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if a.isOperator {
 		return nil
 	}
 	member, err := memberOf(ctx, tx, c, a.caller)
-	if err == nil && member.Role != db.RoleAdmin {
+	if err == nil && member.Role != user.RoleAdmin {
 		err = errNotAdmin
 	}
 	return err
 }
 
-// reset ends a reset.
+// reset is the change that ends a reset.
 type reset struct {
 	registry  *Registry
 	at        Place
@@ -93,9 +93,9 @@ type reset struct {
 	accepted  Accepted
 }
 
-// Reset begins the next MLS group of a conversation whose reset is pending, with a device of the
-// caller alone in it. The first member to answer does it; the others are refused with a Conflict,
-// and join by external commits or are added.
+// Reset begins the next MLS group of a conversation whose reset is pending. The only member of
+// that group is a device of the caller. The first member to call it succeeds; the others are
+// refused with a Conflict, and join by external commits or are added.
 func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupInfo []byte) (Accepted, error) {
 	group, err := readNewGroup(groupInfo, caller)
 	if err != nil {
@@ -108,23 +108,23 @@ func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupIn
 
 func (s *reset) name() string { return "reset" }
 
-func (s *reset) apply(ctx context.Context, tx *db.Tx, c *db.HostedConversation) error {
+func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if _, err := memberOf(ctx, tx, c, s.caller); err != nil {
 		return err
 	}
 	switch {
 	case s.group == c.GroupID || slices.Contains(c.FormerGroups, s.group):
 		return conflictWith(c, "already_reset", "another member has begun the group")
-	case c.Status != db.StatusResetPending:
+	case c.Status != user.StatusResetPending:
 		return conflictWith(c, "no_reset_pending", "no reset of the conversation is pending")
 	case s.group != c.ResetGroupID:
 		return errWrongGroup
 	}
-	if err := tx.ResetConversation(ctx, *c, s.groupInfo, s.now); err != nil {
+	if err := tx.Hosted.Reset(ctx, *c, s.groupInfo, s.now); err != nil {
 		return err
 	}
-	c.Generation, c.Epoch, c.Status, c.GroupInfo = c.Generation+1, 0, db.StatusActive, s.groupInfo
-	c.FormerGroups, c.GroupID, c.ResetGroupID = append(c.FormerGroups, c.GroupID), s.group, ""
+	c.Generation, c.Epoch, c.Status, c.GroupInfo = c.Generation+1, 0, user.StatusActive, s.groupInfo
+	c.FormerGroups, c.GroupID, c.ResetGroupID, c.Mixed = append(c.FormerGroups, c.GroupID), s.group, "", false
 	s.accepted = Accepted{Seq: c.LastSeq, Epoch: 0, Generation: c.Generation}
 	return s.registry.tellState(ctx, tx, s.at, c, s.now)
 }

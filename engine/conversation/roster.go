@@ -6,33 +6,34 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxLifetime is how long a key package may be valid in all.
+// maxLifetime is the longest lifetime of a key package in a commit.
 const maxLifetime = 400 * 24 * time.Hour
 
 // addition is a device that a commit adds.
 type addition struct {
 	actor vocab.ID
-	ref   []byte // of its key package
-	key   []byte // of its signatures
+	ref   []byte // reference of its key package
+	key   []byte // its signature key
 }
 
-// roster is how a commit changes who is in a conversation.
+// roster is the changes that a commit makes to the devices and members of a conversation.
 type roster struct {
 	added   []addition
-	removed []uint32   // leaves
-	left    []vocab.ID // actors who have no device left
+	removed []uint32   // leaf indexes
+	left    []vocab.ID // actors that have no device left
 }
 
-// write changes the members of a conversation. actors are those who are added.
-func (r roster) write(ctx context.Context, tx *db.Tx, c *db.HostedConversation, actors map[vocab.ID]*vocab.Actor, now time.Time) error {
+// write changes the members of a conversation. actors holds the actors that are added, except
+// the host.
+func (r roster) write(ctx context.Context, tx *user.Tx, c *user.HostedConversation, actors map[vocab.ID]*vocab.Actor, now time.Time) error {
 	if len(r.left) > 0 {
-		if err := tx.LeaveConversation(ctx, c.ID, r.left, c.LastSeq); err != nil {
+		if err := tx.Conversations.Leave(ctx, c.ID, r.left, c.LastSeq); err != nil {
 			return err
 		}
 	}
@@ -48,39 +49,32 @@ func (r roster) write(ctx context.Context, tx *db.Tx, c *db.HostedConversation, 
 	for _, id := range joined {
 		a := actors[id]
 		if a == nil {
-			continue // the host
+			continue // it is the host
 		}
-		if err := tx.SaveActor(ctx, a, now); err != nil {
+		if err := tx.Actors.Save(ctx, a, now); err != nil {
 			return err
 		}
 		if a.DeliversMLS == 0 {
 			foreign = append(foreign, id)
 		}
 	}
-	if err := tx.JoinConversation(ctx, c.ID, joined, db.RoleMember, c.LastSeq); err != nil || len(foreign) == 0 {
+	if err := tx.Conversations.Join(ctx, c.ID, joined, user.RoleMember, c.LastSeq); err != nil || len(foreign) == 0 {
 		return err
 	}
-	return tx.NoteForeign(ctx, c.ID, foreign)
+	return tx.Hosted.NoteForeign(ctx, c.ID, foreign)
 }
 
-// findAdded finds the actors whose devices the commit adds, before it waits for its turn: an
-// actor whose inbox nobody knows could not be told that it is a member.
+// findAdded fetches the actors whose devices the commit adds, before the commit is queued. It
+// refuses an actor that cannot be found, which could not be told that it is a member.
 func (c *commit) findAdded(ctx context.Context) error {
 	c.actors = map[vocab.ID]*vocab.Actor{}
-	for _, p := range c.message.Proposals {
-		if p.Type != mls.ProposalAdd || p.KeyPackage == nil {
-			continue
-		}
-		id := vocab.ID(p.KeyPackage.Leaf.Identity)
+	for _, id := range c.listAdded() {
 		if _, found := c.actors[id]; found || id == c.host || vocab.IDOf(string(id)) != id || id == "" {
-			continue // judge refuses what is no id
+			continue // judge refuses invalid ids
 		}
 		a, err := c.registry.Finder.Refresh(ctx, id)
 		if err != nil {
 			return fault.Wrap(fault.Unprocessable, "an actor whose device the commit adds cannot be found: "+fault.Public(err), err).WithCode("actor_unknown").At("/commit")
-		}
-		if a.DeliversMLS == 0 && c.Caller != c.host {
-			return errForeignMember
 		}
 		c.actors[id] = a
 		if len(c.actors) > maxAdded {
@@ -90,11 +84,31 @@ func (c *commit) findAdded(ctx context.Context) error {
 	return nil
 }
 
-// judge returns how the commit changes the roster, or why the caller may not commit it. The sender
-// is proven by the group info of the epoch, and the group info of the next one must be what the
-// commit makes of it.
-func (c *commit) judge(ctx context.Context, tx *db.Tx, to *db.HostedConversation, caller *db.ConversationMember) (roster, error) {
+// listAdded returns the actors whose devices the commit adds, as far as its proposals or its
+// Declared name them.
+func (c *commit) listAdded() (actors []vocab.ID) {
+	for _, a := range c.declared.added {
+		actors = append(actors, a.actor)
+	}
+	if c.message == nil {
+		return actors
+	}
+	for _, p := range c.message.Proposals {
+		if p.Type == mls.ProposalAdd && p.KeyPackage != nil {
+			actors = append(actors, vocab.ID(p.KeyPackage.Leaf.Identity))
+		}
+	}
+	return actors
+}
+
+// judge returns the changes that the commit makes to the roster, or refuses the commit. The
+// GroupInfo of the present epoch proves who sent it. The GroupInfo of the next epoch has to
+// match the commit.
+func (c *commit) judge(ctx context.Context, tx *user.Tx, to *user.HostedConversation, caller *user.ConversationMember) (roster, error) {
 	var change roster
+	if c.message == nil {
+		return c.judgeSealed(ctx, tx, to, caller)
+	}
 	group, err := mls.ParseGroupInfo(to.GroupInfo)
 	if err != nil {
 		return change, err
@@ -113,7 +127,11 @@ func (c *commit) judge(ctx context.Context, tx *db.Tx, to *db.HostedConversation
 	if err := c.checkPair(ctx, tx, to, change); err != nil {
 		return change, err
 	}
-	if err := c.checkRemovals(ctx, tx, to, caller, group, change); err != nil {
+	var removed []vocab.ID
+	for _, leaf := range change.removed {
+		removed = append(removed, vocab.ID(memberAt(group, leaf).Identity))
+	}
+	if err := c.checkRemovals(ctx, tx, to, caller, removed); err != nil {
 		return change, err
 	}
 	if err := c.checkNext(group, change); err != nil {
@@ -152,8 +170,9 @@ func memberAt(group *mls.GroupInfo, leaf uint32) *mls.Member {
 	return &group.Members[at]
 }
 
-// readProposals returns what the proposals of the commit add and remove. Others than these two, and
-// those by reference, are not taken: the server could not tell what they change.
+// readProposals returns the devices that the proposals of the commit add and remove. Proposals
+// of other types and proposals by reference are refused, because the server could not tell their
+// effect. An external commit needs one ExternalInit too.
 func (c *commit) readProposals(group *mls.GroupInfo) (change roster, err error) {
 	if c.message.References > 0 {
 		return change, unprocessable("bad_proposal", "a commit holds its proposals by value").At("/commit")
@@ -179,10 +198,12 @@ func (c *commit) readProposals(group *mls.GroupInfo) (change roster, err error) 
 		return change, unprocessable("bad_proposal", "an external commit has one ExternalInit").At("/commit")
 	}
 	if len(change.added) > maxAdded {
-		return change, unprocessable("too_many_added", "a commit adds 64 devices at most").At("/commit")
+		return change, errTooManyAdded.At("/commit")
 	}
 	return change, nil
 }
+
+var errTooManyAdded = unprocessable("too_many_added", "a commit adds 64 devices at most")
 
 func readAddition(k *mls.KeyPackage, now time.Time) (addition, error) {
 	identity := string(k.Leaf.Identity)
@@ -196,19 +217,14 @@ func readAddition(k *mls.KeyPackage, now time.Time) (addition, error) {
 	return addition{vocab.ID(identity), ref, k.Leaf.SignatureKey}, err
 }
 
-// checkRemovals lets members remove devices of their own and actors who asked to leave, the admin
-// everybody.
-func (c *commit) checkRemovals(ctx context.Context, tx *db.Tx, to *db.HostedConversation, caller *db.ConversationMember, group *mls.GroupInfo, change roster) error {
-	var others []vocab.ID
-	for _, leaf := range change.removed {
-		if actor := vocab.ID(memberAt(group, leaf).Identity); actor != c.Caller {
-			others = append(others, actor)
-		}
-	}
-	if len(others) == 0 || caller.Role == db.RoleAdmin && !c.External {
+// checkRemovals refuses removals that the caller may not make. Members may remove their own
+// devices and actors that asked to leave; the admin may remove everybody.
+func (c *commit) checkRemovals(ctx context.Context, tx *user.Tx, to *user.HostedConversation, caller *user.ConversationMember, removed []vocab.ID) error {
+	others := slices.DeleteFunc(removed, func(actor vocab.ID) bool { return actor == c.Caller })
+	if len(others) == 0 || caller.Role == user.RoleAdmin && !c.External {
 		return nil
 	}
-	members, err := tx.MembersAmong(ctx, to.ID, others)
+	members, err := tx.Conversations.FindMembers(ctx, to.ID, others)
 	if err != nil {
 		return err
 	}
@@ -220,24 +236,35 @@ func (c *commit) checkRemovals(ctx context.Context, tx *db.Tx, to *db.HostedConv
 	return nil
 }
 
-// checkNext refuses a group info that is not that of the next epoch, with the devices that the
-// commit leaves in the group, signed by a device of the caller.
+// checkNext refuses a GroupInfo unless it is that of the next epoch, has exactly the devices
+// that are in the group after the commit, and is signed by a device of the caller.
 func (c *commit) checkNext(group *mls.GroupInfo, change roster) error {
+	if !bytes.Equal(c.next.GroupID, group.GroupID) || c.next.Epoch != group.Epoch+1 || c.next.Suite != group.Suite {
+		return errOtherInfo
+	}
+	if err := c.checkInfoSigner(); err != nil {
+		return err
+	}
+	return c.checkTree(group, change)
+}
+
+func (c *commit) checkInfoSigner() error {
 	signer := memberAt(c.next, c.next.Signer)
 	switch {
-	case !bytes.Equal(c.next.GroupID, group.GroupID) || c.next.Epoch != group.Epoch+1 || c.next.Suite != group.Suite:
-		return staleInfo("the GroupInfo is not that of the epoch that the commit begins")
 	case signer == nil || string(signer.Identity) != string(c.Caller):
 		return staleInfo("the GroupInfo has no ratchet tree, or was not made by a device of yours")
 	case c.next.Verify() != nil:
 		return staleInfo("the signature of the GroupInfo does not hold")
 	}
-	return c.checkTree(group, change)
+	return nil
 }
+
+var errOtherInfo = staleInfo("the GroupInfo is not that of the epoch that the commit begins")
 
 func staleInfo(public string) error { return unprocessable("bad_group_info", public).At("/groupInfo") }
 
-// checkTree compares the leaves of both epochs.
+// checkTree refuses a ratchet tree of the next epoch whose leaves are not those of the present
+// epoch with the changes of the commit.
 func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 	wanted := slices.Clone(change.added)
 	if c.External {
@@ -267,8 +294,9 @@ func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 	return nil
 }
 
-// checkWelcomes refuses Welcomes that are not for the devices that the commit adds, each once.
-func (c *commit) checkWelcomes(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) error {
+// checkWelcomes refuses the Welcomes unless they name each device that the commit adds once, and
+// no other. It also refuses a key package that was used in this conversation before.
+func (c *commit) checkWelcomes(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
 	refs, copies := [][]byte{}, 0
 	for i, w := range c.welcomes {
 		refs = append(refs, w.KeyPackages...)
@@ -287,14 +315,14 @@ func (c *commit) checkWelcomes(ctx context.Context, tx *db.Tx, to *db.HostedConv
 	if len(refs) == 0 {
 		return nil
 	}
-	used, err := tx.IsWelcomed(ctx, to.ID, refs)
+	used, err := tx.Welcomes.IsWelcomed(ctx, to.ID, refs)
 	if err == nil && used {
 		err = unprocessable("key_package_used", "a key package was used in this conversation before").At("/commit")
 	}
 	return err
 }
 
-// leaving returns the actors who lost leaves and have no device left.
+// leaving returns the actors that lose leaves and have no device left.
 func leaving(group, next *mls.GroupInfo, removed []uint32) (left []vocab.ID) {
 	for _, leaf := range removed {
 		identity := memberAt(group, leaf).Identity

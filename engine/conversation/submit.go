@@ -9,33 +9,36 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Hosts are the servers that put conversations in order.
+// Hosts sends requests to other servers that host conversations.
 type Hosts interface {
 	Ask(ctx context.Context, q transport.Question) (*transport.Reply, error)
 	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
 }
 
-// Keys are those by which users sign.
+// Keys returns the keys with which users sign requests.
 type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
 }
 
-// maxReply is how many bytes the answer of a host has: a page of a log in base64.
+// maxReply is the most bytes that an answer of a host may have: enough for a page of a log in
+// base64.
 const maxReply = 8 << 20
 
-// unreachableWait is how long a program waits before it asks again for a host that does not
+// unreachableWait is how long a client is told to wait before it retries when a host does not
 // answer.
 const unreachableWait = 30 * time.Second
 
-// ask asks the host of a conversation for something in the user's name, and reads a good answer.
-// Its refusals are passed on, in words of ours and within bounds.
-func (m *Members) ask(ctx context.Context, u vocab.Username, c *db.Conversation, method, path, key string, body, into any) (replayed bool, err error) {
+// ask sends a request to the host of a conversation, signed with the user's keys, and decodes a
+// successful answer into the parameter into. A refusal is returned as a fault of this server,
+// with a bounded text. replayed reports that the host had stored the answer to an earlier
+// request with the same key.
+func (m *Members) ask(ctx context.Context, u vocab.Username, c *user.Conversation, method, path, key string, body, into any) (replayed bool, err error) {
 	q := transport.Question{Method: method, URL: c.URI + vocab.ID(path), IdempotencyKey: key, Limit: maxReply}
 	if body != nil {
 		if q.Body, err = vocab.Marshal(body); err != nil {
@@ -52,6 +55,11 @@ func (m *Members) ask(ctx context.Context, u vocab.Username, c *db.Conversation,
 	switch {
 	case err != nil:
 		return false, unreachable(err)
+	case reply.Status == http.StatusGone, reply.Status == http.StatusNotFound:
+		if err := m.closeIfGone(ctx, u, c, q, reply.Status); err != nil {
+			return false, err
+		}
+		return false, refusalOf(reply)
 	case reply.Status/100 != 2:
 		return false, refusalOf(reply)
 	}
@@ -61,10 +69,10 @@ func (m *Members) ask(ctx context.Context, u vocab.Username, c *db.Conversation,
 	return reply.Replayed, nil
 }
 
-// unreachable returns why a host was not asked, or did not answer.
+// unreachable returns the error for a host that was not asked or did not answer.
 func unreachable(err error) error {
 	switch fault.KindOf(err) {
-	case fault.Forbidden, fault.Busy: // the policy refuses the host; the program has gone
+	case fault.Forbidden, fault.Busy: // the policy refuses the host; the client has gone
 		return err
 	}
 	return fault.Wrap(fault.Unavailable, "the host of the conversation does not answer; keep what you have and send it again with the same key", err).WithCode("host_unreachable").After(unreachableWait)
@@ -74,13 +82,13 @@ func badReply(err error) error {
 	return fault.Wrap(fault.Protocol, "the host of the conversation answered what makes no sense", err).WithCode("host_answer")
 }
 
-// refusals are the kinds of the refusals of a host that are passed on.
+// refusals maps the status of a host's refusal to the kind of the fault that is returned for it.
 var refusals = map[int]fault.Kind{
-	http.StatusBadRequest: fault.Invalid, http.StatusForbidden: fault.Forbidden, http.StatusNotFound: fault.NotFound, http.StatusConflict: fault.Conflict, http.StatusGone: fault.Gone,
+	http.StatusBadRequest: fault.Invalid, http.StatusForbidden: fault.Forbidden, http.StatusNotFound: fault.NotFound, http.StatusConflict: fault.Conflict,
 	http.StatusRequestEntityTooLarge: fault.TooLarge, http.StatusUnprocessableEntity: fault.Unprocessable, http.StatusTooManyRequests: fault.RateLimited,
 }
 
-// problemSaid is what is read of a problem+json.
+// problemSaid is the part of a problem+json document that is read.
 type problemSaid struct {
 	Type         string `json:"type"`
 	Detail       string `json:"detail"`
@@ -94,7 +102,7 @@ type problemSaid struct {
 	} `json:"conversation"`
 }
 
-// loggedSaid is an entry of a log as a host shows it.
+// loggedSaid is an entry of a log in a host's answer.
 type loggedSaid struct {
 	Seq        int64     `json:"seq"`
 	Generation int32     `json:"generation"`
@@ -107,8 +115,11 @@ type loggedSaid struct {
 
 var codeForm = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
 
-// refusalOf returns a refusal of a host as this server refuses.
+// refusalOf translates a refusal of a host into a fault or a Conflict of this server.
 func refusalOf(r *transport.Reply) error {
+	if r.Status == http.StatusGone { // its body is not read
+		return fault.New(fault.Gone, "the host of the conversation says that it is gone")
+	}
 	kind, is := refusals[r.Status]
 	if !is {
 		return unreachable(errors.New("status " + http.StatusText(r.Status)))
@@ -131,22 +142,22 @@ func refusalOf(r *transport.Reply) error {
 	return refusal
 }
 
-// statusSaid returns a status that a conversation can have.
+// statusSaid returns the status that a host sent, or active if it is unknown.
 func statusSaid(s string) string {
-	if s != db.StatusResetPending && s != db.StatusClosed {
-		return db.StatusActive
+	if s != user.StatusResetPending && s != user.StatusClosed {
+		return user.StatusActive
 	}
 	return s
 }
 
-// readLogged reads entries of a log, as far as they can be some.
-func readLogged(said []loggedSaid) (all []db.LogEntry) {
+// readLogged reads entries of a log, up to the first invalid one.
+func readLogged(said []loggedSaid) (all []user.LogEntry) {
 	for _, s := range said[:min(len(said), mostLogged)] {
 		e, err := s.read()
 		if err != nil {
 			break
 		}
-		all = append(all, db.LogEntry{Seq: s.Seq, Generation: s.Generation, Epoch: e.epoch, Kind: e.kind, Sender: e.sender, Content: s.Content, Hash: hashOf(s.Content), At: s.At})
+		all = append(all, user.LogEntry{Seq: s.Seq, Generation: s.Generation, Epoch: e.epoch, Kind: e.kind, Sender: e.sender, Content: s.Content, Hash: hashOf(s.Content), At: s.At})
 	}
 	return all
 }

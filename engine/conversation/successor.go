@@ -5,13 +5,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Continue makes a conversation that the user hosts in the place of one that is closed. Each names
-// the other.
+// Continue makes a conversation that the user hosts and that continues a closed one. Each of the
+// two names the other.
 func (r *Registry) Continue(ctx context.Context, u vocab.Username, id uuid.UUID, groupInfo []byte) (View, error) {
 	me, now := r.Actors.ID(u), r.Now()
 	group, err := readNewGroup(groupInfo, me)
@@ -19,7 +19,7 @@ func (r *Registry) Continue(ctx context.Context, u vocab.Username, id uuid.UUID,
 		return View{}, err
 	}
 	var v View
-	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		before, err := r.findClosed(ctx, tx, u, id)
 		if err != nil {
 			return err
@@ -32,19 +32,22 @@ func (r *Registry) Continue(ctx context.Context, u vocab.Username, id uuid.UUID,
 		v, err = host(ctx, tx, next, groupInfo)
 		return err
 	})
-	return v, explainTaken(err)
+	return v, explainTaken(err, "/groupInfo")
 }
 
-// findClosed returns a conversation that a member may continue.
-func (r *Registry) findClosed(ctx context.Context, tx *db.Tx, u vocab.Username, id uuid.UUID) (*db.Conversation, error) {
-	c, err := tx.Conversation(ctx, id)
+// findClosed returns a closed conversation that the user may continue, and locks it.
+func (r *Registry) findClosed(ctx context.Context, tx *user.Tx, u vocab.Username, id uuid.UUID) (*user.Conversation, error) {
+	c, err := tx.Conversations.Find(ctx, id)
+	if err == nil && c != nil {
+		c, err = tx.Conversations.FindAt(ctx, c.URI)
+	}
 	if err == nil && c == nil {
 		err = errNoConversation
 	}
 	if err != nil {
 		return nil, err
 	}
-	m, err := tx.ConversationMember(ctx, id, r.Actors.ID(u))
+	m, err := tx.Conversations.FindMember(ctx, id, r.Actors.ID(u))
 	switch {
 	case err != nil:
 		return nil, err
@@ -60,15 +63,15 @@ func (r *Registry) findClosed(ctx context.Context, tx *db.Tx, u vocab.Username, 
 	return c, nil
 }
 
-// continueWith writes down a conversation in the place of another one, of which no other
-// transaction may do the same.
-func continueWith(ctx context.Context, tx PairTx, before, next db.Conversation, me, by vocab.ID) error {
-	did, err := tx.ContinueConversation(ctx, before.ID, next.URI, by == me, next.CreatedAt)
+// continueWith stores the conversation next as the successor of before. It refuses if before
+// already has a successor.
+func continueWith(ctx context.Context, tx *user.Tx, before, next user.Conversation, me, by vocab.ID) error {
+	did, err := tx.Conversations.Continue(ctx, before.ID, next.URI, by == me, next.CreatedAt)
 	if err == nil && !did {
 		err = errContinued(&before)
 	}
 	if err == nil {
-		err = tx.AddConversation(ctx, next)
+		err = tx.Conversations.Add(ctx, next)
 	}
 	if err != nil {
 		return err
@@ -76,11 +79,42 @@ func continueWith(ctx context.Context, tx PairTx, before, next db.Conversation, 
 	return tellOf(ctx, tx, eventSuccessor, before, me, by, next.CreatedAt)
 }
 
-// joinSuccessor writes down the conversation of two that the user joined in the place of the one
-// that was closed.
-func joinSuccessor(ctx context.Context, tx PairTx, a Arrival, before db.Conversation, j *db.JoinedConversation) error {
+// joinSuccessor stores a conversation of two that the user joins as the successor of a closed
+// one.
+func joinSuccessor(ctx context.Context, tx *user.Tx, a Arrival, before user.Conversation, j *user.JoinedConversation) error {
 	next := newConversation(j.Host, j.GroupID, a.Now)
 	next.URI, next.Partner, next.Predecessor = j.URI, j.Host, before.URI
 	j.ID = next.ID
 	return continueWith(ctx, tx, before, next, a.Me, j.Host)
+}
+
+// noteSuccessor notes the predecessor of the conversation that the user joins, if its host names
+// one in which both the host and the user are members. A closed predecessor gets the new
+// conversation as its successor. The host of an open one is asked whether it is gone.
+func (r *receiver) noteSuccessor(ctx context.Context) error {
+	if r.entry.roster == nil || r.entry.roster.predecessor == "" {
+		return nil
+	}
+	before, err := r.tx.Conversations.FindAt(ctx, r.entry.roster.predecessor)
+	if err != nil || before == nil || before.Mode != user.ModeEncrypted || before.Partner != "" {
+		return err
+	}
+	for _, who := range []vocab.ID{r.Sender.ID, r.Me} {
+		member, err := r.tx.Conversations.FindMember(ctx, before.ID, who)
+		if err != nil || !member.IsIn() {
+			return err
+		}
+	}
+	if err := r.tx.Conversations.NamePredecessor(ctx, r.conversation.ID, before.URI); err != nil {
+		return err
+	}
+	if before.ClosedAt == nil {
+		r.tx.Joined.NoteBehind(before.ID, before.Host, false)
+		return nil
+	}
+	did, err := r.tx.Conversations.Continue(ctx, before.ID, r.conversation.URI, false, r.Now)
+	if err != nil || !did {
+		return err
+	}
+	return tellOf(ctx, r.tx, eventSuccessor, *before, r.Me, r.Sender.ID, r.Now)
 }

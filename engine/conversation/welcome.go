@@ -6,46 +6,52 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// welcomeLease is how long a Welcome that was handed out is not handed out again: a device that
-// does not confirm it has crashed, or is slow to store what it joined.
+// welcomeLease is how long a Welcome that was handed out is not handed out again. A device that
+// has not confirmed it by then may have crashed, or is slow to store its new group.
 const welcomeLease = 10 * time.Minute
 
 const mostWelcomes = 8
 
-// Welcomes hands out Welcomes that wait for the user, of one device unless device is empty.
-func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string) (all []db.Welcome, err error) {
+// Welcomes hands out the waiting Welcomes of one device of the user, or of all if device is
+// empty.
+func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string) (all []user.Welcome, err error) {
 	now := r.Now()
-	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		all, err = tx.LeaseWelcomes(ctx, r.Actors.ID(u), device, mostWelcomes, now, now.Add(welcomeLease))
+	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		all, err = tx.Welcomes.Lease(ctx, r.Actors.ID(u), device, mostWelcomes, now, now.Add(welcomeLease))
 		return err
 	})
 	return all, err
 }
 
-// ConfirmWelcome notes that the user's device has joined by a Welcome. To confirm it again changes
-// nothing. A Welcome to a group that nobody puts in order does not tell which one: group is its id,
-// which the device has read, or empty.
+// ConfirmWelcome notes that the user's device has joined by a Welcome. A second confirmation
+// changes nothing. A Welcome to a group without a host does not tell the group: then group is
+// the id that the device has read in it, or empty.
 func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid.UUID, group string) error {
 	me := r.Actors.ID(u)
 	if group != groupName([]byte(group)) {
 		return unprocessable("invalid_parameter", "groupId is the id of an MLS group, as it is shown here").At("/groupId")
 	}
 	var was string
-	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if was, err = tx.ConfirmWelcome(ctx, id, me); err != nil || was == "" || was == db.WelcomeInvalid {
+	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		if group != "" { // locked before the Welcome's row, as in all transactions
+			if err := tx.Messages.Lock(ctx); err != nil {
+				return err
+			}
+		}
+		if was, err = tx.Welcomes.Confirm(ctx, id, me); err != nil || was == "" || was == user.WelcomeInvalid {
 			return err
 		}
-		w, err := tx.WelcomeOf(ctx, id, me)
+		w, err := tx.Welcomes.FindFor(ctx, id, me)
 		if err != nil {
 			return err
 		}
 		if w.Conversation != uuid.Nil {
-			return tx.ConfirmJoined(ctx, w.Conversation)
+			return tx.Joined.Confirm(ctx, w.Conversation)
 		}
 		if group == "" {
 			return nil
@@ -54,33 +60,31 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 	})
 	switch {
 	case err != nil:
-		return err
+		return explainTaken(err, "")
 	case was == "":
 		return fault.New(fault.NotFound, "there is no such Welcome").WithCode("no_welcome")
-	case was == db.WelcomeInvalid:
+	case was == user.WelcomeInvalid:
 		return fault.New(fault.Gone, "the key package of the Welcome was revoked").WithCode("welcome_invalid")
 	}
 	return nil
 }
 
-// joinGroup lets the user into the conversation of a group that nobody puts in order.
-func joinGroup(ctx context.Context, tx *db.Tx, welcome uuid.UUID, group string, a Arrival) error {
-	if err := tx.LockInbox(ctx); err != nil {
-		return err
-	}
-	j, err := tx.JoinedByGroup(ctx, group)
+// joinGroup joins the user to the conversation of a group without a host, and makes it if need
+// be. The caller has locked the inbox of messages.
+func joinGroup(ctx context.Context, tx *user.Tx, welcome uuid.UUID, group string, a Arrival) error {
+	j, err := tx.Joined.FindGroup(ctx, group)
 	if err != nil {
 		return err
 	}
 	if j != nil && j.Host == "" {
-		if err := tx.PlaceWelcome(ctx, welcome, j.ID); err != nil {
+		if err := tx.Welcomes.Place(ctx, welcome, j.ID); err != nil {
 			return err
 		}
-		return tx.ConfirmJoined(ctx, j.ID)
+		return tx.Joined.Confirm(ctx, j.ID)
 	}
-	known, err := tx.IsGroupKnown(ctx, group)
-	if err == nil && known {
-		err = fault.New(fault.Conflict, "the MLS group has a conversation already").WithCode("group_taken").At("/groupId")
+	taken, err := tx.Joined.IsGroupTaken(ctx, group)
+	if err == nil && taken {
+		err = fault.New(fault.Conflict, takenGroup).WithCode("group_taken").At("/groupId")
 	}
 	if err != nil {
 		return err

@@ -16,20 +16,21 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Account is the system user that a private server runs as: that of this process, except for root.
+// Account is the system user that a private server runs as: the user of this process, unless
+// that is root.
 type Account struct {
 	Name     string
 	UID, GID int
-	Drop     bool // this process is root and the server is not
-	Shared   bool // it is nobody, as which many programs run: all of them can read what it owns
+	Drop     bool // true: this process is root, and the server runs as another user
+	Shared   bool // true: the user is nobody. Many programs run as nobody, and all of them can read its files
 }
 
-// accounts looks users up by name, as user.Lookup does.
+// accounts looks up users by name, as user.Lookup does.
 type accounts func(name string) (*user.User, error)
 
-// ChooseAccount returns this process's own account. For root it is the owner of made, which the
-// server owns once it has run, else of the data directory unless that is nobody, else lightweb or
-// postgres.
+// ChooseAccount returns the account of this process, unless that is root. For root it returns
+// the owner of made, a file that exists once the server has run; else the owner of the data
+// directory dir, unless that is root or nobody; else the user lightweb, else postgres.
 func ChooseAccount(ctx context.Context, dir, made string) (Account, error) {
 	a := Account{UID: os.Geteuid(), GID: os.Getegid()}
 	if a.UID == 0 {
@@ -73,7 +74,8 @@ func (look accounts) unprivileged(dir, made string) (Account, error) {
 		WithHint("'useradd --system lightweb'")
 }
 
-// named returns the numbers of the user of that name, and whether there is one.
+// named returns the user and group number of the user with that name. ok is false when there is
+// none.
 func (look accounts) named(name string) (uid, gid int, ok bool) {
 	u, err := look(name)
 	if err != nil {
@@ -84,8 +86,8 @@ func (look accounts) named(name string) (uid, gid int, ok bool) {
 	return uid, gid, err1 == nil && err2 == nil
 }
 
-// WayFromNobody returns the commands that give the files of a server of nobody's to an account of
-// its own.
+// WayFromNobody returns the commands by which the operator gives the files of a server that runs
+// as nobody to a dedicated user.
 func WayFromNobody(paths ...string) string { return accounts(user.Lookup).wayFromNobody(paths...) }
 
 func (look accounts) wayFromNobody(paths ...string) string {
@@ -101,14 +103,14 @@ func (look accounts) wayFromNobody(paths ...string) string {
 	return "stop every lightweb, then '" + first + "chown -R " + to + ": " + strings.Join(paths, " ") + "'"
 }
 
-// OwnerOf returns the numbers of the user and the group that own a file.
+// OwnerOf returns the user number and group number of a file's owner.
 func OwnerOf(st os.FileInfo) (uid, gid int) {
 	s := st.Sys().(*syscall.Stat_t)
 	return int(s.Uid), int(s.Gid)
 }
 
-// NameOf returns the name of uid. Users may come from where only the C library looks, so id(1) is
-// asked too.
+// NameOf returns the name of uid. Some users are known only to the C library, so it runs id(1)
+// if os/user does not find the name.
 func NameOf(ctx context.Context, uid int) (string, error) {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username, nil
@@ -120,8 +122,8 @@ func NameOf(ctx context.Context, uid int) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Attributes makes a child run as a, in a session of its own: the terminal's Ctrl-C is for the
-// engine, and must not reach a server that others may be using.
+// Attributes returns the attributes with which a child runs as a, in a session of its own. So
+// Ctrl-C in the terminal reaches the engine, but not a server that other processes may be using.
 func (a Account) Attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.Drop {
@@ -130,16 +132,16 @@ func (a Account) Attributes() *syscall.SysProcAttr {
 	return attr
 }
 
-// Run runs program as a, in dir, and returns what it printed. When ctx ends the program and its
+// Run runs program as a, in dir, and returns its output. When ctx ends, the program and its
 // children are killed.
 func (a Account) Run(ctx context.Context, dir, program string, args ...string) (string, error) {
-	// A file, and no pipe: a server started by the program would keep a pipe open, and the wait
-	// for its end would last as long as the server.
+	// The output goes to a file, not to a pipe: a server that the program starts would keep the
+	// pipe open, and cmd.Run would wait until that server ends.
 	out, err := os.CreateTemp("", "lightweb-")
 	if err != nil {
 		return "", fmt.Errorf("run %s: %w", filepath.Base(program), err)
 	}
-	defer func() { _ = out.Close() }() // it has no name any more
+	defer func() { _ = out.Close() }() // the file is removed already
 	if err := os.Remove(out.Name()); err != nil {
 		return "", fmt.Errorf("run %s: %w", filepath.Base(program), err)
 	}
@@ -149,7 +151,7 @@ func (a Account) Run(ctx context.Context, dir, program string, args ...string) (
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = cmd.Run()
 	text := make([]byte, 4096)
-	n, _ := out.ReadAt(text, 0) // io.EOF: it printed less
+	n, _ := out.ReadAt(text, 0) // an error is io.EOF: the program printed less
 	said := strings.TrimSpace(string(text[:n]))
 	switch {
 	case err == nil:
@@ -160,8 +162,8 @@ func (a Account) Run(ctx context.Context, dir, program string, args ...string) (
 	return said, fmt.Errorf("run %s: %w: %s", filepath.Base(program), err, said)
 }
 
-// environment is what a server needs of ours. The rest stays here: it may hold secrets, and PG…
-// variables that mean another server.
+// environment returns the variables of this process that a server needs. The others are left
+// out: they may hold secrets, or be PG… variables that mean another server.
 func environment() []string {
 	env := []string{"LC_ALL=C", "TZ=UTC"}
 	for _, v := range os.Environ() {
@@ -174,7 +176,7 @@ func environment() []string {
 	return env
 }
 
-// Own gives path to a, where this process is root.
+// Own makes a the owner of path, if this process is root and a is not.
 func (a Account) Own(path string) error {
 	if !a.Drop {
 		return nil
@@ -185,14 +187,14 @@ func (a Account) Own(path string) error {
 	return nil
 }
 
-// Reach proves that a can enter dir and run server, the program of what is called name: as root we
-// see no closed door that a then stands before.
+// Reach checks that a can enter dir and run the program at the path server; name is its product
+// name, for messages. The check runs as a, because root can enter directories that a cannot.
 func (a Account) Reach(ctx context.Context, dir, server, name string) error {
 	if !a.Drop {
 		return nil
 	}
 	const script = `bin=$0; for d; do cd "$d" 2>/dev/null || { printf %s "$d"; exit 3; }; done; test -x "$bin" || exit 4`
-	var way []string // dir and all above it, from the top
+	var way []string // dir and all its parents, from the root down
 	for d := dir; ; d = filepath.Dir(d) {
 		way = append(way, d)
 		if d == filepath.Dir(d) {

@@ -1,8 +1,8 @@
-// Package daemon holds the rules by which processes share a private server of theirs: the account
-// it runs as, the locks that say who starts and stops it, the folder of its socket, and whether a
-// process is that server.
+// Package daemon has the rules by which several processes share a private server: which account
+// it runs as, which locks decide who starts and stops it, which folder its socket is in, and
+// whether a given process is that server.
 //
-// Both locks are flock(2): the data directory must be on a local disk of a Unix.
+// The locks are flock(2) locks, so the data directory must be on a local disk of a Unix system.
 package daemon
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MakeDir makes the data directory where there is none, and returns its one name: all processes
-// must find the same socket. A folder that root makes lets others through, as it must the account
-// that the server runs as.
+// MakeDir creates the data directory if it does not exist, and returns its absolute path without
+// symbolic links, so that all processes find the same socket. A folder that root creates can be
+// entered by others (mode 0711), because the account that the server runs as must enter it.
 func MakeDir(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -35,7 +35,7 @@ func MakeDir(dir string) (string, error) {
 		if err := os.MkdirAll(dir, mode); err != nil {
 			return "", Unusable(dir, err)
 		}
-		if err := os.Chmod(dir, mode); err != nil { // whatever the umask took away
+		if err := os.Chmod(dir, mode); err != nil { // restores bits that the umask cleared
 			return "", Unusable(dir, err)
 		}
 	}
@@ -46,10 +46,11 @@ func MakeDir(dir string) (string, error) {
 	return real, nil
 }
 
-// SocketDir returns the folder of a socket of that name: in dir, unless the path to it is longer
-// than every Unix takes (104 bytes with the final zero) or has what a connection string or a
-// server's configuration cannot say. The other place is /tmp and not os.TempDir, so that a service
-// and a command line with another environment find the same.
+// SocketDir returns the folder for a socket with that file name. It is in dir, unless the path
+// is too long for some Unix (104 bytes with the final zero) or contains a character that a
+// connection string or a server's configuration cannot contain. Then it is in /tmp, not in
+// os.TempDir, so that a service and a command line with another environment find the same
+// folder.
 func SocketDir(dir, name string) string {
 	run := filepath.Join(dir, "run")
 	if len(filepath.Join(run, name)) < 104 && !strings.ContainsAny(run, ",\\\"\n") {
@@ -59,8 +60,8 @@ func SocketDir(dir, name string) string {
 	return filepath.Join("/tmp", "lw-"+hex.EncodeToString(sum[:6]))
 }
 
-// MakeSocketDir makes sure that the folder is there and nobody else's: in /tmp anybody may have
-// been before us.
+// MakeSocketDir creates the folder, or checks that an existing one belongs to as or to this
+// process: in /tmp another user may have created it first.
 func MakeSocketDir(dir string, as Account) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Unusable(dir, err)
@@ -82,7 +83,7 @@ func MakeSocketDir(dir string, as Account) error {
 	return nil
 }
 
-// Unusable says that the data directory cannot be worked in.
+// Unusable returns the fault for a data directory that cannot be used because of err.
 func Unusable(path string, err error) error {
 	return fault.Wrap(fault.Config, "the data directory cannot be used", err).
 		WithHint("let this user write in " + path + ", or choose another data directory")

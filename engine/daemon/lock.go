@@ -11,18 +11,19 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Lock is a held flock(2). The kernel lets go of it when the process dies, however it dies.
+// Lock is a flock(2) that this process holds. The kernel releases it when the process ends,
+// however it ends.
 type Lock struct{ f *os.File }
 
-// TakeLock takes the lock at path, a file of as, waiting for others until ctx ends. how is LOCK_SH
-// or LOCK_EX.
+// TakeLock takes the lock on the file at path, which it creates for the account as if necessary.
+// While others hold the lock, it waits until ctx ends. how is LOCK_SH or LOCK_EX.
 func TakeLock(ctx context.Context, path string, how int, as Account) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, Unusable(path, err)
 	}
 	l := &Lock{f}
-	if as.Drop { // what root made, the service itself must be able to open
+	if as.Drop { // the server's account must be able to open a file that root created
 		if err := f.Chown(as.UID, as.GID); err != nil {
 			l.Release()
 			return nil, Unusable(path, err)
@@ -45,8 +46,8 @@ func TakeLock(ctx context.Context, path string, how int, as Account) (*Lock, err
 	}
 }
 
-// Try takes the lock in the way of how, or reports that others hold it. A lock that is held
-// already changes its way; when that fails, it may be lost.
+// Try takes the lock in the mode how without waiting. It returns false if others hold the lock.
+// A lock that l holds already is converted to the new mode; if that fails, it may be lost.
 func (l *Lock) Try(how int) (bool, error) {
 	err := syscall.Flock(int(l.f.Fd()), how|syscall.LOCK_NB)
 	switch {
@@ -58,9 +59,9 @@ func (l *Lock) Try(how int) (bool, error) {
 	return false, fmt.Errorf("lock %s: %w", l.f.Name(), err)
 }
 
-// Release lets go. Closing alone would not do: a child that is just being started holds a copy of
-// the descriptor until it has become another program, and with it the lock.
+// Release releases the lock. Closing the file is not enough: a child that is just being started
+// has a copy of the descriptor, which keeps the lock until the child has executed its program.
 func (l *Lock) Release() {
-	_ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN) // the close that follows does the same
+	_ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN) // no error matters: the file is closed next
 	_ = l.f.Close()                                   // nothing was written
 }

@@ -9,22 +9,22 @@ import (
 	"syscall"
 )
 
-// Standing is what can be known of the process that a pid file names.
+// Standing is the relation of the process that a pid file names to the server.
 type Standing uint8
 
-// A server that is Ours or Unsure lives.
+// With Ours or Unsure, the server must be taken for alive.
 const (
-	Gone   Standing = iota // there is no such file or no such process
-	Other                  // something else that was given the number since
-	Ours                   // the server of this folder
-	Unsure                 // it lives, and this system does not tell what it is
+	Gone   Standing = iota // the pid file or the process does not exist
+	Other                  // the number now belongs to another process
+	Ours                   // the process is the server of this folder
+	Unsure                 // the process exists, but the system does not show which program it is
 )
 
 // IsAlive reports whether the process may be the server.
 func (s Standing) IsAlive() bool { return s == Ours || s == Unsure }
 
-// StandingOf returns the process that the first line of pidFile names, and whether it is the
-// server whose working directory is dir.
+// StandingOf returns the process id in the first line of pidFile, and whether that process is
+// the server whose working directory is dir.
 func StandingOf(pidFile, dir string) (pid int, s Standing) {
 	b, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -32,16 +32,16 @@ func StandingOf(pidFile, dir string) (pid int, s Standing) {
 	}
 	first, _, _ := strings.Cut(string(b), "\n")
 	if pid, err = strconv.Atoi(strings.TrimSpace(first)); err != nil || pid <= 0 {
-		return 0, Other // a power cut has emptied the file
+		return 0, Other // for instance, a power cut has emptied the file
 	}
 	switch err := syscall.Kill(pid, 0); {
 	case errors.Is(err, syscall.ESRCH):
 		return pid, Gone
 	case err != nil:
-		return pid, Other // it belongs to a user who is not the server's
+		return pid, Other // the process belongs to another user than the server's
 	}
-	// A server's working directory is its data directory. A dead child that nobody has waited for
-	// has none.
+	// A server's working directory is its data directory. A zombie process has no working
+	// directory.
 	data, err := os.Stat(dir)
 	if err != nil {
 		return pid, Unsure

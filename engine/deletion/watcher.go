@@ -1,5 +1,5 @@
-// Package deletion carries out the deletion of users: it tells other servers, waits until they have
-// heard of it, and removes what this server holds.
+// Package deletion carries out the deletion of users: it tells other servers, waits until they
+// were told, and removes the user's data.
 package deletion
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// LookEvery is how often a watcher is to look around.
+// LookEvery is the interval at which LookAround should be called.
 const LookEvery = 2 * time.Second
 
-const againTime = 15 * time.Second // until the next step after one that did not get on
+const againTime = 15 * time.Second // the time before a step that made no progress is tried again
 
-// MostWait is how long other servers are given to hear of a deletion: as long as a Delete is
-// delivered at most.
+// MostWait is how long a deletion waits for its deliveries to other servers. It is as long as a
+// Delete is retried.
 const MostWait = 30 * 24 * time.Hour
 
 // Users are the users of the instance.
@@ -25,21 +25,21 @@ type Users interface {
 	ListDeletions(ctx context.Context) ([]instance.Deletion, error)
 }
 
-// Teller tells everybody who may hold something of a user that it is gone. Told again, they hear
-// nothing new.
+// Teller tells all servers that may have data of a user that the user is deleted. It may be
+// called again without effect on servers that were told.
 type Teller interface {
 	TellDeletion(ctx context.Context, u vocab.Username) error
 }
 
-// Holder holds what there is of users.
+// Holder has the data of users.
 type Holder interface {
-	// CountOwed counts the deliveries of a user that are not at an end.
+	// CountOwed counts the deliveries of a user that have neither succeeded nor been given up.
 	CountOwed(ctx context.Context, u vocab.Username) (int, error)
 	// RemoveUser removes everything of a user but its name.
 	RemoveUser(ctx context.Context, u vocab.Username) error
 }
 
-// Deps is what a watcher works with.
+// Deps are the dependencies of a watcher.
 type Deps struct {
 	Users  Users
 	Teller Teller
@@ -48,20 +48,21 @@ type Deps struct {
 	Now    func() time.Time
 }
 
-// Watcher carries out every deletion that was asked for. Each step may be done again, so that one
-// which was killed goes on at the next start.
+// Watcher carries out every deletion that was begun. Each step may be repeated, so a deletion
+// goes on after a restart, even if the process was killed during a step.
 type Watcher struct {
 	Deps
 	told map[vocab.Username]bool
 	due  map[vocab.Username]time.Time // of the next step
 }
 
-// NewWatcher returns a watcher. It is used by one goroutine.
+// NewWatcher returns a watcher. Only one goroutine may use it.
 func NewWatcher(d Deps) *Watcher {
 	return &Watcher{Deps: d, told: map[vocab.Username]bool{}, due: map[vocab.Username]time.Time{}}
 }
 
-// LookAround takes the next step of every deletion that is due.
+// LookAround takes the next step of every deletion, unless the last step made no progress and
+// againTime has not passed since.
 func (w *Watcher) LookAround(ctx context.Context) {
 	all, err := w.Users.ListDeletions(ctx)
 	if err != nil {
@@ -87,8 +88,10 @@ func (w *Watcher) LookAround(ctx context.Context) {
 	}
 }
 
-// takeStep tells of a deletion, or ends it when everybody was told or had time enough, or when that
-// was begun before, and reports whether it got on.
+// takeStep takes the next step of a deletion. The first step tells other servers. The second
+// step removes the user when no delivery is owed any more. If MostWait has passed, or an
+// earlier call has begun the removal, takeStep removes the user at once. got is true if a step
+// was completed.
 func (w *Watcher) takeStep(ctx context.Context, d instance.Deletion) (got bool, err error) {
 	if !d.Removing && w.Now().Sub(d.Since) < MostWait {
 		if !w.told[d.User] {
@@ -104,6 +107,7 @@ func (w *Watcher) takeStep(ctx context.Context, d instance.Deletion) (got bool, 
 		return false, err
 	}
 	delete(w.told, d.User)
+	delete(w.due, d.User)
 	w.Log.InfoContext(ctx, "user deleted", "user", d.User, "asked_for", d.Since)
 	return true, nil
 }

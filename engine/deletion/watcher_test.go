@@ -85,6 +85,9 @@ func TestAUserIsRemovedWhenEverybodyHasHeardOfIt(t *testing.T) {
 	p.owed = 0
 	p.look(t, againTime, "told", "counted", "counted", "removed")
 	p.look(t, againTime, "told", "counted", "counted", "removed")
+	if len(p.watcher.told) > 0 || len(p.watcher.due) > 0 {
+		t.Errorf("of a deleted user there is %v and %v in memory, want nothing", p.watcher.told, p.watcher.due)
+	}
 	if !strings.Contains(p.log.String(), "user deleted") {
 		t.Errorf("the log is %q", &p.log)
 	}

@@ -2,13 +2,13 @@ package delivery
 
 import (
 	"context"
-
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 )
 
-// Committed begins with the deliveries that a commit leased to this dispatcher, and looks for what
-// else the user owes. It waits for nothing while the dispatcher runs.
-func (d *Dispatcher) Committed(ctx context.Context, c db.Commit) {
+// Committed queues the deliveries that a commit leased to this dispatcher, and requests a turn
+// that claims the user's other due deliveries. While the dispatcher runs, Committed does not
+// wait.
+func (d *Dispatcher) Committed(ctx context.Context, c user.Commit) {
 	if !c.Owes {
 		return
 	}
@@ -16,7 +16,7 @@ func (d *Dispatcher) Committed(ctx context.Context, c db.Commit) {
 		d.loop.queueRows(c.User, c.Leased, c.LeasedUntil.Add(-leaseTime), c.LeasedUntil)
 		d.loop.requestTurn(c.User, atOnce)
 	})
-	if !taken && len(c.Leased) > 0 { // the next process would take them over, too
+	if !taken && len(c.Leased) > 0 { // released now, so that they do not wait until the next process takes them over
 		d.releaseUser(ctx, c.User, nil)
 	}
 }

@@ -8,34 +8,34 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	lookAfter = 3 // attempts that failed, after which the actor's server is asked for its inbox
-	maxAsked  = 8 // actors behind one inbox that is gone
+	lookAfter = 3 // failed attempts, after which the target actor is fetched to learn its current inbox
+	maxAsked  = 8 // actors that are fetched when their common inbox is gone
 )
 
-// reaction is what an attempt tells about the host.
+// reaction is what an attempt shows about the state of the host.
 type reaction uint8
 
 const (
-	noReaction reaction = iota // it was not asked
+	noReaction reaction = iota // no request was sent to it
 	answered                   // it answered
-	silent                     // it did not, or its software is broken
-	deferring                  // it wants to be left alone for a while
+	silent                     // it did not answer, or answered with a 5xx
+	deferring                  // it asked not to be contacted for a while
 )
 
-// result is how an attempt ended.
+// result is the result of an attempt.
 type result struct {
-	outcome  db.Outcome
+	outcome  user.Outcome
 	reaction reaction
-	pause    time.Duration // how long the host asked to be left alone
-	cut      bool          // the dispatcher stopped meanwhile: the outcome is unknown
-	gone     []vocab.ID    // targets that are gone, as their own server says
+	pause    time.Duration // how long the host asked not to be contacted
+	cut      bool          // the dispatcher stopped during the attempt: the outcome is unknown
+	gone     []vocab.ID    // targets that are gone, according to their own server
 }
 
 // sender makes attempts.
@@ -51,7 +51,8 @@ func newSender(deps *Deps, m metrics) *sender {
 	return &sender{Deps: deps, backoff: backoff{deps.Lasting}, metrics: m, samples: newLogSamples(deps.Now)}
 }
 
-// attempt makes one attempt at r. A panic in it ends this delivery only.
+// attempt makes one attempt at r, counts it and logs its outcome. A panic in the attempt ends
+// this delivery only.
 func (s *sender) attempt(ctx context.Context, r *row) result {
 	res := s.attemptUnreported(ctx, r)
 	if !res.cut {
@@ -65,11 +66,11 @@ func (s *sender) attemptUnreported(ctx context.Context, r *row) (res result) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.ErrorContext(ctx, "delivery panicked", "activity", r.Activity, "inbox", r.Inbox, "err", p, "stack", string(debug.Stack()))
-			res = result{outcome: db.Outcome{Delivery: r.ID, Status: db.DeliveryFailed, Spent: true, Error: fmt.Sprint("panic: ", p)}}
+			res = result{outcome: user.Outcome{Delivery: r.ID, Status: user.DeliveryFailed, Spent: true, Error: fmt.Sprint("panic: ", p)}}
 		}
 	}()
-	if len(r.Body) == 0 { // withdrawn while a process had its lease
-		return result{outcome: db.Outcome{Delivery: r.ID, Status: db.DeliverySkipped, Error: "the post was deleted or edited since"}}
+	if len(r.Body) == 0 { // the delivery was withdrawn while a process had leased it
+		return result{outcome: user.Outcome{Delivery: r.ID, Status: user.DeliverySkipped, Error: "the post was deleted or edited since"}}
 	}
 	if r.Host == "" {
 		return s.handOver(ctx, r)
@@ -84,7 +85,7 @@ func (s *sender) attemptUnreported(ctx context.Context, r *row) (res result) {
 	return s.post(ctx, r)
 }
 
-// handOver gives the activity to a user of this server.
+// handOver delivers the activity to a user of this server.
 func (s *sender) handOver(ctx context.Context, r *row) result {
 	to, ok := s.InboxOwner(r.Inbox)
 	err := error(fault.New(fault.NoUser, "no such local inbox"))
@@ -127,7 +128,7 @@ func (s *sender) post(ctx context.Context, r *row) result {
 	return res
 }
 
-// judgeHost returns what an attempt tells about the host.
+// judgeHost returns what an attempt shows about the state of the host.
 func judgeHost(a transport.Attempt, err error) reaction {
 	switch {
 	case errors.Is(err, transport.ErrPaused), fault.KindOf(err) == fault.Forbidden && err != nil, fault.KindOf(err) == fault.Invalid && err != nil:
@@ -142,7 +143,7 @@ func judgeHost(a transport.Attempt, err error) reaction {
 	return answered
 }
 
-// signerOf returns the user who signs r, the zero user when that is the instance.
+// signerOf returns the user who signs r, or the zero user when the instance actor signs it.
 func signerOf(r *row) vocab.Username {
 	if r.Instance {
 		return vocab.Username{}
@@ -157,9 +158,11 @@ func (s *sender) loadKeys(r *row) (transport.Keys, error) {
 	return s.Keys.Instance()
 }
 
-// findMovedInbox returns where the targets take deliveries now, when that is elsewhere: a delivery
-// to followers stays at a shared inbox, one meant for a single target goes to that one's own.
-// Where several who are not reached as followers have their inboxes now, one delivery cannot tell.
+// findMovedInbox returns the inbox where the targets take deliveries now, if it differs from the
+// present one. For a delivery to followers through a shared inbox it returns their server's new
+// shared inbox, for one to a single target that target's own inbox. Several targets that are not
+// reached as followers may have moved to different inboxes, which one delivery cannot reach;
+// then the result is false.
 func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	shared := len(r.Targets) > 1
 	if len(r.Targets) == 0 || shared && len(r.FollowersDigest) == 0 {
@@ -167,7 +170,7 @@ func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	}
 	a, err := s.Actors.Fresh(ctx, r.Targets[0])
 	if err != nil || r.Inbox.Same(a.Inbox) || r.Inbox.Same(a.SharedInbox) {
-		return "", false // the attempt will tell
+		return "", false // not moved, or not known; the attempt goes to the present inbox
 	}
 	inbox := a.Inbox
 	if shared {
@@ -176,8 +179,8 @@ func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	return inbox, inbox != ""
 }
 
-// findGoneTargets asks the server of an inbox that is gone which of the targets behind it are
-// gone, too.
+// findGoneTargets fetches up to maxAsked targets behind an inbox that is gone, and returns those
+// that are gone, too.
 func (s *sender) findGoneTargets(ctx context.Context, r *row) (gone []vocab.ID) {
 	for _, t := range r.Targets[:min(len(r.Targets), maxAsked)] {
 		if _, err := s.Actors.Fresh(ctx, t); fault.KindOf(err) == fault.Gone && err != nil {
@@ -187,9 +190,9 @@ func (s *sender) findGoneTargets(ctx context.Context, r *row) (gone []vocab.ID) 
 	return gone
 }
 
-// mayUseEd25519 reports whether the server behind an inbox is known to verify Ed25519 signatures.
-// Every server verifies RSA ones, so when nothing is known the answer is no: an attempt waits for
-// no other fetch.
+// mayUseEd25519 reports whether the stored actor shows that the server behind the inbox verifies
+// Ed25519 signatures. It fetches nothing. When nothing is stored it reports false, since every
+// server verifies RSA signatures.
 func (s *sender) mayUseEd25519(ctx context.Context, r *row) bool {
 	if len(r.Targets) == 0 {
 		return false
@@ -201,9 +204,9 @@ func (s *sender) mayUseEd25519(ctx context.Context, r *row) bool {
 	return a != nil && a.TakesEd25519()
 }
 
-func (s *sender) countOutcome(o db.Outcome) {
+func (s *sender) countOutcome(o user.Outcome) {
 	name := o.Status
-	if o.Status == db.DeliveryPending {
+	if o.Status == user.DeliveryPending {
 		name = "retry"
 		if !o.Spent {
 			name = "waiting"

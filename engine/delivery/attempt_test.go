@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/transport"
@@ -60,7 +60,7 @@ func TestAWithdrawnPostIsNotSent(t *testing.T) {
 			})
 			b.m.rows[b.m.add("Create", host, 1, 0)].Body = nil
 			b.run(t)
-			if got := b.m.row(0).status; posts != 0 || got != db.DeliverySkipped {
+			if got := b.m.row(0).status; posts != 0 || got != user.DeliverySkipped {
 				t.Errorf("to %q: %d posts, and the delivery is %s, want none and skipped", host, posts, got)
 			}
 		})
@@ -109,7 +109,7 @@ func TestADeliveryIsSignedByItsSender(t *testing.T) {
 	t.Parallel()
 	s := &sender{Deps: &Deps{Keys: keysByName{}}}
 	for instance, want := range map[bool]string{false: "alice", true: "instance"} {
-		keys, err := s.loadKeys(&row{Delivery: db.Delivery{Instance: instance}, user: alice})
+		keys, err := s.loadKeys(&row{Delivery: user.Delivery{Instance: instance}, user: alice})
 		if err != nil || keys.RSA.ID != want {
 			t.Errorf("by the instance: %t; signed with the keys of %s, %v; want %s", instance, keys.RSA.ID, err, want)
 		}

@@ -4,43 +4,44 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// recountAfter is how long the count of a user's open deliveries is believed.
+// recountAfter is how long the count of a user's open deliveries is considered current.
 const recountAfter = 10 * time.Second
 
-// backlog is how many deliveries are open, as the users' turns have counted them.
+// backlog holds the numbers of open deliveries, as the users' turns have counted them.
 type backlog struct {
-	open    map[vocab.Username][]db.OpenDeliveries
+	open    map[vocab.Username][]user.OpenDeliveries
 	counted map[vocab.Username]time.Time
 }
 
 func newBacklog() backlog {
-	return backlog{open: map[vocab.Username][]db.OpenDeliveries{}, counted: map[vocab.Username]time.Time{}}
+	return backlog{open: map[vocab.Username][]user.OpenDeliveries{}, counted: map[vocab.Username]time.Time{}}
 }
 
-// isOutdated reports whether the next turn of u has to count.
+// isOutdated reports whether the next turn of u must count again.
 func (b *backlog) isOutdated(u vocab.Username, now time.Time) bool {
 	return now.Sub(b.counted[u]) >= recountAfter
 }
 
-// record takes in how many deliveries a turn of u found open; held are in memory.
+// record stores how many open deliveries a turn of u counted. held is how many deliveries of u
+// are in memory; if nothing is due, claimed or in memory, no delivery of u is pending.
 func (b *backlog) record(u vocab.Username, t turn, got turnResult, held int) {
 	switch {
 	case t.count:
 		b.open[u], b.counted[u] = got.open, t.now
 	case got.next == nil && len(got.rows) == 0 && len(got.passed) == 0 && held == 0:
-		b.open[u] = slices.DeleteFunc(b.open[u], func(o db.OpenDeliveries) bool { return o.Status == db.DeliveryPending })
+		b.open[u] = slices.DeleteFunc(b.open[u], func(o user.OpenDeliveries) bool { return o.Status == user.DeliveryPending })
 	}
 }
 
-// snapshot is how hosts and users are at one moment, for the metrics.
+// snapshot is the state of hosts and users at one moment, for the metrics.
 type snapshot struct {
-	hosts  map[string]int           // by state, those with something the matter
+	hosts  map[string]int           // the number of hosts by state
 	open   map[string]int           // deliveries by status; nil when no user's database can be read
-	oldest map[string]time.Duration // of them
+	oldest map[string]time.Duration // age of the oldest of them, by status
 }
 
 // takeSnapshot counts hosts and open deliveries. A user whose database cannot be read is not

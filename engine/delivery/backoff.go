@@ -1,26 +1,25 @@
 package delivery
 
 import (
+	"github.com/lightweb/lightweb/db/user"
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/lightweb/lightweb/db"
 )
 
 const (
 	day = 24 * time.Hour
 
-	lifetime     = 8 * day  // of a delivery that never gets through
-	longLifetime = 30 * day // of a lasting one
+	lifetime     = 8 * day  // of a delivery that never succeeds
+	longLifetime = 30 * day // of a delivery of a lasting type
 	jitter       = 0.1
 )
 
 // waits are the times between the attempts at a delivery.
 var waits = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 12 * time.Hour, day}
 
-// Backoff returns how long to wait after so many attempts that failed, and whether to try again at
-// all.
+// Backoff returns how long to wait after the given number of failed attempts, and whether to try
+// again at all.
 func Backoff(attempt int) (wait time.Duration, again bool) {
 	if attempt < 1 || attempt > len(waits) {
 		return 0, false
@@ -28,16 +27,16 @@ func Backoff(attempt int) (wait time.Duration, again bool) {
 	return waits[attempt-1], true
 }
 
-// backoff decides when a delivery is tried again. One of a lasting type, which takes something
-// back, is tried for longer than others, daily at the end: while it is owed, a host shows a post
-// that its author wants gone.
+// backoff decides when a delivery is tried again. A delivery of a lasting type, which takes
+// something back, is tried for longer than others, in the end daily: until it arrives, the host
+// shows a post that its author has withdrawn.
 type backoff struct {
 	lasting []string // types
 }
 
-// nextWait returns how long d waits after one more attempt that failed, and whether it is tried
-// again at all.
-func (b backoff) nextWait(d db.Delivery, now time.Time) (wait time.Duration, again bool) {
+// nextWait returns how long d waits after one more failed attempt, and whether it is tried again
+// at all.
+func (b backoff) nextWait(d user.Delivery, now time.Time) (wait time.Duration, again bool) {
 	wait, again = Backoff(d.Attempts + 1)
 	if !again && b.isLasting(d) {
 		wait, again = day, true
@@ -45,8 +44,8 @@ func (b backoff) nextWait(d db.Delivery, now time.Time) (wait time.Duration, aga
 	return spreadWait(wait), again && !b.isTooOld(d, now)
 }
 
-// isTooOld reports whether d has been owed for too long.
-func (b backoff) isTooOld(d db.Delivery, now time.Time) bool {
+// isTooOld reports whether d has reached the end of its lifetime.
+func (b backoff) isTooOld(d user.Delivery, now time.Time) bool {
 	life := lifetime
 	if b.isLasting(d) {
 		life = longLifetime
@@ -54,10 +53,10 @@ func (b backoff) isTooOld(d db.Delivery, now time.Time) bool {
 	return now.Sub(d.Created) >= life
 }
 
-func (b backoff) isLasting(d db.Delivery) bool { return slices.Contains(b.lasting, d.Type) }
+func (b backoff) isLasting(d user.Delivery) bool { return slices.Contains(b.lasting, d.Type) }
 
-// spreadWait returns wait give or take a tenth: deliveries that failed together do not come back
-// together.
+// spreadWait returns wait, changed at random by up to a tenth, so that deliveries that failed
+// together are not retried together.
 func spreadWait(wait time.Duration) time.Duration {
 	return time.Duration(float64(wait) * (1 - jitter + 2*jitter*rand.Float64()))
 }

@@ -7,46 +7,45 @@ import (
 )
 
 const (
-	openAfter     = 5 // failures in a row, within openWithin, that open the breaker
+	openAfter     = 5 // consecutive failures within openWithin that open the breaker
 	openWithin    = 10 * time.Minute
-	shortestRest  = time.Minute      // until one attempt probes the host, doubled each time
-	longestRest   = 30 * time.Minute // at most
-	inactiveAfter = 7 * day          // of failures, after which the host's deliveries are parked
-	inactiveRest  = day              // between two probes of an inactive host
-	rampStep      = 8                // answers of a host that is back, until one more attempt may be made at once
-	deliveredNews = time.Hour        // precision with which the last answer is stored
+	shortestRest  = time.Minute      // the wait before one attempt probes the host, doubled after each failed probe
+	longestRest   = 30 * time.Minute // the longest such wait
+	inactiveAfter = 7 * day          // the time of failures after which the host's deliveries are parked
+	inactiveRest  = day              // the time between two probes of an inactive host
+	rampStep      = 8                // answers of a host that is back, after which one more attempt at the same time is allowed
+	deliveredNews = time.Hour        // how often the time of the last answer is stored
 )
 
-// breaker decides whether a host may be sent anything, from how earlier attempts at it ended. It
-// is open while the host is left alone: a delivery that waits for an open breaker spends no
-// attempt.
+// breaker decides whether anything may be sent to a host, from the results of earlier attempts.
+// While it is open, nothing is sent, and a delivery that waits for it uses up no attempt.
 type breaker struct {
-	failures  int       // attempts since the host answered
-	since     time.Time // the first of them
-	failed    time.Time // the last
+	failures  int       // attempts without an answer since the host last answered
+	since     time.Time // time of the first of these failures
+	failed    time.Time // time of the last of them
 	why       string
-	recent    []time.Time // the last openAfter at most
+	recent    []time.Time // times of the last failures, at most openAfter
 	delivered time.Time
 
-	openUntil time.Time // nothing is sent before, because attempts failed
-	probes    int       // attempts that found the host still away; from the first on, one is made at a time
-	askedTill time.Time // nothing is sent before, because the host asked for that
+	openUntil time.Time // nothing is sent before this time, because attempts failed
+	probes    int       // how often the breaker opened since the last answer; when above 0, one attempt is made at a time
+	askedTill time.Time // nothing is sent before this time, because the host asked for that
 	inactive  time.Time // since when the host's deliveries are parked; zero: they are not
-	paused    bool      // by the operator
-	ramp      int       // answers since the host was back, plus one; 0: no limit beyond the usual
+	paused    bool      // the operator has paused the host
+	ramp      int       // one plus the answers since the host came back; 0: only the usual limit holds
 }
 
 // The states of a host, as metrics and the command line name them.
 const (
 	HostOK       = "ok"
-	HostFailing  = "failing"   // some attempts failed, and more are made
+	HostFailing  = "failing"   // some attempts failed, but its breaker is closed
 	HostOpen     = "open"      // its breaker is open
 	HostHalfOpen = "half_open" // one attempt at a time probes it
 	HostInactive = "inactive"
 	HostPaused   = "paused"
 )
 
-// HostState names the state that a host is in.
+// HostState returns the name of the state of a stored host.
 func HostState(stored instance.Host, now time.Time) string {
 	b := newBreaker(stored)
 	return b.stateName(now)
@@ -68,10 +67,11 @@ func (b *breaker) stateName(now time.Time) string {
 	return HostOK
 }
 
-// isOpen reports whether nothing may be sent now.
+// isOpen reports whether nothing may be sent to the host now.
 func (b *breaker) isOpen(now time.Time) bool { return b.paused || b.closesAt().After(now) }
 
-// closesAt returns when something may be sent, unless the operator has paused the host.
+// closesAt returns the time from which the host may be sent to again, unless the operator has
+// paused it.
 func (b *breaker) closesAt() time.Time {
 	if b.askedTill.After(b.openUntil) {
 		return b.askedTill
@@ -81,11 +81,11 @@ func (b *breaker) closesAt() time.Time {
 
 func (b *breaker) isInactive() bool { return !b.inactive.IsZero() }
 
-// isAway reports whether the host is left alone until a probe finds it back.
+// isAway reports whether the host is considered unavailable until it answers a probe.
 func (b *breaker) isAway() bool { return b.probes > 0 || b.isInactive() }
 
-// limitAttempts returns how many attempts, and how many of them retries, may be made at once when
-// the usual limit is limit.
+// limitAttempts returns how many attempts may be made at the same time, and how many of them may
+// be retries. The parameter is the usual limit.
 func (b *breaker) limitAttempts(limit int) (all, retries int) {
 	switch {
 	case b.isAway():
@@ -96,7 +96,7 @@ func (b *breaker) limitAttempts(limit int) (all, retries int) {
 	return limit, max(1, limit/2)
 }
 
-// recordAnswer closes the breaker, and reports whether the ledger has to know.
+// recordAnswer closes the breaker, and reports whether the change must be written to the ledger.
 func (b *breaker) recordAnswer(limit int, now time.Time) (isNews bool) {
 	isNews = b.failures > 0 || b.isAway() || now.Sub(b.delivered) >= deliveredNews
 	switch {
@@ -115,9 +115,9 @@ func (b *breaker) recordAnswer(limit int, now time.Time) (isNews bool) {
 	return isNews
 }
 
-// recordFailure counts an attempt without an answer, or with one that only broken software gives,
-// and reports whether the ledger has to know. An attempt that was under way when the breaker
-// opened does not count.
+// recordFailure counts an attempt that got no answer, or one that only broken software gives. It
+// reports whether the change must be written to the ledger. An attempt that ends while the
+// breaker is open does not count: it began before.
 func (b *breaker) recordFailure(why string, now time.Time) (isNews bool) {
 	if b.openUntil.After(now) {
 		return false
@@ -142,8 +142,8 @@ func (b *breaker) recordFailure(why string, now time.Time) (isNews bool) {
 	return true
 }
 
-// isKnown reports whether there is anything to remember of the host. A host that nobody has tried
-// for so long that every delivery to it has ended is as unknown as any other.
+// isKnown reports whether anything about the host must be remembered. The result is false when
+// the last attempt is so long ago that every delivery of that time has ended.
 func (b *breaker) isKnown(now time.Time) bool {
 	switch {
 	case b.failures > 0 || b.isAway():
@@ -154,14 +154,14 @@ func (b *breaker) isKnown(now time.Time) bool {
 	return b.isOpen(now) || now.Sub(b.delivered) < deliveredNews
 }
 
-// newBreaker returns the breaker of a host as it was stored.
+// newBreaker returns the breaker of a stored host.
 func newBreaker(h instance.Host) breaker {
 	return breaker{failures: h.Failures, since: timeAt(h.FailingSince), failed: timeAt(h.FailedAt), why: h.Failure,
 		delivered: timeAt(h.DeliveredAt), openUntil: timeAt(h.ClosedUntil), probes: h.Probes, inactive: timeAt(h.InactiveAt),
 		paused: h.PausedAt != nil}
 }
 
-// storedHost returns what is stored of the host with this name.
+// storedHost returns the row to store for the host with this name.
 func (b *breaker) storedHost(name string) instance.Host {
 	return instance.Host{Host: name, Failures: b.failures, FailingSince: timePointer(b.since), FailedAt: timePointer(b.failed), Failure: b.why,
 		DeliveredAt: timePointer(b.delivered), ClosedUntil: timePointer(b.closesAt()), Probes: b.probes, InactiveAt: timePointer(b.inactive)}

@@ -1,12 +1,11 @@
 package delivery
 
 import (
+	"github.com/lightweb/lightweb/db/user"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/lightweb/lightweb/db"
 )
 
 // The clock is set while attempts are due, an hour forward, two back, and right again: none is
@@ -37,7 +36,7 @@ func TestAClockThatIsSetSkipsAndHammersNobody(t *testing.T) {
 				t.Errorf("wait %d = %v, want %v give or take what the clock was set", i+1, got, w)
 			}
 		}
-		if r := b.m.row(place); r.status != db.DeliveryFailed || r.Attempts != 7 {
+		if r := b.m.row(place); r.status != user.DeliveryFailed || r.Attempts != 7 {
 			t.Errorf("delivery is %s after %d attempts, want failed after 7", r.status, r.Attempts)
 		}
 	})

@@ -9,19 +9,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Serving begins the name of a process that serves, in the leases it takes. One process serves at
-// a time: it takes over all leases under other such names.
+// Serving is the prefix of the name under which a serving process takes leases. One process
+// serves at a time: it takes over all leases under other names with this prefix.
 const Serving = "serve:"
 
 // Store writes users' databases.
 type Store interface {
-	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
 // Users are the users of the instance.
@@ -29,14 +29,14 @@ type Users interface {
 	All(ctx context.Context) ([]instance.User, error)
 }
 
-// Hosts stores how deliveries to hosts go.
+// Hosts stores the delivery state of each host.
 type Hosts interface {
 	List(ctx context.Context, troubled bool) ([]instance.Host, error)
 	ListChanged(ctx context.Context, since time.Time) ([]instance.Host, error)
 	Save(ctx context.Context, all []instance.Host, seen time.Time) error
 }
 
-// Due stores which users have deliveries that are due, and which have parked ones.
+// Due stores which users have deliveries that are due, and which have parked deliveries.
 type Due interface {
 	ListDue(ctx context.Context, by time.Time) ([]instance.Due, error)
 	MarkDue(ctx context.Context, all []instance.Due) ([]instance.Due, error)
@@ -49,7 +49,7 @@ type Poster interface {
 	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
 }
 
-// Keys loads the keys that a user, or the instance actor, signs with.
+// Keys loads the keys with which a user, or the instance actor, signs.
 type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
 	Instance() (transport.Keys, error)
@@ -57,24 +57,27 @@ type Keys interface {
 
 // Actors looks actors up.
 type Actors interface {
-	// Known asks no other server; nil when the actor is unknown.
+	// Known makes no request; it returns nil when the actor is not stored.
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
-	// Fresh asks the actor's own server; the fault is Gone when the actor is deleted there.
+	// Fresh fetches the actor from its own server; the fault is Gone when the actor was deleted
+	// there.
 	Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Local hands a user of this server the activities that another one sends or forwards.
+// Local delivers to a user of this server the activities that another local user sends or
+// forwards.
 type Local interface {
 	Deliver(ctx context.Context, from, to vocab.Username, body []byte) error
 }
 
-// Gate says whether a host may be contacted, and an actor be delivered to: nil, or why not.
+// Gate returns an error that gives the reason when a host may not be contacted, or an actor may
+// not be delivered to; else nil.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
 }
 
-// Deps are the parts and settings that a dispatcher works with.
+// Deps holds the dependencies and settings of a dispatcher.
 type Deps struct {
 	Store  Store
 	Users  Users
@@ -88,16 +91,16 @@ type Deps struct {
 	Local      Local
 	InboxOwner func(inbox vocab.ID) (vocab.Username, bool) // the owner of a local inbox
 
-	// Synchronization returns the header field for u's followers on a server, given their digest;
-	// nil: it is left out.
+	// Synchronization returns the header field about u's followers on a server, given their
+	// digest. When Synchronization is nil, the field is left out.
 	Synchronization func(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization
 
-	Lasting         []string      // types that take something back: their deliveries are tried for 30 days
-	Owner           string        // names this process in leases, after Serving: no other, before or beside it, has the same
-	Paused          bool          // deliveries to other servers wait in the database
-	Concurrency     int           // attempts at once; 128 when 0
-	HostConcurrency int           // of them to one host; 4 when 0. Half as many may be retries
-	Drain           time.Duration // how long attempts under way may still take at the end
+	Lasting         []string      // activity types that take something back; their deliveries are tried for 30 days
+	Owner           string        // Serving and the name of this process, for its leases; no other process, past or present, has the same
+	Paused          bool          // true: deliveries to other servers wait in the database
+	Concurrency     int           // attempts at the same time; 0 means 128
+	HostConcurrency int           // attempts to one host at the same time; 0 means 4. At most half may be retries
+	Drain           time.Duration // the time that attempts in progress get when Run ends
 
 	Now     func() time.Time
 	Log     *slog.Logger

@@ -3,16 +3,16 @@ package delivery
 import (
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Destinations returns the inboxes through which an activity reaches its recipients, each once.
-// Followers behind one shared inbox get it there, in one delivery (ActivityPub §7.1.3); a
-// recipient who is named and no follower gets it in the personal inbox. owner returns the user of
-// a local inbox, who is handed the activity.
-func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab.Username, bool)) []db.Inbox {
+// Followers with the same shared inbox get it there, in one delivery (ActivityPub §7.1.3). A
+// recipient who is named and is not a follower gets it in the personal inbox. owner returns the
+// user who has a local inbox: there the activity is handed over without a request.
+func Destinations(followers, named []user.Destination, owner func(vocab.ID) (vocab.Username, bool)) []user.Inbox {
 	var out inboxes
 	covered := map[vocab.ID]bool{}
 	for _, d := range followers {
@@ -39,8 +39,8 @@ func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab
 	return out.list
 }
 
-// SkipRefused says of those inboxes that the gate refuses why nothing is sent there.
-func SkipRefused(g Gate, inboxes []db.Inbox) []db.Inbox {
+// SkipRefused sets Skip, the reason why nothing is sent, on those inboxes that the gate refuses.
+func SkipRefused(g Gate, inboxes []user.Inbox) []user.Inbox {
 	for n, i := range inboxes {
 		if i.Host == "" {
 			continue
@@ -52,8 +52,8 @@ func SkipRefused(g Gate, inboxes []db.Inbox) []db.Inbox {
 	return inboxes
 }
 
-// CheckInbox returns nil when the gate lets an activity go to an inbox on host, and to one of its
-// targets at least, where they are known.
+// CheckInbox returns nil when the gate allows the host and at least one of the targets. Without
+// targets, only the host counts.
 func CheckInbox(g Gate, host string, targets []vocab.ID) error {
 	err := g.Check(host)
 	if err != nil {
@@ -67,9 +67,9 @@ func CheckInbox(g Gate, host string, targets []vocab.ID) error {
 	return err
 }
 
-// MergeInboxes returns the inboxes of both lists, each once. One that is in both has the targets
-// of both.
-func MergeInboxes(a, b []db.Inbox) []db.Inbox {
+// MergeInboxes returns the inboxes of both lists, each once. An inbox in both lists has the
+// targets of both.
+func MergeInboxes(a, b []user.Inbox) []user.Inbox {
 	var out inboxes
 	for _, i := range slices.Concat(a, b) {
 		for _, t := range i.Targets {
@@ -79,14 +79,14 @@ func MergeInboxes(a, b []db.Inbox) []db.Inbox {
 	return out.list
 }
 
-// inboxes is a list in the order of adding.
+// inboxes is a list of inboxes in the order in which they were added.
 type inboxes struct {
-	list []db.Inbox
+	list []user.Inbox
 	at   map[vocab.ID]int // by URL
 	has  map[owed]bool
 }
 
-// owed says that an activity must reach a target through the inbox with this place in the list.
+// owed is a target that an activity must reach through the inbox at an index of the list.
 type owed struct {
 	inbox  int
 	target vocab.ID
@@ -101,7 +101,7 @@ func (l *inboxes) add(url vocab.ID, host string, target vocab.ID) {
 	if !known {
 		i = len(l.list)
 		l.at[key] = i
-		l.list = append(l.list, db.Inbox{URL: url, Host: host})
+		l.list = append(l.list, user.Inbox{URL: url, Host: host})
 	}
 	if !l.has[owed{i, target}] {
 		l.has[owed{i, target}] = true

@@ -4,24 +4,25 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Dispatcher makes the attempts at all users' deliveries. They lie in the users' databases; in
-// memory are only those that this process has leased. One goroutine, that of Run, decides what is
-// done next (loop); turns and attempts run beside it and report to it by mail.
+// Dispatcher makes the attempts at all users' deliveries. The deliveries are stored in the
+// users' databases; only those that this process has leased are in memory. The goroutine of Run
+// makes all decisions (see loop). Turns and attempts run in goroutines of their own and report
+// to it by mail.
 type Dispatcher struct {
 	Deps
 	sender  *sender
 	users   userStore
 	metrics metrics
 	mail    *mail
-	loop    *loop // touched by the goroutine of Run alone
+	loop    *loop // used only by the goroutine of Run
 	poll    time.Duration
 }
 
-// New returns a dispatcher. Nothing happens before Run.
+// New returns a dispatcher. It does nothing until Run is called.
 func New(deps Deps) *Dispatcher {
 	if deps.Concurrency == 0 {
 		deps.Concurrency = 128
@@ -40,16 +41,17 @@ func (d *Dispatcher) requestTurn(u vocab.Username, at time.Time) {
 	d.mail.post(func() { d.loop.requestTurn(u, at) })
 }
 
-// Leases returns the leases that whoever stores a job may take for this dispatcher. The commit
-// hands them over.
-func (d *Dispatcher) Leases() db.DeliveryLeases {
-	leases, _ := ask(d.mail, func() db.DeliveryLeases { return d.loop.leaseInAdvance(d.Now()) })
+// Leases returns the leases that a transaction which stores a job may take in the dispatcher's
+// name. Committed hands the leased deliveries over.
+func (d *Dispatcher) Leases() user.DeliveryLeases {
+	leases, _ := ask(d.mail, func() user.DeliveryLeases { return d.loop.leaseInAdvance(d.Now()) })
 	return leases
 }
 
-// Run delivers until ctx ends. Then nothing new starts, attempts under way may end within the
-// drain time, and the leases of this process are given back, due at once. Leases of processes that
-// are gone are taken over, so one process may run at a time.
+// Run delivers until ctx ends. Then it starts nothing new, gives attempts in progress the drain
+// time to end, and releases the leases of this process, so that their deliveries are due
+// immediately. It takes over the leases of processes that have ended, so only one process may
+// run a dispatcher at a time.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -72,8 +74,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// startDue begins every turn and attempt that may begin, and returns how long nothing else becomes
-// due by itself.
+// startDue begins every turn and attempt that may begin now. It returns the time until the next
+// one becomes due by itself.
 func (d *Dispatcher) startDue(ctx context.Context) time.Duration {
 	if !d.loop.hasRecalled {
 		return time.Hour
@@ -89,7 +91,7 @@ func (d *Dispatcher) startDue(ctx context.Context) time.Duration {
 	return d.loop.schedule.untilNext(now)
 }
 
-// begin runs work beside the loop, which waits for its end before it ends itself.
+// begin runs work in a goroutine of its own. Run waits for it before it returns.
 func (d *Dispatcher) begin(work func()) {
 	d.loop.beside++
 	go func() {
@@ -98,7 +100,7 @@ func (d *Dispatcher) begin(work func()) {
 	}()
 }
 
-// runTurn runs a turn of u.
+// runTurn runs a turn t of u and reports the result to the loop.
 func (d *Dispatcher) runTurn(ctx context.Context, u vocab.Username, t turn) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
@@ -112,7 +114,7 @@ func (d *Dispatcher) runTurn(ctx context.Context, u vocab.Username, t turn) {
 	d.mail.post(func() { d.loop.endTurn(u, t, got, err, d.Now()) })
 }
 
-// runAttempt makes an attempt at r.
+// runAttempt makes an attempt at r and reports the result to the loop.
 func (d *Dispatcher) runAttempt(ctx context.Context, r *row) {
 	res := d.sender.attempt(ctx, r)
 	d.metrics.inflight.Dec()

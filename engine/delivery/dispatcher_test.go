@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -37,7 +37,7 @@ func TestAttemptsFollowTheScheduleToItsEnd(t *testing.T) {
 				t.Errorf("wait %d = %v, want %v give or take a tenth", i+1, got, w)
 			}
 		}
-		if r := b.m.row(place); r.status != db.DeliveryFailed || r.Attempts != 7 {
+		if r := b.m.row(place); r.status != user.DeliveryFailed || r.Attempts != 7 {
 			t.Errorf("delivery is %s after %d attempts, want failed after 7", r.status, r.Attempts)
 		}
 	})
@@ -51,12 +51,12 @@ func TestDeleteIsTriedForThirtyDays(t *testing.T) {
 		b.run(t)
 		time.Sleep(29 * day)
 		synctest.Wait()
-		if r := b.m.row(place); r.status != db.DeliveryPending && r.status != db.DeliveryParked || len(b.peers.all()) < 28 {
+		if r := b.m.row(place); r.status != user.DeliveryPending && r.status != user.DeliveryParked || len(b.peers.all()) < 28 {
 			t.Errorf("after 29 days: %s after %d attempts, want it owed after a daily one", r.status, len(b.peers.all()))
 		}
 		time.Sleep(3 * day)
 		synctest.Wait()
-		if r := b.m.row(place); r.status != db.DeliveryFailed {
+		if r := b.m.row(place); r.status != user.DeliveryFailed {
 			t.Errorf("after 32 days: %s, want failed", r.status)
 		}
 	})
@@ -72,7 +72,7 @@ func TestWakeIsImmediate(t *testing.T) {
 		start := time.Now()
 		b.wake(alice)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 1 || !time.Now().Equal(start) {
+		if n := b.m.in(user.DeliveryDelivered); n != 1 || !time.Now().Equal(start) {
 			t.Errorf("%d delivered %v after the wake, want 1 at once", n, time.Since(start))
 		}
 	})
@@ -97,7 +97,7 @@ func TestAStallingHostHoldsUpNobodyElse(t *testing.T) {
 		b.run(t)
 		time.Sleep(3 * crowdedWait / 2)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 50 {
+		if n := b.m.in(user.DeliveryDelivered); n != 50 {
 			t.Errorf("%d of 50 delivered to the quick host after %v", n, time.Since(start))
 		}
 		if n := b.peers.count("slow.example"); n != 4 {
@@ -154,7 +154,7 @@ func TestAHostThatDoesNotAnswerIsProbedByOne(t *testing.T) {
 		up.Store(true)
 		time.Sleep(longestRest)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 100 {
+		if n := b.m.in(user.DeliveryDelivered); n != 100 {
 			t.Errorf("%d of 100 delivered once the host was back", n)
 		}
 	})
@@ -189,13 +189,13 @@ func TestUnreadableKeysSpendNoAttempt(t *testing.T) {
 		b.deps.keys.Store(&unreadable)
 		place := b.m.add("Create", "p.example", 1, 0)
 		b.run(t)
-		if r := b.m.row(place); r.Attempts != 0 || r.status != db.DeliveryPending || len(b.peers.all()) != 0 {
+		if r := b.m.row(place); r.Attempts != 0 || r.status != user.DeliveryPending || len(b.peers.all()) != 0 {
 			t.Errorf("%s after %d attempts, want pending after none", r.status, r.Attempts)
 		}
 		b.deps.keys.Store(nil)
 		time.Sleep(keysWait)
 		synctest.Wait()
-		if r := b.m.row(place); r.status != db.DeliveryDelivered {
+		if r := b.m.row(place); r.status != user.DeliveryDelivered {
 			t.Errorf("%s once the keys could be read, want delivered", r.status)
 		}
 	})
@@ -258,7 +258,7 @@ func TestABlockedHostIsSkipped(t *testing.T) {
 		b.deps.gate.Store(&blocked)
 		place := b.m.add("Create", "p.example", 1, 0)
 		b.run(t)
-		if r := b.m.row(place); r.status != db.DeliverySkipped || len(b.peers.all()) != 0 {
+		if r := b.m.row(place); r.status != user.DeliverySkipped || len(b.peers.all()) != 0 {
 			t.Errorf("%s after %d posts, want skipped after none", r.status, len(b.peers.all()))
 		}
 	})
@@ -273,11 +273,11 @@ func TestASuspendedActorIsSkipped(t *testing.T) {
 		own, first, last := b.m.add("Create", "p.example", 1, 0), b.m.add("Create", "p.example", 1, 0), b.m.add("Create", "p.example", 1, 0)
 		b.m.rows[own].Targets, b.m.rows[first].Targets, b.m.rows[last].Targets = []vocab.ID{troll}, []vocab.ID{troll, bob}, []vocab.ID{bob, troll}
 		b.run(t)
-		if r := b.m.row(own); r.status != db.DeliverySkipped || len(b.peers.all()) != 2 {
+		if r := b.m.row(own); r.status != user.DeliverySkipped || len(b.peers.all()) != 2 {
 			t.Errorf("to it alone: %s after %d posts, want skipped after those of the other deliveries", r.status, len(b.peers.all()))
 		}
 		for _, shared := range []int{first, last} {
-			if r := b.m.row(shared); r.status != db.DeliveryDelivered {
+			if r := b.m.row(shared); r.status != user.DeliveryDelivered {
 				t.Errorf("to it and others behind one inbox, %v: %s, want delivered", r.Targets, r.status)
 			}
 		}
@@ -293,10 +293,10 @@ func TestWhileFederationIsPausedDeliveriesWait(t *testing.T) {
 		b.run(t)
 		time.Sleep(longLifetime)
 		synctest.Wait()
-		if r := b.m.row(away); r.status != db.DeliveryPending || r.leased || r.Attempts != 0 || len(b.peers.all()) != 0 {
+		if r := b.m.row(away); r.status != user.DeliveryPending || r.leased || r.Attempts != 0 || len(b.peers.all()) != 0 {
 			t.Errorf("to another server: %s, leased: %v, after %d attempts, want pending and untouched", r.status, r.leased, r.Attempts)
 		}
-		if r := b.m.row(here); r.status != db.DeliveryDelivered {
+		if r := b.m.row(here); r.status != user.DeliveryDelivered {
 			t.Errorf("to a user of this server: %s, want delivered", r.status)
 		}
 	})
@@ -309,10 +309,10 @@ func TestLocalRecipientsAreHandedTheActivity(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"taken", nil, db.DeliveryDelivered},
-		{"no such user any more", fault.New(fault.Gone, "gone"), db.DeliverySkipped},
-		{"database down", fault.New(fault.Unavailable, "down"), db.DeliveryPending},
-		{"not an activity that is taken", fault.New(fault.Invalid, "bad"), db.DeliveryFailed},
+		{"taken", nil, user.DeliveryDelivered},
+		{"no such user any more", fault.New(fault.Gone, "gone"), user.DeliverySkipped},
+		{"database down", fault.New(fault.Unavailable, "down"), user.DeliveryPending},
+		{"not an activity that is taken", fault.New(fault.Invalid, "bad"), user.DeliveryFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -345,7 +345,7 @@ func TestAPanicEndsOneDeliveryOnly(t *testing.T) {
 		b.HostConcurrency = 1
 		b.m.add("Create", "p.example", 3, 0)
 		b.run(t)
-		if failed, delivered := b.m.in(db.DeliveryFailed), b.m.in(db.DeliveryDelivered); failed != 1 || delivered != 2 {
+		if failed, delivered := b.m.in(user.DeliveryFailed), b.m.in(user.DeliveryDelivered); failed != 1 || delivered != 2 {
 			t.Errorf("%d failed and %d delivered, want 1 and 2", failed, delivered)
 		}
 	})
@@ -363,13 +363,13 @@ func TestAFailingDatabaseLosesNoOutcome(t *testing.T) {
 		b.run(t)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if r := b.m.row(place); r.status != db.DeliveryPending {
+		if r := b.m.row(place); r.status != user.DeliveryPending {
 			t.Fatalf("%s although nothing can be stored", r.status)
 		}
 		b.m.breakWith(nil)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if r := b.m.row(place); r.status != db.DeliveryDelivered || len(b.peers.all()) != 1 {
+		if r := b.m.row(place); r.status != user.DeliveryDelivered || len(b.peers.all()) != 1 {
 			t.Errorf("%s after %d attempts, want delivered after 1", r.status, len(b.peers.all()))
 		}
 	})

@@ -9,11 +9,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// releaseTime bounds the end, when leases are given back.
+// releaseTime bounds the time to release leases and write the ledger at the end.
 const releaseTime = 5 * time.Second
 
-// drain waits for what is under way, no longer than the drain time, and gives back everything
-// else.
+// drain waits for the turns and attempts in progress, at most for the drain time, and then
+// releases all leases.
 func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
 	d.loop.isDraining = true
 	over := time.NewTimer(d.Drain)
@@ -23,7 +23,7 @@ func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
 		case <-d.mail.arrived:
 			d.mail.deliver()
 		case <-over.C:
-			cancel() // what is under way notices, and ends
+			cancel() // turns and attempts in progress notice this, and end
 		}
 	}
 	d.mail.close()
@@ -33,7 +33,7 @@ func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
 	d.writeBatch(ctx, d.loop.takeBatch(d.Now()))
 }
 
-// releaseAll writes the outcomes that no turn has written, and gives back every lease.
+// releaseAll writes the outcomes that no turn has written, and releases every lease.
 func (d *Dispatcher) releaseAll(ctx context.Context) {
 	users := userSet{}
 	for u := range d.loop.ledger.entries {
@@ -52,7 +52,7 @@ func (d *Dispatcher) releaseAll(ctx context.Context) {
 }
 
 func (d *Dispatcher) releaseUser(ctx context.Context, u vocab.Username, entries []entry) {
-	if err := d.users.release(ctx, u, entries, d.Now()); err != nil { // the next process takes them over
+	if err := d.users.release(ctx, u, entries, d.Now()); err != nil { // then the next process takes the leases over
 		d.Log.WarnContext(ctx, "deliveries could not be given back", "user", u, "err", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 )
@@ -21,11 +21,11 @@ func TestStopLetsAttemptsEndAndGivesTheRestBack(t *testing.T) {
 		b.m.add("Create", "p.example", 10, 0)
 		b.run(t)
 		b.stop()
-		if n := b.m.in(db.DeliveryDelivered); n != 4 {
+		if n := b.m.in(user.DeliveryDelivered); n != 4 {
 			t.Errorf("%d delivered, want the 4 under way", n)
 		}
 		if n := b.m.count(func(r *remembered) bool {
-			return r.status == db.DeliveryPending && !r.leased && !r.next.After(time.Now())
+			return r.status == user.DeliveryPending && !r.leased && !r.next.After(time.Now())
 		}); n != 6 {
 			t.Errorf("%d given back, want 6", n)
 		}
@@ -49,7 +49,7 @@ func TestStopCutsWhatDoesNotEnd(t *testing.T) {
 		if took := time.Since(start); took != b.Drain {
 			t.Errorf("stopped after %v, want the drain time %v", took, b.Drain)
 		}
-		if r := b.m.row(place); r.status != db.DeliveryPending || r.leased || r.Attempts != 0 {
+		if r := b.m.row(place); r.status != user.DeliveryPending || r.leased || r.Attempts != 0 {
 			t.Errorf("%s, leased %v, after %d attempts; want given back without one", r.status, r.leased, r.Attempts)
 		}
 	})

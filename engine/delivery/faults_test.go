@@ -20,7 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/transport"
@@ -43,30 +43,30 @@ var fates = []struct {
 	ends          string
 	first, month  string
 }{
-	{"200 201 202 203 204 205 206 226 299", "", 1, 1, 1, scheduled, db.DeliveryDelivered, HostOK, HostOK},
-	{"202", "3600", 1, 1, 1, scheduled, db.DeliveryDelivered, HostOK, HostOK}, // done is done
-	{"300 301 302 303 304 305 307 308 399", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
-	{"302", "1000000000", 1, 7, monthly, day, db.DeliveryFailed, HostOK, HostOK},
-	{"400 401 403", "", 2, 3, 3, scheduled, db.DeliveryFailed, HostOK, HostOK}, // the second knock
-	{"402 405 406 407 409 411 412 413 414 415 417 418 421 422 423 424 425 426 428 431 451 499", "", 1, 3, 3, scheduled, db.DeliveryFailed, HostOK, HostOK},
-	{"401", "1000000000", 2, 3, 3, day, db.DeliveryFailed, HostOK, HostOK},
-	{"413", "1000000000", 1, 3, 3, day, db.DeliveryFailed, HostOK, HostOK},
-	{"404 410", "", 1, 1, 1, scheduled, db.DeliverySkipped, HostOK, HostOK},
-	{"404 410", "3600", 1, 1, 1, scheduled, db.DeliverySkipped, HostOK, HostOK},
-	{"408 429", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
-	{"408", "1000000000", 1, 7, monthly, day, db.DeliveryFailed, HostOK, HostOK},
-	{"429 503", "3600", 1, 7, daily, time.Hour, db.DeliveryFailed, HostOpen, HostOK},
-	{"429 503", "1000000000", 1, 7, monthly, day, db.DeliveryFailed, HostOpen, HostOpen},
-	{"429 503", "99999999999999999999999", 1, 7, monthly, day, db.DeliveryFailed, HostOpen, HostOpen},
-	{"429 503", "Fri, 31 Dec 9999 23:59:59 GMT", 1, 7, monthly, day, db.DeliveryFailed, HostOpen, HostOpen},
-	{"429", "-5", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
-	{"429", "0", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
-	{"429", "Sun, 06 Nov 1994 08:49:37 GMT", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
-	{"429", "soon, 1e9", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
-	{"500 501 502 503 504 505 507 508 511 520 599", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostFailing, HostInactive},
-	{"500", "1000000000", 1, 7, monthly, day, db.DeliveryFailed, HostFailing, HostInactive},
-	{"000 101 600 999", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK}, // no statuses, but somebody is there
-	{"refused nohost reset silent closed garbage untls selfsigned headers interim", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostFailing, HostInactive},
+	{"200 201 202 203 204 205 206 226 299", "", 1, 1, 1, scheduled, user.DeliveryDelivered, HostOK, HostOK},
+	{"202", "3600", 1, 1, 1, scheduled, user.DeliveryDelivered, HostOK, HostOK}, // done is done
+	{"300 301 302 303 304 305 307 308 399", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
+	{"302", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostOK, HostOK},
+	{"400 401 403", "", 2, 3, 3, scheduled, user.DeliveryFailed, HostOK, HostOK}, // the second knock
+	{"402 405 406 407 409 411 412 413 414 415 417 418 421 422 423 424 425 426 428 431 451 499", "", 1, 3, 3, scheduled, user.DeliveryFailed, HostOK, HostOK},
+	{"401", "1000000000", 2, 3, 3, day, user.DeliveryFailed, HostOK, HostOK},
+	{"413", "1000000000", 1, 3, 3, day, user.DeliveryFailed, HostOK, HostOK},
+	{"404 410", "", 1, 1, 1, scheduled, user.DeliverySkipped, HostOK, HostOK},
+	{"404 410", "3600", 1, 1, 1, scheduled, user.DeliverySkipped, HostOK, HostOK},
+	{"408 429", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
+	{"408", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostOK, HostOK},
+	{"429 503", "3600", 1, 7, daily, time.Hour, user.DeliveryFailed, HostOpen, HostOK},
+	{"429 503", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostOpen, HostOpen},
+	{"429 503", "99999999999999999999999", 1, 7, monthly, day, user.DeliveryFailed, HostOpen, HostOpen},
+	{"429 503", "Fri, 31 Dec 9999 23:59:59 GMT", 1, 7, monthly, day, user.DeliveryFailed, HostOpen, HostOpen},
+	{"429", "-5", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
+	{"429", "0", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
+	{"429", "Sun, 06 Nov 1994 08:49:37 GMT", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
+	{"429", "soon, 1e9", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
+	{"500 501 502 503 504 505 507 508 511 520 599", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},
+	{"500", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostFailing, HostInactive},
+	{"000 101 600 999", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK}, // no statuses, but somebody is there
+	{"refused nohost reset silent closed garbage untls selfsigned headers interim", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},
 }
 
 // How many attempts are made at a Delete: as at anything else for two days, then one a day until
@@ -233,10 +233,10 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 				apart(t, name+": Delete", times[remove], f.apart)
 				for _, host := range []string{post, remove} {
 					r := b.m.row(places[host])
-					if r.status != f.ends || r.Attempts != len(times[host]) || (r.last.Error == "") != (f.ends == db.DeliveryDelivered) {
+					if r.status != f.ends || r.Attempts != len(times[host]) || (r.last.Error == "") != (f.ends == user.DeliveryDelivered) {
 						t.Errorf("%s: ended as %s after %d attempts, with %q; want %s after all that were made", name, r.status, r.Attempts, r.last.Error, f.ends)
 					}
-					if status := fmt.Sprint(r.last.HTTPStatus); r.last.Error != "" && r.last.HTTPStatus > 0 && f.ends != db.DeliverySkipped && !strings.Contains(r.last.Error, status) {
+					if status := fmt.Sprint(r.last.HTTPStatus); r.last.Error != "" && r.last.HTTPStatus > 0 && f.ends != user.DeliverySkipped && !strings.Contains(r.last.Error, status) {
 						t.Errorf("%s: ended with %q, which does not name the status", name, r.last.Error)
 					}
 					if r.last.RetryAfter > day {

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
@@ -22,7 +22,7 @@ func (m *memory) forward(host string, n int) {
 }
 
 func (m *memory) delivered(forwarded bool) int {
-	return m.count(func(r *remembered) bool { return r.Forwarded == forwarded && r.status == db.DeliveryDelivered })
+	return m.count(func(r *remembered) bool { return r.Forwarded == forwarded && r.status == user.DeliveryDelivered })
 }
 
 func after(d time.Duration) func(context.Context, transport.Post) (transport.Attempt, error) {

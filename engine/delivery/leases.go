@@ -3,22 +3,22 @@ package delivery
 import (
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
 	leaseTime        = 90 * time.Second
-	margin           = 30 * time.Second // of its lease that a delivery must still have when its attempt begins
-	maxClaimed       = 200              // deliveries in one turn
-	minClaimed       = 8                // deliveries in one turn, even when all turns claim as many
+	margin           = 30 * time.Second // the rest of its lease that a delivery needs when its attempt begins
+	maxClaimed       = 200              // deliveries that one turn may claim
+	minClaimed       = 8                // deliveries that a turn may claim at least, while the pool has room for them
 	maxForwarded     = 2048             // forwarded deliveries in memory
-	maxUserForwarded = 256              // of one user's
+	maxUserForwarded = 256              // forwarded deliveries of one user in memory
 )
 
-// leases are the deliveries in memory: those on which this process has a lease. Registrable
-// domains share the room.
+// leases are the deliveries in memory: those that this process has leased. Registrable domains
+// share the room.
 type leases struct {
 	pool        *policy.Pool
 	rows        map[vocab.Username]map[int64]*row
@@ -39,7 +39,7 @@ func (l *leases) add(r *row) {
 	l.countForwarded(r, 1)
 }
 
-// remove ends the hold on a delivery whose outcome is stored.
+// remove forgets a delivery whose outcome is stored.
 func (l *leases) remove(u vocab.Username, id int64) {
 	r := l.rows[u][id]
 	if r == nil {
@@ -62,34 +62,36 @@ func (l *leases) countForwarded(r *row, n int) {
 	}
 }
 
-// maxOwn returns how many deliveries of a user's own a turn may claim: all turns under way as many
-// as one domain may have which has none, and each a few.
+// maxOwn returns how many of a user's own deliveries a turn may claim. The turns in progress
+// share the number of deliveries that a domain with none in memory may have, but each turn may
+// claim at least a few.
 func (l *leases) maxOwn() int {
 	share := int(l.pool.Share())
 	return min(maxClaimed, max(share/maxTurns, min(share, minClaimed)))
 }
 
-// maxForwarded returns how many forwarded deliveries may be claimed for u, beside own ones. They
-// never take the places of users' own.
+// maxForwarded returns how many forwarded deliveries may be claimed for u in addition to the own
+// ones. They never take the places of users' own deliveries.
 func (l *leases) maxForwarded(u vocab.Username, own int) int {
 	return max(0, min(own/4, maxUserForwarded-l.forwardedOf[u], maxForwarded-l.forwarded))
 }
 
-// fullDomains returns the domains that may not have n more deliveries in memory, as hosts to leave
-// out.
+// fullDomains returns the domains that have no room for n more deliveries in memory, as hosts to
+// leave out.
 func (l *leases) fullDomains(n int) []string {
 	full := l.pool.Full(int64(n))
 	for i, name := range full {
-		full[i] = db.AllHostsOf + name
+		full[i] = user.AllHostsOf + name
 	}
 	return full
 }
 
-// inAdvance returns the leases that whoever stores a job may take, except those for some hosts.
-func (l *leases) inAdvance(owner string, except []string, now time.Time) db.DeliveryLeases {
+// inAdvance returns the leases that a transaction which stores a job may take, except those for
+// the hosts in except.
+func (l *leases) inAdvance(owner string, except []string, now time.Time) user.DeliveryLeases {
 	most := l.pool.Share()
 	if most < minClaimed {
-		return db.DeliveryLeases{}
+		return user.DeliveryLeases{}
 	}
-	return db.DeliveryLeases{Owner: owner, Until: now.Add(leaseTime), Most: int(most), Except: append(l.fullDomains(1), except...)}
+	return user.DeliveryLeases{Owner: owner, Until: now.Add(leaseTime), Most: int(most), Except: append(l.fullDomains(1), except...)}
 }

@@ -2,12 +2,11 @@ package delivery
 
 import (
 	"fmt"
+	"github.com/lightweb/lightweb/db/user"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/lightweb/lightweb/db"
 )
 
 func TestWhatIsStoredUnderALeaseBeginsAtOnce(t *testing.T) {
@@ -23,9 +22,9 @@ func TestWhatIsStoredUnderALeaseBeginsAtOnce(t *testing.T) {
 		}
 		place := b.m.add("Create", "p.example", 1, 0)
 		b.m.rows[place].leased, b.m.rows[place].next = true, l.Until
-		b.Committed(t.Context(), db.Commit{User: alice, Owes: true, Leased: []db.Delivery{b.m.rows[place].Delivery}, LeasedUntil: l.Until})
+		b.Committed(t.Context(), user.Commit{User: alice, Owes: true, Leased: []user.Delivery{b.m.rows[place].Delivery}, LeasedUntil: l.Until})
 		synctest.Wait()
-		if n := b.peers.count("p.example"); n != 1 || b.m.row(place).status != db.DeliveryDelivered {
+		if n := b.peers.count("p.example"); n != 1 || b.m.row(place).status != user.DeliveryDelivered {
 			t.Errorf("%d attempts, and it is %s", n, b.m.row(place).status)
 		}
 		b.stop()
@@ -57,9 +56,9 @@ func TestNoJobIsLeasedEverything(t *testing.T) {
 		if got.Most != want {
 			t.Errorf("lease %d is of %d deliveries, want %d", round, got.Most, want)
 		}
-		var rows []db.Delivery
+		var rows []user.Delivery
 		for range got.Most {
-			rows = append(rows, db.Delivery{ID: int64(len(rows) + 1 + round*10_000), Host: fmt.Sprintf("h%d.evil.example", len(rows))})
+			rows = append(rows, user.Delivery{ID: int64(len(rows) + 1 + round*10_000), Host: fmt.Sprintf("h%d.evil.example", len(rows))})
 		}
 		l.queueRows(alice, rows, now, got.Until)
 	}

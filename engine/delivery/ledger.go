@@ -6,39 +6,40 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// soon is how near a mark must be that may be too early: whoever looks for due users finds a
-// nearer one in vain.
+// soon decides whether a mark that is too early is corrected: it is when the mark is at most
+// soon ahead. Otherwise a process that looks for due users would soon find the user without
+// need.
 const soon = ledgerPoll + time.Second
 
-// ledger holds everything that has to be written: the outcomes of each user's deliveries for the
-// user's next turn, and changes of users, hosts and parking for the next batch to the instance
-// database.
+// ledger holds all changes that must be written: the outcomes of each user's deliveries, for the
+// user's next turn, and the changes of users, hosts and parking, for the next batch to the
+// instance database.
 type ledger struct {
 	entries map[vocab.Username][]entry
-	marks   map[vocab.Username]*time.Time // by when the instance database has a user due
+	marks   map[vocab.Username]*time.Time // the times by which users are due, as the instance database has them
 
-	// The next batch holds these.
-	users   userSet                  // their marks
-	hosts   map[string]bool          // their breakers
-	parking map[instance.Parked]bool // whether a user has parked deliveries to a host
+	// The next batch contains these.
+	users   userSet                  // users whose marks are to be written
+	hosts   map[string]bool          // hosts whose breakers are to be written
+	parking map[instance.Parked]bool // the value says whether the user has parked deliveries to the host
 
-	news chan struct{} // there is something for the next batch
-	seen time.Time     // the last change by the operator that was read
+	news chan struct{} // signals that the next batch has something to write
+	seen time.Time     // time of the last change by the operator that was read
 }
 
-// entry is a delivery with its outcome, and those of its targets that are gone for good.
+// entry is a delivery with its outcome, and the targets of it that are gone for good.
 type entry struct {
-	delivery db.Delivery
-	outcome  db.Outcome
+	delivery user.Delivery
+	outcome  user.Outcome
 	gone     []vocab.ID
 }
 
-// batch is the changes that are written to the instance database at once.
+// batch is the changes that are written to the instance database together.
 type batch struct {
 	due             []instance.Due
 	hosts           []instance.Host
@@ -68,10 +69,10 @@ func (l *ledger) returnEntries(u vocab.Username, all []entry) {
 	}
 }
 
-// isParking reports whether the next turn of u parks a delivery to a host.
+// isParking reports whether the next turn of u will park a delivery to a host.
 func (l *ledger) isParking(u vocab.Username, host string) bool {
 	return slices.ContainsFunc(l.entries[u], func(e entry) bool {
-		return e.outcome.Status == db.DeliveryParked && e.delivery.Host == host
+		return e.outcome.Status == user.DeliveryParked && e.delivery.Host == host
 	})
 }
 
@@ -93,12 +94,12 @@ func (l *ledger) noteParked(host string, u vocab.Username, isParked bool) {
 func (l *ledger) announceNews() {
 	select {
 	case l.news <- struct{}{}:
-	default: // it is known that there is some
+	default: // a signal is pending already
 	}
 }
 
-// takeBatch returns the changes to write now. mark returns by when a user is due, host how a host
-// is.
+// takeBatch returns the changes to write now. mark returns the time by which a user is due, host
+// the stored state of a host.
 func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, host func(string) instance.Host) batch {
 	b := batch{seen: l.seen}
 	for u := range l.users {
@@ -123,8 +124,8 @@ func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, 
 	return b
 }
 
-// mayStay reports whether a mark is still good enough: one that is too early does no harm as long
-// as nobody looks in vain.
+// mayStay reports whether the stored mark marked need not be replaced by mark. A mark that is
+// too early may stay until it is so near that a process would look for the user without need.
 func mayStay(marked, mark *time.Time, now time.Time) bool {
 	if marked == nil || mark == nil {
 		return marked == mark
@@ -132,14 +133,15 @@ func mayStay(marked, mark *time.Time, now time.Time) bool {
 	return !marked.After(*mark) && (marked.After(now.Add(soon)) || !mark.After(now.Add(soon)))
 }
 
-// setMark says by when the instance database has a user due.
+// setMark records the time by which the instance database has u due.
 func (l *ledger) setMark(u vocab.Username, at *time.Time) {
 	if l.marks[u] = at; at == nil {
 		delete(l.marks, u)
 	}
 }
 
-// returnBatch leaves changes that could not be written to the next batch. Newer ones count.
+// returnBatch adds changes that could not be written to the next batch. Newer changes take
+// precedence.
 func (l *ledger) returnBatch(b batch) {
 	for _, d := range b.due {
 		l.users[d.User] = true

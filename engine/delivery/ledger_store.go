@@ -13,8 +13,8 @@ const (
 	ledgerDelay = 250 * time.Millisecond // how late a batch is written
 )
 
-// keepLedger reads the instance database. Then it writes a batch whenever there is news, and reads
-// changes by other processes, until ctx ends.
+// keepLedger reads the instance database. Then, until ctx ends, it writes a batch whenever the
+// ledger has changes, and reads changes by other processes.
 func (d *Dispatcher) keepLedger(ctx context.Context, news <-chan struct{}) {
 	d.readLedger(ctx)
 	poll := time.NewTicker(d.poll)
@@ -37,8 +37,8 @@ func (d *Dispatcher) keepLedger(ctx context.Context, news <-chan struct{}) {
 	}
 }
 
-// readLedger reads the instance database. A part that cannot be read now is read later, and
-// nothing waits for it.
+// readLedger reads the instance database. A part that cannot be read now is read later; turns
+// and attempts do not wait for it.
 func (d *Dispatcher) readLedger(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
@@ -81,8 +81,8 @@ func (d *Dispatcher) readChanges(ctx context.Context) {
 	d.mail.post(func() { d.loop.recallChanges(changed, owing, now) })
 }
 
-// writeBatch writes a batch, and returns the parts of it that could not be written, and which
-// users somebody else has marked since.
+// writeBatch writes a batch. It returns the parts that could not be written, and the users whose
+// marks another process has changed since.
 func (d *Dispatcher) writeBatch(ctx context.Context, b batch) (failed batch, marked []instance.Due) {
 	var err error
 	if len(b.due) > 0 {

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -91,9 +91,9 @@ func TestABatchThatFailedIsInTheNext(t *testing.T) {
 func TestOutcomesThatCouldNotBeWrittenComeFirst(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
-	l.addEntry(alice, entry{delivery: db.Delivery{ID: 1}})
+	l.addEntry(alice, entry{delivery: user.Delivery{ID: 1}})
 	taken := l.takeEntries(alice)
-	l.addEntry(alice, entry{delivery: db.Delivery{ID: 2, Host: "a.example"}, outcome: db.Outcome{Status: db.DeliveryParked}})
+	l.addEntry(alice, entry{delivery: user.Delivery{ID: 2, Host: "a.example"}, outcome: user.Outcome{Status: user.DeliveryParked}})
 	l.returnEntries(alice, taken)
 	if !l.isParking(alice, "a.example") || l.isParking(alice, "b.example") {
 		t.Error("the ledger does not know what the next turn parks")

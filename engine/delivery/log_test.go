@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
@@ -40,7 +40,7 @@ func reporter(t *testing.T, now time.Time) (s *sender, read func() []line) {
 
 func rowTo(n int, domain string) *row {
 	r := &row{user: alice, domain: domain}
-	r.Delivery = db.Delivery{ID: int64(n), Type: "Create", Activity: "https://here.example/1", Host: "h." + domain, Inbox: "https://h.p.example/inbox", Created: time.Unix(1e9, 0)}
+	r.Delivery = user.Delivery{ID: int64(n), Type: "Create", Activity: "https://here.example/1", Host: "h." + domain, Inbox: "https://h.p.example/inbox", Created: time.Unix(1e9, 0)}
 	return r
 }
 
@@ -48,7 +48,7 @@ func TestOutcomesAreLoggedWithTheNextAttempt(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s, read := reporter(t, now)
 	r := rowTo(1, "p.example")
-	var retried db.Outcome
+	var retried user.Outcome
 	for _, status := range []int{202, 503, 404} {
 		o := backoff{lastingTypes}.judgeAttempt(r.Delivery, transport.Attempt{Status: status}, nil, now)
 		if status == 503 {

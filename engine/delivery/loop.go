@@ -6,17 +6,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	crowdedWait = time.Second      // until the next turn of a user for whose deliveries there was no room
-	turnTime    = 30 * time.Second // for one turn, with waiting for a connection
+	crowdedWait = time.Second      // the wait until the next turn of a user whose deliveries had no room
+	turnTime    = 30 * time.Second // for one turn, including the wait for a connection
 )
 
-// loop is the state of a dispatcher, and decides what follows from each event. It never waits, and
-// is told the time; its dispatcher carries out the decisions.
+// loop is the state of a dispatcher, and decides how to react to each event. It never waits, and
+// is given the current time; the dispatcher carries out its decisions.
 type loop struct {
 	deps     *Deps
 	backoff  backoff
@@ -27,10 +27,10 @@ type loop struct {
 	ledger   ledger
 	backlog  backlog
 
-	beside      int  // goroutines
-	hasRecalled bool // the ledger was read, or could not be: turns and attempts may begin
-	hasAll      bool // all of it was read
-	isDraining  bool // nothing new begins
+	beside      int  // goroutines that the dispatcher has started
+	hasRecalled bool // a first reading of the ledger has ended, with or without an error: turns and attempts may begin
+	hasAll      bool // the whole ledger was read
+	isDraining  bool // no new turn or attempt begins
 }
 
 func newLoop(deps *Deps) *loop {
@@ -38,21 +38,22 @@ func newLoop(deps *Deps) *loop {
 		ledger: newLedger(), backlog: newBacklog()}
 }
 
-// requestTurn makes sure that u has a turn by then.
+// requestTurn makes sure that u has a turn by the time at.
 func (l *loop) requestTurn(u vocab.Username, at time.Time) {
 	l.schedule.requestTurn(u, at)
 	l.ledger.noteUser(u)
 }
 
-// leaseInAdvance returns the leases that whoever stores a job may take.
-func (l *loop) leaseInAdvance(now time.Time) db.DeliveryLeases {
+// leaseInAdvance returns the leases that a transaction which stores a job may take.
+func (l *loop) leaseInAdvance(now time.Time) user.DeliveryLeases {
 	if l.deps.Paused || l.isDraining {
-		return db.DeliveryLeases{}
+		return user.DeliveryLeases{}
 	}
 	return l.leases.inAdvance(l.deps.Owner, l.queues.unavailable(now), now)
 }
 
-// beginTurn returns the user whose turn begins, with what it has to do; nil when none may begin.
+// beginTurn returns the user whose turn begins, and its turn. It returns nil when none may
+// begin.
 func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
 	u := l.schedule.beginTurn(now)
 	if u == nil {
@@ -60,7 +61,7 @@ func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
 	}
 	own := l.leases.maxOwn()
 	t := turn{now: now, takeOver: !u.hadTurn, entries: l.ledger.takeEntries(u.name), resume: l.planResume(u.name, now),
-		claim:    db.ClaimBounds{Most: own, Forwarded: l.leases.maxForwarded(u.name, own), Local: l.deps.Paused},
+		claim:    user.ClaimBounds{Most: own, Forwarded: l.leases.maxForwarded(u.name, own), Local: l.deps.Paused},
 		postpone: map[string]time.Time{}, count: l.backlog.isOutdated(u.name, now)}
 	for _, h := range l.queues.hosts {
 		if h.isCrowded() {
@@ -83,7 +84,7 @@ func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
 	return u, t
 }
 
-// claimableAt returns when more can be claimed for a host that a turn passed over.
+// claimableAt returns when deliveries can be claimed for a host that a turn left out.
 func (l *loop) claimableAt(host string, now time.Time) time.Time {
 	h := l.queues.hosts[host]
 	switch {
@@ -95,7 +96,7 @@ func (l *loop) claimableAt(host string, now time.Time) time.Time {
 	return h.closesAt()
 }
 
-// endTurn takes in how a turn of a user ended, and queues what it claimed.
+// endTurn records the result of a user's turn, and queues the deliveries that it claimed.
 func (l *loop) endTurn(name vocab.Username, t turn, got turnResult, err error, now time.Time) {
 	u := l.schedule.user(name)
 	defer l.ledger.noteUser(name)
@@ -123,9 +124,9 @@ func (l *loop) endTurn(name vocab.Username, t turn, got turnResult, err error, n
 	l.schedule.endTurn(u, t.hasMore(got.rows) || len(l.ledger.entries[name]) > 0)
 }
 
-// queueRows queues deliveries of u that were leased. One that is held already had outlived its
-// lease, which this claim renewed.
-func (l *loop) queueRows(u vocab.Username, rows []db.Delivery, now, until time.Time) {
+// queueRows queues deliveries of u that were leased. If one is in memory already, its lease had
+// expired, and this claim renewed it.
+func (l *loop) queueRows(u vocab.Username, rows []user.Delivery, now, until time.Time) {
 	bodies := map[uuid.UUID][]byte{}
 	for _, delivery := range rows {
 		if r := l.leases.rows[u][delivery.ID]; r != nil {
@@ -133,7 +134,7 @@ func (l *loop) queueRows(u vocab.Username, rows []db.Delivery, now, until time.T
 			continue
 		}
 		if body, known := bodies[delivery.Job]; known {
-			delivery.Body = body // one copy for all inboxes
+			delivery.Body = body // all deliveries of a job share one copy of the body
 		} else {
 			bodies[delivery.Job] = delivery.Body
 		}
@@ -156,13 +157,13 @@ func (l *loop) beginAttempt(now time.Time) *row {
 		if r.until.Sub(now) >= margin {
 			return r
 		}
-		l.queues.list(l.queues.endAttempt(r)) // it waited too long: its lease could end during the attempt
+		l.queues.list(l.queues.endAttempt(r)) // it has waited so long that its lease could expire during the attempt
 		l.record(r, l.backoff.postponeDelivery(r.Delivery, now, "", now))
 	}
 	return nil
 }
 
-// endAttempt takes in how an attempt ended.
+// endAttempt records the result of an attempt.
 func (l *loop) endAttempt(r *row, res result, now time.Time) {
 	h := l.queues.endAttempt(r)
 	wasAway := h.isAway()
@@ -180,8 +181,9 @@ func (l *loop) endAttempt(r *row, res result, now time.Time) {
 	l.forgetIdle(h, now)
 }
 
-// record leaves an outcome, and which targets are gone, to the user's next turn.
-func (l *loop) record(r *row, o db.Outcome, gone ...vocab.ID) {
+// record stores an outcome, and the targets that are gone, in the ledger for the user's next
+// turn.
+func (l *loop) record(r *row, o user.Outcome, gone ...vocab.ID) {
 	l.ledger.addEntry(r.user, entry{r.Delivery, o, gone})
 	l.requestTurn(r.user, atOnce)
 }
@@ -196,7 +198,8 @@ func (l *loop) emptyIfOpen(h *hostQueue, now time.Time) {
 	}
 }
 
-// postpone gives up the attempt at a delivery that its host may not be sent now.
+// postpone records that no attempt is made at a delivery, because nothing may be sent to its
+// host now.
 func (l *loop) postpone(r *row, h *hostQueue, now time.Time) {
 	switch {
 	case h.paused:
@@ -213,7 +216,7 @@ func (l *loop) postpone(r *row, h *hostQueue, now time.Time) {
 	}
 }
 
-// forgetIdle forgets a host of which nothing has to be remembered.
+// forgetIdle removes a host if nothing about it has to be remembered.
 func (l *loop) forgetIdle(h *hostQueue, now time.Time) {
 	if h.isIdle(now) && len(l.parking.parked[h.name]) == 0 {
 		delete(l.queues.hosts, h.name)

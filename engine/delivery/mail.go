@@ -2,20 +2,21 @@ package delivery
 
 import "sync"
 
-// mail is the messages to a dispatcher's loop, each a function that the loop calls. Posting never
-// waits. The list stays short, since the loop does not wait either.
+// mail is the queue of messages to a dispatcher's loop; each is a function that the loop calls.
+// Posting never waits. The queue stays short, because the loop does not wait either.
 type mail struct {
 	arrived chan struct{}
 
 	mu     sync.Mutex
 	list   []func()
-	isOpen bool // questions are answered
-	isOver bool // nothing is taken in any more
+	isOpen bool // the loop has started: ask may be used
+	isOver bool // no more messages are accepted
 }
 
 func newMail() *mail { return &mail{arrived: make(chan struct{}, 1)} }
 
-// post leaves a message, and reports whether the loop will call it, now or when it begins.
+// post queues a message, and reports whether the loop will call it. Before the loop starts the
+// message waits for it.
 func (m *mail) post(message func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,8 +35,8 @@ func (m *mail) add(message func()) bool {
 	return true
 }
 
-// ask has the loop answer a question, and reports whether it does: not before it begins, nor after
-// its end.
+// ask has the loop call question, waits and returns its answer. ok is false, and nothing is
+// called, before the loop starts and after it has ended.
 func ask[T any](m *mail, question func() T) (answer T, ok bool) {
 	reply := make(chan T, 1)
 	m.mu.Lock()
@@ -47,14 +48,14 @@ func ask[T any](m *mail, question func() T) (answer T, ok bool) {
 	return answer, ok
 }
 
-// open lets questions in.
+// open lets ask be used.
 func (m *mail) open() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.isOpen = true
 }
 
-// deliver calls the messages that have come.
+// deliver calls the queued messages.
 func (m *mail) deliver() {
 	m.mu.Lock()
 	list := m.list
@@ -65,7 +66,7 @@ func (m *mail) deliver() {
 	}
 }
 
-// close takes in no more, and calls the last messages.
+// close accepts no more messages, and calls the queued ones.
 func (m *mail) close() {
 	m.mu.Lock()
 	m.isOver = true

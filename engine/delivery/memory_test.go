@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/transport"
@@ -121,11 +121,11 @@ func (m *memory) MarkParked(_ context.Context, all []instance.Parked, resumed bo
 }
 
 type remembered struct {
-	db.Delivery
+	user.Delivery
 	status string
 	next   time.Time
 	leased bool
-	last   db.Outcome
+	last   user.Outcome
 }
 
 // add owes n deliveries to a host, attempted so often before, and returns the first one's place.
@@ -139,8 +139,8 @@ func (m *memory) add(kind, host string, n, attempts int) int {
 		if host == "" {
 			inbox = "https://here.example/users/bob/inbox"
 		}
-		r := &remembered{Delivery: db.Delivery{ID: id, Job: uuid.New(), Body: []byte("{}"), Type: kind, Activity: "https://here.example/a", Host: host, Inbox: inbox,
-			Targets: []vocab.ID{"https://" + vocab.ID(host) + "/u"}, Created: now, Attempts: attempts}, status: db.DeliveryPending, next: now}
+		r := &remembered{Delivery: user.Delivery{ID: id, Job: uuid.New(), Body: []byte("{}"), Type: kind, Activity: "https://here.example/a", Host: host, Inbox: inbox,
+			Targets: []vocab.ID{"https://" + vocab.ID(host) + "/u"}, Created: now, Attempts: attempts}, status: user.DeliveryPending, next: now}
 		m.rows = append(m.rows, r)
 	}
 	return place
@@ -172,8 +172,8 @@ func (m *memory) runTurn(_ context.Context, _ vocab.Username, t turn) (turnResul
 	got := turnResult{resumed: map[string]int{}}
 	for host, n := range t.resume {
 		for _, r := range m.rows {
-			if waits := r.status == db.DeliveryParked || n > 1 && r.status == db.DeliveryPending && r.next.After(t.now); waits && !r.leased && r.Host == host && got.resumed[host] < n {
-				r.status, r.next = db.DeliveryPending, t.now
+			if waits := r.status == user.DeliveryParked || n > 1 && r.status == user.DeliveryPending && r.next.After(t.now); waits && !r.leased && r.Host == host && got.resumed[host] < n {
+				r.status, r.next = user.DeliveryPending, t.now
 				got.resumed[host]++
 			}
 		}
@@ -181,7 +181,7 @@ func (m *memory) runTurn(_ context.Context, _ vocab.Username, t turn) (turnResul
 	var next *time.Time
 	left := map[bool]int{false: t.claim.Most, true: t.claim.Forwarded}
 	for _, r := range m.rows {
-		switch due := r.status == db.DeliveryPending && !r.next.After(t.now); {
+		switch due := r.status == user.DeliveryPending && !r.next.After(t.now); {
 		case due && (slices.Contains(t.claim.Except, r.Host) || slices.Contains(t.claim.Except, "*."+policy.RegistrableDomain(r.Host)) || r.Forwarded && slices.Contains(t.claim.Crowded, r.Host)):
 			got.passed = append(got.passed, r.Host)
 		case due && left[r.Forwarded] > 0 && t.claim.Most > 0 && (r.Host == "" || !t.claim.Local):
@@ -189,7 +189,7 @@ func (m *memory) runTurn(_ context.Context, _ vocab.Username, t turn) (turnResul
 			r.next, r.leased = t.now.Add(leaseTime), true
 			got.rows = append(got.rows, r.Delivery)
 		}
-		if r.status == db.DeliveryPending && r.next.After(t.now) && (next == nil || r.next.Before(*next)) {
+		if r.status == user.DeliveryPending && r.next.After(t.now) && (next == nil || r.next.Before(*next)) {
 			next = &r.next
 		}
 	}
@@ -216,7 +216,7 @@ func (m *memory) write(all []entry) {
 
 func (m *memory) takeOver(now time.Time) {
 	for _, r := range m.rows {
-		if r.leased && r.status == db.DeliveryPending {
+		if r.leased && r.status == user.DeliveryPending {
 			r.leased, r.next = false, now
 		}
 	}
@@ -378,7 +378,7 @@ func newBench(t *testing.T, answer func(context.Context, transport.Post) (transp
 
 // wake tells the dispatcher that a user owes something new.
 func (b *bench) wake(u vocab.Username) {
-	b.Committed(context.Background(), db.Commit{User: u, Owes: true})
+	b.Committed(context.Background(), user.Commit{User: u, Owes: true})
 }
 
 // look calls f with what the running dispatcher knows.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -49,25 +49,25 @@ var (
 	unsignedDesc = prometheus.NewDesc("lightweb_delivery_keys_unreadable", "Users, the instance counted as one, whose deliveries wait because their keys cannot be read.", nil, nil)
 )
 
-// collector shows how the dispatcher is when somebody looks.
+// collector reads the state of the dispatcher when the metrics are collected.
 type collector struct{ d *Dispatcher }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{hostsDesc, openDesc, oldestDesc, unsignedDesc} {
 		to <- d
 	}
 }
 
-// Collect is prometheus.Collector's. While no user's database can be read, how many deliveries are
-// open is not shown as it was.
+// Collect implements prometheus.Collector. While no user's database can be read, it leaves out
+// the numbers of open deliveries, because they would be old.
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	s, running := ask(c.d.mail, func() snapshot { return c.d.loop.takeSnapshot(c.d.Now()) })
 	for _, name := range []string{HostFailing, HostOpen, HostHalfOpen, HostInactive, HostPaused} {
 		to <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(s.hosts[name]), name)
 	}
 	if !running || s.open != nil {
-		for _, name := range []string{db.DeliveryPending, db.DeliveryParked} {
+		for _, name := range []string{user.DeliveryPending, user.DeliveryParked} {
 			to <- prometheus.MustNewConstMetric(openDesc, prometheus.GaugeValue, float64(s.open[name]), name)
 			to <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, s.oldest[name].Seconds(), name)
 		}
@@ -75,14 +75,15 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(unsignedDesc, prometheus.GaugeValue, float64(c.d.sender.unsigned.count()))
 }
 
-// unsigned says why the keys of users, of the instance for the zero user, could not be read when
-// they were wanted last.
+// unsigned stores why the keys of users could not be read when they were last needed. The zero
+// user stands for the instance actor.
 type unsigned struct {
 	mu  sync.Mutex
 	why map[vocab.Username]string
 }
 
-// record takes in whether u's keys could be read now, and reports whether that is news.
+// record stores whether u's keys could be read now, and reports whether that differs from the
+// last time.
 func (n *unsigned) record(u vocab.Username, err error) (isNews bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

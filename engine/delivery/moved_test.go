@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -28,7 +28,7 @@ func TestWhatIsForOneMovesToThatOneAlone(t *testing.T) {
 		{"a letter to two behind one inbox", two, nil, ""},
 		{"a post for followers", two, make([]byte, 32), shared},
 	} {
-		got, _ := s.findMovedInbox(t.Context(), &row{Delivery: db.Delivery{Inbox: old, Targets: c.targets, FollowersDigest: c.digest}})
+		got, _ := s.findMovedInbox(t.Context(), &row{Delivery: user.Delivery{Inbox: old, Targets: c.targets, FollowersDigest: c.digest}})
 		if got != c.want {
 			t.Errorf("%s moves to %q, want %q", c.name, got, c.want)
 		}
@@ -49,7 +49,7 @@ func TestAnInboxThatMovedIsFoundAfterThreeFailures(t *testing.T) {
 		b.run(t)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if r := b.m.row(place); r.status != db.DeliveryDelivered || r.Inbox != "https://p.example/new" || b.peers.count("p.example") != 4 {
+		if r := b.m.row(place); r.status != user.DeliveryDelivered || r.Inbox != "https://p.example/new" || b.peers.count("p.example") != 4 {
 			t.Errorf("%s at %s after %d attempts, want delivered at the new inbox by the fourth", r.status, r.Inbox, b.peers.count("p.example"))
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 )
@@ -14,44 +14,44 @@ import (
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	young := db.Delivery{Type: "Create", Created: now}
-	tried := func(n int) db.Delivery { d := young; d.Attempts = n; return d }
+	young := user.Delivery{Type: "Create", Created: now}
+	tried := func(n int) user.Delivery { d := young; d.Attempts = n; return d }
 	old := tried(3)
 	old.Created = now.Add(-lifetime)
 	undo := tried(9)
 	undo.Type, undo.Created = "Undo", now.Add(-lifetime)
 	for _, c := range []struct {
 		name string
-		d    db.Delivery
+		d    user.Delivery
 		a    transport.Attempt
 		err  error
 		want string
 		wait time.Duration // when pending
 	}{
-		{name: "accepted", d: young, a: transport.Attempt{Status: 202}, want: db.DeliveryDelivered},
-		{name: "created", d: young, a: transport.Attempt{Status: 201}, want: db.DeliveryDelivered},
-		{name: "no such inbox", d: young, a: transport.Attempt{Status: 404}, want: db.DeliverySkipped},
-		{name: "inbox gone", d: young, a: transport.Attempt{Status: 410}, want: db.DeliverySkipped},
-		{name: "unauthorized once", d: young, a: transport.Attempt{Status: 401}, want: db.DeliveryPending, wait: time.Minute},
-		{name: "unauthorized twice", d: tried(1), a: transport.Attempt{Status: 401}, want: db.DeliveryPending, wait: 5 * time.Minute},
-		{name: "unauthorized three times", d: tried(2), a: transport.Attempt{Status: 401}, want: db.DeliveryFailed},
-		{name: "forbidden by the peer three times", d: tried(2), a: transport.Attempt{Status: 403}, want: db.DeliveryFailed},
-		{name: "bad request three times", d: tried(2), a: transport.Attempt{Status: 400}, want: db.DeliveryFailed},
-		{name: "a Delete that is refused", d: undo, a: transport.Attempt{Status: 400}, want: db.DeliveryFailed},
-		{name: "too many requests", d: tried(2), a: transport.Attempt{Status: 429}, want: db.DeliveryPending, wait: 30 * time.Minute},
-		{name: "too many requests for a while", d: young, a: transport.Attempt{Status: 429, RetryAfter: 3 * time.Hour}, want: db.DeliveryPending, wait: 3 * time.Hour},
-		{name: "unavailable for less than our wait", d: tried(3), a: transport.Attempt{Status: 503, RetryAfter: time.Second}, want: db.DeliveryPending, wait: 2 * time.Hour},
-		{name: "internal error", d: young, a: transport.Attempt{Status: 500}, want: db.DeliveryPending, wait: time.Minute},
-		{name: "a redirect that is not followed", d: young, a: transport.Attempt{Status: 302}, want: db.DeliveryPending, wait: time.Minute},
-		{name: "no answer", d: tried(5), err: fault.New(fault.Unavailable, "timeout"), want: db.DeliveryPending, wait: 24 * time.Hour},
-		{name: "no such host", d: young, err: fault.New(fault.NoHost, "no such host"), want: db.DeliveryPending, wait: time.Minute},
-		{name: "an error of ours", d: young, err: errors.New("odd"), want: db.DeliveryPending, wait: time.Minute},
-		{name: "no answer seven times", d: tried(6), err: fault.New(fault.Unavailable, "timeout"), want: db.DeliveryFailed},
-		{name: "an Undo without answer after that", d: undo, err: fault.New(fault.Unavailable, "timeout"), want: db.DeliveryPending, wait: 24 * time.Hour},
-		{name: "owed for eight days", d: old, err: fault.New(fault.Unavailable, "timeout"), want: db.DeliveryFailed},
-		{name: "blocked", d: young, err: fault.New(fault.Forbidden, "blocked"), want: db.DeliverySkipped},
-		{name: "federation is paused, however long", d: old, err: fmt.Errorf("fetch: %w", fault.Wrap(fault.Unavailable, "no answer", transport.ErrPaused)), want: db.DeliveryPending, wait: pausedWait},
-		{name: "no URL", d: young, err: fault.New(fault.Invalid, "no URL"), want: db.DeliveryFailed},
+		{name: "accepted", d: young, a: transport.Attempt{Status: 202}, want: user.DeliveryDelivered},
+		{name: "created", d: young, a: transport.Attempt{Status: 201}, want: user.DeliveryDelivered},
+		{name: "no such inbox", d: young, a: transport.Attempt{Status: 404}, want: user.DeliverySkipped},
+		{name: "inbox gone", d: young, a: transport.Attempt{Status: 410}, want: user.DeliverySkipped},
+		{name: "unauthorized once", d: young, a: transport.Attempt{Status: 401}, want: user.DeliveryPending, wait: time.Minute},
+		{name: "unauthorized twice", d: tried(1), a: transport.Attempt{Status: 401}, want: user.DeliveryPending, wait: 5 * time.Minute},
+		{name: "unauthorized three times", d: tried(2), a: transport.Attempt{Status: 401}, want: user.DeliveryFailed},
+		{name: "forbidden by the peer three times", d: tried(2), a: transport.Attempt{Status: 403}, want: user.DeliveryFailed},
+		{name: "bad request three times", d: tried(2), a: transport.Attempt{Status: 400}, want: user.DeliveryFailed},
+		{name: "a Delete that is refused", d: undo, a: transport.Attempt{Status: 400}, want: user.DeliveryFailed},
+		{name: "too many requests", d: tried(2), a: transport.Attempt{Status: 429}, want: user.DeliveryPending, wait: 30 * time.Minute},
+		{name: "too many requests for a while", d: young, a: transport.Attempt{Status: 429, RetryAfter: 3 * time.Hour}, want: user.DeliveryPending, wait: 3 * time.Hour},
+		{name: "unavailable for less than our wait", d: tried(3), a: transport.Attempt{Status: 503, RetryAfter: time.Second}, want: user.DeliveryPending, wait: 2 * time.Hour},
+		{name: "internal error", d: young, a: transport.Attempt{Status: 500}, want: user.DeliveryPending, wait: time.Minute},
+		{name: "a redirect that is not followed", d: young, a: transport.Attempt{Status: 302}, want: user.DeliveryPending, wait: time.Minute},
+		{name: "no answer", d: tried(5), err: fault.New(fault.Unavailable, "timeout"), want: user.DeliveryPending, wait: 24 * time.Hour},
+		{name: "no such host", d: young, err: fault.New(fault.NoHost, "no such host"), want: user.DeliveryPending, wait: time.Minute},
+		{name: "an error of ours", d: young, err: errors.New("odd"), want: user.DeliveryPending, wait: time.Minute},
+		{name: "no answer seven times", d: tried(6), err: fault.New(fault.Unavailable, "timeout"), want: user.DeliveryFailed},
+		{name: "an Undo without answer after that", d: undo, err: fault.New(fault.Unavailable, "timeout"), want: user.DeliveryPending, wait: 24 * time.Hour},
+		{name: "owed for eight days", d: old, err: fault.New(fault.Unavailable, "timeout"), want: user.DeliveryFailed},
+		{name: "blocked", d: young, err: fault.New(fault.Forbidden, "blocked"), want: user.DeliverySkipped},
+		{name: "federation is paused, however long", d: old, err: fmt.Errorf("fetch: %w", fault.Wrap(fault.Unavailable, "no answer", transport.ErrPaused)), want: user.DeliveryPending, wait: pausedWait},
+		{name: "no URL", d: young, err: fault.New(fault.Invalid, "no URL"), want: user.DeliveryFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,10 +60,10 @@ func TestJudge(t *testing.T) {
 				t.Fatalf("status = %s, want %s", got.Status, c.want)
 			}
 			wait := got.NextAt.Sub(now)
-			if c.want == db.DeliveryPending && (wait < c.wait*9/10 || wait > c.wait*11/10) {
+			if c.want == user.DeliveryPending && (wait < c.wait*9/10 || wait > c.wait*11/10) {
 				t.Errorf("wait = %v, want %v give or take a tenth", wait, c.wait)
 			}
-			if (got.Error == "") != (c.want == db.DeliveryDelivered) {
+			if (got.Error == "") != (c.want == user.DeliveryDelivered) {
 				t.Errorf("error = %q for %s", got.Error, got.Status)
 			}
 		})

@@ -6,14 +6,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resumeBatch is how many deliveries of a user to one host come back in one turn.
+// resumeBatch is how many deliveries of a user to one host a turn makes due again.
 const resumeBatch = 1000
 
-// parking knows whose deliveries do not move until a host is back, and which of them are asked
-// back.
+// parking records which users have deliveries that wait until a host is back, and which of these
+// deliveries are to be made due again.
 type parking struct {
-	parked  map[string]userSet // by host: who has parked deliveries to it
-	waiting map[string]userSet // by host whose breaker is open: who has deliveries that wait for it
+	parked  map[string]userSet // by host: the users with parked deliveries to it
+	waiting map[string]userSet // by host whose breaker is open: the users with deliveries that wait for it
 	asked   map[vocab.Username]map[string]bool
 }
 
@@ -23,7 +23,7 @@ func newParking() parking {
 	return parking{parked: map[string]userSet{}, waiting: map[string]userSet{}, asked: map[vocab.Username]map[string]bool{}}
 }
 
-// addParked reports whether it is news that u has parked deliveries to a host.
+// addParked records that u has parked deliveries to a host, and reports whether that is new.
 func (p *parking) addParked(host string, u vocab.Username) (isNews bool) {
 	return addUser(p.parked, host, u)
 }
@@ -34,7 +34,7 @@ func (p *parking) removeParked(host string, u vocab.Username) {
 	}
 }
 
-// addWaiting says that deliveries of u wait until a host's breaker closes.
+// addWaiting records that deliveries of u wait until a host's breaker closes.
 func (p *parking) addWaiting(host string, u vocab.Username) { addUser(p.waiting, host, u) }
 
 func addUser(sets map[string]userSet, host string, u vocab.Username) (isNew bool) {
@@ -46,7 +46,7 @@ func addUser(sets map[string]userSet, host string, u vocab.Username) (isNew bool
 	return isNew
 }
 
-// askBack asks for u's deliveries to a host in the user's next turn.
+// askBack requests that the user's next turn makes deliveries to a host due again.
 func (p *parking) askBack(host string, u vocab.Username) {
 	if p.asked[u] == nil {
 		p.asked[u] = map[string]bool{}
@@ -54,7 +54,8 @@ func (p *parking) askBack(host string, u vocab.Username) {
 	p.asked[u][host] = true
 }
 
-// askAllBack asks for everybody's deliveries to a host, and returns whose there are.
+// askAllBack calls askBack for every user with parked or waiting deliveries to a host, and
+// returns these users.
 func (p *parking) askAllBack(host string) userSet {
 	owners := maps.Clone(p.parked[host])
 	if owners == nil {
@@ -70,8 +71,8 @@ func (p *parking) askAllBack(host string) userSet {
 
 func (p *parking) isAsked(u vocab.Username) bool { return len(p.asked[u]) > 0 }
 
-// takeAsked takes the hosts of which u's deliveries are asked back, as far as they may come. A
-// request that is made from now on is for another turn.
+// takeAsked removes and returns the hosts for which askBack was called, if mayCome allows them
+// now. Calls of askBack after that are for another turn.
 func (p *parking) takeAsked(u vocab.Username, mayCome func(host string) bool) (hosts []string) {
 	for host := range p.asked[u] {
 		if mayCome(host) {

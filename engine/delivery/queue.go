@@ -4,32 +4,33 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	maxQueued          = 256 // deliveries in the queue of a host, from which on no more are claimed for it
-	maxQueuedForwarded = 64  // forwarded ones among them
-	localConcurrency   = 16  // attempts at once at inboxes of this server
+	maxQueued          = 256 // when a host's queue has so many deliveries, no more are claimed for it
+	maxQueuedForwarded = 64  // the same for forwarded deliveries
+	localConcurrency   = 16  // attempts at the same time at inboxes of this server
 )
 
-// hostQueue is the queue of one host, "" being this server, behind the host's breaker.
+// hostQueue is the queue of one host, behind the host's breaker. The name "" stands for this
+// server.
 type hostQueue struct {
 	breaker
 	name               string
-	domain             string // registrable, which pays for its attempts and leases; empty for this server
-	limit              int    // attempts at once
-	fresh, retries     []*row // first attempts and later ones, in the order of claiming
-	forwarded          []*row // attempted when none of the users' own can be
+	domain             string // the registrable domain, to which its attempts and leases are charged; empty for this server
+	limit              int    // attempts at the same time
+	fresh, retries     []*row // deliveries before their first attempt and after it, in the order of claiming
+	forwarded          []*row // attempted when no delivery of the users' own can be
 	inflight, retrying int
-	forwarding         int                // forwarded ones in flight
-	listed             map[*rotation]bool // the rotations it stands in
+	forwarding         int                // attempts in flight at forwarded deliveries
+	listed             map[*rotation]bool // the rotations that contain it
 }
 
 // row is a delivery that this process has leased.
 type row struct {
-	db.Delivery
+	user.Delivery
 	user   vocab.Username
 	domain string
 	until  time.Time // the end of the lease
@@ -51,23 +52,23 @@ func (h *hostQueue) waiting() int { return len(h.fresh) + len(h.retries) + len(h
 // isCrowded reports whether no more forwarded deliveries may be claimed for h.
 func (h *hostQueue) isCrowded() bool { return len(h.forwarded) >= maxQueuedForwarded }
 
-// isRefusing reports whether nothing may be claimed for h.
+// isRefusing reports whether no deliveries may be claimed for h.
 func (h *hostQueue) isRefusing(now time.Time) bool {
 	return len(h.fresh)+len(h.retries) >= maxQueued || !h.isInactive() && h.isOpen(now) || h.paused
 }
 
-// isParking reports whether a delivery that comes is parked: of those to an inactive host all but
-// the probe.
+// isParking reports whether a claimed delivery is parked: those to an inactive host are, except
+// one that probes it.
 func (h *hostQueue) isParking(now time.Time) bool {
 	return h.isInactive() && (h.isOpen(now) || h.waiting()+h.inflight > 0)
 }
 
-// isIdle reports whether nothing has to be remembered of h.
+// isIdle reports whether nothing about h has to be remembered.
 func (h *hostQueue) isIdle(now time.Time) bool {
 	return h.waiting() == 0 && h.inflight == 0 && !h.isKnown(now)
 }
 
-// line returns the line whose first delivery may be attempted, nil when none may.
+// line returns the queue whose first delivery may be attempted now, nil when none may.
 func (h *hostQueue) line() *[]*row {
 	all, retries := h.limitAttempts(h.limit)
 	switch mayRetry := h.retrying < retries; {
@@ -83,7 +84,7 @@ func (h *hostQueue) line() *[]*row {
 	return nil
 }
 
-// beginAttempt takes the next delivery out of its line, nil when no attempt may begin.
+// beginAttempt takes the next delivery out of its queue, nil when no attempt may begin.
 func (h *hostQueue) beginAttempt() *row {
 	line := h.line()
 	if line == nil {
@@ -115,8 +116,8 @@ func (h *hostQueue) removeAll() []*row {
 	return all
 }
 
-// recordReaction takes in what an attempt tells about the host, and reports whether the ledger has
-// to know.
+// recordReaction records what an attempt shows about the state of the host, and reports whether
+// the change must be written to the ledger.
 func (h *hostQueue) recordReaction(res result, now time.Time) (isNews bool) {
 	if h.name == "" {
 		return false

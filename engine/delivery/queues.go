@@ -6,17 +6,17 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// queues decides which delivery is attempted next. There is a queue per host, so that a host that
-// fails holds up nobody else's; registrable domains share the attempts, and users' own deliveries
-// go before forwarded ones.
+// queues decides which delivery is attempted next. Each host has a queue, so that a host that
+// fails delays no other host's deliveries. Registrable domains share the attempts, and users'
+// own deliveries go before forwarded ones.
 type queues struct {
 	deps       *Deps
 	hosts      map[string]*hostQueue
-	own        *rotation    // hosts that may be sent something of users' own
-	passing    *rotation    // hosts that may be sent something forwarded
-	attempts   *policy.Pool // under way to other servers, by domain
-	underWay   int          // of all attempts
-	forwarding int          // of attempts at forwarded deliveries
+	own        *rotation    // hosts with a delivery of a user's own that may be attempted
+	passing    *rotation    // hosts with a forwarded delivery that may be attempted
+	attempts   *policy.Pool // in progress to other servers, by domain
+	underWay   int          // all attempts in progress
+	forwarding int          // attempts in progress at forwarded deliveries
 }
 
 func newQueues(deps *Deps) queues {
@@ -37,9 +37,9 @@ func (q *queues) host(name string) *hostQueue {
 	return h
 }
 
-// beginAttempt returns the delivery to attempt next, nil when no attempt may begin: one to a user
-// of this server, else of the host whose turn it is. Forwarded deliveries come last, and have at
-// most half of the attempts at once.
+// beginAttempt returns the delivery to attempt next, nil when no attempt may begin. Deliveries
+// to users of this server come first, then those to the host whose turn it is. Forwarded
+// deliveries come last, and may have at most half of the attempts.
 func (q *queues) beginAttempt() *row {
 	r := q.nextDelivery()
 	if r != nil {
@@ -66,7 +66,7 @@ func (q *queues) nextDelivery() *row {
 	return q.nextOf(q.passing)
 }
 
-// nextOf goes round the hosts of a rotation.
+// nextOf returns the next delivery of the hosts in a rotation, nil when none may begin.
 func (q *queues) nextOf(hosts *rotation) *row {
 	for h := hosts.next(q.attempts); h != nil; h = hosts.next(q.attempts) {
 		r := h.beginAttempt()
@@ -79,8 +79,8 @@ func (q *queues) nextOf(hosts *rotation) *row {
 	return nil
 }
 
-// endAttempt makes room for another attempt. The caller lists the host again when it has recorded
-// how the attempt ended.
+// endAttempt makes room for another attempt. The caller lists the host again once it has
+// recorded the result.
 func (q *queues) endAttempt(r *row) *hostQueue {
 	h := q.hosts[r.Host]
 	h.endAttempt(r)
@@ -94,7 +94,7 @@ func (q *queues) endAttempt(r *row) *hostQueue {
 	return h
 }
 
-// list puts h into a rotation if an attempt at it may begin. This server stands in none.
+// list puts h into a rotation if an attempt at it may begin. This server is in none.
 func (q *queues) list(h *hostQueue) {
 	switch line := h.line(); {
 	case line == nil || h.name == "":

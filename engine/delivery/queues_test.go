@@ -2,17 +2,16 @@ package delivery
 
 import (
 	"fmt"
+	"github.com/lightweb/lightweb/db/user"
 	"testing"
 	"time"
-
-	"github.com/lightweb/lightweb/db"
 )
 
 // queue queues n deliveries to a host.
 func (q *queues) queue(host string, n, attempts int, forwarded bool) {
 	h := q.host(host)
 	for range n {
-		h.push(&row{Delivery: db.Delivery{Host: host, Attempts: attempts, Forwarded: forwarded}, domain: h.domain})
+		h.push(&row{Delivery: user.Delivery{Host: host, Attempts: attempts, Forwarded: forwarded}, domain: h.domain})
 	}
 	q.list(h)
 }
@@ -146,7 +145,7 @@ func TestForwardedDeliveriesCrowdAQueue(t *testing.T) {
 	if h.isCrowded() {
 		t.Error("crowded before it is")
 	}
-	if h.push(&row{Delivery: db.Delivery{Forwarded: true}}); !h.isCrowded() {
+	if h.push(&row{Delivery: user.Delivery{Forwarded: true}}); !h.isCrowded() {
 		t.Errorf("not crowded with %d forwarded deliveries", len(h.forwarded))
 	}
 }

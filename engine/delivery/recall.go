@@ -12,10 +12,11 @@ type memories struct {
 	hosts  []instance.Host
 	parked []instance.Parked
 	owing  []instance.Due
-	isAll  bool // all of it could be read
+	isAll  bool // everything could be read
 }
 
-// recall takes them in, at the beginning or as soon as they can be read.
+// recall restores the state that was read from the instance database, at the beginning or as
+// soon as it can be read.
 func (l *loop) recall(m memories, now time.Time) {
 	l.hasRecalled, l.hasAll = true, m.isAll
 	for _, h := range m.hosts {
@@ -24,7 +25,7 @@ func (l *loop) recall(m memories, now time.Time) {
 	for _, p := range m.parked {
 		l.parking.addParked(p.Host, p.User)
 	}
-	for host := range l.parking.parked { // those of a host that is back were not all resumed
+	for host := range l.parking.parked { // the deliveries of a host that is back were not all resumed
 		if h := l.queues.hosts[host]; h == nil || !h.isInactive() {
 			l.resumeHost(host)
 		}
@@ -32,7 +33,7 @@ func (l *loop) recall(m memories, now time.Time) {
 	l.recallOwing(m.owing)
 }
 
-// recallHost takes in how a host is.
+// recallHost restores the stored state of a host.
 func (l *loop) recallHost(stored instance.Host, now time.Time) {
 	h := l.queues.host(stored.Host)
 	h.breaker = newBreaker(stored)
@@ -43,7 +44,7 @@ func (l *loop) recallHost(stored instance.Host, now time.Time) {
 	l.queues.list(h)
 }
 
-// recallOwing takes in which users owe something.
+// recallOwing requests a turn for each user with deliveries due, and records the user's mark.
 func (l *loop) recallOwing(owing []instance.Due) {
 	for _, o := range owing {
 		l.ledger.setMark(o.User, o.Was)
@@ -51,8 +52,8 @@ func (l *loop) recallOwing(owing []instance.Due) {
 	}
 }
 
-// recallChanges takes in which hosts other processes have changed and which users are due, forgets
-// idle hosts, and probes inactive ones.
+// recallChanges restores the hosts that other processes have changed, and requests turns for
+// users that are due. It also forgets idle hosts, and probes inactive ones.
 func (l *loop) recallChanges(changed []instance.Host, owing []instance.Due, now time.Time) {
 	for _, h := range changed {
 		l.recallHost(h, now)
@@ -73,8 +74,8 @@ func (l *loop) takeBatch(now time.Time) batch {
 	return l.ledger.takeBatch(now, func(u vocab.Username) *time.Time { return l.markOf(u, now) }, l.storedHost)
 }
 
-// markOf returns by when a user must have a turn. While this process works for the user it is the
-// end of a lease, in case that the process is killed.
+// markOf returns the time by which a user must have a turn, nil when it needs none. While this
+// process works for the user, that is the end of a lease, in case the process is killed.
 func (l *loop) markOf(name vocab.Username, now time.Time) *time.Time {
 	at := now.Add(leaseTime)
 	switch u := l.schedule.user(name); {
@@ -95,8 +96,8 @@ func (l *loop) storedHost(name string) instance.Host {
 	return instance.Host{Host: name}
 }
 
-// endBatch takes in which parts of a batch could not be written, and which users somebody else has
-// marked.
+// endBatch records which parts of a batch could not be written, and requests turns for users
+// whose marks another process has changed.
 func (l *loop) endBatch(b, failed batch, marked []instance.Due) {
 	if failed.due == nil {
 		for _, d := range b.due {
@@ -104,5 +105,5 @@ func (l *loop) endBatch(b, failed batch, marked []instance.Due) {
 		}
 	}
 	l.ledger.returnBatch(failed)
-	l.recallOwing(marked) // somebody wants them looked at, or the answer to an earlier change was lost
+	l.recallOwing(marked) // another process has marked them, or the reply to an earlier change was lost
 }

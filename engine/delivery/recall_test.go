@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 )
@@ -54,7 +54,7 @@ func TestWhatAnotherProcessMadeDueIsFoundSoon(t *testing.T) {
 		b.m.mu.Unlock()
 		time.Sleep(b.poll + time.Second)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 1 {
+		if n := b.m.in(user.DeliveryDelivered); n != 1 {
 			t.Errorf("%d delivered, want the one", n)
 		}
 	})
@@ -70,7 +70,7 @@ func TestWhatCouldNotBeReadAtTheBeginningIsReadLater(t *testing.T) {
 		b.m.parked[instance.Parked{Host: "p.example", User: alice}] = true
 		b.m.add("Create", "p.example", 3, 0)
 		for _, r := range b.m.rows {
-			r.status = db.DeliveryParked
+			r.status = user.DeliveryParked
 		}
 		b.m.away = errors.New("the instance database is away")
 		b.run(t)
@@ -80,7 +80,7 @@ func TestWhatCouldNotBeReadAtTheBeginningIsReadLater(t *testing.T) {
 		b.m.mu.Unlock()
 		time.Sleep(3 * b.poll)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 3 {
+		if n := b.m.in(user.DeliveryDelivered); n != 3 {
 			t.Errorf("%d of 3 parked deliveries were found", n)
 		}
 	})

@@ -6,15 +6,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// awaitHost remembers that deliveries of u wait for a host whose breaker is open.
+// awaitHost records that deliveries of u wait for a host, if its breaker is open.
 func (l *loop) awaitHost(host string, u vocab.Username, now time.Time) {
 	if h := l.queues.hosts[host]; h != nil && h.isOpen(now) {
 		l.parking.addWaiting(host, u)
 	}
 }
 
-// planResume returns how many deliveries of u come back in its turn, by host: of those to an
-// inactive host one that probes it, of others as many as there is room for.
+// planResume returns how many deliveries of u its turn makes due again, by host: one that probes
+// an inactive host, up to resumeBatch for others.
 func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {
 	plan := map[string]int{}
 	hosts := l.parking.takeAsked(u, func(host string) bool {
@@ -25,7 +25,7 @@ func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {
 		switch h := l.queues.hosts[host]; {
 		case h != nil && h.isInactive():
 			plan[host] = 1
-		case h != nil && h.isOpen(now): // they are asked back when the breaker closes
+		case h != nil && h.isOpen(now): // they are made due again when the breaker closes
 			l.parking.addWaiting(host, u)
 		default:
 			plan[host] = resumeBatch
@@ -34,11 +34,11 @@ func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {
 	return plan
 }
 
-// recordResumed takes in how many deliveries came back in a turn of u.
+// recordResumed records how many deliveries a turn of u made due again.
 func (l *loop) recordResumed(u *scheduledUser, t turn, got turnResult) {
 	for host, asked := range t.resume {
 		switch n := got.resumed[host]; {
-		case n < asked && !l.ledger.isParking(u.name, host): // they were the last
+		case n < asked && !l.ledger.isParking(u.name, host): // no more are left
 			l.parking.removeParked(host, u.name)
 			l.ledger.noteParked(host, u.name, false)
 		case n == asked && asked > 1:
@@ -50,15 +50,16 @@ func (l *loop) recordResumed(u *scheduledUser, t turn, got turnResult) {
 	}
 }
 
-// resumeHost asks back the deliveries that are parked for a host, and those that wait for it.
+// resumeHost requests turns that make the deliveries parked for a host, or waiting for it, due
+// again.
 func (l *loop) resumeHost(host string) {
 	for u := range l.parking.askAllBack(host) {
 		l.requestTurn(u, atOnce)
 	}
 }
 
-// resumeForAll asks back the deliveries to a host of every user who has a turn to come: other
-// processes may have postponed them.
+// resumeForAll makes the deliveries to a host due again for every user with a turn to come,
+// because other processes may have postponed them.
 func (l *loop) resumeForAll(host string) {
 	for name, u := range l.schedule.users {
 		if !u.due.IsZero() {
@@ -72,13 +73,13 @@ func (l *loop) resumeForUser(host string, u vocab.Username) {
 	l.requestTurn(u, atOnce)
 }
 
-// probeInactiveHosts asks back one delivery to each inactive host that may be probed now.
+// probeInactiveHosts requests one delivery for each inactive host that may be probed now.
 func (l *loop) probeInactiveHosts(now time.Time) {
 	for host, users := range l.parking.parked {
 		if h := l.queues.hosts[host]; h == nil || !h.isInactive() || h.isOpen(now) || h.waiting()+h.inflight > 0 {
 			continue
 		}
-		for u := range users { // any of them
+		for u := range users { // any one of them will do
 			l.resumeForUser(host, u)
 			break
 		}

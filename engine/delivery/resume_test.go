@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 )
@@ -31,7 +31,7 @@ func TestAHostThatFailsForAWeekIsInactiveUntilSomethingGetsThroughToIt(t *testin
 		b.run(t)
 		time.Sleep(9 * day)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryParked); n < 18 {
+		if n := b.m.in(user.DeliveryParked); n < 18 {
 			t.Fatalf("%d of 20 deliveries are parked after nine days", n)
 		}
 		if h := b.m.hosts["p.example"]; h.InactiveAt == nil || HostState(h, time.Now()) != HostInactive {
@@ -51,8 +51,8 @@ func TestAHostThatFailsForAWeekIsInactiveUntilSomethingGetsThroughToIt(t *testin
 		up.Store(true)
 		time.Sleep(day * 12 / 10)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 21-b.m.in(db.DeliveryFailed) || n < 20 {
-			t.Errorf("%d delivered and %d failed of 21 once the host was back", n, b.m.in(db.DeliveryFailed))
+		if n := b.m.in(user.DeliveryDelivered); n != 21-b.m.in(user.DeliveryFailed) || n < 20 {
+			t.Errorf("%d delivered and %d failed of 21 once the host was back", n, b.m.in(user.DeliveryFailed))
 		}
 		if len(b.m.parked) != 0 || b.m.hosts["p.example"].InactiveAt != nil {
 			t.Errorf("remembered: %v, %+v, want nothing parked and the host active", b.m.parked, b.m.hosts["p.example"])
@@ -69,7 +69,7 @@ func TestParkedDeliveriesAreResumedByTheNextProcess(t *testing.T) {
 		b.m.parked[instance.Parked{Host: "p.example", User: alice}] = true
 		place := b.m.add("Create", "p.example", 3, 0)
 		for _, r := range b.m.rows {
-			r.status = db.DeliveryParked
+			r.status = user.DeliveryParked
 		}
 		b.run(t)
 		time.Sleep(50 * time.Minute)
@@ -79,8 +79,8 @@ func TestParkedDeliveriesAreResumedByTheNextProcess(t *testing.T) {
 		}
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
-		if r := b.m.row(place); r.status != db.DeliveryDelivered || b.m.in(db.DeliveryDelivered) != 3 {
-			t.Errorf("%s, and %d delivered of 3", r.status, b.m.in(db.DeliveryDelivered))
+		if r := b.m.row(place); r.status != user.DeliveryDelivered || b.m.in(user.DeliveryDelivered) != 3 {
+			t.Errorf("%s, and %d delivered of 3", r.status, b.m.in(user.DeliveryDelivered))
 		}
 	})
 }
@@ -95,10 +95,10 @@ func TestWhatIsParkedForAHostThatIsBackIsResumedAtTheStart(t *testing.T) {
 			b.m.add("Create", host, 1, 0)
 		}
 		for _, r := range b.m.rows {
-			r.status = db.DeliveryParked
+			r.status = user.DeliveryParked
 		}
 		b.run(t)
-		if n := b.m.in(db.DeliveryDelivered); n != 2 {
+		if n := b.m.in(user.DeliveryDelivered); n != 2 {
 			t.Errorf("%d of 2 parked deliveries are delivered", n)
 		}
 	})
@@ -123,7 +123,7 @@ func TestTheOperatorHoldsAHostBackAndResumesIt(t *testing.T) {
 		b.m.mu.Unlock()
 		time.Sleep(2 * b.poll)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 3 {
+		if n := b.m.in(user.DeliveryDelivered); n != 3 {
 			t.Errorf("%d of 3 delivered once it was resumed", n)
 		}
 	})
@@ -161,7 +161,7 @@ func TestAHostThatTheOperatorLetsGoOnDoesSoAtOnce(t *testing.T) {
 				b.m.mu.Unlock()
 				time.Sleep(3 * b.poll)
 				synctest.Wait()
-				if n := b.m.in(db.DeliveryDelivered); n != 20 {
+				if n := b.m.in(user.DeliveryDelivered); n != 20 {
 					t.Errorf("%d of 20 delivered", n)
 				}
 			})
@@ -188,7 +188,7 @@ func TestWhatIsResumedDuringATurnIsNotForgotten(t *testing.T) {
 	if turn.resume[h.name] != resumeBatch {
 		t.Errorf("the next turn brings back %v, want all", turn.resume)
 	}
-	l.ledger.addEntry(alice, entry{delivery: db.Delivery{Host: h.name}, outcome: db.Outcome{Status: db.DeliveryParked}})
+	l.ledger.addEntry(alice, entry{delivery: user.Delivery{Host: h.name}, outcome: user.Outcome{Status: user.DeliveryParked}})
 	l.recordResumed(u, turn, turnResult{})
 	if !l.parking.parked[h.name][alice] {
 		t.Error("that something is parked is forgotten while it is about to be")

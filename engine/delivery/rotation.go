@@ -2,9 +2,9 @@ package delivery
 
 import "github.com/lightweb/lightweb/engine/policy"
 
-// rotation goes round the registrable domains, and the hosts of each, that may start an attempt.
-// The hosts of a domain share its part of the attempts, so that a wildcard in somebody's DNS buys
-// nothing.
+// rotation is a round-robin list of the registrable domains, and of the hosts in each, for which
+// an attempt may start. The hosts of a domain share its part of the attempts, so that many host
+// names under one domain (a wildcard in the DNS) gain nothing.
 type rotation struct {
 	domains []string
 	hosts   map[string][]*hostQueue // by domain
@@ -24,9 +24,9 @@ func (r *rotation) add(h *hostQueue) {
 	r.hosts[h.domain] = append(r.hosts[h.domain], h)
 }
 
-// next takes an attempt for the domain whose turn it is and returns its next host, nil when no
-// domain may have one. It passes over few: what is left of the attempts is refused only to domains
-// that have some under way.
+// next reserves an attempt for the domain whose turn it is and returns its next host, nil when
+// no domain may have an attempt. It skips only few domains, since the pool refuses an attempt
+// only to a domain that has some in progress.
 func (r *rotation) next(attempts *policy.Pool) *hostQueue {
 	for range len(r.domains) {
 		domain := r.domains[0]
@@ -39,8 +39,8 @@ func (r *rotation) next(attempts *policy.Pool) *hostQueue {
 	return nil
 }
 
-// removeFirst removes the first host of a domain, which goes to the end of the domains if it has
-// more.
+// removeFirst removes and returns the first host of a domain. If the domain has more hosts, it
+// goes to the end of the domains.
 func (r *rotation) removeFirst(domain string) *hostQueue {
 	hosts := r.hosts[domain]
 	h := hosts[0]

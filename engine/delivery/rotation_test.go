@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
@@ -44,7 +44,7 @@ func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
 			time.Sleep(2 * time.Second) // the most that a turn waits for
 			synctest.Wait()
 			for _, place := range places {
-				if r := b.m.row(place); r.status != db.DeliveryDelivered {
+				if r := b.m.row(place); r.status != user.DeliveryDelivered {
 					t.Errorf("%s, the delivery to %s is %s while another domain is slow", when, r.Inbox, r.status)
 				}
 			}
@@ -62,7 +62,7 @@ func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
 		delivered("a minute later", honest, local)
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 9004 {
+		if n := b.m.in(user.DeliveryDelivered); n != 9004 {
 			t.Errorf("%d are delivered in the end, want all 9,004", n)
 		}
 		b.look(func(l *loop) {

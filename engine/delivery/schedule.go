@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	maxTurns      = 8               // at once, each of which holds a database connection
-	firstTurnWait = 5 * time.Second // until the next turn of a user whose database failed, doubled each time
-	maxTurnWait   = 5 * time.Minute // at most
+	maxTurns      = 8               // turns at the same time; each holds a database connection
+	firstTurnWait = 5 * time.Second // the wait until the next turn of a user whose database failed, doubled each time
+	maxTurnWait   = 5 * time.Minute // the longest such wait
 )
 
-// atOnce is before every other time.
+// atOnce is a due time before every other, for a turn that is due immediately.
 var atOnce = time.Unix(0, 0)
 
-// schedule decides which user has a turn next: a transaction of the user's database that writes
-// outcomes and claims what is due. A user has one turn at a time.
+// schedule decides which user has a turn next. A turn is a transaction of the user's database
+// that writes outcomes and claims deliveries that are due. A user has one turn at a time.
 type schedule struct {
 	users   map[vocab.Username]*scheduledUser
 	due     turnHeap // users who wait for a turn
-	running int      // turns
+	running int      // turns in progress
 }
 
 type scheduledUser struct {
 	name      vocab.Username
 	due       time.Time // when the next turn is due; zero: none is needed
-	place     int       // in schedule.due; -1: not there
-	isRunning bool      // a turn
+	place     int       // the index in schedule.due; -1: not in it
+	isRunning bool      // a turn is in progress
 	again     bool      // another turn is needed right after it
-	failures  int       // turns in a row that failed
-	hadTurn   bool      // that succeeded
+	failures  int       // consecutive turns that failed
+	hadTurn   bool      // a turn has succeeded
 }
 
 func newSchedule() schedule { return schedule{users: map[vocab.Username]*scheduledUser{}} }
@@ -45,7 +45,7 @@ func (s *schedule) user(name vocab.Username) *scheduledUser {
 	return u
 }
 
-// requestTurn makes sure that a user has a turn by then.
+// requestTurn makes sure that a user has a turn by the time at.
 func (s *schedule) requestTurn(name vocab.Username, at time.Time) {
 	u := s.user(name)
 	switch {
@@ -71,14 +71,14 @@ func (s *schedule) beginTurn(now time.Time) *scheduledUser {
 	return u
 }
 
-// dueBy makes u, whose turn runs, due again by then.
+// dueBy makes sure that u, whose turn is in progress, has another turn by the time at.
 func (u *scheduledUser) dueBy(at time.Time) {
 	if u.due.IsZero() || at.Before(u.due) {
 		u.due = at
 	}
 }
 
-// endTurn ends a turn that succeeded. more says that the user needs another one at once.
+// endTurn ends a turn that succeeded. With more, the user needs another turn immediately.
 func (s *schedule) endTurn(u *scheduledUser, more bool) {
 	u.failures, u.hadTurn = 0, true
 	if u.again || more {
@@ -101,15 +101,15 @@ func (s *schedule) leaveTurn(u *scheduledUser) {
 	}
 }
 
-// untilNext returns how long no turn becomes due by itself.
+// untilNext returns the time until the next turn becomes due by itself.
 func (s *schedule) untilNext(now time.Time) time.Duration {
 	if s.running == maxTurns || len(s.due) == 0 {
-		return time.Hour // the end of a turn, or a request for one, comes as a message
+		return time.Hour // a message wakes the loop when a turn ends or is requested
 	}
 	return s.due[0].due.Sub(now)
 }
 
-// turnHeap is a heap of users, the first due on top.
+// turnHeap is a heap of users; the user whose turn is due first is on top.
 type turnHeap []*scheduledUser
 
 func (q turnHeap) Len() int           { return len(q) }
@@ -119,14 +119,14 @@ func (q turnHeap) Swap(i, j int) {
 	q[i].place, q[j].place = i, j
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (q *turnHeap) Push(x any) {
 	u := x.(*scheduledUser)
 	u.place = len(*q)
 	*q = append(*q, u)
 }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (q *turnHeap) Pop() any {
 	last := len(*q) - 1
 	u := (*q)[last]

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -17,27 +17,27 @@ import (
 // are due.
 type turn struct {
 	now      time.Time
-	takeOver bool // leases of processes that are gone are over
+	takeOver bool // the leases of processes that have ended are taken over
 	entries  []entry
-	resume   map[string]int       // how many deliveries to a host come back: one, a parked one, or as many that are parked or wait
-	postpone map[string]time.Time // until when deliveries to a host wait
-	claim    db.ClaimBounds
-	count    bool // what is open
+	resume   map[string]int       // by host, how many deliveries become due again; 1 means one parked delivery, more means parked and waiting ones
+	postpone map[string]time.Time // by host, until when its deliveries wait
+	claim    user.ClaimBounds
+	count    bool // open deliveries are counted
 }
 
 // turnResult is the result of a turn.
 type turnResult struct {
-	rows    []db.Delivery // claimed
-	next    *time.Time    // when the next delivery is due that is not due now; nil: never
-	passed  []string      // the hosts that were left out for which something is due
+	rows    []user.Delivery // the claimed deliveries
+	next    *time.Time      // when the next delivery that is not due yet becomes due; nil: there is none
+	passed  []string        // hosts that were left out although deliveries to them are due
 	resumed map[string]int
-	open    []db.OpenDeliveries
-	waited  []time.Time // since when jobs had waited for the first inbox that took them now
+	open    []user.OpenDeliveries
+	waited  []time.Time // for jobs that an inbox took for the first time, the time since which they waited
 }
 
-// hasMore reports whether a turn claimed as many deliveries as it might, so that there may be
-// more.
-func (t turn) hasMore(claimed []db.Delivery) bool {
+// hasMore reports whether a turn claimed as many deliveries as it was allowed, so that more may
+// be due.
+func (t turn) hasMore(claimed []user.Delivery) bool {
 	forwarded := 0
 	for _, r := range claimed {
 		if r.Forwarded {
@@ -47,10 +47,10 @@ func (t turn) hasMore(claimed []db.Delivery) bool {
 	return t.claim.Most > 0 && (len(claimed)-forwarded == t.claim.Most || forwarded > 0 && forwarded == t.claim.Forwarded)
 }
 
-// userStore is the deliveries in the users' databases.
+// userStore accesses the deliveries in the users' databases.
 type userStore interface {
 	runTurn(ctx context.Context, u vocab.Username, t turn) (turnResult, error)
-	// release writes outcomes and gives back every lease.
+	// release writes outcomes and releases every lease.
 	release(ctx context.Context, u vocab.Username, all []entry, now time.Time) error
 	owingUsers(ctx context.Context) ([]vocab.Username, error)
 }
@@ -59,13 +59,13 @@ type userStore interface {
 type postgres struct {
 	store Store
 	users Users
-	owner string // of the leases
+	owner string // the name in the leases
 }
 
 func (p postgres) runTurn(ctx context.Context, u vocab.Username, t turn) (got turnResult, err error) {
-	err = p.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = p.store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		if t.takeOver {
-			if err := tx.TakeOverDeliveries(ctx, Serving, p.owner, t.now); err != nil {
+			if err := tx.Deliveries.TakeOver(ctx, Serving, p.owner, t.now); err != nil {
 				return err
 			}
 		}
@@ -74,43 +74,44 @@ func (p postgres) runTurn(ctx context.Context, u vocab.Username, t turn) (got tu
 			return err
 		}
 		for _, host := range slices.Sorted(maps.Keys(t.resume)) {
-			if got.resumed[host], err = tx.ResumeDeliveries(ctx, host, t.resume[host], t.resume[host] > 1, t.now); err != nil {
+			if got.resumed[host], err = tx.Deliveries.Resume(ctx, host, t.resume[host], t.resume[host] > 1, t.now); err != nil {
 				return err
 			}
 		}
 		if t.count {
-			if got.open, err = tx.OpenDeliveries(ctx); err != nil {
+			if got.open, err = tx.Deliveries.CountOpen(ctx); err != nil {
 				return err
 			}
 		}
 		if t.claim.Most > 0 {
-			if got.rows, err = tx.ClaimDeliveries(ctx, p.owner, t.now, leaseTime, t.claim); err != nil {
+			if got.rows, err = tx.Deliveries.Claim(ctx, p.owner, t.now, leaseTime, t.claim); err != nil {
 				return err
 			}
 		}
 		if got.passed, err = postponePassed(ctx, tx, t); err != nil {
 			return err
 		}
-		got.next, err = tx.NextDeliveryAfter(ctx, t.now)
+		got.next, err = tx.Deliveries.NextAfter(ctx, t.now)
 		return err
 	})
 	return got, err
 }
 
-// postponePassed returns the hosts that the claim left out for which something is due. Many
-// deliveries to one that is left alone are postponed: each claim would read past them.
-func postponePassed(ctx context.Context, tx *db.Tx, t turn) ([]string, error) {
+// postponePassed returns the hosts that the claim left out although deliveries to them are due.
+// If a host's breaker is open and it has many such deliveries, they are postponed, because each
+// claim would have to read past them.
+func postponePassed(ctx context.Context, tx *user.Tx, t turn) ([]string, error) {
 	except := slices.Concat(t.claim.Except, t.claim.Crowded)
 	if len(except) == 0 {
 		return nil, nil
 	}
-	passed, err := tx.DueHosts(ctx, t.now, except)
+	passed, err := tx.Deliveries.ListDueHosts(ctx, t.now, except)
 	if err != nil {
 		return nil, err
 	}
 	for _, host := range passed {
 		if until, open := t.postpone[host]; open {
-			if err := tx.PutOffDeliveries(ctx, host, until, resumeBatch, t.now); err != nil {
+			if err := tx.Deliveries.PutOff(ctx, host, until, resumeBatch, t.now); err != nil {
 				return nil, err
 			}
 		}
@@ -119,21 +120,21 @@ func postponePassed(ctx context.Context, tx *db.Tx, t turn) ([]string, error) {
 }
 
 func (p postgres) release(ctx context.Context, u vocab.Username, all []entry, now time.Time) error {
-	return p.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	return p.store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if _, err := p.writeEntries(ctx, tx, all, now); err != nil {
 			return err
 		}
-		return tx.ReleaseDeliveries(ctx, p.owner, now)
+		return tx.Deliveries.Release(ctx, p.owner, now)
 	})
 }
 
-// writeEntries writes outcomes, and what follows from them for the user.
-func (p postgres) writeEntries(ctx context.Context, tx *db.Tx, all []entry, now time.Time) (waited []time.Time, err error) {
-	outcomes := make([]db.Outcome, len(all))
+// writeEntries writes outcomes, and their consequences for the user.
+func (p postgres) writeEntries(ctx context.Context, tx *user.Tx, all []entry, now time.Time) (waited []time.Time, err error) {
+	outcomes := make([]user.Outcome, len(all))
 	for n, e := range all {
 		outcomes[n] = e.outcome
 	}
-	finished, err := tx.FinishDeliveries(ctx, p.owner, outcomes, now)
+	finished, err := tx.Deliveries.Finish(ctx, p.owner, outcomes, now)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +147,10 @@ func (p postgres) writeEntries(ctx context.Context, tx *db.Tx, all []entry, now 
 	}
 	for _, e := range all {
 		if !written[e.outcome.Delivery] {
-			continue // without the lease another process decides how the delivery ends
+			continue // the lease is lost: another process decides how the delivery ends
 		}
-		if e.outcome.Status == db.DeliveryFailed {
-			if err := tx.AddEvent(ctx, FailedEvent(e.delivery, e.outcome.Error, now)); err != nil {
+		if e.outcome.Status == user.DeliveryFailed {
+			if err := tx.Events.Add(ctx, FailedEvent(e.delivery, e.outcome.Error, now)); err != nil {
 				return nil, err
 			}
 		}
@@ -163,27 +164,31 @@ func (p postgres) writeEntries(ctx context.Context, tx *db.Tx, all []entry, now 
 }
 
 // endRelationships ends the relationships and memberships between the user and an actor who is
-// gone.
-func endRelationships(ctx context.Context, tx *db.Tx, e entry, actor vocab.ID, now time.Time) error {
+// gone, and closes the conversations that the actor hosts.
+func endRelationships(ctx context.Context, tx *user.Tx, e entry, actor vocab.ID, now time.Time) error {
 	changed := false
-	for _, kind := range db.RelationshipTypes {
-		ended, err := tx.EndRelationship(ctx, kind, actor)
+	for _, kind := range user.RelationshipTypes {
+		ended, err := tx.Relationships.End(ctx, kind, actor)
 		if err != nil {
 			return err
 		}
 		changed = changed || ended
 	}
-	if err := tx.LeaveGroups(ctx, actor); err != nil {
+	if err := tx.Groups.LeaveAll(ctx, actor); err != nil {
+		return err
+	}
+	if _, err := tx.Conversations.CloseHostedBy(ctx, actor, now); err != nil {
 		return err
 	}
 	if !changed {
 		return nil
 	}
-	return tx.AddEvent(ctx, db.Event{Type: "relationship.changed", Source: "ap", At: now, Payload: vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(),
+	return tx.Events.Add(ctx, user.Event{Type: "relationship.changed", Source: "ap", At: now, Payload: vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(),
 		"activityUri": string(e.delivery.Activity), "actorUri": string(actor), "error": "the actor is gone", "trust": "self"}.JSON()})
 }
 
-// owingUsers returns the users whose deliveries are made: those of suspended ones wait.
+// owingUsers returns the users whose deliveries are made: active ones and those being deleted.
+// The deliveries of suspended users wait.
 func (p postgres) owingUsers(ctx context.Context) ([]vocab.Username, error) {
 	all, err := p.users.All(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -23,9 +24,9 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 func owe(t *testing.T, c *db.Cluster, u vocab.Username, kind, object, host string, now time.Time) uuid.UUID {
 	t.Helper()
 	job := uuid.Must(uuid.NewV7())
-	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.Enqueue(ctx, db.Job{ID: job, Activity: vocab.ID("https://here.example/" + job.String()), Object: vocab.ID(object), Type: kind, Body: []byte(kind + " " + object)},
-			[]db.Inbox{{URL: vocab.ID("https://" + host + "/inbox"), Host: host, Targets: []vocab.ID{vocab.ID("https://" + host + "/u")}}}, now)
+	err := c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Deliveries.Enqueue(ctx, user.Job{ID: job, Activity: vocab.ID("https://here.example/" + job.String()), Object: vocab.ID(object), Type: kind, Body: []byte(kind + " " + object)},
+			[]user.Inbox{{URL: vocab.ID("https://" + host + "/inbox"), Host: host, Targets: []vocab.ID{vocab.ID("https://" + host + "/u")}}}, now)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func owe(t *testing.T, c *db.Cluster, u vocab.Username, kind, object, host strin
 	return job
 }
 
-func counts(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) (n db.JobCounts) {
+func counts(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) (n user.JobCounts) {
 	t.Helper()
 	err := dbtest.SQL(t, c, u).QueryRowContext(t.Context(), `SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'delivered'),
 		count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'skipped') FROM deliveries WHERE job_id = $1`, job).
@@ -112,8 +113,8 @@ func TestADeleteNeverOvertakesItsCreate(t *testing.T) {
 	stop()
 	for _, x := range []struct {
 		job  uuid.UUID
-		want db.JobCounts
-	}{{create, db.JobCounts{Total: 1, Delivered: 1}}, {remove, db.JobCounts{Total: 1, Skipped: 1}}, {other, db.JobCounts{Total: 1, Delivered: 1}}} {
+		want user.JobCounts
+	}{{create, user.JobCounts{Total: 1, Delivered: 1}}, {remove, user.JobCounts{Total: 1, Skipped: 1}}, {other, user.JobCounts{Total: 1, Delivered: 1}}} {
 		if got := counts(t, c, u, x.job); got != x.want {
 			t.Errorf("counts = %+v, want %+v", got, x.want)
 		}
@@ -126,8 +127,8 @@ func TestARestartTakesBackWhatAKilledProcessHeld(t *testing.T) {
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
-	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, Serving+"killed", now, leaseTime, db.ClaimBounds{Most: 10, Forwarded: 10})
+	err := c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		rows, err := tx.Deliveries.Claim(ctx, Serving+"killed", now, leaseTime, user.ClaimBounds{Most: 10, Forwarded: 10})
 		if len(rows) != 1 {
 			t.Errorf("the first process claimed %d deliveries, want 1", len(rows))
 		}
@@ -157,8 +158,8 @@ func TestStopGivesBackLeasesAtOnce(t *testing.T) {
 	if got := counts(t, c, u, job); got.Pending != 1 {
 		t.Fatalf("counts = %+v, want 1 pending", got)
 	}
-	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "other", time.Now(), leaseTime, db.ClaimBounds{Most: 10, Forwarded: 10})
+	err := c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		rows, err := tx.Deliveries.Claim(ctx, "other", time.Now(), leaseTime, user.ClaimBounds{Most: 10, Forwarded: 10})
 		if len(rows) != 1 || rows[0].Attempts != 0 {
 			t.Errorf("claimed %+v after the stop, want the delivery without an attempt", rows)
 		}
@@ -178,7 +179,7 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	q := postgres{c, c.Instance.Users, "one"}
 	var done []entry
 	for attempt := range maxRefusals {
-		got, err := q.runTurn(t.Context(), u, turn{now: now, entries: done, claim: db.ClaimBounds{Most: 10}})
+		got, err := q.runTurn(t.Context(), u, turn{now: now, entries: done, claim: user.ClaimBounds{Most: 10}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,11 +193,11 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	if err := q.release(t.Context(), u, done, now); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := counts(t, c, u, job), (db.JobCounts{Total: 1, Failed: 1}); got != want {
+	if got, want := counts(t, c, u, job), (user.JobCounts{Total: 1, Failed: 1}); got != want {
 		t.Errorf("counts = %+v, want %+v", got, want)
 	}
-	err := c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		events, err := tx.Events(ctx, 0, 10)
+	err := c.Read(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		events, err := tx.Events.List(ctx, 0, 10)
 		if len(events) != 1 || events[0].Type != "delivery.failed" {
 			t.Errorf("events = %+v, want one delivery.failed", events)
 		}
@@ -214,23 +215,23 @@ func TestWhoLostItsLeaseReportsNothing(t *testing.T) {
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	late := postgres{c, c.Instance.Users, "late"}
-	got, err := late.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
+	got, err := late.runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}
 	now = now.Add(2 * leaseTime)
-	if again, err := (postgres{c, c.Instance.Users, "next"}).runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
+	if again, err := (postgres{c, c.Instance.Users, "next"}).runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
 		t.Fatalf("claimed %+v after the lease, %v", again.rows, err)
 	}
-	failed := entry{delivery: got.rows[0], outcome: db.Outcome{Delivery: got.rows[0].ID, Status: db.DeliveryFailed, Spent: true}}
+	failed := entry{delivery: got.rows[0], outcome: user.Outcome{Delivery: got.rows[0].ID, Status: user.DeliveryFailed, Spent: true}}
 	if _, err := late.runTurn(t.Context(), u, turn{now: now, entries: []entry{failed}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := counts(t, c, u, job); got.Pending != 1 {
 		t.Errorf("counts = %+v, want 1 pending", got)
 	}
-	err = c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		events, err := tx.Events(ctx, 0, 10)
+	err = c.Read(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		events, err := tx.Events.List(ctx, 0, 10)
 		if len(events) != 0 {
 			t.Errorf("events = %+v, want none", events)
 		}
@@ -249,7 +250,7 @@ func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	owe(t, c, u, "Create", "https://here.example/2", "q.example", now)
 	q := postgres{c, c.Instance.Users, "one"}
-	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10, Except: []string{"p.example", "r.example"}}})
+	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10, Except: []string{"p.example", "r.example"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,21 +272,25 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	gone := vocab.ID("https://p.example/u")
-	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		friends := db.Group{ID: uuid.New(), Name: "friends", URI: "https://here.example/users/alice/groups/1"}
-		if err := tx.AddGroup(ctx, friends, now); err != nil {
+	err := c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		friends := user.Group{ID: uuid.New(), Name: "friends", URI: "https://here.example/users/alice/groups/1"}
+		if err := tx.Groups.Add(ctx, friends, now); err != nil {
 			return err
 		}
-		if err := tx.AddMember(ctx, friends.ID, gone, "https://here.example/users/alice/activities/1", now); err != nil {
+		hosted := user.JoinedConversation{ID: uuid.New(), URI: gone + "/conversations/1", Host: gone, GroupID: "g", Status: user.StatusActive, Confirmed: true}
+		if err := tx.Joined.Add(ctx, hosted, now); err != nil {
 			return err
 		}
-		return tx.SetRelationship(ctx, db.Relationship{Type: db.Follower, Actor: gone, Status: db.Accepted, Activity: "https://p.example/follows/1"}, now)
+		if err := tx.Groups.AddMember(ctx, friends.ID, gone, "https://here.example/users/alice/activities/1", now); err != nil {
+			return err
+		}
+		return tx.Relationships.Set(ctx, user.Relationship{Type: user.Follower, Actor: gone, Status: user.Accepted, Activity: "https://p.example/follows/1"}, now)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := postgres{c, c.Instance.Users, "one"}
-	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
+	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}
@@ -293,19 +298,22 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 	if _, err := q.runTurn(t.Context(), u, turn{now: now, entries: []entry{done}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := counts(t, c, u, job), (db.JobCounts{Total: 1, Skipped: 1}); got != want {
+	if got, want := counts(t, c, u, job), (user.JobCounts{Total: 1, Skipped: 1}); got != want {
 		t.Errorf("counts = %+v, want %+v", got, want)
 	}
-	err = c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		if r, err := tx.Relationship(ctx, db.Follower, gone); err != nil || r != nil {
+	err = c.Read(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		if r, err := tx.Relationships.Find(ctx, user.Follower, gone); err != nil || r != nil {
 			t.Errorf("still a follower: %+v, %v", r, err)
 		}
-		if g, err := tx.Group(ctx, "friends"); err != nil || len(g.Members) != 0 {
+		if g, err := tx.Groups.Find(ctx, "friends"); err != nil || len(g.Members) != 0 {
 			t.Errorf("still in a group: %+v, %v", g, err)
 		}
-		events, err := tx.Events(ctx, 0, 10)
-		if len(events) != 1 || events[0].Type != "relationship.changed" {
-			t.Errorf("events = %+v, want one relationship.changed", events)
+		if j, err := tx.Joined.FindAt(ctx, gone+"/conversations/1"); err != nil || j.Status != user.StatusClosed {
+			t.Errorf("its conversation is %+v, %v", j, err)
+		}
+		events, err := tx.Events.List(ctx, 0, 10)
+		if len(events) != 2 || events[0].Type != "conversation.closed" || events[1].Type != "relationship.changed" {
+			t.Errorf("events = %+v, want conversation.closed and relationship.changed", events)
 		}
 		return err
 	})

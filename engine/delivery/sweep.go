@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	sweepRound = 15 * time.Second       // in which a sweep looks at every user, if they are few
-	sweepPace  = 500 * time.Millisecond // between two users, if they are many
-	firstPace  = 50 * time.Millisecond  // in the first round: a process that was killed may not have said who owes something
+	sweepRound = 15 * time.Second       // the time of a sweep over all users, if they are few
+	sweepPace  = 500 * time.Millisecond // the pause between two users, if they are many
+	firstPace  = 50 * time.Millisecond  // the pause in the first round: a process that was killed may not have marked all users that are due
 )
 
-// sweepUsers gives every user a turn now and then, so slowly that it costs next to nothing: it
-// finds what nobody was told of.
+// sweepUsers gives every user a turn from time to time, so slowly that it costs next to nothing.
+// It finds due deliveries that no mark and no message has announced.
 func (d *Dispatcher) sweepUsers(ctx context.Context) {
 	for pace := firstPace; ; pace = sweepPace {
 		users, err := d.users.owingUsers(ctx)
@@ -30,7 +30,7 @@ func (d *Dispatcher) sweepUsers(ctx context.Context) {
 	}
 }
 
-// sleep reports whether the time passed before ctx ended.
+// sleep waits for t, and reports whether the time passed before ctx ended.
 func sleep(ctx context.Context, t time.Duration) bool {
 	timer := time.NewTimer(t)
 	defer timer.Stop()

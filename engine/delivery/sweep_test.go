@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -43,7 +43,7 @@ func TestSweepFindsWhatNobodyWokeFor(t *testing.T) {
 		b.m.add("Create", "p.example", 1, 0)
 		time.Sleep(2 * sweepRound)
 		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 1 {
+		if n := b.m.in(user.DeliveryDelivered); n != 1 {
 			t.Errorf("%d delivered after a round, want 1", n)
 		}
 	})

@@ -3,14 +3,14 @@ package delivery
 import (
 	"cmp"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// AddFollowersDigests gives each inbox on another server the digest of those followers whose ids
-// are of that server, whatever inbox they have (FEP-8fcf). followers are all that the user has. An
-// inbox on a server with more than vocab.MaxSynchronized of them gets none.
-func AddFollowersDigests(inboxes []db.Inbox, followers []db.Destination) {
+// AddFollowersDigests gives each inbox on another server the digest of all followers whose ids
+// are on that server, whichever inbox they have (FEP-8fcf). followers are all followers of the
+// user. An inbox on a server with more than vocab.MaxSynchronized followers gets no digest.
+func AddFollowersDigests(inboxes []user.Inbox, followers []user.Destination) {
 	parts := map[string]*part{}
 	for _, i := range inboxes {
 		if i.Host != "" {
@@ -30,14 +30,14 @@ func AddFollowersDigests(inboxes []db.Inbox, followers []db.Destination) {
 	}
 }
 
-// part is the followers on one server.
+// part is the digest and number of the followers on one server.
 type part struct {
 	digest vocab.FollowersDigest
 	n      int
 }
 
 // synchronizationField returns the header field about the followers on the inbox's server, empty
-// for none. A retry has none: followers have come and gone since.
+// for none. A retry has none, because the followers may have changed since the digest was made.
 func (s *sender) synchronizationField(r *row) string {
 	if s.Synchronization == nil || r.Attempts > 0 || r.Instance || len(r.FollowersDigest) != len(vocab.FollowersDigest{}) {
 		return ""

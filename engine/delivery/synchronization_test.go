@@ -3,24 +3,24 @@ package delivery
 import (
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // FE-08: each server is told of all its followers and of no others.
 func TestEachServerIsToldOfItsFollowers(t *testing.T) {
 	t.Parallel()
-	follower := func(id vocab.ID, shared bool) db.Destination {
-		d := db.Destination{Actor: id, Inbox: id + "/inbox"}
+	follower := func(id vocab.ID, shared bool) user.Destination {
+		d := user.Destination{Actor: id, Inbox: id + "/inbox"}
 		if shared {
 			d.SharedInbox = vocab.ID(id.Origin() + "/inbox")
 		}
 		return d
 	}
 	owner := func(id vocab.ID) (vocab.Username, bool) { return alice, id.Host() == "here.example" }
-	followers := []db.Destination{follower("https://p.example/a", true), follower("https://p.example/b", false), follower("https://P.example:443/c", true),
+	followers := []user.Destination{follower("https://p.example/a", true), follower("https://p.example/b", false), follower("https://P.example:443/c", true),
 		follower("https://p.example:8443/d", true), follower("http://p.example/e", true), follower("https://here.example/f", false)}
-	named := []db.Destination{{Actor: "https://q.example/g", Inbox: "https://q.example/g/inbox"}}
+	named := []user.Destination{{Actor: "https://q.example/g", Inbox: "https://q.example/g/inbox"}}
 	inboxes := Destinations(followers, named, owner)
 	AddFollowersDigests(inboxes, followers)
 	want := map[string]vocab.FollowersDigest{
@@ -44,12 +44,12 @@ func TestEachServerIsToldOfItsFollowers(t *testing.T) {
 
 func TestAServerWithTooManyFollowersIsToldNothing(t *testing.T) {
 	t.Parallel()
-	followers := make([]db.Destination, vocab.MaxSynchronized+1)
+	followers := make([]user.Destination, vocab.MaxSynchronized+1)
 	for i := range followers {
-		followers[i] = db.Destination{Actor: vocab.ID("https://p.example/" + string(rune('a'+i%26))), SharedInbox: "https://p.example/inbox"}
+		followers[i] = user.Destination{Actor: vocab.ID("https://p.example/" + string(rune('a'+i%26))), SharedInbox: "https://p.example/inbox"}
 	}
 	for n, told := range map[int]bool{vocab.MaxSynchronized: true, vocab.MaxSynchronized + 1: false} {
-		inboxes := []db.Inbox{{URL: "https://p.example/inbox", Host: "p.example"}}
+		inboxes := []user.Inbox{{URL: "https://p.example/inbox", Host: "p.example"}}
 		AddFollowersDigests(inboxes, followers[:n])
 		if got := inboxes[0].FollowersDigest != nil; got != told {
 			t.Errorf("of %d followers it is told: %t, want %t", n, got, told)
@@ -67,14 +67,14 @@ func TestOnlyTheFirstAttemptSaysWhoFollows(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		with func(vocab.Username, vocab.FollowersDigest) vocab.Synchronization
-		owed db.Delivery
+		owed user.Delivery
 		want bool
 	}{
-		{"the first attempt", said, db.Delivery{FollowersDigest: digest[:]}, true},
-		{"a retry", said, db.Delivery{FollowersDigest: digest[:], Attempts: 1}, false},
-		{"not to followers", said, db.Delivery{}, false},
-		{"by the instance", said, db.Delivery{FollowersDigest: digest[:], Instance: true}, false},
-		{"nobody to say it", nil, db.Delivery{FollowersDigest: digest[:]}, false},
+		{"the first attempt", said, user.Delivery{FollowersDigest: digest[:]}, true},
+		{"a retry", said, user.Delivery{FollowersDigest: digest[:], Attempts: 1}, false},
+		{"not to followers", said, user.Delivery{}, false},
+		{"by the instance", said, user.Delivery{FollowersDigest: digest[:], Instance: true}, false},
+		{"nobody to say it", nil, user.Delivery{FollowersDigest: digest[:]}, false},
 	} {
 		want := ""
 		if tt.want {

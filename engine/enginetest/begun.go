@@ -14,7 +14,7 @@ type Begun struct {
 	over      bool
 }
 
-// Begin begins a command of the instance. It is killed when the test ends.
+// Begin starts a command of the instance. The command is killed when the test ends.
 func (i *Instance) Begin(t testing.TB, args ...string) *Begun {
 	t.Helper()
 	b := &Begun{t: t, cmd: exec.Command(Binary(t), args...)}
@@ -31,8 +31,8 @@ func (i *Instance) Begin(t testing.TB, args ...string) *Begun {
 	}
 	t.Cleanup(func() {
 		if !b.over {
-			_ = b.cmd.Process.Kill() // it may be over
-			_ = b.cmd.Wait()         // killed
+			_ = b.cmd.Process.Kill() // it may have ended
+			_ = b.cmd.Wait()         // it was killed
 		}
 		b.out.close(t)
 		b.errs.close(t)
@@ -46,7 +46,7 @@ func (b *Begun) Stdout() string { return b.out.String() }
 // Stderr returns what the command has written to its standard error so far.
 func (b *Begun) Stderr() string { return b.errs.String() }
 
-// Interrupt ends the command as Ctrl-C does.
+// Interrupt ends the command as Ctrl-C does, and returns its result.
 func (b *Begun) Interrupt() Ran {
 	b.t.Helper()
 	if err := b.cmd.Process.Signal(syscall.SIGINT); err != nil {

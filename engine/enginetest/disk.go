@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// Disk is a small disk of its own, which can be filled.
+// Disk is a small file system of its own, which a test can fill.
 type Disk struct{ Dir string }
 
-// NewDisk makes a disk of so many MiB, which is there until the test ends. The test is skipped
-// where none can be made.
+// NewDisk makes a disk of size MiB, which exists until the test ends. The test is skipped where
+// no disk can be made.
 func NewDisk(t testing.TB, size int) *Disk {
 	t.Helper()
 	d := &Disk{Dir(t)}
@@ -31,7 +31,7 @@ func NewDisk(t testing.TB, size int) *Disk {
 
 func (d *Disk) ballast() string { return filepath.Join(d.Dir, "ballast") }
 
-// Fill leaves no room on the disk.
+// Fill writes to the disk until no space is left.
 func (d *Disk) Fill(t testing.TB) {
 	t.Helper()
 	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -44,7 +44,7 @@ func (d *Disk) Fill(t testing.TB) {
 	}
 }
 
-// Free makes room again.
+// Free makes space again.
 func (d *Disk) Free(t testing.TB) {
 	t.Helper()
 	if err := os.Remove(d.ballast()); err != nil {
@@ -52,7 +52,7 @@ func (d *Disk) Free(t testing.TB) {
 	}
 }
 
-// zeros never end.
+// zeros is a reader of zero bytes that never ends.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }

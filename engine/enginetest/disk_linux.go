@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// mount puts an empty disk of so many MiB, which lies in memory, in the place of a folder. All
+// mount mounts an empty file system of size MiB, which is stored in memory, on a folder. All
 // users can pass through it.
 func mount(dir string, size int) (unmount func() error, err error) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0711", size)); err != nil {

@@ -4,5 +4,5 @@ package enginetest
 
 import "errors"
 
-// mount would put a small disk in the place of a folder: every system has another way to do so.
+// mount reports an error: every operating system has another way to mount a small disk.
 func mount(string, int) (unmount func() error, err error) { return nil, errors.ErrUnsupported }

@@ -1,6 +1,6 @@
 // Package enginetest runs real engines for tests: processes of the real binary, each with a
-// PostgreSQL of its own, the peer made with Fedify and devices made with ts-mls. A test looks at
-// them from outside alone: command line, HTTP and database rows.
+// PostgreSQL of its own. It also runs a peer made with Fedify and devices made with ts-mls. A
+// test examines them only from outside: over the command line, HTTP and database rows.
 package enginetest
 
 import (
@@ -17,22 +17,22 @@ import (
 	"testing"
 	"time"
 
-	// The test cache does not know the program that the go command builds for us; imported here,
-	// its source makes a cached result stale when it changes.
+	// Binary builds the program with the go command, so the test cache does not know its
+	// source. This import makes a cached result stale when the source changes.
 	_ "github.com/lightweb/lightweb/cmd"
 	"github.com/lightweb/lightweb/db/dbtest"
 )
 
-// folder is where everything of a test run lies; every user can pass through it, as the one
+// folder contains all files of a test run. Every user can pass through it, as the user that
 // PostgreSQL runs as must.
 var folder string
 
-// Main runs a package's tests and removes what they made. Every package that uses enginetest has
-// `func TestMain(m *testing.M) { enginetest.Main(m) }`.
+// Main runs a package's tests and removes the files that they made. Every package that uses
+// enginetest has `func TestMain(m *testing.M) { enginetest.Main(m) }`.
 func Main(m *testing.M) {
 	var err error
 	if folder, err = os.MkdirTemp(dbtest.TempDir(), "lw-"); err == nil {
-		err = os.Chmod(folder, 0o711) // MkdirTemp makes it 0700
+		err = os.Chmod(folder, 0o711) // MkdirTemp creates it with mode 0700
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "make a folder for the tests:", err)
@@ -50,8 +50,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// runMoreAtOnce runs two tests for each processor at once, unless -parallel says how many: engines
-// wait for each other more than they compute.
+// runMoreAtOnce sets -parallel to two tests for each processor, unless it is set already:
+// engines wait for each other more than they compute.
 func runMoreAtOnce() error {
 	flag.Parse()
 	set := false
@@ -87,7 +87,7 @@ func Binary(t testing.TB) string {
 // Dir makes a folder that every user can pass through. It is removed when the test ends.
 func Dir(t testing.TB) string {
 	t.Helper()
-	Binary(t) // and with it the folder
+	Binary(t) // this checks that the folder exists
 	dir, err := os.MkdirTemp(folder, "")
 	if err == nil {
 		err = os.Chmod(dir, 0o711)
@@ -103,11 +103,12 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// patience is how long anything may take that other processes are to bring about: what fails they
-// try again every minute at the latest.
+// patience is the longest time that a test waits for an effect of other processes. They retry
+// failed work at least every minute.
 const patience = 2 * time.Minute
 
-// Eventually waits for what other processes are to bring about.
+// Eventually waits for an effect of other processes, until is() is true. It fails the test when
+// that takes longer than patience.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	limit := time.NewTimer(patience)
@@ -123,7 +124,8 @@ func Eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// Skip ends the test where this machine lacks something, and fails it where nothing may be lacking.
+// Skip skips the test because this machine lacks something. With LIGHTWEB_TEST_ALL it fails the
+// test.
 func Skip(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("LIGHTWEB_TEST_ALL") != "" {

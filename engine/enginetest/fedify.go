@@ -13,14 +13,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Fedify is a running peer made with Fedify. Its README lists the calls.
+// Fedify is a running peer made with Fedify. The README in its folder lists the calls.
 type Fedify struct {
 	Origin string
-	seen   int // the last activity that Expect returned
+	seen   int // number of the last activity that Expect returned
 }
 
-// StartFedify starts a peer with the actor bob that signs in firstKnock's dialect first, rfc9421 or
-// draft-cavage-http-signatures-12. It is skipped where there is no npm to install it with.
+// StartFedify starts a peer with the actor bob. The peer first tries the dialect firstKnock:
+// rfc9421 or draft-cavage-http-signatures-12. The test is skipped where npm is missing, which
+// installs Fedify.
 func StartFedify(t testing.TB, firstKnock string) *Fedify {
 	t.Helper()
 	c := exec.Command(Node(t), besideThis("fedify", "peer.mjs"))
@@ -40,13 +41,14 @@ func StartFedify(t testing.TB, firstKnock string) *Fedify {
 // Actor returns the id of the peer's actor.
 func (f *Fedify) Actor() string { return f.Origin + "/users/bob" }
 
-// Call makes the peer do something, and returns what it answers.
+// Call makes the peer do something, and returns its answer. It fails the test unless the status
+// is 200.
 func (f *Fedify) Call(t testing.TB, name string, args map[string]any) vocab.Doc {
 	t.Helper()
 	return document(t, name, f.Try(t, name, args))
 }
 
-// Try is Call for what may fail.
+// Try is Call for a call that may fail: it returns the answer with any status.
 func (f *Fedify) Try(t testing.TB, name string, args map[string]any) Answer {
 	t.Helper()
 	body, err := json.Marshal(args)
@@ -56,14 +58,14 @@ func (f *Fedify) Try(t testing.TB, name string, args map[string]any) Answer {
 	return ask(t, http.MethodPost, f.Origin+"/control/"+name, body, http.Header{"Content-Type": {"application/json"}})
 }
 
-// Look returns what the peer knows: log, or requests.
+// Look returns a record of the peer: log, or requests.
 func (f *Fedify) Look(t testing.TB, name string) vocab.Doc {
 	t.Helper()
 	return document(t, name, ask(t, http.MethodGet, f.Origin+"/control/"+name, nil, nil))
 }
 
-// Expect waits for the next activity that the peer receives, which must be of this type: nothing
-// comes twice.
+// Expect waits for the next activity that the peer receives. The activity must be of type kind,
+// so an activity that is delivered twice fails the test.
 func (f *Fedify) Expect(t testing.TB, kind string) Heard {
 	t.Helper()
 	a := ask(t, http.MethodGet, f.Origin+"/control/wait?after="+fmt.Sprint(f.seen)+"&type="+url.QueryEscape(kind), nil, nil)

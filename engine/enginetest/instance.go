@@ -19,32 +19,32 @@ import (
 	"github.com/lightweb/lightweb/engine/server/apitest"
 )
 
-// Instance is an engine with its own data directory, ports and PostgreSQL. Its data outlive its
-// process.
+// Instance is an engine with its own data directory, ports and PostgreSQL. Its data remain when
+// its process ends.
 type Instance struct {
 	URL     string // the public origin
 	DataDir string
 
 	listen, admin string
 	env           []string
-	resolv        string   // the resolv.conf of its processes; empty: the system's
-	process       *process // nil while none runs
+	resolv        string   // the resolv.conf of its processes; empty: that of the system
+	process       *process // nil while no process runs
 	logs          []*journal
 	rows          *rows // nil until a test asks for rows
 
 	describing sync.Mutex
-	described  apitest.Description // of its client API; zero until a test asks for something of that
+	described  apitest.Description // of its client API; zero until a test makes a request to that API
 }
 
-// Start makes an instance and waits until it serves. Settings are environment variables, such as
-// LIGHTWEB_LOG_LEVEL=info. It is stopped when the test ends; its log is shown when the test has
-// failed.
+// Start makes an instance and waits until it serves. Settings are environment variables, such
+// as LIGHTWEB_LOG_LEVEL=info. The instance is stopped when the test ends. If the test has
+// failed, the log of the instance is shown.
 func Start(t testing.TB, settings ...string) *Instance {
 	t.Helper()
 	return start(t, 1, settings)[0]
 }
 
-// StartTwo makes two instances at once.
+// StartTwo makes two instances in parallel.
 func StartTwo(t testing.TB, settings ...string) (*Instance, *Instance) {
 	t.Helper()
 	two := start(t, 2, settings)
@@ -64,7 +64,7 @@ func start(t testing.TB, n int, settings []string) []*Instance {
 	return all
 }
 
-// Make makes an instance that nobody serves yet.
+// Make makes an instance without starting a process that serves it.
 func Make(t testing.TB, settings ...string) *Instance {
 	t.Helper()
 	dir := Dir(t)
@@ -72,7 +72,7 @@ func Make(t testing.TB, settings ...string) *Instance {
 	return MakeIn(t, dir, settings...)
 }
 
-// MakeIn is Make for a data directory that is there.
+// MakeIn is Make for an existing data directory.
 func MakeIn(t testing.TB, dir string, settings ...string) *Instance {
 	t.Helper()
 	i := &Instance{DataDir: dir, listen: freeAddress(t), admin: freeAddress(t)}
@@ -110,8 +110,8 @@ func (i *Instance) launch(t testing.TB) {
 	i.logs = append(i.logs, p.log)
 }
 
-// await waits until the process is ready, and skips the test where there is no PostgreSQL to be
-// ready with.
+// await waits until the process is ready. It skips the test if the process reports that there
+// is no PostgreSQL.
 func (i *Instance) await(t testing.TB) {
 	t.Helper()
 	p := i.process
@@ -128,8 +128,8 @@ func (i *Instance) await(t testing.TB) {
 	t.Fatalf("start the engine: %v\n%s", err, p.log)
 }
 
-// Stop tells the process to end, and wants it to do so well: with exit code 0, and no PostgreSQL
-// left behind.
+// Stop tells the process to end. It fails the test unless the exit code is 0 and PostgreSQL has
+// ended too.
 func (i *Instance) Stop(t testing.TB) {
 	t.Helper()
 	i.detach(t)
@@ -142,13 +142,14 @@ func (i *Instance) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends the process as a power cut would. Its PostgreSQL lives on, as after any kill -9.
+// Kill ends the process as a power cut would. Its PostgreSQL continues to run, as after any
+// kill -9.
 func (i *Instance) Kill() {
 	i.process.end(syscall.SIGKILL)
 	i.process = nil
 }
 
-// HangUp sends SIGHUP and waits until the log says what came of it.
+// HangUp sends SIGHUP and waits until the engine logs its response to the signal.
 func (i *Instance) HangUp(t testing.TB) {
 	t.Helper()
 	if err := i.process.cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -157,7 +158,7 @@ func (i *Instance) HangUp(t testing.TB) {
 	Eventually(t, "an answer to SIGHUP", func() bool { return i.process.log.tells("nothing to be read again") })
 }
 
-// Running tells whether the process still lives.
+// Running reports whether the process still runs.
 func (i *Instance) Running() bool {
 	select {
 	case <-i.process.ended:
@@ -182,14 +183,14 @@ func (i *Instance) Metrics(t testing.TB) string {
 	return string(ask(t, http.MethodGet, "http://"+i.admin+"/metrics", nil, nil).Body)
 }
 
-// Ready returns how the running process answers who asks whether it is ready.
+// Ready returns the status of the running process's answer to /readyz.
 func (i *Instance) Ready(t testing.TB) int {
 	t.Helper()
 	return ask(t, http.MethodGet, "http://"+i.admin+"/readyz", nil, nil).Status
 }
 
-// Metric returns what the process counts, by the name and labels it is shown with; 0 while it is
-// not shown.
+// Metric returns the value of a metric of the process, by its displayed name and labels. It
+// returns 0 while the metric is not displayed.
 func (i *Instance) Metric(t testing.TB, name string) float64 {
 	t.Helper()
 	for line := range strings.Lines(i.Metrics(t)) {
@@ -213,7 +214,7 @@ func (i *Instance) Run(t testing.TB, args ...string) Ran {
 	return run(t, i.env, args...)
 }
 
-// close stops everything when the test is over, however that came.
+// close stops everything when the test ends, even if the test has failed.
 func (i *Instance) close(t testing.TB) {
 	t.Helper()
 	switch {
@@ -224,7 +225,7 @@ func (i *Instance) close(t testing.TB) {
 		t.Errorf("the engine ended by itself, with exit code %d", i.process.cmd.ProcessState.ExitCode())
 	}
 	i.detach(t)
-	if i.Postmaster() != 0 { // a killed process has left it, for the next one
+	if i.Postmaster() != 0 { // a killed process has left it running
 		i.attach(t)
 		i.detach(t)
 	}
@@ -239,7 +240,7 @@ func (i *Instance) close(t testing.TB) {
 	}
 }
 
-// Postmaster returns the process ID of the instance's PostgreSQL, 0 while none runs.
+// Postmaster returns the process ID of the instance's PostgreSQL, or 0 while it does not run.
 func (i *Instance) Postmaster() int {
 	b, err := os.ReadFile(filepath.Join(i.DataDir, "pg", "postmaster.pid"))
 	if err != nil {
@@ -253,11 +254,12 @@ func (i *Instance) Postmaster() int {
 	return pid
 }
 
-// given are the addresses that freeAddress has returned: nobody may listen there yet.
+// given are the addresses that freeAddress has returned. The process that uses an address may
+// not listen yet.
 var given sync.Map
 
-// freeAddress returns a loopback address nobody listens on, each once. It is below the ports that
-// outgoing connections are given, so that none of those takes it while a process restarts.
+// freeAddress returns a free loopback address, a different one each time. Its port is below the
+// range for outgoing connections, so that none of those takes it while a process restarts.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
@@ -276,7 +278,8 @@ func freeAddress(t testing.TB) string {
 	return ""
 }
 
-// Describe returns what the instance says of its client API; nothing when it does not answer.
+// Describe returns the instance's description of its client API, or nothing when the instance
+// does not answer.
 func (i *Instance) Describe(t testing.TB) apitest.Description {
 	t.Helper()
 	i.describing.Lock()

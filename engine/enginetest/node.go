@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// besideThis returns the path of a file that lies beside this one.
+// besideThis returns the path of a file, relative to the folder of this source file.
 func besideThis(path ...string) string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(append([]string{filepath.Dir(file)}, path...)...)
 }
 
-// install runs the script of a folder beside this file that puts packages where a program finds
-// them, and returns the line that it prints.
+// install runs the install script in a folder, relative to this source file. The script
+// installs the packages of a program, and install returns the line that it prints.
 func install(folder string) (line string, err error) {
 	var out, errs bytes.Buffer
 	c := exec.Command(besideThis(folder, "install"))
@@ -30,7 +30,7 @@ func install(folder string) (line string, err error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// The packages are installed once.
+// Each installation runs once per test process.
 var (
 	nodePath = sync.OnceValues(func() (node string, err error) {
 		line, err := install("fedify")
@@ -43,18 +43,18 @@ var (
 		}
 		return node, nil
 	})
-	mlsFolder = sync.OnceValues(func() (dir string, err error) { return install("tsmls") })
+	mlsFolder = sync.OnceValues(func() (dir string, err error) { return install("../../docs/examples/client") })
 )
 
-// Node returns the path of a Node.js that runs TypeScript. The test is skipped where no npm can
+// Node returns the path of a Node.js that runs TypeScript. The test is skipped where npm cannot
 // install it.
 func Node(t testing.TB) string {
 	t.Helper()
 	return installed(t, "Node.js and Fedify", nodePath)
 }
 
-// MLSPackages returns the folder whose node_modules has ts-mls. The test is skipped where no npm
-// can install it.
+// MLSPackages returns the folder whose node_modules has ts-mls. The test is skipped where npm
+// cannot install it.
 func MLSPackages(t testing.TB) string {
 	t.Helper()
 	return installed(t, "ts-mls", mlsFolder)
@@ -72,8 +72,8 @@ func installed(t testing.TB, what string, find func() (string, error)) string {
 	return path
 }
 
-// startNode starts a program that ends when its standard input does, which is when the test has
-// ended. Its standard error is shown when the test fails.
+// startNode starts a program that ends when its standard input ends, at the end of the test.
+// The program's standard error is shown if the test fails.
 func startNode(t testing.TB, c *exec.Cmd, what string) (stdin io.Writer, stdout io.Reader, log *journal) {
 	t.Helper()
 	log, err := openJournal()
@@ -95,7 +95,7 @@ func startNode(t testing.TB, c *exec.Cmd, what string) (stdin io.Writer, stdout 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // at which it exits
+		_ = in.Close() // this ends the program
 		if err := c.Wait(); err != nil {
 			t.Errorf("%s ended with %v", what, err)
 		}

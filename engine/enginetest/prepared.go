@@ -16,13 +16,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// thrifty lets the PostgreSQL of a test take little: many run at once, and none has to outlast a
-// power failure.
+// thrifty has settings with which PostgreSQL uses little memory and disk: many servers run in
+// parallel, and none has to survive a power failure.
 const thrifty = "shared_buffers = 64MB\nfsync = off\nmax_wal_size = 256MB\n"
 
-// prepared makes a data directory as the first start of an engine leaves it, but for the keys of
-// the instance: a cluster with the instance database and the template of users' databases. It
-// returns the cluster's folder, and none where there is no PostgreSQL.
+// prepared makes a data directory as the first start of an engine does, without the keys of the
+// instance. It has a cluster with the instance database and the template of users' databases.
+// It returns the cluster's folder, or nothing where PostgreSQL is missing.
 var prepared = sync.OnceValues(func() (pg string, err error) {
 	dir := filepath.Join(folder, "prepared")
 	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
@@ -49,8 +49,8 @@ var prepared = sync.OnceValues(func() (pg string, err error) {
 	return pg, errors.Join(err, conf.Close())
 })
 
-// furnish gives a data directory a copy of the prepared cluster: to make one takes longer than most
-// tests.
+// furnish copies the prepared cluster into a data directory, because making a cluster takes
+// longer than most tests.
 func furnish(t testing.TB, dir string) {
 	t.Helper()
 	pg, err := prepared()
@@ -58,7 +58,7 @@ func furnish(t testing.TB, dir string) {
 		t.Fatal("prepare a PostgreSQL cluster: ", err)
 	}
 	if pg == "" {
-		return // as the start of the engine will say
+		return // the start of the engine will report that PostgreSQL is missing
 	}
 	if out, err := exec.Command("cp", "-a", pg, dir).CombinedOutput(); err != nil {
 		t.Fatal(fmt.Errorf("copy the prepared PostgreSQL cluster: %w\n%s", err, out))

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// process is a `lightweb serve` that runs, or has ended.
+// process is a `lightweb serve` that runs or has ended.
 type process struct {
 	cmd   *exec.Cmd
 	log   *journal
-	ended chan struct{} // closed when it is over
+	ended chan struct{} // closed when the process has ended
 }
 
 func startProcess(serve *exec.Cmd, env []string) (*process, error) {
@@ -35,7 +35,7 @@ func startProcess(serve *exec.Cmd, env []string) (*process, error) {
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // ProcessState says how it ended
+		_ = p.cmd.Wait() // ProcessState has the exit code
 	}()
 	return p, nil
 }
@@ -63,23 +63,24 @@ type exitError struct{ code int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
 
-// end sends a signal and waits for the end of the process; after a minute it is killed. It returns
-// the exit code, -1 for a process that a signal killed.
+// end sends a signal and waits until the process has ended; it kills the process after a
+// minute. It returns the exit code, or -1 if a signal killed the process.
 func (p *process) end(s syscall.Signal) int {
-	_ = p.cmd.Process.Signal(s) // it may be over
+	_ = p.cmd.Process.Signal(s) // it may have ended
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	select {
 	case <-p.ended:
 	case <-limit.C:
-		_ = p.cmd.Process.Kill() // it may be over
+		_ = p.cmd.Process.Kill() // it may have ended
 		<-p.ended
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// journal is what a process writes to its standard error: a file without a name, not a pipe, so
-// that a line which the process wrote before it answered is there when the answer is.
+// journal is the file to which a process writes its standard error. It is a file without a name
+// and not a pipe, so a line that the process wrote before it answered a request can be read as
+// soon as the answer has arrived.
 type journal struct{ file *os.File }
 
 func openJournal() (*journal, error) {
@@ -92,8 +93,7 @@ func openJournal() (*journal, error) {
 
 func (j *journal) tells(words string) bool { return strings.Contains(j.String(), words) }
 
-// String returns what stands in the journal so far, and the error in its place when that cannot be
-// read.
+// String returns the content of the journal so far, or the error if it cannot be read.
 func (j *journal) String() string {
 	all, err := io.ReadAll(io.NewSectionReader(j.file, 0, math.MaxInt64))
 	if err != nil {
@@ -109,13 +109,13 @@ func (j *journal) close(t testing.TB) {
 	}
 }
 
-// Ran is how a command ended.
+// Ran is the result of a command.
 type Ran struct {
 	Code           int
 	Stdout, Stderr string
 }
 
-// Decode reads what the command wrote with --json.
+// Decode decodes the JSON that the command wrote with --json.
 func (r Ran) Decode(t testing.TB, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(r.Stdout), into); err != nil {
@@ -123,7 +123,7 @@ func (r Ran) Decode(t testing.TB, into any) {
 	}
 }
 
-// run runs a command to its end.
+// run runs a command until it ends.
 func run(t testing.TB, env []string, args ...string) Ran {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -137,7 +137,8 @@ func run(t testing.TB, env []string, args ...string) Ran {
 	return Ran{c.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// RunUntil runs a command of the instance that is killed after a while, unless it is over by then.
+// RunUntil runs a command of the instance. If the command has not ended after that time, it is
+// killed.
 func (i *Instance) RunUntil(t testing.TB, kill time.Duration, args ...string) {
 	t.Helper()
 	c := exec.Command(Binary(t), args...)
@@ -146,7 +147,7 @@ func (i *Instance) RunUntil(t testing.TB, kill time.Duration, args ...string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(kill, func() { _ = c.Process.Kill() }) // it may be over
-	_ = c.Wait()                                                   // killed or not: what follows must work
+	timer := time.AfterFunc(kill, func() { _ = c.Process.Kill() }) // it may have ended
+	_ = c.Wait()                                                   // killed or not: the next steps must work in both cases
 	timer.Stop()
 }

@@ -7,9 +7,9 @@ import (
 	"os/exec"
 )
 
-// dieWithParent would make sure that a test that is killed leaves no server behind: other systems
-// have no way to say so.
+// dieWithParent does nothing: other systems have no way to end a process with its parent.
 func dieWithParent(*exec.Cmd) {}
 
-// resolving would run a program with another file in the place of /etc/resolv.conf.
+// resolving returns a command that fails, because only Linux can give one process another
+// /etc/resolv.conf.
 func resolving(string, string, ...string) *exec.Cmd { return &exec.Cmd{Err: errors.ErrUnsupported} }

@@ -10,17 +10,19 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// rows is what a test looks at the instance's databases through, beside the process that serves it.
+// rows is the access of a test to the instance's databases, beside that of the serving process.
 type rows struct {
 	server    *embedded.Cluster
 	cluster   *db.Cluster
 	databases map[string]*sql.DB
 }
 
-// attach holds the instance's PostgreSQL for the test. It runs on when the process ends.
+// attach opens the instance's PostgreSQL for the test. PostgreSQL then continues to run when
+// the engine's process ends.
 func (i *Instance) attach(t testing.TB) *rows {
 	t.Helper()
 	if i.rows != nil {
@@ -36,7 +38,7 @@ func (i *Instance) attach(t testing.TB) *rows {
 	return i.rows
 }
 
-// detach lets go of what attach holds. A test that needs rows again attaches again.
+// detach closes the access that attach opened. A test that needs rows again attaches again.
 func (i *Instance) detach(t testing.TB) {
 	t.Helper()
 	r := i.rows
@@ -59,7 +61,7 @@ func (i *Instance) detach(t testing.TB) {
 	}
 }
 
-// DB returns the instance's databases as the engine reads them.
+// DB returns the instance's databases through the engine's own package db.
 func (i *Instance) DB(t testing.TB) *db.Cluster {
 	t.Helper()
 	r := i.attach(t)
@@ -72,8 +74,8 @@ func (i *Instance) DB(t testing.TB) *db.Cluster {
 	return r.cluster
 }
 
-// SQL returns one of the instance's databases: "lightweb", or "lightweb_alice". It is for what db
-// has no words for.
+// SQL returns one of the instance's databases: "lightweb", or "lightweb_alice". Use it for
+// queries that package db does not offer.
 func (i *Instance) SQL(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	r := i.attach(t)
@@ -89,7 +91,7 @@ func (i *Instance) SQL(t testing.TB, database string) *sql.DB {
 	return d
 }
 
-// Column returns the first column of a query in the user's database, as text; NULL is "".
+// Column returns the first column of a query in the user's database, as text. NULL becomes "".
 func (u *User) Column(t testing.TB, query string, args ...any) []string {
 	t.Helper()
 	found, err := u.Home.SQL(t, "lightweb_"+u.Name).QueryContext(t.Context(), query, args...)
@@ -111,15 +113,15 @@ func (u *User) Column(t testing.TB, query string, args ...any) []string {
 	return column
 }
 
-// Events returns what happened to the user after an event, the oldest first.
-func (u *User) Events(t testing.TB, after int64) (all []db.Event) {
+// Events returns the user's events after the event with number after, the oldest first.
+func (u *User) Events(t testing.TB, after int64) (all []user.Event) {
 	t.Helper()
 	name, err := vocab.ParseUsername(u.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = u.Home.DB(t).Read(t.Context(), name, func(ctx context.Context, tx *db.Tx) error {
-		all, err = tx.Events(ctx, after, 1000)
+	err = u.Home.DB(t).Read(t.Context(), name, func(ctx context.Context, tx *user.Tx) error {
+		all, err = tx.Events.List(ctx, after, 1000)
 		return err
 	})
 	if err != nil {

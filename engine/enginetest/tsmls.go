@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// Devices is a process with clients of MLS that are made with ts-mls. Its README lists the calls.
+// Devices is a process with MLS clients that are made with ts-mls. The README in its folder
+// lists the calls.
 type Devices struct {
-	mu      sync.Mutex // one call at a time
+	mu      sync.Mutex // allows one call at a time
 	calls   *json.Encoder
 	answers *bufio.Reader
 	log     *journal
@@ -24,8 +25,8 @@ type Device struct {
 	name string
 }
 
-// StartDevices starts a process that has no device yet. The test is skipped where there is no npm
-// to install it with.
+// StartDevices starts a process that has no device yet. The test is skipped where npm is
+// missing, which installs ts-mls.
 func StartDevices(t testing.TB) *Devices {
 	t.Helper()
 	c := exec.Command(Node(t), besideThis("tsmls", "driver.mjs"), MLSPackages(t))
@@ -33,7 +34,7 @@ func StartDevices(t testing.TB) *Devices {
 	return &Devices{calls: json.NewEncoder(stdin), answers: bufio.NewReader(stdout), log: log}
 }
 
-// Make makes a device of an actor.
+// Make makes a device that belongs to an actor.
 func (d *Devices) Make(t testing.TB, actor string) *Device {
 	t.Helper()
 	d.mu.Lock()
@@ -44,7 +45,8 @@ func (d *Devices) Make(t testing.TB, actor string) *Device {
 	return device
 }
 
-// Call makes the device do something, and decodes what it answers into into, unless that is nil.
+// Call makes the device do something, and decodes its answer into the value into, unless that
+// is nil. An error fails the test.
 func (d *Device) Call(t testing.TB, call string, args map[string]any, into any) {
 	t.Helper()
 	if err := d.Try(t, call, args, into); err != nil {
@@ -52,7 +54,7 @@ func (d *Device) Call(t testing.TB, call string, args map[string]any, into any) 
 	}
 }
 
-// Try is Call for what may fail. The error is the device's own.
+// Try is Call for a call that may fail. It returns the error that the device reports.
 func (d *Device) Try(t testing.TB, call string, args map[string]any, into any) error {
 	t.Helper()
 	d.all.mu.Lock()

@@ -11,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightweb/lightweb/engine/enginetest/keytest"
 	"github.com/lightweb/lightweb/engine/server/apitest"
 )
 
-// User is a local user of an instance, with a token of its own.
+// User is a local user of an instance, together with a token.
 type User struct {
 	Home   *Instance
 	Name   string
@@ -23,10 +24,10 @@ type User struct {
 	Token  string
 }
 
-// CreateUser makes a user by the command line. A serving engine is not told.
+// CreateUser makes a user by the command line. A serving engine is not notified.
 func (i *Instance) CreateUser(t testing.TB, name string) *User {
 	t.Helper()
-	lendKey(t, filepath.Join(i.DataDir, "users", name, "keys"))
+	keytest.Lend(t, filepath.Join(i.DataDir, "users", name, "keys"))
 	made := i.Run(t, "user", "create", name, "--token", "--json")
 	if made.Code != 0 {
 		t.Fatalf("create user %s: exit code %d\n%s", name, made.Code, made.Stderr)
@@ -36,7 +37,7 @@ func (i *Instance) CreateUser(t testing.TB, name string) *User {
 	return u
 }
 
-// Configure writes the user's configuration file, as JSON. A serving engine follows within a
+// Configure writes the user's configuration file, as JSON. A serving engine applies it within a
 // second.
 func (u *User) Configure(t testing.TB, config string) {
 	t.Helper()
@@ -46,14 +47,14 @@ func (u *User) Configure(t testing.TB, config string) {
 	}
 }
 
-// Answer is what an HTTP request was answered.
+// Answer is the response to an HTTP request.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Decode reads the body as JSON.
+// Decode decodes the body as JSON.
 func (a Answer) Decode(t testing.TB, into any) {
 	t.Helper()
 	if err := json.Unmarshal(a.Body, into); err != nil {
@@ -61,10 +62,10 @@ func (a Answer) Decode(t testing.TB, into any) {
 	}
 }
 
-// client asks engines and peers; never through a proxy.
+// client makes the requests to engines and peers, never through a proxy.
 var client = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 
-// ask makes a request. When nobody answers the status is 0.
+// ask makes a request. If no response arrives, the status is 0.
 func ask(t testing.TB, method, url string, body []byte, header http.Header) Answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
@@ -86,19 +87,20 @@ func ask(t testing.TB, method, url string, body []byte, header http.Header) Answ
 	return a
 }
 
-// Fetch gets a document as another server would that does not sign.
+// Fetch gets a document as a server does that does not sign its requests.
 func Fetch(t testing.TB, url string) Answer {
 	t.Helper()
 	return ask(t, http.MethodGet, url, nil, http.Header{"Accept": {"application/activity+json"}})
 }
 
-// Ask makes a request to the client API in the user's name. A body that is not nil is sent as JSON.
+// Ask makes a request to the client API with the user's token. A body that is not nil is sent
+// as JSON.
 func (u *User) Ask(t testing.TB, method, path string, body any) Answer {
 	t.Helper()
 	return u.AskOnce(t, method, path, "", body)
 }
 
-// AskOnce is Ask with an Idempotency-Key, unless that is empty.
+// AskOnce is Ask with an Idempotency-Key, unless key is empty.
 func (u *User) AskOnce(t testing.TB, method, path, key string, body any) Answer {
 	t.Helper()
 	h := http.Header{"Authorization": {"Bearer " + u.Token}}
@@ -116,7 +118,8 @@ func (u *User) AskOnce(t testing.TB, method, path, key string, body any) Answer 
 	return u.askDescribed(t, method, path, content, h)
 }
 
-// askDescribed makes a request to the client API, whose answer must be as that is described.
+// askDescribed makes a request to the client API, and checks that the response matches the
+// description of that API.
 func (u *User) askDescribed(t testing.TB, method, path string, content []byte, h http.Header) Answer {
 	t.Helper()
 	a := ask(t, method, u.Home.URL+path, content, h)
@@ -128,13 +131,13 @@ func (u *User) askDescribed(t testing.TB, method, path string, content []byte, h
 	return a
 }
 
-// Upload puts a file of a media type to the client API in the user's name.
+// Upload uploads a file of a media type to the client API with the user's token.
 func (u *User) Upload(t testing.TB, path, mediaType string, content []byte) Answer {
 	t.Helper()
 	return u.askDescribed(t, http.MethodPut, path, content, http.Header{"Authorization": {"Bearer " + u.Token}, "Content-Type": {mediaType}})
 }
 
-// Dispatched is the answer to an action that was taken.
+// Dispatched is the response to an action that was accepted.
 type Dispatched struct {
 	Success       bool
 	ActivityID    string `json:"activityId"`
@@ -142,16 +145,16 @@ type Dispatched struct {
 	FederationJob *struct {
 		JobID      string `json:"jobId"`
 		Recipients int
-	} `json:"federationJob"` // nil when nothing leaves
+	} `json:"federationJob"` // nil when nothing is delivered to another server
 }
 
-// Try dispatches an action and returns whatever is answered.
+// Try dispatches an action and returns the response, whatever its status.
 func (u *User) Try(t testing.TB, action string, params map[string]any) Answer {
 	t.Helper()
 	return u.Ask(t, http.MethodPost, "/api/activity", map[string]any{"action": action, "params": params})
 }
 
-// Do dispatches an action that must be taken.
+// Do dispatches an action, and fails the test unless it is accepted.
 func (u *User) Do(t testing.TB, action string, params map[string]any) Dispatched {
 	t.Helper()
 	a := u.Try(t, action, params)
@@ -165,14 +168,14 @@ func (u *User) Do(t testing.TB, action string, params map[string]any) Dispatched
 	return d
 }
 
-// Post dispatches a CreateNote and returns the id of the note beside that of its Create.
+// Post dispatches a CreateNote and returns the ids of the Create and of the note.
 func (u *User) Post(t testing.TB, params map[string]any) (create, note string) {
 	t.Helper()
 	create = u.Do(t, "CreateNote", params).ActivityID
 	return create, ObjectOf(t, u, create)
 }
 
-// ObjectOf returns the id of what an activity of the user's is about.
+// ObjectOf returns the id of the object of an activity that the user's database stores.
 func ObjectOf(t testing.TB, u *User, activity string) string {
 	t.Helper()
 	about := u.Column(t, `SELECT object_uri FROM activities WHERE uri = $1`, activity)
@@ -203,7 +206,7 @@ func (u *User) Feed(t testing.TB, name string) []Item {
 	return page.Items
 }
 
-// Await waits until a feed shows what is wanted, and returns it.
+// Await waits until a feed has an item that satisfies is, and returns that item.
 func (u *User) Await(t testing.TB, feed, what string, is func(Item) bool) (found Item) {
 	t.Helper()
 	Eventually(t, strings.Join([]string{"the feed", feed, "of", u.Name, "shows", what}, " "), func() bool {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -18,36 +18,37 @@ import (
 const (
 	workers = 8
 
-	// maxTold bounds the events of a user that wait in memory; beyond it they are read from the
-	// database.
+	// maxTold is the most events of a user that wait in memory. If there are more, they are read
+	// from the database.
 	maxTold = 256
 )
 
-// Store is the users' databases.
+// Store runs transactions in users' databases.
 type Store interface {
-	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
-	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
-// Users are the users of the instance.
+// Users lists the users of the instance.
 type Users interface {
 	All(ctx context.Context) ([]instance.User, error)
 	TakeEventsDue(ctx context.Context) ([]vocab.Username, error)
 }
 
-// Deps is what an emitter needs.
+// Deps are the dependencies of an Emitter.
 type Deps struct {
 	Store   Store
 	Users   Users
 	Streams *keyspace.Store
-	Keep    int   // events that stay on a stream, and in a database once they are emitted
-	Memory  int64 // what all streams together may take, in bytes
+	Keep    int   // emitted events that stay on a stream and in a database
+	Memory  int64 // limit on the memory of all streams together, in bytes
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // may be nil
 	Now     func() time.Time
 }
 
-// Emitter puts the events of all users on their streams. One process of an instance has one.
+// Emitter copies the events of all users from their databases to their streams. Only one process
+// of an instance may have one.
 type Emitter struct {
 	Deps
 	metrics *metrics
@@ -56,29 +57,31 @@ type Emitter struct {
 	streams map[vocab.Username]*stream
 	queue   []*stream
 	busy    int
-	wake    chan struct{} // something is in the queue
+	wake    chan struct{} // signals that the queue is not empty
 }
 
-// NewEmitter returns an emitter that runs once Run is called. Until then it remembers who has
-// events.
+// NewEmitter returns an emitter. It collects events from now on, and emits them once Run is
+// called.
 func NewEmitter(d Deps) *Emitter {
 	e := &Emitter{Deps: d, streams: map[vocab.Username]*stream{}, wake: make(chan struct{}, 1)}
 	e.metrics = newMetrics(d.Metrics, e)
 	return e
 }
 
-// Committed hears of a commit in a user's database. It never waits.
-func (e *Emitter) Committed(_ context.Context, c db.Commit) {
+// Committed notes the events of a commit in a user's database. It never waits for Redis or a
+// database.
+func (e *Emitter) Committed(_ context.Context, c user.Commit) {
 	switch {
 	case c.Unknown:
-		e.tell(c.User, nil)
+		e.tellStream(c.User, nil)
 	case len(c.Events) > 0:
-		e.tell(c.User, c.Events)
+		e.tellStream(c.User, c.Events)
 	}
 }
 
-// tell notes which events were added to a user's database, or, with none, that there may be some.
-func (e *Emitter) tell(u vocab.Username, added []db.Event) {
+// tellStream notes events that were added to a user's database. Without events it notes that the
+// database may have new ones.
+func (e *Emitter) tellStream(u vocab.Username, added []user.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.streamOf(u)
@@ -93,10 +96,10 @@ func (e *Emitter) tell(u vocab.Username, added []db.Event) {
 	} else {
 		s.told = append(s.told, added...)
 	}
-	e.enqueue(s)
+	e.enqueueStream(s)
 }
 
-// streamOf returns what is known of the user's stream. The caller holds mu.
+// streamOf returns the state of the user's stream, and makes it if need be. The caller holds mu.
 func (e *Emitter) streamOf(u vocab.Username) *stream {
 	s := e.streams[u]
 	if s == nil {
@@ -106,13 +109,13 @@ func (e *Emitter) streamOf(u vocab.Username) *stream {
 	return s
 }
 
-// enqueue has the stream looked at soon. The caller holds mu.
-func (e *Emitter) enqueue(s *stream) {
+// enqueueStream queues a stream for the workers. The caller holds mu.
+func (e *Emitter) enqueueStream(s *stream) {
 	if s.since.IsZero() {
 		s.since = e.Now()
 	}
 	if s.queued || s.busy {
-		return // whoever is at it looks again
+		return // its worker looks for further events at the end
 	}
 	s.queued = true
 	e.queue = append(e.queue, s)
@@ -126,29 +129,30 @@ func (e *Emitter) enqueue(s *stream) {
 func (e *Emitter) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for range workers {
-		all.Go(func() { e.work(ctx) })
+		all.Go(func() { e.emitQueued(ctx) })
 	}
-	all.Go(func() { e.sweep(ctx) })
+	all.Go(func() { e.sweepUsers(ctx) })
 	all.Go(func() { e.keepGroups(ctx) })
 	e.keepUp(ctx)
 	all.Wait()
 }
 
-// work emits for one user after another.
-func (e *Emitter) work(ctx context.Context) {
+// emitQueued is a worker: it emits the events of one queued stream after another.
+func (e *Emitter) emitQueued(ctx context.Context) {
 	for {
-		s, t := e.next(ctx)
+		s, t := e.awaitStream(ctx)
 		if s == nil {
 			return
 		}
-		e.end(ctx, s, e.do(ctx, s, t))
+		e.endTurn(ctx, s, e.doTask(ctx, s, t))
 	}
 }
 
-// next waits for a stream that wants looking at; nil when ctx has ended.
-func (e *Emitter) next(ctx context.Context) (*stream, task) {
+// awaitStream waits for a queued stream, and returns it with its task. It returns nil when ctx
+// has ended.
+func (e *Emitter) awaitStream(ctx context.Context) (*stream, task) {
 	for {
-		if s, t := e.take(); s != nil {
+		if s, t := e.takeStream(); s != nil {
 			return s, t
 		}
 		select {
@@ -159,8 +163,8 @@ func (e *Emitter) next(ctx context.Context) (*stream, task) {
 	}
 }
 
-// take takes the first stream of the queue, and what there is to do about it.
-func (e *Emitter) take() (*stream, task) {
+// takeStream removes the first stream from the queue, and returns it with its task.
+func (e *Emitter) takeStream() (*stream, task) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) == 0 {
@@ -170,18 +174,18 @@ func (e *Emitter) take() (*stream, task) {
 	e.queue = e.queue[1:]
 	s.queued, s.busy = false, true
 	e.busy++
-	if len(e.queue) > 0 { // for the next worker
+	if len(e.queue) > 0 { // wake the next worker
 		select {
 		case e.wake <- struct{}{}:
 		default:
 		}
 	}
-	return s, s.begin()
+	return s, s.beginTask()
 }
 
-// end notes how it went. Events that could not be emitted are read from the database when their
-// time has come.
-func (e *Emitter) end(ctx context.Context, s *stream, err error) {
+// endTurn records the result of a task. Events that could not be emitted are read from the
+// database at the next try.
+func (e *Emitter) endTurn(ctx context.Context, s *stream, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.busy = false
@@ -191,20 +195,21 @@ func (e *Emitter) end(ctx context.Context, s *stream, err error) {
 		delete(e.streams, s.user)
 	case err != nil:
 		s.told, s.behind = nil, true
-		s.failed(e.Now(), keyspace.IsAway(err))
-		if ctx.Err() == nil && !keyspace.IsAway(err) { // that Redis is away is told once for all
+		s.noteFailure(e.Now(), keyspace.IsAway(err))
+		if ctx.Err() == nil && !keyspace.IsAway(err) { // that Redis is away is logged only once
 			e.Log.WarnContext(ctx, "events not emitted", "user", s.user, "err", err)
 		}
 	case len(s.told) > 0 || s.behind:
 		s.failures = 0
-		e.enqueue(s)
+		e.enqueueStream(s)
 	default:
 		s.failures, s.since = 0, time.Time{}
 	}
 }
 
-// Flush waits until everything that was told is emitted, as far as it can be now, or ctx ends.
-func (e *Emitter) Flush(ctx context.Context) error { return e.await(ctx, e.isIdle) }
+// Flush waits until no stream is queued or being emitted, or ctx ends. Streams that wait for a
+// retry do not count.
+func (e *Emitter) Flush(ctx context.Context) error { return e.awaitState(ctx, e.isIdle) }
 
 func (e *Emitter) isIdle() bool {
 	e.mu.Lock()
@@ -212,8 +217,8 @@ func (e *Emitter) isIdle() bool {
 	return len(e.queue) == 0 && e.busy == 0
 }
 
-// await waits until something is so, or ctx ends.
-func (e *Emitter) await(ctx context.Context, is func() bool) error {
+// awaitState waits until is returns true, or ctx ends.
+func (e *Emitter) awaitState(ctx context.Context, is func() bool) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !is() {

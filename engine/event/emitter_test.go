@@ -16,6 +16,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
@@ -88,20 +89,20 @@ func (r *rig) start() {
 // add commits events of the user, and tells the emitter when there is one.
 func (r *rig) add(u vocab.Username, n int) {
 	r.t.Helper()
-	var added []db.Event
+	var added []user.Event
 	for range n {
 		r.events[u]++
-		added = append(added, db.Event{Type: "create.received", Source: "ap", At: time.Now(),
+		added = append(added, user.Event{Type: "create.received", Source: "ap", At: time.Now(),
 			Payload: fmt.Appendf(nil, `{"user": "%s", "n": %d, "eventId": "%s"}`, u, r.events[u], uuid.Must(uuid.NewV7()))})
 	}
 	r.commit(u, added...)
 }
 
-func (r *rig) commit(u vocab.Username, added ...db.Event) {
+func (r *rig) commit(u vocab.Username, added ...user.Event) {
 	r.t.Helper()
-	err := r.store.Write(r.t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+	err := r.store.Write(r.t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
 		for _, e := range added {
-			if err := tx.AddEvent(ctx, e); err != nil {
+			if err := tx.Events.Add(ctx, e); err != nil {
 				return err
 			}
 		}
@@ -111,15 +112,15 @@ func (r *rig) commit(u vocab.Username, added ...db.Event) {
 		r.t.Fatal(err)
 	}
 	if r.emits != nil {
-		r.emits.Committed(r.t.Context(), db.Commit{User: u, Unknown: true})
+		r.emits.Committed(r.t.Context(), user.Commit{User: u, Unknown: true})
 	}
 }
 
 // rows returns the events of the user's database as entries: what the stream should hold.
 func (r *rig) rows(u vocab.Username) (all []string) {
 	r.t.Helper()
-	err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		events, err := tx.Events(ctx, 0, 100_000)
+	err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		events, err := tx.Events.List(ctx, 0, 100_000)
 		for _, e := range events {
 			all = append(all, fmt.Sprintf("%d-%d %s %s", e.Milli, e.Seq, e.Type, e.Payload))
 		}
@@ -207,16 +208,16 @@ func TestWhatIsToldIsEmitted(t *testing.T) {
 	r.emits = nil
 	r.add(alice, 3)
 	r.emits = quiet
-	var all []db.Event
-	if err := r.store.Read(t.Context(), alice, func(ctx context.Context, tx *db.Tx) (err error) {
-		all, err = tx.Events(ctx, 0, 100)
+	var all []user.Event
+	if err := r.store.Read(t.Context(), alice, func(ctx context.Context, tx *user.Tx) (err error) {
+		all, err = tx.Events.List(ctx, 0, 100)
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r.emits.Committed(r.t.Context(), db.Commit{User: alice, Events: all[8:9]})
-	r.emits.Committed(r.t.Context(), db.Commit{User: alice, Events: all[2:4]})
-	r.emits.Committed(r.t.Context(), db.Commit{User: alice, Events: all[6:8]})
+	r.emits.Committed(r.t.Context(), user.Commit{User: alice, Events: all[8:9]})
+	r.emits.Committed(r.t.Context(), user.Commit{User: alice, Events: all[2:4]})
+	r.emits.Committed(r.t.Context(), user.Commit{User: alice, Events: all[6:8]})
 	r.wantSame(alice)
 }
 
@@ -274,12 +275,12 @@ func TestStreamsAreContinued(t *testing.T) {
 			r.redis.Resume()
 		}},
 		{"after the clock stepped back", func(r *rig, alice vocab.Username) {
-			r.commit(alice, db.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Now().Add(-time.Hour)})
+			r.commit(alice, user.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Now().Add(-time.Hour)})
 			r.add(alice, 1)
 		}},
 		{"after the stream saw a later time", func(r *rig, alice vocab.Username) {
 			r.sql(alice, `UPDATE event_outbox SET ms = 1000`)
-			r.commit(alice, db.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Unix(2, 0)})
+			r.commit(alice, user.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Unix(2, 0)})
 			redistest.Eventually(r.t, "the event is emitted", func() bool { return strings.Contains(strings.Join(r.stream(alice), "\n"), "x.sent") })
 			r.redis.Do("FLUSHALL") // then all have the ids of the database
 		}},
@@ -370,15 +371,15 @@ func TestEventsStayUntilTheyAreEmitted(t *testing.T) {
 // tell tells the emitter of the newest event.
 func (r *rig) tell(u vocab.Username) {
 	r.t.Helper()
-	var newest []db.Event
-	if err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		events, err := tx.Events(ctx, 0, 100_000)
+	var newest []user.Event
+	if err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		events, err := tx.Events.List(ctx, 0, 100_000)
 		newest = events[len(events)-1:]
 		return err
 	}); err != nil {
 		r.t.Fatal(err)
 	}
-	r.emits.Committed(r.t.Context(), db.Commit{User: u, Events: newest})
+	r.emits.Committed(r.t.Context(), user.Commit{User: u, Events: newest})
 }
 
 func TestWithheldEventsAreToldOnceWithTheirWholeCount(t *testing.T) {
@@ -387,13 +388,13 @@ func TestWithheldEventsAreToldOnceWithTheirWholeCount(t *testing.T) {
 	alice := dbtest.User(t, r.store, "alice")
 	r.start()
 	for range 3 {
-		if err := r.store.Write(t.Context(), alice, func(ctx context.Context, tx *db.Tx) error {
-			tx.WithholdEvent(db.Event{Type: "events.withheld", Source: "ap", Payload: []byte(`{"count": 1, "eventId": "w"}`), At: time.Now()})
-			return tx.AddEvent(ctx, db.Event{Type: "create.received", Source: "ap", Payload: []byte(`{}`), At: time.Now()})
+		if err := r.store.Write(t.Context(), alice, func(ctx context.Context, tx *user.Tx) error {
+			tx.Events.Withhold(user.Event{Type: "events.withheld", Source: "ap", Payload: []byte(`{"count": 1, "eventId": "w"}`), At: time.Now()})
+			return tx.Events.Add(ctx, user.Event{Type: "create.received", Source: "ap", Payload: []byte(`{}`), At: time.Now()})
 		}); err != nil {
 			t.Fatal(err)
 		}
-		r.emits.Committed(r.t.Context(), db.Commit{User: alice, Unknown: true})
+		r.emits.Committed(r.t.Context(), user.Commit{User: alice, Unknown: true})
 	}
 	redistest.Eventually(t, "the others are emitted", func() bool { return len(r.stream(alice)) == 3 })
 	if all := strings.Join(r.stream(alice), "\n"); strings.Contains(all, "withheld") {

@@ -5,29 +5,29 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	// groupsEvery is how often it is looked how far the groups are that have readers.
+	// groupsEvery is how often the positions of groups with readers are checked.
 	groupsEvery = time.Second
 
-	// othersEvery is how many looks go by until it is looked whether the others are there.
+	// othersEvery is how often, in checks, the groups without readers are checked too.
 	othersEvery = 10
 )
 
-// groupNames are the consumer groups that every user's stream has.
+// groupNames lists the consumer groups that every user's stream has.
 var groupNames = []string{"llm", "ws"}
 
-// groups keeps the consumer groups of the streams: it makes those that are missing, and notes in
-// the users' databases how far they are. One goroutine uses it.
+// groups maintains the consumer groups of the streams. It makes missing groups, and stores the
+// positions of the groups in the users' databases. It is used by one goroutine.
 type groups struct {
 	*Emitter
 	marks  map[groupKey]*groupMark
-	looks  int                     // that were begun
-	unread map[vocab.Username]bool // those whose groups are there and have no readers
+	looks  int                     // the number of checks so far
+	unread map[vocab.Username]bool // users whose groups all exist and have no readers
 }
 
 type groupKey struct {
@@ -35,14 +35,14 @@ type groupKey struct {
 	name string
 }
 
-// groupMark is what is known of a group.
+// groupMark is the known state of a group.
 type groupMark struct {
-	acknowledged int64 // as the user's database has it
+	acknowledged int64 // the position that the user's database has
 	missed       int64 // trimmed entries up to this number are counted
-	isTold       bool  // that there are such
+	isTold       bool  // that entries were missed has been logged
 }
 
-// keepGroups looks after the groups until ctx ends.
+// keepGroups maintains the groups until ctx ends.
 func (e *Emitter) keepGroups(ctx context.Context) {
 	g := &groups{Emitter: e, marks: map[groupKey]*groupMark{}, unread: map[vocab.Username]bool{}}
 	tick := time.NewTicker(groupsEvery)
@@ -59,9 +59,9 @@ func (e *Emitter) keepGroups(ctx context.Context) {
 	}
 }
 
-// lookAtAll looks at the groups of all streams of which nothing is to be emitted.
+// lookAtAll checks the groups of the streams that are at rest.
 func (g *groups) lookAtAll(ctx context.Context) {
-	resting := g.resting()
+	resting := g.listResting()
 	for part := range slices.Chunk(g.chooseStreams(resting), atOnce) {
 		if !g.lookAt(ctx, part) {
 			return
@@ -70,7 +70,7 @@ func (g *groups) lookAtAll(ctx context.Context) {
 	g.measureLag(resting)
 }
 
-// chooseStreams returns the streams that are looked at this time.
+// chooseStreams returns the streams that are checked this time.
 func (g *groups) chooseStreams(resting []rest) []rest {
 	g.looks++
 	if g.looks%othersEvery == 0 {
@@ -79,7 +79,7 @@ func (g *groups) chooseStreams(resting []rest) []rest {
 	return slices.DeleteFunc(slices.Clone(resting), func(r rest) bool { return g.unread[r.user] })
 }
 
-// measureLag adds up how far the groups are behind.
+// measureLag sets the metric of how many events each group has not acknowledged, over all users.
 func (g *groups) measureLag(resting []rest) {
 	for _, name := range groupNames {
 		var lag int64
@@ -92,7 +92,7 @@ func (g *groups) measureLag(resting []rest) {
 	}
 }
 
-// lookAt looks at some streams, and reports whether Redis answered.
+// lookAt checks the groups of some streams, and reports whether Redis answered.
 func (g *groups) lookAt(ctx context.Context, part []rest) bool {
 	users := make([]vocab.Username, len(part))
 	for n, r := range part {
@@ -115,12 +115,13 @@ func (g *groups) lookAt(ctx context.Context, part []rest) bool {
 	return true
 }
 
-// areUnread reports whether all groups are there and none of them has a reader.
+// areUnread reports whether all groups exist and none of them has a reader.
 func areUnread(found []keyspace.Group) bool {
 	return len(found) >= len(groupNames) && !slices.ContainsFunc(found, func(f keyspace.Group) bool { return f.Consumers > 0 })
 }
 
-// tendGroup looks after one group.
+// tendGroup makes one group if it is missing, or else stores its position and counts the entries
+// that it missed.
 func (g *groups) tendGroup(ctx context.Context, r rest, name string, found []keyspace.Group, oldest keyspace.ID) {
 	key := groupKey{r.user, name}
 	at := slices.IndexFunc(found, func(f keyspace.Group) bool { return f.Name == name })
@@ -138,7 +139,7 @@ func (g *groups) tendGroup(ctx context.Context, r rest, name string, found []key
 	}
 }
 
-// acknowledged returns the number up to which nothing is left to do for the group.
+// acknowledged returns the number up to which the group has acknowledged all events.
 func acknowledged(f keyspace.Group) int64 {
 	if f.Pending != (keyspace.ID{}) {
 		return int64(f.Pending.Seq) - 1
@@ -146,15 +147,15 @@ func acknowledged(f keyspace.Group) int64 {
 	return int64(f.Delivered.Seq)
 }
 
-// createGroup makes a group that goes on where it was.
+// createGroup makes a group that continues at the position in the user's database.
 func (g *groups) createGroup(ctx context.Context, key groupKey) error {
 	var after keyspace.ID
 	var mark int64
-	err := g.Store.Read(ctx, key.user, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := g.Store.Read(ctx, key.user, func(ctx context.Context, tx *user.Tx) (err error) {
 		if mark, err = markOf(ctx, tx, key.name); err != nil || mark == 0 {
 			return err
 		}
-		edge, err := tx.EventsEdge(ctx, mark)
+		edge, err := tx.Events.FindEdge(ctx, mark)
 		if edge != nil {
 			after = keyspace.ID{Milli: uint64(edge.Milli), Seq: uint64(edge.Seq)}
 		}
@@ -167,9 +168,9 @@ func (g *groups) createGroup(ctx context.Context, key groupKey) error {
 	return g.Streams.Of(key.user).CreateGroup(ctx, Stream, key.name, after)
 }
 
-// markOf returns how far a group is as the database has it.
-func markOf(ctx context.Context, tx *db.Tx, name string) (int64, error) {
-	marks, err := tx.GroupMarks(ctx)
+// markOf returns the position of a group in the database, or 0 if it has none.
+func markOf(ctx context.Context, tx *user.Tx, name string) (int64, error) {
+	marks, err := tx.Events.ListGroupMarks(ctx)
 	for _, m := range marks {
 		if m.Name == name {
 			return m.Acknowledged, err
@@ -178,12 +179,12 @@ func markOf(ctx context.Context, tx *db.Tx, name string) (int64, error) {
 	return 0, err
 }
 
-// noteMark writes down how far a group is, when it has moved.
+// noteMark stores the position of a group in the database if it has moved forward.
 func (g *groups) noteMark(ctx context.Context, key groupKey, acknowledged int64) error {
 	m := g.marks[key]
 	if m == nil {
 		m = &groupMark{}
-		err := g.Store.Read(ctx, key.user, func(ctx context.Context, tx *db.Tx) (err error) {
+		err := g.Store.Read(ctx, key.user, func(ctx context.Context, tx *user.Tx) (err error) {
 			m.acknowledged, err = markOf(ctx, tx, key.name)
 			return err
 		})
@@ -196,8 +197,8 @@ func (g *groups) noteMark(ctx context.Context, key groupKey, acknowledged int64)
 	if acknowledged <= m.acknowledged {
 		return nil
 	}
-	err := g.Store.Write(ctx, key.user, func(ctx context.Context, tx *db.Tx) error {
-		return tx.RaiseGroupMark(ctx, db.GroupMark{Name: key.name, Acknowledged: acknowledged})
+	err := g.Store.Write(ctx, key.user, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Events.RaiseGroupMark(ctx, user.GroupMark{Name: key.name, Acknowledged: acknowledged})
 	})
 	if err == nil {
 		m.acknowledged = acknowledged
@@ -205,11 +206,12 @@ func (g *groups) noteMark(ctx context.Context, key groupKey, acknowledged int64)
 	return err
 }
 
-// countMissed counts the entries that were trimmed before a group with readers was handed them.
+// countMissed counts the entries that were trimmed before they were delivered to a group with
+// readers.
 func (g *groups) countMissed(ctx context.Context, key groupKey, f keyspace.Group, oldest keyspace.ID) {
 	m := g.marks[key]
 	from := max(m.missed, int64(f.Delivered.Seq))
-	missed := min(int64(oldest.Seq)-1-from, maxWaiting) // a restore jumps over far more numbers
+	missed := min(int64(oldest.Seq)-1-from, maxWaiting) // a restore skips far more numbers
 	m.missed = from
 	if f.Consumers == 0 || missed <= 0 {
 		return

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
@@ -41,9 +41,9 @@ func (r *rig) wantDelivered(u vocab.Username, name string, number uint64) {
 func (r *rig) wantAcknowledged(u vocab.Username, name string, number int64) {
 	r.t.Helper()
 	redistest.Eventually(r.t, fmt.Sprintf("%s has acknowledged %d", name, number), func() bool {
-		var marks []db.GroupMark
-		err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-			marks, err = tx.GroupMarks(ctx)
+		var marks []user.GroupMark
+		err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *user.Tx) (err error) {
+			marks, err = tx.Events.ListGroupMarks(ctx)
 			return err
 		})
 		return err == nil && strings.Contains(fmt.Sprint(marks), fmt.Sprintf("{%s %d}", name, number))

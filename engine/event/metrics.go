@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what is told of the emitter.
+// metrics holds the metrics of the emitter.
 type metrics struct {
 	emitted, repaired, unreadTrimmed prometheus.Counter
 	memory                           prometheus.Gauge
@@ -39,11 +39,11 @@ func newMetrics(r prometheus.Registerer, e *Emitter) *metrics {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "lightweb_event_streams_waiting",
 		Help: "Users who have events that are not on their stream.",
-	}, func() float64 { n, _ := e.waiting(); return float64(n) })
+	}, func() float64 { n, _ := e.countWaiting(); return float64(n) })
 	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "lightweb_event_lag_seconds",
 		Help: "How long the event waits that waits for longest to get on its stream.",
-	}, func() float64 { _, lag := e.waiting(); return lag.Seconds() })
+	}, func() float64 { _, lag := e.countWaiting(); return lag.Seconds() })
 	for _, group := range groupNames {
 		m.groupLag.WithLabelValues(group)
 	}
@@ -53,9 +53,9 @@ func newMetrics(r prometheus.Registerer, e *Emitter) *metrics {
 	return m
 }
 
-// waiting returns how many streams have something to be emitted, and for how long the first of
-// them.
-func (e *Emitter) waiting() (n int, lag time.Duration) {
+// countWaiting returns how many streams have events that are not emitted, and the longest time
+// that one of them has waited.
+func (e *Emitter) countWaiting() (n int, lag time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.streams {

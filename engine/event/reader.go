@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -15,23 +15,23 @@ import (
 // Page is a part of a user's events.
 type Page struct {
 	Events []Event // the oldest first
-	// Gap says that events after the id that was asked for are gone from the stream and from the
-	// database: the page begins with the oldest that there is.
+	// Gap says that events after the requested id are gone from the stream and from the
+	// database. The page then begins with the oldest event that is left.
 	Gap bool
-	// Ahead says that the id that was asked for was never given out: the user's database was set
-	// back. The reader begins anew.
+	// Ahead says that the requested id is higher than any that the database has given out,
+	// because the database was set back to an earlier state. The caller has to begin anew.
 	Ahead bool
 }
 
-// Reader reads users' events without a consumer group: from the stream, and from the database what
-// the stream does not have. Its methods may be called concurrently.
+// Reader reads users' events without a consumer group. Events that the stream does not have are
+// read from the database. Its methods may be called concurrently.
 type Reader struct {
 	Store   Store
 	Streams *keyspace.Store
 }
 
-// After returns up to n events after an id; the zero ID stands before all. It also reads them
-// while Redis does not answer.
+// After returns up to n events after an id; the zero ID is before all events. If Redis does not
+// answer, it reads the events from the database.
 func (r *Reader) After(ctx context.Context, u vocab.Username, after keyspace.ID, n int) (Page, error) {
 	entries, err := r.Streams.Of(u).Range(ctx, Stream, after, n)
 	if err == nil && len(entries) > 0 && entries[0].ID.Seq == after.Seq+1 {
@@ -52,8 +52,9 @@ func (r *Reader) After(ctx context.Context, u vocab.Username, after keyspace.ID,
 	return p, nil
 }
 
-// joinEvents returns the first n events of the rows and of the entries of the stream, each once.
-func joinEvents(rows []db.Event, entries []keyspace.Entry, n int) []Event {
+// joinEvents merges rows and entries of the stream by their numbers, and returns the first n
+// events, each once.
+func joinEvents(rows []user.Event, entries []keyspace.Entry, n int) []Event {
 	all := eventsOf(entries)
 	for _, row := range rows {
 		all = append(all, Of(entryOf(row)))
@@ -63,8 +64,8 @@ func joinEvents(rows []db.Event, entries []keyspace.Entry, n int) []Event {
 	return all[:min(n, len(all))]
 }
 
-// Next returns up to n events after an id, as After does, as soon as the stream has some, or none
-// after a while.
+// Next returns up to n events after an id, like After. If there are none, it waits until the
+// stream has some, for at most the duration while.
 func (r *Reader) Next(ctx context.Context, u vocab.Username, after keyspace.ID, n int, while time.Duration) (Page, error) {
 	entries, err := r.Streams.Of(u).Wait(ctx, Stream, after, n, while)
 	if err != nil {
@@ -103,10 +104,10 @@ func (r *Reader) Newest(ctx context.Context, u vocab.Username, n int, keep func(
 	return kept, nil
 }
 
-// Before returns the id of the last event before a time; the zero ID when there is none.
+// Before returns the id of the last event before a time, or the zero ID if there is none.
 func (r *Reader) Before(ctx context.Context, u vocab.Username, t time.Time) (id keyspace.ID, err error) {
-	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		e, err := tx.EventBefore(ctx, t)
+	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		e, err := tx.Events.FindBefore(ctx, t)
 		if e != nil {
 			id = idOf(*e)
 		}
@@ -120,14 +121,14 @@ func (r *Reader) Last(ctx context.Context, u vocab.Username) (keyspace.ID, error
 	return r.Streams.Of(u).LastID(ctx, Stream)
 }
 
-// readRows reads the next events of a user's database after a number, but for the one that counts
-// withheld ones and is not over.
-func readRows(ctx context.Context, store Store, u vocab.Username, after int64, n int) (rows []db.Event, w db.EventWindow, err error) {
-	err = store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if rows, err = tx.Events(ctx, after, n); err != nil {
+// readRows reads up to n events of a user's database after a number. It leaves out the event
+// that still counts withheld events.
+func readRows(ctx context.Context, store Store, u vocab.Username, after int64, n int) (rows []user.Event, w user.EventWindow, err error) {
+	err = store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		if rows, err = tx.Events.List(ctx, after, n); err != nil {
 			return err
 		}
-		w, err = tx.EventWindow(ctx)
+		w, err = tx.Events.FindWindow(ctx)
 		return err
 	})
 	return withoutOpen(rows, w), w, err

@@ -8,63 +8,67 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	// batch is how many events are read, and put on a stream, at once.
+	// batch is how many events are read and appended to a stream in one step.
 	batch = 200
 
-	// trimEvery is how many numbers go by until old events are dropped.
+	// trimEvery is the number of new events after which old ones are dropped from the database.
 	trimEvery = 1000
 
-	// maxWaiting and maxBytes bound the events that wait in a user's database.
+	// maxWaiting and maxBytes are the limits on the events in a user's database that are not
+	// emitted.
 	maxWaiting = 1_000_000
 	maxBytes   = 1 << 30
 
-	// withheldType is the event that counts others, in its place until its hour is over.
+	// withheldType is the type of the event that counts withheld events for an hour
+	// (withheldFor). It is emitted only after that, though it has its number from the beginning.
 	withheldType = "events.withheld"
 )
 
-// stream is what is known of a user's stream. Its fields are under the emitter's mutex, but for
-// mark and isKnown while a worker is at the stream: these are the worker's.
+// stream is the known state of a user's stream. The emitter's mutex guards its fields, except
+// mark and isKnown: while a worker handles the stream, only that worker uses these two.
 type stream struct {
 	user     vocab.Username
-	told     []db.Event // that were committed and are not emitted, in no order
-	behind   bool       // there may be others: the database knows
+	told     []user.Event // committed and not emitted, in no order
+	behind   bool         // the database may have further events
 	queued   bool
 	busy     bool
-	since    time.Time // when what is not emitted was told
-	retryAt  time.Time // of what failed; zero: when Redis answers
+	since    time.Time // since when events wait to be emitted; zero: none wait
+	retryAt  time.Time // when a failed task is tried again
 	failures int
-	closeAt  time.Time // when the counting of withheld events is over; zero: nothing is counted
-	closing  bool      // it is
-	highest  int64     // the highest number that was told
-	trimmed  int64     // the one at which old events were dropped
-	used     time.Time // when something was emitted
+	closeAt  time.Time // when the counting of withheld events ends; zero: none are counted
+	closing  bool      // the counting has to end now
+	highest  int64     // the highest number of a committed event
+	trimmed  int64     // the value of highest when old events were last dropped
+	used     time.Time // when events were last emitted
 
 	mark    keyspace.ID // the last id of the stream
 	isKnown bool        // mark was read from the stream
 }
 
-// task is what is to be done about a stream.
+// task is the work on a stream that a worker has to do.
 type task struct {
-	told                   []db.Event
+	told                   []user.Event
 	behind, closing, trims bool
 }
 
-// begin takes what has to be done. The caller holds the emitter's mutex.
-func (s *stream) begin() task {
+// beginTask returns the work on the stream, and clears it from the stream. The caller holds the
+// emitter's mutex.
+func (s *stream) beginTask() task {
 	t := task{told: s.told, behind: s.behind || s.closing, closing: s.closing, trims: s.highest/trimEvery > s.trimmed/trimEvery}
 	s.told, s.behind, s.closing, s.trimmed = nil, false, false, s.highest
 	return t
 }
 
-// failed notes when the stream is tried again: as soon as Redis answers, or later each time where
-// it is not Redis that failed. The caller holds the emitter's mutex.
-func (s *stream) failed(now time.Time, away bool) {
+// noteFailure sets when the stream is tried again: as soon as Redis answers if it is away, or
+// else after a wait that doubles with each failure, up to a minute. The caller holds the
+// emitter's mutex.
+func (s *stream) noteFailure(now time.Time, away bool) {
 	s.failures++
 	s.retryAt = now
 	if !away {
@@ -72,38 +76,40 @@ func (s *stream) failed(now time.Time, away bool) {
 	}
 }
 
-// do does what there is to do. Old events are dropped whether or not new ones can be emitted.
-func (e *Emitter) do(ctx context.Context, s *stream, t task) error {
+// doTask does a task. Old events are dropped even if new ones cannot be emitted.
+func (e *Emitter) doTask(ctx context.Context, s *stream, t task) error {
 	if t.closing {
-		if err := e.Store.Write(ctx, s.user, func(ctx context.Context, tx *db.Tx) error { return tx.CloseWithheld(ctx, e.Now()) }); err != nil {
+		if err := e.Store.Write(ctx, s.user, func(ctx context.Context, tx *user.Tx) error { return tx.Events.CloseWithheld(ctx, e.Now()) }); err != nil {
 			return err
 		}
 	}
-	err := e.emit(ctx, s, t)
+	err := e.emitTold(ctx, s, t)
 	if t.trims {
-		err = errors.Join(err, e.trim(ctx, s))
+		err = errors.Join(err, e.trimTable(ctx, s))
 	}
 	return err
 }
 
-// emit puts on the stream what is not on it: what was told where that follows on what is there,
-// else what the database has.
-func (e *Emitter) emit(ctx context.Context, s *stream, t task) error {
-	slices.SortFunc(t.told, func(a, b db.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	told := slices.DeleteFunc(t.told, func(ev db.Event) bool { return s.isKnown && ev.Seq <= int64(s.mark.Seq) })
+// emitTold emits the events that are not on the stream. It appends the events in the task if
+// they follow directly on the last one of the stream. Else it reads the events from the
+// database.
+func (e *Emitter) emitTold(ctx context.Context, s *stream, t task) error {
+	slices.SortFunc(t.told, func(a, b user.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	told := slices.DeleteFunc(t.told, func(ev user.Event) bool { return s.isKnown && ev.Seq <= int64(s.mark.Seq) })
 	if t.behind || !s.isKnown || !follows(s.mark, told) {
 		return e.catchUp(ctx, s)
 	}
-	err := e.put(ctx, s, told)
+	err := e.appendEvents(ctx, s, told)
 	if errors.Is(err, errMoved) {
 		return e.catchUp(ctx, s)
 	}
 	return err
 }
 
-// follows reports whether events are the next ones after mark, without a gap. A gap may be a
-// number that was never given, or an event that was not told yet: the database knows which.
-func follows(mark keyspace.ID, told []db.Event) bool {
+// follows reports whether events are the next ones after mark, without a gap. A gap may be an
+// unused number, or an event that the emitter has not been told of yet; only the database can
+// tell.
+func follows(mark keyspace.ID, told []user.Event) bool {
 	for n, ev := range told {
 		if ev.Seq != int64(mark.Seq)+int64(n)+1 || ev.Milli < int64(mark.Milli) || ev.Type == withheldType {
 			return false
@@ -112,11 +118,12 @@ func follows(mark keyspace.ID, told []db.Event) bool {
 	return true
 }
 
-// errMoved is that the stream has another last id than was known.
+// errMoved says that the last id of the stream is not the expected one.
 var errMoved = errors.New("the stream has another last id than was known")
 
-// put puts events on the stream, behind mark.
-func (e *Emitter) put(ctx context.Context, s *stream, events []db.Event) error {
+// appendEvents appends events to the stream. If the last id of the stream is not mark, it
+// appends none, sets mark to that id and returns errMoved.
+func (e *Emitter) appendEvents(ctx context.Context, s *stream, events []user.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -135,17 +142,18 @@ func (e *Emitter) put(ctx context.Context, s *stream, events []db.Event) error {
 		return errMoved
 	}
 	e.metrics.emitted.Add(float64(len(events)))
-	e.note(s)
+	e.noteUse(s)
 	return nil
 }
 
-func (e *Emitter) note(s *stream) {
+func (e *Emitter) noteUse(s *stream) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.used = e.Now()
 }
 
-// catchUp reads on from the last id of the stream until the database has no more.
+// catchUp emits the events of the database after the last id of the stream, until there are no
+// more.
 func (e *Emitter) catchUp(ctx context.Context, s *stream) error {
 	if !s.isKnown {
 		last, err := e.Streams.Of(s.user).LastID(ctx, Stream)
@@ -155,7 +163,7 @@ func (e *Emitter) catchUp(ctx context.Context, s *stream) error {
 		s.mark, s.isKnown = last, true
 	}
 	for moved := 0; ; {
-		events, window, err := e.read(ctx, s)
+		events, window, err := e.readNext(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -169,12 +177,12 @@ func (e *Emitter) catchUp(ctx context.Context, s *stream) error {
 			return nil
 		}
 		if events[0].Milli < int64(s.mark.Milli) {
-			if err := e.raise(ctx, s); err != nil {
+			if err := e.raiseTimes(ctx, s); err != nil {
 				return err
 			}
 			continue
 		}
-		if err = e.put(ctx, s, events); err == nil {
+		if err = e.appendEvents(ctx, s, events); err == nil {
 			continue
 		}
 		if moved++; !errors.Is(err, errMoved) || moved > 10 {
@@ -183,8 +191,8 @@ func (e *Emitter) catchUp(ctx context.Context, s *stream) error {
 	}
 }
 
-// read reads the next events that are not on the stream.
-func (e *Emitter) read(ctx context.Context, s *stream) (events []db.Event, w db.EventWindow, err error) {
+// readNext reads the next events from the database that are not on the stream.
+func (e *Emitter) readNext(ctx context.Context, s *stream) (events []user.Event, w user.EventWindow, err error) {
 	events, w, err = readRows(ctx, e.Store, s.user, int64(s.mark.Seq), batch)
 	if err != nil {
 		return nil, w, fmt.Errorf("read events of %s: %w", s.user, err)
@@ -198,14 +206,14 @@ func (e *Emitter) read(ctx context.Context, s *stream) (events []db.Event, w db.
 	return events, w, nil
 }
 
-// withoutOpen leaves out the event that still counts withheld ones.
-func withoutOpen(events []db.Event, w db.EventWindow) []db.Event {
-	return slices.DeleteFunc(events, func(ev db.Event) bool { return w.Withheld != nil && ev.Seq == *w.Withheld })
+// withoutOpen removes the event that still counts withheld events.
+func withoutOpen(events []user.Event, w user.EventWindow) []user.Event {
+	return slices.DeleteFunc(events, func(ev user.Event) bool { return w.Withheld != nil && ev.Seq == *w.Withheld })
 }
 
-// startAfresh empties a stream that has events which the database never gave out, as when its
-// server was set back to an earlier state without a restore: readers see that they are ahead, and
-// begin anew.
+// startAfresh removes a stream that has events which the database does not have. This happens
+// when the database server was set back to an earlier state without Lightweb's restore. Readers
+// then find that their ids are ahead, and begin anew.
 func (e *Emitter) startAfresh(ctx context.Context, s *stream, given int64) error {
 	e.Log.WarnContext(ctx, "stream was ahead of its database, and starts anew", "user", s.user, "stream", s.mark.Seq, "database", given)
 	if err := e.Streams.Of(s.user).Forget(ctx, Stream); err != nil {
@@ -216,20 +224,21 @@ func (e *Emitter) startAfresh(ctx context.Context, s *stream, given int64) error
 	return nil
 }
 
-// raise gives the events after mark ids that the stream takes: it has seen a later time.
-func (e *Emitter) raise(ctx context.Context, s *stream) error {
-	return e.Store.Write(ctx, s.user, func(ctx context.Context, tx *db.Tx) error {
-		return tx.RaiseEvents(ctx, int64(s.mark.Seq), int64(s.mark.Milli))
+// raiseTimes raises the times of the events after mark to the time of mark. Their ids would
+// otherwise be lower than the last id of the stream, which refuses such ids.
+func (e *Emitter) raiseTimes(ctx context.Context, s *stream) error {
+	return e.Store.Write(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Events.Raise(ctx, int64(s.mark.Seq), int64(s.mark.Milli))
 	})
 }
 
-// trim drops old events from the database.
-func (e *Emitter) trim(ctx context.Context, s *stream) error {
+// trimTable drops old events from the database.
+func (e *Emitter) trimTable(ctx context.Context, s *stream) error {
 	var emitted int64
 	if s.isKnown {
 		emitted = int64(s.mark.Seq)
 	}
-	return e.Store.Write(ctx, s.user, func(ctx context.Context, tx *db.Tx) error {
-		return tx.TrimEvents(ctx, emitted, db.EventLimits{Keep: e.Keep, Waiting: maxWaiting, Bytes: maxBytes})
+	return e.Store.Write(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Events.Trim(ctx, emitted, user.EventLimits{Keep: e.Keep, Waiting: maxWaiting, Bytes: maxBytes})
 	})
 }

@@ -12,28 +12,26 @@ import (
 )
 
 const (
-	// retryEvery is how often it is looked who can be tried again.
+	// retryEvery is how often the emitter looks for streams that can be tried again.
 	retryEvery = 250 * time.Millisecond
 
-	// verifyEvery is how often streams are looked at of which nothing is to be emitted: they may
-	// have lost entries.
+	// verifyEvery is how often streams at rest are checked, because Redis may have lost entries.
 	verifyEvery = 2 * time.Second
 
-	// measureEvery is how often it is looked how much memory the streams take.
+	// measureEvery is how often the memory of the streams is measured.
 	measureEvery = time.Minute
 
-	// idleKeep is how many events stay on the stream of a user who was idle for long, when memory
-	// is short.
+	// idleKeep is how many events stay on the stream of a long idle user when memory is short.
 	idleKeep = 1000
 
-	// atOnce is how many streams are asked about in one round trip.
+	// atOnce is how many streams are queried in one round trip.
 	atOnce = 100
 
 	// withheldFor is how long withheld events are counted in one event.
 	withheldFor = time.Hour
 )
 
-// keepUp does what has its time, until ctx ends.
+// keepUp does the periodic work until ctx ends.
 func (e *Emitter) keepUp(ctx context.Context) {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -45,7 +43,7 @@ func (e *Emitter) keepUp(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := e.Now()
-		e.retry(now)
+		e.queueRetries(now)
 		if now.Sub(asked) >= time.Second {
 			asked = now
 			e.takeDue(ctx)
@@ -55,7 +53,7 @@ func (e *Emitter) keepUp(ctx context.Context) {
 		}
 		if now.Sub(verified) >= verifyEvery {
 			verified = now
-			e.verify(ctx)
+			e.verifyResting(ctx)
 		}
 		if now.Sub(measured) >= measureEvery {
 			measured = now
@@ -64,8 +62,9 @@ func (e *Emitter) keepUp(ctx context.Context) {
 	}
 }
 
-// retry queues the streams whose time has come.
-func (e *Emitter) retry(now time.Time) {
+// queueRetries queues the failed streams that can be tried again, and those whose counting of
+// withheld events has ended.
+func (e *Emitter) queueRetries(now time.Time) {
 	up := e.Streams.IsUp()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -73,28 +72,28 @@ func (e *Emitter) retry(now time.Time) {
 		switch {
 		case s.queued || s.busy:
 		case s.failures > 0 && up && !now.Before(s.retryAt):
-			e.enqueue(s)
+			e.enqueueStream(s)
 		case !s.closeAt.IsZero() && now.After(s.closeAt):
 			s.closing = true
-			e.enqueue(s)
+			e.enqueueStream(s)
 		}
 	}
 }
 
-// takeDue looks at the events of users that other processes have added some for.
+// takeDue queues the streams of users that got events from other processes.
 func (e *Emitter) takeDue(ctx context.Context) {
 	users, err := e.Users.TakeEventsDue(ctx)
 	if err != nil && ctx.Err() == nil {
 		e.Log.WarnContext(ctx, "users with events not read", "err", err)
 	}
 	for _, u := range users {
-		e.tell(u, nil)
+		e.tellStream(u, nil)
 	}
 }
 
-// sweep looks once at every user, one after another: an earlier process may have ended before it
-// had emitted everything.
-func (e *Emitter) sweep(ctx context.Context) {
+// sweepUsers queues the stream of every active user once, one after another. An earlier process
+// may have ended before it had emitted all events.
+func (e *Emitter) sweepUsers(ctx context.Context) {
 	users, err := e.Users.All(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -106,14 +105,14 @@ func (e *Emitter) sweep(ctx context.Context) {
 		if u.State != instance.UserActive {
 			continue
 		}
-		e.tell(u.Name, nil)
-		if err := e.await(ctx, func() bool { return e.isAtRest(u.Name) }); err != nil {
+		e.tellStream(u.Name, nil)
+		if err := e.awaitState(ctx, func() bool { return e.isAtRest(u.Name) }); err != nil {
 			return
 		}
 	}
 }
 
-// isAtRest reports whether nothing can be done now about the user's stream.
+// isAtRest reports whether the user's stream is neither queued nor being emitted.
 func (e *Emitter) isAtRest(u vocab.Username) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,10 +120,10 @@ func (e *Emitter) isAtRest(u vocab.Username) bool {
 	return s == nil || !s.queued && !s.busy
 }
 
-// verify compares the last ids of streams that are at rest with what they are known to be: a
-// server that was emptied or replaced has lost entries, and gets them again.
-func (e *Emitter) verify(ctx context.Context) {
-	resting := e.resting()
+// verifyResting compares the last ids of the streams at rest with the expected ones. A Redis
+// server that was emptied or replaced has lost entries, and these are emitted again.
+func (e *Emitter) verifyResting(ctx context.Context) {
+	resting := e.listResting()
 	for part := range slices.Chunk(resting, atOnce) {
 		users := make([]vocab.Username, len(part))
 		for n, r := range part {
@@ -132,24 +131,24 @@ func (e *Emitter) verify(ctx context.Context) {
 		}
 		ids, err := e.Streams.LastIDs(ctx, users, Stream)
 		if err != nil {
-			return // whoever emits next notices too
+			return // the next emission finds it too
 		}
 		for n, r := range part {
 			if ids[n] != r.mark {
-				e.doubt(r)
+				e.readAgain(r)
 			}
 		}
 	}
 }
 
-// rest is a stream of which nothing is to be emitted.
+// rest is a copy of the state of a stream at rest: nothing of it has to be emitted.
 type rest struct {
 	user vocab.Username
 	mark keyspace.ID
 	used time.Time
 }
 
-func (e *Emitter) resting() []rest {
+func (e *Emitter) listResting() []rest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := make([]rest, 0, len(e.streams))
@@ -161,21 +160,22 @@ func (e *Emitter) resting() []rest {
 	return all
 }
 
-// doubt has a stream read again that still is as it was when it was asked about.
-func (e *Emitter) doubt(r rest) {
+// readAgain queues a stream to be read from the database again, unless its state has changed
+// since r was taken.
+func (e *Emitter) readAgain(r rest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s := e.streams[r.user]; !s.queued && !s.busy && s.mark == r.mark {
 		s.isKnown, s.behind = false, true
 		e.metrics.repaired.Inc()
-		e.enqueue(s)
+		e.enqueueStream(s)
 	}
 }
 
-// makeRoom shortens the streams of those who were idle for longest while all together take more
-// than they may.
+// makeRoom measures the memory of all streams. If it is over the limit, it shortens the streams
+// of the users who have been idle for longest.
 func (e *Emitter) makeRoom(ctx context.Context) {
-	streams := e.resting()
+	streams := e.listResting()
 	slices.SortFunc(streams, func(a, b rest) int { return cmp.Compare(a.used.UnixNano(), b.used.UnixNano()) })
 	var total int64
 	for part := range slices.Chunk(streams, atOnce) {
@@ -192,7 +192,7 @@ func (e *Emitter) makeRoom(ctx context.Context) {
 		}
 	}
 	e.metrics.memory.Set(float64(total))
-	most := e.Memory / 10 * 9 // the rest is for what else the server needs
+	most := e.Memory / 10 * 9 // the server needs the rest itself
 	for _, r := range streams {
 		if total <= most {
 			return

@@ -6,27 +6,28 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Trace says what became of an activity, or of an object and the activities about it.
+// Trace is the history on this server of an activity, or of an object and the activities about
+// it.
 type Trace struct {
 	URI     vocab.ID    `json:"uri"`
-	Actor   vocab.ID    `json:"actor,omitempty"` // its sender or author, when a user here has it
-	Local   bool        `json:"local"`           // its id is of this server
-	Blocked bool        `json:"blocked"`         // the policy refuses the server of its id
-	Users   []UserTrace `json:"users"`           // it may concern
-	Known   bool        `json:"known"`           // this server knows something of it
+	Actor   vocab.ID    `json:"actor,omitempty"` // its sender or author, if a user of this server has stored it
+	Local   bool        `json:"local"`           // whether its id belongs to this server
+	Blocked bool        `json:"blocked"`         // whether the policy refuses the server of its id
+	Users   []UserTrace `json:"users"`           // the users that it may concern
+	Known   bool        `json:"known"`           // whether this server has any record of it
 	Ignored *Ignored    `json:"ignored,omitempty"`
 }
 
 // Outcomes of an activity for one user.
 const (
-	TraceSent       = "sent" // by the user
+	TraceSent       = "sent" // the user sent it
 	TraceFeed       = "feed"
 	TraceStored     = "stored"
 	TraceObject     = "object" // stored because of another activity
@@ -37,45 +38,37 @@ const (
 	TraceBlocked    = "blocked"
 	TraceNever      = "never"
 	TraceUnreadable = "unreadable"
-	TraceIgnored    = "ignored" // answered 202 and kept for nobody
+	TraceIgnored    = "ignored" // answered 202 and stored for no user
 )
 
-// Ignored records that an activity was answered 202 and kept for nobody. The record is deleted
-// after a while.
+// Ignored records that an activity was answered 202 and stored for no user. The record is
+// deleted after a while.
 type Ignored struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
 	Says   string    `json:"says"`
 }
 
-// UserTrace shows what one user's database holds of an activity, and what that means.
+// UserTrace shows what one user's database stores about an activity, and what that means.
 type UserTrace struct {
 	User       vocab.Username   `json:"user"`
 	Outcome    string           `json:"outcome"`
-	Says       string           `json:"says"` // one sentence, with what to do
+	Says       string           `json:"says"` // one sentence: what the outcome means, and what to do
 	Acquainted bool             `json:"acquainted"`
-	Follows    []vocab.ID       `json:"follows"` // actors on the server of the id
-	Blocks     []vocab.ID       `json:"blocks"`  // the same; nothing that they send is kept
+	Follows    []vocab.ID       `json:"follows"` // actors on the server of the id that the user follows
+	Blocks     []vocab.ID       `json:"blocks"`  // actors on that server that the user blocks; nothing they send is stored
 	Activities []TracedActivity `json:"activities"`
 	StoredAt   *time.Time       `json:"object_stored_at,omitempty"`
-	SeenAt     *time.Time       `json:"seen_at,omitempty"` // the id was claimed
+	SeenAt     *time.Time       `json:"seen_at,omitempty"` // when the id was claimed
 	DeletedAt  *time.Time       `json:"deleted_at,omitempty"`
 	PoisonAt   *time.Time       `json:"poison_at,omitempty"`
-	Reason     string           `json:"reason,omitempty"` // it was set aside
+	Reason     string           `json:"reason,omitempty"` // why it was set aside
 	WaitsSince *time.Time       `json:"waits_since,omitempty"`
 	Jobs       []TracedJob      `json:"jobs"`
 }
 
 // TracedActivity is a stored activity with the id, or about it.
-type TracedActivity struct {
-	URI       vocab.ID  `json:"uri"`
-	Type      string    `json:"type"`
-	Direction string    `json:"direction"`
-	Actor     vocab.ID  `json:"actor"`
-	StoredAt  time.Time `json:"stored_at"`
-	InFeed    bool      `json:"in_feed"`
-	Names     bool      `json:"names_user"` // it contains an id of the user's
-}
+type TracedActivity = user.TracedActivity
 
 // TracedJob is the fan-out of one of the user's activities.
 type TracedJob struct {
@@ -89,7 +82,7 @@ type TracedJob struct {
 }
 
 // JobCounts counts the deliveries of a fan-out by state.
-type JobCounts = db.JobCounts
+type JobCounts = user.JobCounts
 
 // TracedDelivery is a delivery to one inbox.
 type TracedDelivery struct {
@@ -97,15 +90,15 @@ type TracedDelivery struct {
 	Status     string     `json:"status"`
 	Attempts   int        `json:"attempts"`
 	NextAt     *time.Time `json:"next_at,omitempty"`
-	LastStatus int        `json:"last_status,omitempty"` // of HTTP
+	LastStatus int        `json:"last_status,omitempty"` // of the last HTTP response
 	Error      string     `json:"error,omitempty"`
 }
 
-// Activity says what became of an activity or object for the users that it may concern: its owner,
-// the users who are acquainted with an actor on the server of the id, and the users that it waits
-// for. No other user has anything of that server, so no other database is opened. With only set,
-// it looks at that user alone. The fault is Invalid for a malformed id, NoUser when the user does
-// not exist.
+// Activity reports what happened to an activity or object for each user that it may concern:
+// its owner, the users who are acquainted with an actor on the server of the id, and the users
+// that it waits for. No other user has anything from that server, so Activity opens no other
+// database. If only is set, Activity looks at that user alone. The fault is Invalid for a
+// malformed id, NoUser when the user does not exist.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {
@@ -149,7 +142,7 @@ func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab
 	return out, nil
 }
 
-// concernedUsers returns the users to look at.
+// concernedUsers returns the users that Activity looks at.
 func concernedUsers(
 	ctx context.Context, in *instance.Instance, id vocab.ID, only vocab.Username, waiting *dbinstance.Journaled, acquainted []vocab.Username,
 ) ([]vocab.Username, error) {
@@ -170,24 +163,25 @@ func concernedUsers(
 	return in.DB.Instance.Users.Active(ctx, users)
 }
 
-// isOwner reports whether the id is of something that belongs to u.
+// isOwner reports whether the activity or object with the id belongs to u.
 func isOwner(in *instance.Instance, u vocab.Username, id vocab.ID) bool {
 	owner, _, ok := in.Local.Holder(id)
 	return ok && owner == u
 }
 
-// traced is what a user's database holds of an id.
-type traced struct{ db.Trace }
+// traced is what a user's database stores about an id.
+type traced struct{ user.Trace }
 
 func readTrace(ctx context.Context, in *instance.Instance, id vocab.ID, u vocab.Username) (t traced, err error) {
-	err = in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		t.Trace, err = tx.Trace(ctx, id, in.Local.ID(u))
+	err = in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		t.Trace, err = tx.Activities.Trace(ctx, id, in.Local.ID(u))
 		return err
 	})
 	return t, err
 }
 
-// author returns the sender or author of what has the id, or nothing when it is not stored.
+// author returns the sender or author of the activity or object with the id, or nothing when it
+// is not stored.
 func (t traced) author(id vocab.ID) vocab.ID {
 	if len(t.Activities) > 0 && t.Activities[0].URI == id {
 		return t.Activities[0].Actor

@@ -5,33 +5,31 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// userFacts is everything that is known of an id for one user.
+// userFacts is everything that this server knows about an id for one user.
 type userFacts struct {
 	id vocab.ID
 	traced
 	u       vocab.Username
 	err     error      // why the user's database could not be read
-	owner   bool       // the id is of something that belongs to the user
-	local   bool       // the id is of this server
+	owner   bool       // the activity or object belongs to the user
+	local   bool       // the id belongs to this server
 	blocked bool       // the policy refuses the server of the id
-	waits   *time.Time // in the journal for the user since then
-	ignored *Ignored   // nil unless it was kept for nobody
+	waits   *time.Time // since when it is in the journal for the user
+	ignored *Ignored   // nil unless it was stored for no user
 }
 
 func (s userFacts) describe() UserTrace {
-	out := UserTrace{User: s.u, Follows: []vocab.ID{}, Blocks: []vocab.ID{}, Activities: make([]TracedActivity, len(s.Activities)), Jobs: make([]TracedJob, len(s.Jobs)),
+	out := UserTrace{User: s.u, Follows: []vocab.ID{}, Blocks: []vocab.ID{}, Activities: []TracedActivity{}, Jobs: make([]TracedJob, len(s.Jobs)),
 		SeenAt: s.SeenAt, DeletedAt: s.DeletedAt, WaitsSince: s.waits}
 	out.Follows = append(out.Follows, s.Follows...)
 	out.Blocks = append(out.Blocks, s.Blocks...)
-	for i, a := range s.Activities {
-		out.Activities[i] = TracedActivity(a)
-	}
+	out.Activities = append(out.Activities, s.Activities...)
 	if s.Object != nil {
 		out.StoredAt = &s.Object.StoredAt
 	}
@@ -53,7 +51,7 @@ func (s userFacts) describe() UserTrace {
 	return out
 }
 
-// conclusions say what the facts mean. The first one that holds counts.
+// conclusions say what the facts mean. The first entry whose condition holds applies.
 var conclusions = []struct {
 	outcome string
 	when    func(s userFacts) bool
@@ -112,20 +110,21 @@ var conclusions = []struct {
 	}},
 }
 
-// first returns the activity with the id, or else the newest activity that brought the object with
-// it.
-func (s userFacts) first() *db.TracedActivity {
+// first returns the activity with the id, or else the newest received activity that brought the
+// object.
+func (s userFacts) first() *user.TracedActivity {
 	for i, a := range s.Activities {
-		if a.URI == s.id || a.Direction == db.Inbound && handler.IsInFeed(a.Type) {
+		if a.URI == s.id || a.Direction == user.Inbound && handler.IsInFeed(a.Type) {
 			return &s.Activities[i]
 		}
 	}
 	return nil
 }
 
-// describeDeliveries says how far the deliveries of the user's activity are.
+// describeDeliveries says how many inboxes have the user's activity and how many are still
+// tried.
 func (s userFacts) describeDeliveries() string {
-	var c db.JobCounts
+	var c user.JobCounts
 	for _, j := range s.Jobs {
 		c.Total += j.Total
 		c.Pending += j.Pending

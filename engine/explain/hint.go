@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// hint says what to do about the first failed check.
+// hint says how to fix the first failed check.
 func (t *explainer) hint() string {
 	if words := t.hintFromVariants(); words != "" {
 		return words
@@ -32,7 +32,7 @@ func (t *explainer) hint() string {
 	return ""
 }
 
-// hints say what to do about a refusal, by its code.
+// hints say how to fix a refusal, by its code.
 var hints = map[string]string{
 	"forbidden":         "the policy in registry/server.json refuses the host",
 	"invalid":           "the body is no activity that can be read: whoever signs it is answered 400",
@@ -61,8 +61,9 @@ var senderFaults = []string{
 	"too_many_signatures", "unknown_algorithm", "unknown_component", "unknown_digest", "unknown_key_type",
 }
 
-// hintFromVariants checks whether a signature would verify if the request had arrived in another
-// way, and says what that means. It is the usual reason why everything is refused.
+// hintFromVariants checks whether a signature would verify if the request had arrived with
+// another scheme or Host, and says what that means. Such a difference is the usual reason why
+// all requests are refused.
 func (t *explainer) hintFromVariants() string {
 	scheme, ours, _ := strings.Cut(t.Origin, "://")
 	theirs, other := t.Request.Host, map[string]string{"https": "http", "http": "https"}[scheme]
@@ -77,8 +78,8 @@ func (t *explainer) hintFromVariants() string {
 	return ""
 }
 
-// verifiesAt reports whether one of the signatures would verify, whatever else is wrong, if the
-// request had been sent to origin with that Host.
+// verifiesAt reports whether one of the signatures would verify if the request had been sent to
+// origin with that Host. It ignores all other failed checks.
 func (t *explainer) verifiesAt(origin, host string) bool {
 	r := new(http.Request)
 	*r = *t.Request

@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ignoredBecause explains the reasons why an activity is kept for nobody.
+// ignoredBecause has an explanation for each reason for which an activity is stored for no
+// user.
 var ignoredBecause = map[string]string{
 	inbox.IgnoredNobody:      "it names nobody here, and nobody here follows its sender",
 	inbox.IgnoredUnrelated:   "its recipients here neither follow its sender, nor are named, nor have what it is about",
@@ -28,7 +29,8 @@ var ignoredBecause = map[string]string{
 	inbox.IgnoredOverBudget:  "too much of its sender's domain was stored that day, so that it was kept for those alone who follow its sender",
 }
 
-// findIgnored returns the record of an activity that was accepted and kept for nobody, or nil.
+// findIgnored returns the record of an activity that was accepted and stored for no user, or
+// nil.
 func findIgnored(ctx context.Context, in *instance.Instance, id vocab.ID) (*Ignored, error) {
 	g, err := in.DB.Instance.Ignored.Find(ctx, id)
 	if err != nil || g == nil {
@@ -40,13 +42,13 @@ func findIgnored(ctx context.Context, in *instance.Instance, id vocab.ID) (*Igno
 func describeIgnored(at time.Time, reason string) string {
 	because := ignoredBecause[reason]
 	if because == "" {
-		because = reason // a newer version wrote it
+		because = reason // a newer version of lightweb stored it
 	}
 	return fmt.Sprintf("It was answered 202 on %s and kept for nobody: %s.", stamp(at), because)
 }
 
-// findIgnoredBody is findIgnored for the activity in a request's body. It returns nil for a body
-// that is no activity.
+// findIgnoredBody is findIgnored for the activity in a request's body. It returns nil for a
+// body that is not an activity.
 func findIgnoredBody(ctx context.Context, in *instance.Instance, body []byte) (*Ignored, error) {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {

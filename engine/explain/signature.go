@@ -1,5 +1,5 @@
-// Package explain explains what the engine did: why it refuses a signature, and what became of an
-// activity.
+// Package explain explains what the engine did: why it refuses a signature, and what happened
+// to an activity.
 package explain
 
 import (
@@ -24,26 +24,26 @@ import (
 type SignedRequest struct {
 	Request *http.Request
 	Body    []byte
-	Origin  string    // it was sent to; empty: public_url
-	At      time.Time // it arrived; zero: when its signature says that it was made
+	Origin  string    // where it was sent to; empty: public_url
+	At      time.Time // when it arrived; zero: the time that its signature states
 	Key     []byte    // of the signer: RSA as PEM, a Multikey, or the actor's document; nil: the key that its server shows
-	Offline bool      // fetch nothing: the key must be stored here
+	Offline bool      // fetch nothing: the key must be stored on this server
 }
 
 // SignatureReport shows the result of every check of a request.
 type SignatureReport struct {
 	Verified   bool               `json:"verified"`
-	Code       string             `json:"code,omitempty"` // of the first check that failed; the peer gets the same code
-	Hint       string             `json:"hint,omitempty"` // what to do about it
+	Code       string             `json:"code,omitempty"` // of the first failed check; the sender got the same code
+	Hint       string             `json:"hint,omitempty"` // how to fix that check
 	Method     string             `json:"method"`
-	URL        string             `json:"url"` // as it must be signed here
+	URL        string             `json:"url"` // the URL that the signature must cover
 	Host       string             `json:"host"`
 	At         time.Time          `json:"at"`
 	Actor      vocab.ID           `json:"actor,omitempty"` // the actor in the body
 	BodyBytes  int                `json:"body_bytes"`
 	Checks     []Check            `json:"checks"` // of the request as a whole
 	Signatures []CheckedSignature `json:"signatures"`
-	Ignored    *Ignored           `json:"ignored,omitempty"` // set when the activity was accepted and kept for nobody
+	Ignored    *Ignored           `json:"ignored,omitempty"` // set when the activity was accepted and stored for no user
 
 	failure error
 }
@@ -77,7 +77,7 @@ const (
 	CheckNotReached = "not_reached" // an earlier check that it needs failed
 )
 
-// Err returns nil when the request verifies. Its kind is Protocol for a mistake of the peer,
+// Err returns nil when the request verifies. Its kind is Protocol for a mistake of the sender,
 // Forbidden when the policy refuses the request, and the kind of the failure when the key could
 // not be fetched.
 func (x SignatureReport) Err() error {
@@ -92,9 +92,9 @@ func (x SignatureReport) Err() error {
 	return fault.Wrap(kind, "the request does not verify: "+fault.Public(x.failure), x.failure).WithCode(x.Code).WithHint(x.Hint)
 }
 
-// Signature makes every check that the engine makes of a signed request, and goes on after a
-// failure. It finds keys as the engine does, and stores the actors that it fetches. The fault is
-// Usage for a malformed origin.
+// Signature makes every check that the engine makes of a signed request, and continues after a
+// failure. It finds keys as the engine does, and stores the actors that it fetches. The fault
+// is Usage for a malformed origin.
 func Signature(ctx context.Context, in *instance.Instance, x SignedRequest) (SignatureReport, error) {
 	actors, shows := in.Actors, objects(in.Actors)
 	if x.Offline {
@@ -112,8 +112,8 @@ func Signature(ctx context.Context, in *instance.Instance, x SignedRequest) (Sig
 	return out, err
 }
 
-// SignatureWithKey is Signature for a request whose key is given. It opens no database. The fault
-// is Invalid for a key that cannot be read.
+// SignatureWithKey is Signature for a request whose key is in x.Key. It opens no database. The
+// fault is Invalid for a key that cannot be read.
 func SignatureWithKey(ctx context.Context, c instance.Config, x SignedRequest, log *slog.Logger) (SignatureReport, error) {
 	gate, err := instance.NewGate(c, registry.New(c.DataDir, c.UsersDir, log), log)
 	if err != nil {
@@ -128,7 +128,7 @@ func SignatureWithKey(ctx context.Context, c instance.Config, x SignedRequest, l
 	})
 }
 
-// readKey reads an actor with its keys, or a key alone.
+// readKey reads an actor's document with its keys, or a single key.
 func readKey(text []byte) (*vocab.Actor, crypto.PublicKey, error) {
 	text = bytes.TrimSpace(text)
 	switch {
@@ -150,8 +150,9 @@ func (offline) Get(context.Context, transport.Request) (*transport.Response, err
 	return nil, fault.New(fault.Unavailable, "the key is not remembered, and nobody is to be asked").WithCode("offline")
 }
 
-// explain makes the checks with the verifier of the request's origin. A key overrides the one that
-// the verifier finds; without shows the actor's server is not asked for the activity.
+// explain makes the checks with the verifier for the request's origin. A key that is not nil is
+// used in place of the key that the verifier finds. If shows is nil, explain does not ask the
+// actor's server for the activity.
 func (x SignedRequest) explain(
 	ctx context.Context, c instance.Config, key crypto.PublicKey, shows objects, verifier func(origin string) *actor.Verifier,
 ) (SignatureReport, error) {
@@ -167,7 +168,7 @@ func (x SignedRequest) explain(
 	}
 	if x.At.IsZero() {
 		x.At = madeAt(seen)
-		seen, _ = x.examine(x.Request, x.Origin) // it did not fail before either
+		seen, _ = x.examine(x.Request, x.Origin) // the same call succeeded above
 	}
 	v := verifier(x.Origin)
 	t := explainer{SignedRequest: x, seen: seen, out: SignatureReport{Method: x.Request.Method, URL: x.Origin + x.Request.RequestURI, Host: x.Request.Host,
@@ -188,8 +189,8 @@ func (x SignedRequest) explain(
 	return t.out, nil
 }
 
-// madeAt returns when a request was made: the time of its newest signature, or now when none has a
-// time.
+// madeAt returns the time of the newest signature of a request. If no signature has a time, it
+// returns now.
 func madeAt(seen signature.Examination) time.Time {
 	var at time.Time
 	for _, s := range seen.Signatures {

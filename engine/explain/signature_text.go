@@ -20,7 +20,7 @@ type explainer struct {
 	SignedRequest
 	seen       signature.Examination
 	sender     []signature.Finding // about the activity in the body and its actor
-	signatures []actor.Explained   // as in seen, with their keys
+	signatures []actor.Explained   // as in seen, together with their keys
 	out        SignatureReport
 }
 
@@ -36,8 +36,9 @@ func (t *explainer) fillReport() {
 	}
 }
 
-// firstFailure returns the error that the engine would refuse the request with: that of the first
-// failed check, in the order of the engine. One good signature is enough.
+// firstFailure returns the error with which the engine would refuse the request. That is the
+// error of the first failed check, in the order in which the engine checks. One good signature
+// is enough.
 func (t *explainer) firstFailure() error {
 	var read, held []error
 	for i, s := range t.signatures {
@@ -65,7 +66,8 @@ func refusal(found []signature.Finding) error {
 	return nil
 }
 
-// refusalOfAll returns the first refusal, or nil when one of them is nil.
+// refusalOfAll returns nil when one of the refusals is nil, because then something was
+// accepted. Otherwise it returns the first refusal.
 func refusalOfAll(refusals []error) error {
 	if len(refusals) == 0 || slices.Contains(refusals, nil) {
 		return nil
@@ -119,7 +121,7 @@ func (t *explainer) describeChecks(found []signature.Finding, s actor.Explained)
 	return out
 }
 
-// codeOf returns the refusal's name for programs.
+// codeOf returns the code of a refusal, for use by programs.
 func codeOf(err error) string {
 	switch e := fault.Of(err); {
 	case e == nil:
@@ -134,8 +136,8 @@ func codeOf(err error) string {
 	return "unavailable"
 }
 
-// facts describe the value that a check looked at, whatever its result. They are empty when the
-// value could not be read.
+// facts describe the value that a check examined, whether or not the check passed. They are
+// empty when the value could not be read.
 var facts = map[string]func(*explainer, actor.Explained) string{
 	"target":     func(t *explainer, _ actor.Explained) string { return t.Request.RequestURI },
 	"algorithm":  func(_ *explainer, s actor.Explained) string { return cmp.Or(s.Algorithm, "left to the key") },
@@ -146,7 +148,7 @@ var facts = map[string]func(*explainer, actor.Explained) string{
 	},
 }
 
-// says describes what it means that one of the other checks passed.
+// says describes what the success of each of the other checks means.
 var says = map[string]func(*explainer, actor.Explained) string{
 	"host":    func(t *explainer, _ actor.Explained) string { return "Host is " + t.out.Host },
 	"headers": func(t *explainer, _ actor.Explained) string { return t.signatures[0].Dialect.String() },

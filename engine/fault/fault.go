@@ -1,8 +1,8 @@
-// Package fault gives errors a kind, and words that may be shown outside.
+// Package fault gives errors a kind, and a text that may be shown to users and peers.
 //
-// An error is given a kind once, where its cause is understood. Every border maps kinds in one
-// table: the server to a status, the command line to an exit code, delivery to a retry. An error
-// without a kind is Internal.
+// An error gets its kind once, in the code that understands its cause. Each border of the engine
+// has one table that maps kinds: the server maps them to a status, the command line to an exit
+// code, and delivery to a retry. An error without a kind is Internal.
 package fault
 
 import (
@@ -10,36 +10,37 @@ import (
 	"time"
 )
 
-// Kind is the class of a failure, as far as those outside need to tell failures apart.
+// Kind is the class of a failure. Kinds differ only as far as users, peers and operators need
+// that.
 type Kind uint8
 
-// The kinds. Each border's table has a row for every one of them.
+// The kinds. The table of each border has a row for each of them.
 const (
-	Internal        Kind = iota // a bug, or a cause nobody understood: never shown
+	Internal        Kind = iota // a bug, or an unknown cause: its text is never shown
 	Invalid                     // malformed input
-	Unprocessable               // well-formed input that asks for what cannot be
-	Unauthenticated             // no proof, or a wrong one, of who is asking
-	Forbidden                   // known, and not allowed
-	NotFound                    // nothing there, or nothing that this asker may know of
+	Unprocessable               // well-formed input that asks for something impossible
+	Unauthenticated             // the sender's identity is not proven, or the proof is wrong
+	Forbidden                   // the sender is known, and not allowed to do this
+	NotFound                    // does not exist, or the sender may not know that it does
 	NoUser                      // no such local user
 	NoHost                      // a peer's name does not resolve
 	NotAcceptable               // no representation that the client accepts
-	NotAllowed                  // the method is not one this address has
-	Conflict                    // there already, or changed meanwhile
-	Gone                        // was there, and is deleted for good
+	NotAllowed                  // this address does not support the method
+	Conflict                    // exists already, or was changed meanwhile
+	Gone                        // existed, and is deleted for good
 	TooLarge                    // over a limit of size
-	Unsupported                 // a media type or encoding not taken
+	Unsupported                 // a media type or encoding that is not accepted
 	RateLimited                 // too often
 	Unavailable                 // a dependency does not answer: try later
-	Busy                        // somebody else is at it, or time ran out: try again
-	Protocol                    // a peer answered against the protocol
+	Busy                        // another process is doing it, or time ran out: try again
+	Protocol                    // a peer's response violates the protocol
 	Config                      // the configuration is wrong
 	Usage                       // the command line is wrong
-	Partial                     // finished, but some items failed
+	Partial                     // completed, but some items failed
 	kinds
 )
 
-// Kinds lists every kind, so that tests can prove a border's table whole.
+// Kinds returns every kind, so that tests can check that the table of a border is complete.
 func Kinds() []Kind {
 	all := make([]Kind, kinds)
 	for i := range all {
@@ -48,37 +49,38 @@ func Kinds() []Kind {
 	return all
 }
 
-// Error is a failure whose cause was understood.
+// Error is a failure with a known cause.
 type Error struct {
 	Kind       Kind
-	Code       string        // stable name for programs, in snake_case; empty where the kind says enough
-	Public     string        // the words for those outside: no table, path, query or other error's text
+	Code       string        // stable name for programs, in snake_case; empty when the kind is enough
+	Public     string        // the text for users and peers: it has no table, path, query or text of another error
 	Hint       string        // what to do next, for the operator; shown by the command line, never to a peer
-	Pointer    string        // JSON Pointer (RFC 6901) to the offending part of a request; empty when it is the whole
+	Pointer    string        // JSON Pointer (RFC 6901) to the invalid part of a request; empty when it is the whole
 	RetryAfter time.Duration // how long to wait before trying again; zero when unknown
-	Logged     bool          // the log has it: nobody writes it there again above level Debug
+	Logged     bool          // it was logged already, and must not be logged again above level Debug
 	err        error
 }
 
-// New returns an error of kind k with words that may be shown outside.
+// New returns an error of kind k. The text public may be shown to users and peers.
 func New(k Kind, public string) *Error { return &Error{Kind: k, Public: public} }
 
-// Wrap gives err the kind k and words that may be shown outside; err itself is for logs.
+// Wrap returns an error of kind k with the cause err. The text public may be shown to users and
+// peers; the text of err is only for logs.
 func Wrap(k Kind, public string, err error) *Error { return &Error{Kind: k, Public: public, err: err} }
 
-// WithHint returns e with what to do next.
+// WithHint returns a copy of e with a hint for the operator.
 func (e *Error) WithHint(hint string) *Error { c := *e; c.Hint = hint; return &c }
 
-// WithCode returns e with a stable name for programs.
+// WithCode returns a copy of e with a stable name for programs.
 func (e *Error) WithCode(code string) *Error { c := *e; c.Code = code; return &c }
 
-// At returns e pointing to the offending part of a request.
+// At returns a copy of e with a pointer to the invalid part of a request.
 func (e *Error) At(pointer string) *Error { c := *e; c.Pointer = pointer; return &c }
 
-// After returns e with the time to wait before trying again.
+// After returns a copy of e with the time to wait before trying again.
 func (e *Error) After(d time.Duration) *Error { c := *e; c.RetryAfter = d; return &c }
 
-// AsLogged returns e as one that the log has.
+// AsLogged returns a copy of e that is marked as logged.
 func (e *Error) AsLogged() *Error { c := *e; c.Logged = true; return &c }
 
 func (e *Error) Error() string {
@@ -90,7 +92,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-// Of returns the outermost understood failure in err's chain, or nil.
+// Of returns the outermost *Error in err's chain, or nil.
 func Of(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -99,7 +101,7 @@ func Of(err error) *Error {
 	return nil
 }
 
-// KindOf returns the kind of err: Internal unless an error in its chain says otherwise.
+// KindOf returns the kind of the outermost *Error in err's chain, Internal if there is none.
 func KindOf(err error) Kind {
 	if e := Of(err); e != nil {
 		return e.Kind
@@ -107,7 +109,8 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Public returns the words of err that may be shown outside: "internal error" for Internal.
+// Public returns the text of err that may be shown to users and peers. For Internal and for an
+// error without such a text it is "internal error".
 func Public(err error) string {
 	if e := Of(err); e != nil && e.Kind != Internal && e.Public != "" {
 		return e.Public
@@ -115,7 +118,7 @@ func Public(err error) string {
 	return "internal error"
 }
 
-// Hint returns what to do about err, or nothing.
+// Hint returns the hint of err, empty when it has none.
 func Hint(err error) string {
 	if e := Of(err); e != nil {
 		return e.Hint
@@ -123,7 +126,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// IsLogged reports whether the log has err, or what caused it.
+// IsLogged reports whether err or its cause was logged already.
 func IsLogged(err error) bool {
 	for e := Of(err); e != nil; e = Of(e.err) {
 		if e.Logged {

@@ -10,15 +10,15 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/cache"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Cached is the Store in users' databases with a cache before it. Its index has a line for each
-// entry; the documents are the shown forms of activities and objects and the cards of actors. The
-// gate stands behind the cache.
+// Cached is the Store in users' databases with a cache in front of it. The index of the cache
+// has a line for each entry. Its documents are activities and objects in the form that is shown,
+// and cards of actors. The checks of the gate come after the cache.
 type Cached struct {
 	*Database
 	cache    *cache.Cache
@@ -26,17 +26,19 @@ type Cached struct {
 	log      *slog.Logger
 }
 
-// NewCached returns the feeds of a database as c holds them. Cards are believed for actorTTL.
+// NewCached returns the feeds of a database with the cache c. Cached cards expire after
+// actorTTL.
 func NewCached(d *Database, c *cache.Cache, actorTTL time.Duration, log *slog.Logger) *Cached {
 	return &Cached{d, c, actorTTL, log}
 }
 
-// Cards is the list beside the feeds: its token dates the cards of actors.
+// Cards is the list without pages that is read beside each feed. Its token is the revision of
+// cards.
 const Cards = "cards"
 
-// Page is Store's.
-func (c *Cached) Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (Stored, error) {
-	if after != nil && after.Offset == 0 || !slices.Contains(All, feed) { // a place that nobody counted to, or no list of its own
+// Page implements Store.
+func (c *Cached) Page(ctx context.Context, u vocab.Username, feed string, after *user.Place, limit int) (Stored, error) {
+	if after != nil && after.Offset == 0 || !slices.Contains(All, feed) { // the offset is not known, or the feed has no index
 		return c.Database.Page(ctx, u, feed, after, limit)
 	}
 	part := c.cache.Read(ctx, cache.Query{User: u, List: feed, Beside: Cards, After: markOf(after), Offset: offsetOf(after), Limit: limit})
@@ -53,8 +55,8 @@ func (c *Cached) Page(ctx context.Context, u vocab.Username, feed string, after 
 	return stored, nil
 }
 
-// keep caches a page that was read from the database because the part was not whole.
-func (c *Cached) keep(ctx context.Context, u vocab.Username, feed string, after *db.Place, part cache.Part, stored Stored) error {
+// keep caches a page that was read from the database because the cached part was incomplete.
+func (c *Cached) keep(ctx context.Context, u vocab.Username, feed string, after *user.Place, part cache.Part, stored Stored) error {
 	isFillable := c.cache.IsFillable(part)
 	switch {
 	case part.Beside == "" || !part.IsHeld && !isFillable:
@@ -69,8 +71,8 @@ func (c *Cached) keep(ctx context.Context, u vocab.Username, feed string, after 
 	return err
 }
 
-// isOutdated reports whether lines mean other revisions than there are: a row was written again
-// without a change that a reader sees.
+// isOutdated reports whether the lines name other revisions than the entries have. That happens
+// when a row was written again without a change that a reader sees.
 func isOutdated(lines []string, entries []Shown) bool {
 	revisions := map[string]bool{}
 	for _, line := range lines {
@@ -81,15 +83,16 @@ func isOutdated(lines []string, entries []Shown) bool {
 	return slices.ContainsFunc(entries, func(e Shown) bool { return !revisions[activityRevision(e.line)] })
 }
 
-// warnOf logs why something was not cached: the reader has its page, and the next one comes from
-// the database too. That Redis is away is logged where it is watched.
+// warnOf logs why a page was not cached. That is no failure: the reader has the page, and the
+// next reader's page is read from the database, too. It does not log that Redis is unavailable:
+// the watcher of Redis does.
 func (c *Cached) warnOf(ctx context.Context, u vocab.Username, err error) {
 	if err != nil && !keyspace.IsAway(err) && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "page not cached", "user", u, "err", err)
 	}
 }
 
-func (c *Cached) fill(ctx context.Context, u vocab.Username, feed string, after *db.Place, part cache.Part) error {
+func (c *Cached) fill(ctx context.Context, u vocab.Username, feed string, after *user.Place, part cache.Part) error {
 	return c.cache.Fill(ctx, part, func(ctx context.Context, n int) ([]string, error) {
 		rows, err := c.lines(ctx, u, feed, after, n)
 		lines := make([]string, len(rows))
@@ -100,20 +103,21 @@ func (c *Cached) fill(ctx context.Context, u vocab.Username, feed string, after 
 	})
 }
 
-// Committed drops what a commit made worthless, before the writer hears that it succeeded. When
-// Redis is away, this process remembers it.
-func (c *Cached) Committed(ctx context.Context, done db.Commit) { _ = Drop(ctx, c.cache, done) }
+// Committed removes from the cache the pages that a commit made stale, before the writer learns
+// that the commit succeeded. If Redis is unavailable, this process remembers that they are
+// stale.
+func (c *Cached) Committed(ctx context.Context, done user.Commit) { _ = Drop(ctx, c.cache, done) }
 
-// Drop drops what a commit made worthless from a cache.
-func Drop(ctx context.Context, c *cache.Cache, done db.Commit) error {
+// Drop removes from a cache the pages that a commit made stale.
+func Drop(ctx context.Context, c *cache.Cache, done user.Commit) error {
 	var lists []string
 	for _, l := range []struct {
 		list    string
 		changed bool
 	}{
-		{Main, done.Pages.Has(db.MainFeed)},
-		{Notifications, done.Pages.Has(db.NotificationsFeed)},
-		{Requests, done.Pages.Has(db.RequestsFeed)},
+		{Main, done.Pages.Has(user.MainFeed)},
+		{Notifications, done.Pages.Has(user.NotificationsFeed)},
+		{Requests, done.Pages.Has(user.RequestsFeed)},
 		{Cards, len(done.Actors) > 0},
 	} {
 		if l.changed || done.Everything {
@@ -126,10 +130,10 @@ func Drop(ctx context.Context, c *cache.Cache, done db.Commit) error {
 	return c.Drop(ctx, done.User, lists...)
 }
 
-// assemble makes a page of the lines of the index, and reports whether all its documents were
-// there.
+// assemble makes a page from the lines of the index. It reports whether the cache had all the
+// documents.
 func (c *Cached) assemble(ctx context.Context, u vocab.Username, part cache.Part, offset int) (stored Stored, whole bool) {
-	w := &wanted{index: make(map[cache.Document]int, 3*len(part.Lines)), cards: map[vocab.ID]int{}}
+	w := &wanted{objects: make(map[cache.Document]int, len(part.Lines)), cards: map[vocab.ID]int{}}
 	if !c.want(w, u, part) || !c.cache.Documents(ctx, u, w.all) {
 		return Stored{}, false
 	}
@@ -141,7 +145,7 @@ func (c *Cached) assemble(ctx context.Context, u vocab.Username, part cache.Part
 		}
 		e.ID, e.ActivityURI, e.ActorURI, e.Published, e.line = row.ID, row.Activity, row.Actor, row.Published, row.FeedLine
 		if row.ObjectURI != "" {
-			e.Object = []byte(w.all[row.object].Body)
+			e.Object = Document(w.all[row.object].Body)
 		}
 		for _, id := range []vocab.ID{e.ActorURI, e.authorOrActor()} {
 			if _, there := stored.Cards[id]; there {
@@ -158,12 +162,12 @@ func (c *Cached) assemble(ctx context.Context, u vocab.Username, part cache.Part
 	}
 	if part.More {
 		last := w.rows[len(w.rows)-1]
-		stored.Next = &db.Place{At: last.Published, ID: last.ID, Offset: offset + len(w.rows)}
+		stored.Next = &user.Place{At: last.Published, ID: last.ID, Offset: offset + len(w.rows)}
 	}
 	return stored, true
 }
 
-// authorOrActor returns whose followers the addressing may mean.
+// authorOrActor returns the actor whose followers the addressing may name.
 func (s Shown) authorOrActor() vocab.ID {
 	if s.AuthorURI != "" {
 		return s.AuthorURI
@@ -171,48 +175,49 @@ func (s Shown) authorOrActor() vocab.ID {
 	return s.ActorURI
 }
 
-// wanted are the lines of a page and the documents that they name, each once.
+// wanted are the lines of a page and the documents that they name. Each object and card is there
+// once.
 type wanted struct {
-	rows  []wantedRow
-	all   []cache.Document
-	index map[cache.Document]int // in all, by key and revision: an activity and an object may share an id
-	cards map[vocab.ID]int       // in all
+	rows    []wantedRow
+	all     []cache.Document
+	objects map[cache.Document]int // indexes in all
+	cards   map[vocab.ID]int       // indexes in all
 }
 
 // wantedRow is a line with the indexes of its documents.
 type wantedRow struct {
-	db.FeedLine
+	user.FeedLine
 	activity, object int
 }
 
-func (w *wanted) add(key, revision string) int {
-	d := cache.Document{Key: key, Revision: revision}
-	n, there := w.index[d]
-	if !there {
-		n = len(w.all)
-		w.index[d], w.all = n, append(w.all, d)
-	}
-	return n
+func (w *wanted) add(d cache.Document) int {
+	w.all = append(w.all, d)
+	return len(w.all) - 1
 }
 
-// want reads the lines of a part, and reports whether it could.
+// want adds the lines of a part and their documents to w. It reports whether it could read every
+// line.
 func (c *Cached) want(w *wanted, u vocab.Username, part cache.Part) bool {
-	readers := c.readers(u)
+	reader := readerOf(c.profiles.User(u).Languages)
 	for _, line := range part.Lines {
 		read, ok := readLine(line)
 		if !ok {
 			return false
 		}
-		row := wantedRow{FeedLine: read, activity: w.add(activityKey(read), activityRevision(read))}
+		row := wantedRow{FeedLine: read, activity: w.add(cache.Document{Key: activityKey(read), Revision: activityRevision(read)})}
 		if row.ObjectURI != "" {
-			row.object = w.add(objectKey(read), objectRevision(read, readers))
+			object, there := cache.Document{Key: objectKey(read), Revision: objectRevision(read, reader)}, false
+			if row.object, there = w.objects[object]; !there {
+				row.object = w.add(object)
+				w.objects[object] = row.object
+			}
 		}
 		for _, id := range []vocab.ID{row.Actor, vocab.ID(row.Author)} {
 			if _, there := w.cards[id]; there || id == "" {
 				continue
 			}
 			if _, isLocal := c.local.Owner(id); !isLocal {
-				w.cards[id] = w.add(cardKey(id), part.Beside)
+				w.cards[id] = w.add(cache.Document{Key: cardKey(id), Revision: part.Beside})
 			}
 		}
 		w.rows = append(w.rows, row)
@@ -220,7 +225,7 @@ func (c *Cached) want(w *wanted, u vocab.Username, part cache.Part) bool {
 	return true
 }
 
-// cardOf returns how an actor is shown, and reports whether that is known.
+// cardOf returns the card of an actor, and whether it is known.
 func (c *Cached) cardOf(w *wanted, id vocab.ID) (vocab.Card, bool) {
 	if card, isLocal := c.localCard(id); isLocal {
 		return card, true
@@ -232,16 +237,16 @@ func (c *Cached) cardOf(w *wanted, id vocab.ID) (vocab.Card, bool) {
 	return readCard(w.all[n].Body)
 }
 
-// documents returns the documents of a page as they are cached.
+// documents returns the documents of a page in the form that is cached.
 func (c *Cached) documents(u vocab.Username, stored Stored, beside string) []cache.Document {
 	var all []cache.Document
-	readers := c.readers(u)
+	reader := readerOf(c.profiles.User(u).Languages)
 	for _, e := range stored.Entries {
 		if body, ok := writeEntry(e); ok {
 			all = append(all, cache.Document{Key: activityKey(e.line), Revision: activityRevision(e.line), Body: body})
 		}
 		if e.line.ObjectURI != "" {
-			all = append(all, cache.Document{Key: objectKey(e.line), Revision: objectRevision(e.line, readers), Body: string(e.Object)})
+			all = append(all, cache.Document{Key: objectKey(e.line), Revision: objectRevision(e.line, reader), Body: string(e.Object)})
 		}
 	}
 	for id, card := range stored.Cards {
@@ -255,30 +260,31 @@ func (c *Cached) documents(u vocab.Username, stored Stored, beside string) []cac
 	return all
 }
 
-// readers returns the languages in which a user is shown objects.
-func (c *Cached) readers(u vocab.Username) string {
-	return strings.Join(c.profiles.User(u).Languages, ",")
-}
+// Keys of documents.
+func activityKey(row user.FeedLine) string { return "obj:" + string(row.Activity) }
+func objectKey(row user.FeedLine) string   { return "obj:" + string(row.ObjectURI) }
+func cardKey(id vocab.ID) string           { return "actor:" + string(id) }
 
-// The keys of documents.
-func activityKey(row db.FeedLine) string { return "obj:" + string(row.Activity) }
-func objectKey(row db.FeedLine) string   { return "obj:" + string(row.ObjectURI) }
-func cardKey(id vocab.ID) string         { return "actor:" + string(id) }
+// Form is the version of the format of documents. A document of another version counts as
+// absent.
+const Form = "1"
 
-// form is the version of what documents hold: one that another version made counts as absent.
-const form = "1"
+// readerOf names the readers who are shown the same: those with the same languages, in one
+// version of the format.
+func readerOf(languages []string) string { return Form + " " + strings.Join(languages, ",") }
 
 // activityRevision names the actor too: two actors of one server may use the same id.
-func activityRevision(row db.FeedLine) string {
-	return strings.Join([]string{form, row.Revision, row.ObjectRevision, string(row.Actor)}, " ")
+func activityRevision(row user.FeedLine) string {
+	return strings.Join([]string{Form, row.Revision, row.ObjectRevision, string(row.Actor)}, " ")
 }
 
-func objectRevision(row db.FeedLine, readers string) string {
-	return strings.Join([]string{form, row.ObjectRevision, readers}, " ")
+func objectRevision(row user.FeedLine, reader string) string {
+	return row.ObjectRevision + " " + reader
 }
 
-// markOf returns the mark of a place: the beginning of its line.
-func markOf(p *db.Place) string {
+// markOf returns the mark of a place, or "" for nil. The line of an entry in the index begins
+// with the mark of the entry's place.
+func markOf(p *user.Place) string {
 	if p == nil {
 		return ""
 	}
@@ -292,9 +298,9 @@ func markAt(at time.Time, id uuid.UUID) string {
 // lineFields is the number of fields of a line.
 const lineFields = 7
 
-// writeLine writes an entry as a line of the index: its place, activity, object, actor and author,
-// and the revisions of activity and object. None of them holds a space.
-func writeLine(row db.FeedLine) string {
+// writeLine writes an entry as a line of the index: its place, activity, object, actor and
+// author, and the revisions of activity and object. None of them has a space in it.
+func writeLine(row user.FeedLine) string {
 	author := vocab.ID("")
 	if id, err := vocab.ParseID(row.Author); err == nil {
 		author = id
@@ -303,7 +309,7 @@ func writeLine(row db.FeedLine) string {
 }
 
 // readLine reads a line that writeLine wrote.
-func readLine(line string) (row db.FeedLine, ok bool) {
+func readLine(line string) (row user.FeedLine, ok bool) {
 	f := strings.Split(line, " ")
 	if len(f) != lineFields {
 		return row, false
@@ -314,12 +320,13 @@ func readLine(line string) (row db.FeedLine, ok bool) {
 		return row, false
 	}
 	id, err := uuid.Parse(name)
-	return db.FeedLine{FeedEntry: db.FeedEntry{ID: id, Activity: vocab.ID(f[1]), Actor: vocab.ID(f[3]), Published: published},
+	return user.FeedLine{FeedEntry: user.FeedEntry{ID: id, Activity: vocab.ID(f[1]), Actor: vocab.ID(f[3]), Published: published},
 		ObjectURI: vocab.ID(f[2]), Author: f[4], Revision: f[5], ObjectRevision: f[6]}, err == nil
 }
 
-// writeEntry writes what an activity says about its entry, a line for each: type, visibility,
-// followers, author and voices; and then the activity as it is shown.
+// writeEntry writes an entry as text: its type, visibility, followers, author and voices on a
+// line each, and then the activity as it is shown. ok is false if a value does not fit this
+// form.
 func writeEntry(e Shown) (body string, ok bool) {
 	voices := make([]string, len(e.Voices))
 	for n, v := range e.Voices {
@@ -336,7 +343,7 @@ func readEntry(body string) (e Shown, ok bool) {
 	if len(f) != 6 {
 		return e, false
 	}
-	e.Type, e.Visibility, e.followers, e.AuthorURI, e.Activity = f[0], f[1], vocab.ID(f[2]), vocab.ID(f[3]), []byte(f[5])
+	e.Type, e.Visibility, e.followers, e.AuthorURI, e.Activity = f[0], f[1], vocab.ID(f[2]), vocab.ID(f[3]), Document(f[5])
 	for v := range strings.SplitSeq(f[4], " ") {
 		e.Voices = append(e.Voices, vocab.ID(v))
 	}

@@ -8,20 +8,20 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The feeds that have the entries of the main feed that meet a criterion are named by one of these
-// and the name of a group or tag, or the last part of a stream's id. Nothing is copied for them.
+// Prefixes of the feeds that select entries of the main feed. The rest of the name is a group, a
+// tag, or the last part of a stream's id. Nothing is stored for these feeds.
 const (
 	GroupPrefix  = "group."  // posts and boosts by the members of a group of the user's
-	TagPrefix    = "tag."    // posts that have a tag, in whichever case
+	TagPrefix    = "tag."    // posts that have a tag, in upper or lower case
 	StreamPrefix = "stream." // posts that are in a stream of the user's, or have a tag of it
 )
 
-// maxCriterion is how many characters the name of a group or tag has.
+// maxCriterion bounds the name of a group or tag, in characters.
 const maxCriterion = 128
 
 func errNoFeed() error {
@@ -29,7 +29,7 @@ func errNoFeed() error {
 }
 
 // resolveName returns the one name of a feed that may be written in several ways: tags have no #
-// and are in lower case. The fault is NotFound for what cannot be a feed.
+// and are in lower case. The fault is NotFound if no feed can have the name.
 func resolveName(feed string) (string, error) {
 	if feed == Archive || slices.Contains(All, feed) {
 		return feed, nil
@@ -53,45 +53,45 @@ func resolveName(feed string) (string, error) {
 
 func isCriterion(name string) bool { return name != "" && utf8.RuneCountInString(name) <= maxCriterion }
 
-// selectEntries returns entries of a feed that is none of All, and where it stopped looking: nil at
-// the end of that or of the main feed. The fault is NotFound when there is no
+// selectEntries returns entries of a feed that is not in All, and the place where it stopped
+// looking: nil at the end of that feed or of the main feed. The fault is NotFound if there is no
 // such group or stream.
-func selectEntries(ctx context.Context, tx *db.Tx, feed string, after *db.Place, n int) ([]db.FeedItem, *db.Place, error) {
+func selectEntries(ctx context.Context, tx *user.Tx, feed string, after *user.Place, n int) ([]user.FeedItem, *user.Place, error) {
 	if feed == Archive {
-		items, err := tx.ArchivedPosts(ctx, after, n)
+		items, err := tx.Posts.ListArchived(ctx, after, n)
 		return items, nil, err
 	}
 	if tag, is := strings.CutPrefix(feed, TagPrefix); is {
-		return tx.FeedOfTag(ctx, tag, after, n)
+		return tx.Feed.ListOfTag(ctx, tag, after, n)
 	}
 	if id, is := strings.CutPrefix(feed, StreamPrefix); is {
 		s, err := streamCalled(ctx, tx, id)
 		if err != nil {
 			return nil, nil, err
 		}
-		return tx.FeedOfStream(ctx, s, after, n)
+		return tx.Feed.ListOfStream(ctx, s, after, n)
 	}
 	members, err := membersOf(ctx, tx, strings.TrimPrefix(feed, GroupPrefix))
 	if err != nil {
 		return nil, nil, err
 	}
-	return tx.FeedOfActors(ctx, members, after, n)
+	return tx.Feed.ListOfActors(ctx, members, after, n)
 }
 
-func streamCalled(ctx context.Context, tx *db.Tx, id string) (db.Stream, error) {
-	all, err := tx.Streams(ctx)
+func streamCalled(ctx context.Context, tx *user.Tx, id string) (user.Stream, error) {
+	all, err := tx.Streams.List(ctx)
 	if err != nil {
-		return db.Stream{}, err
+		return user.Stream{}, err
 	}
-	n := slices.IndexFunc(all, func(s db.Stream) bool { return s.ID.String() == id })
+	n := slices.IndexFunc(all, func(s user.Stream) bool { return s.ID.String() == id })
 	if n < 0 {
-		return db.Stream{}, errNoFeed()
+		return user.Stream{}, errNoFeed()
 	}
 	return all[n], nil
 }
 
-func membersOf(ctx context.Context, tx *db.Tx, group string) ([]vocab.ID, error) {
-	g, err := tx.Group(ctx, group)
+func membersOf(ctx context.Context, tx *user.Tx, group string) ([]vocab.ID, error) {
+	g, err := tx.Groups.Find(ctx, group)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -36,12 +36,12 @@ func TestAGroupAndATagHaveFeeds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const carol vocab.ID = "https://peer.example/users/carol"
-	group := db.Group{ID: uuid.New(), Name: "close.friends-1", URI: "https://example.org/g"}
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddGroup(ctx, group, start); err != nil {
+	group := user.Group{ID: uuid.New(), Name: "close.friends-1", URI: "https://example.org/g"}
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Groups.Add(ctx, group, start); err != nil {
 			return err
 		}
-		return tx.AddGroup(ctx, db.Group{ID: uuid.New(), Name: "empty", URI: "https://example.org/e"}, start)
+		return tx.Groups.Add(ctx, user.Group{ID: uuid.New(), Name: "empty", URI: "https://example.org/e"}, start)
 	})
 	var bobs []vocab.ID
 	for n := range 5 {
@@ -54,17 +54,19 @@ func TestAGroupAndATagHaveFeeds(t *testing.T) {
 		t.Errorf("before anybody is in the group, it has %v", got)
 	}
 	join := func(who vocab.ID) {
-		f.write(func(ctx context.Context, tx *db.Tx) error { return tx.AddMember(ctx, group.ID, who, "", start) })
+		f.write(func(ctx context.Context, tx *user.Tx) error {
+			return tx.Groups.AddMember(ctx, group.ID, who, "", start)
+		})
 	}
 	join(carol)
 	join("https://peer.example/users/bob")
-	tagged, filled := db.Stream{ID: uuid.New(), Name: "tagged", Tags: []string{"tag1"}, URI: "https://example.org/s/1", CreatedAt: start}, db.Stream{ID: uuid.New(), Name: "filled", URI: "https://example.org/s/2", CreatedAt: start}
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		for _, s := range []db.Stream{tagged, filled} {
-			if err := tx.AddStream(ctx, s); err != nil {
+	tagged, filled := user.Stream{ID: uuid.New(), Name: "tagged", Tags: []string{"tag1"}, URI: "https://example.org/s/1", CreatedAt: start}, user.Stream{ID: uuid.New(), Name: "filled", URI: "https://example.org/s/2", CreatedAt: start}
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		for _, s := range []user.Stream{tagged, filled} {
+			if err := tx.Streams.Add(ctx, s); err != nil {
 				return err
 			}
-			if err := tx.AddToStream(ctx, s.URI, db.StreamObject{Object: "https://peer.example/notes/0", ID: uuid.New(), AddedAt: start}); err != nil {
+			if err := tx.Streams.AddObject(ctx, s.URI, user.StreamObject{Object: "https://peer.example/notes/0", ID: uuid.New(), AddedAt: start}); err != nil {
 				return err
 			}
 		}

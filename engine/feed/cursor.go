@@ -1,4 +1,4 @@
-// Package feed reads a user's feeds page by page, and writes places in them and in collections as
+// Package feed reads a user's feeds page by page, and encodes places in feeds and collections as
 // opaque cursors.
 package feed
 
@@ -9,14 +9,14 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// A cursor is base64url of: a byte for the version, the microseconds of the place since 1970, the
-// id of the row, how many rows stand before, and the beginning of a SHA-256 over all that and the
-// scope. The checksum keeps no secret: it keeps a cursor from being used where it was not given
-// out, such as in the feed of somebody else.
+// A cursor is base64url of: a byte for the version, the time of the place in microseconds since
+// 1970, the id of the row, the number of rows before the place, and the beginning of a SHA-256
+// over all that and the scope. Anybody can compute this checksum. It makes a cursor invalid in
+// every list except its own, such as another user's feed.
 const (
 	cursorVersion  = 2
 	cursorOffset   = 3
@@ -24,15 +24,15 @@ const (
 	cursorBytes    = 1 + 8 + 16 + cursorOffset + cursorChecksum // a multiple of 3: base64 has no bits to spare, one text is one place
 	cursorText     = cursorBytes / 3 * 4
 
-	maxOffset = 1<<(8*cursorOffset) - 1 // beyond it, the offset is not known
+	maxOffset = 1<<(8*cursorOffset) - 1 // a larger offset is written as 0, not known
 )
 
-// latest is beyond every place that PostgreSQL returns for a row of ours: the end of the year 9999.
+// latest is later than every time that PostgreSQL returns for a row: the end of the year 9999.
 var latest = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// EncodeCursor returns the text of a place. scope names what it is a place in, such as
+// EncodeCursor returns the cursor of a place. scope names the list that the place is in, such as
 // "alice/feed/main".
-func EncodeCursor(scope string, p db.Place) string {
+func EncodeCursor(scope string, p user.Place) string {
 	b := make([]byte, 0, cursorBytes)
 	b = append(b, cursorVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.At.UnixMicro())) // two's complement: times before 1970 come back whole
@@ -44,10 +44,10 @@ func EncodeCursor(scope string, p db.Place) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, checksum(scope, b)...))
 }
 
-// DecodeCursor returns the place that EncodeCursor wrote for the same scope, and nil, the
-// beginning, for no text. The fault is Invalid for any other text: there is exactly one for each
-// place.
-func DecodeCursor(scope, s string) (*db.Place, error) {
+// DecodeCursor returns the place that EncodeCursor wrote for the same scope. For an empty text
+// it returns nil, the beginning. The fault is Invalid for any other text: each place has exactly
+// one.
+func DecodeCursor(scope, s string) (*user.Place, error) {
 	if s == "" {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ func DecodeCursor(scope, s string) (*db.Place, error) {
 		return nil, bad
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion { // shorter: line ends are passed over even when strict
+	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion { // fewer bytes: Strict ignores line ends, too
 		return nil, bad
 	}
 	body, sum := b[:cursorBytes-cursorChecksum], b[cursorBytes-cursorChecksum:]
@@ -69,12 +69,12 @@ func DecodeCursor(scope, s string) (*db.Place, error) {
 		return nil, bad
 	}
 	offset := int(body[25])<<16 | int(body[26])<<8 | int(body[27])
-	return &db.Place{At: at, ID: [16]byte(body[9:25]), Offset: offset}, nil
+	return &user.Place{At: at, ID: [16]byte(body[9:25]), Offset: offset}, nil
 }
 
 func checksum(scope string, body []byte) []byte {
 	h := sha256.New()
-	h.Write(body) // of one length, so that no other scope and body are the same bytes
+	h.Write(body) // always as long, so that no other scope and body give the same bytes
 	h.Write([]byte(scope))
 	return h.Sum(nil)[:cursorChecksum]
 }

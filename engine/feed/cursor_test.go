@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
 func TestCursorNamesExactlyOnePlaceInOneScope(t *testing.T) {
 	t.Parallel()
-	place := db.Place{At: time.Date(2026, 2, 21, 12, 0, 0, 123456000, time.UTC), ID: uuid.MustParse("019474a1-0000-7000-8000-000000000001"), Offset: 70_000}
+	place := user.Place{At: time.Date(2026, 2, 21, 12, 0, 0, 123456000, time.UTC), ID: uuid.MustParse("019474a1-0000-7000-8000-000000000001"), Offset: 70_000}
 	const scope = "alice/feed/main"
 	text := EncodeCursor(scope, place)
 	if len(text) > 128 {
@@ -29,7 +29,7 @@ func TestCursorNamesExactlyOnePlaceInOneScope(t *testing.T) {
 	raw[0]++
 	for _, c := range []struct {
 		name, scope, text string
-		want              *db.Place
+		want              *user.Place
 		bad               bool
 	}{
 		{name: "what was given out", scope: scope, text: text, want: &place},
@@ -70,7 +70,7 @@ func TestCursorKeepsPlacesOutsideTheUsualYears(t *testing.T) {
 	t.Parallel()
 	for _, at := range []time.Time{time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1969, 12, 31, 23, 59, 59, 999999000, time.UTC),
 		time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC)} {
-		got, err := DecodeCursor("s", EncodeCursor("s", db.Place{At: at}))
+		got, err := DecodeCursor("s", EncodeCursor("s", user.Place{At: at}))
 		if err != nil || !got.At.Equal(at) {
 			t.Errorf("DecodeCursor(EncodeCursor(%v)) = %v, %v", at, got, err)
 		}
@@ -79,7 +79,7 @@ func TestCursorKeepsPlacesOutsideTheUsualYears(t *testing.T) {
 
 func FuzzDecodeCursor(f *testing.F) {
 	const scope = "alice/feed/main"
-	f.Add(scope, EncodeCursor(scope, db.Place{At: time.Unix(1771675200, 0), ID: [16]byte{1}}))
+	f.Add(scope, EncodeCursor(scope, user.Place{At: time.Unix(1771675200, 0), ID: [16]byte{1}}))
 	f.Add(scope, strings.Repeat("A", cursorText))
 	f.Add("", "")
 	f.Fuzz(func(t *testing.T, scope, text string) {

@@ -3,22 +3,23 @@ package feed
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Transactor runs transactions on users' databases.
 type Transactor interface {
-	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
-	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
-// Local knows the users.
+// Local knows the local users.
 type Local interface {
 	ID(u vocab.Username) vocab.ID
 	Owner(id vocab.ID) (vocab.Username, bool)
@@ -38,15 +39,15 @@ type Database struct {
 	hasEmoji  func(kind string) bool
 }
 
-// NewDatabase returns the feeds in users' databases. hasEmoji reports whether the content of a type
-// of activity is an emoji.
+// NewDatabase returns the feeds in users' databases. hasEmoji reports whether activities of a
+// type have an emoji as their content.
 func NewDatabase(databases Transactor, local Local, profiles Profiles, hasEmoji func(kind string) bool) *Database {
 	return &Database{databases, local, profiles, hasEmoji}
 }
 
-// Page is Store's.
-func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (stored Stored, err error) {
-	return d.read(ctx, u, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, *db.Place, error) {
+// Page implements Store.
+func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, after *user.Place, limit int) (stored Stored, err error) {
+	return d.read(ctx, u, func(ctx context.Context, tx *user.Tx) ([]user.FeedItem, *user.Place, error) {
 		if !slices.Contains(All, feed) {
 			items, end, err := selectEntries(ctx, tx, feed, after, limit+1)
 			kept, next := cutPage(items, limit)
@@ -61,102 +62,133 @@ func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, afte
 	})
 }
 
-// list returns entries of one of All.
-func (d *Database) list(ctx context.Context, tx *db.Tx, u vocab.Username, feed string, after *db.Place, n int) ([]db.FeedItem, error) {
+// list returns entries of a feed in All.
+func (d *Database) list(ctx context.Context, tx *user.Tx, u vocab.Username, feed string, after *user.Place, n int) ([]user.FeedItem, error) {
 	switch feed {
 	case Notifications:
-		return tx.Notifications(ctx, d.local.ID(u), after, n)
+		return tx.Feed.ListNotifications(ctx, d.local.ID(u), after, n)
 	case Requests:
-		return tx.Requests(ctx, after, n)
+		return tx.Requests.List(ctx, after, n)
 	}
-	return tx.Feed(ctx, after, n)
+	return tx.Feed.List(ctx, after, n)
 }
 
-// offsetOf returns how many rows stood before a place, as far as is known.
-func offsetOf(p *db.Place) int {
+// offsetOf returns the number of rows before a place; 0 if it is not known.
+func offsetOf(p *user.Place) int {
 	if p == nil {
 		return 0
 	}
 	return p.Offset
 }
 
-// lines returns entries of one feed without their documents.
-func (d *Database) lines(ctx context.Context, u vocab.Username, feed string, after *db.Place, n int) (lines []db.FeedLine, err error) {
-	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+// lines returns entries of a feed in All, without their documents.
+func (d *Database) lines(ctx context.Context, u vocab.Username, feed string, after *user.Place, n int) (lines []user.FeedLine, err error) {
+	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		switch feed {
 		case Notifications:
-			lines, err = tx.NotificationLines(ctx, d.local.ID(u), after, n)
+			lines, err = tx.Feed.ListNotificationLines(ctx, d.local.ID(u), after, n)
 		case Requests:
-			lines, err = tx.RequestLines(ctx, after, n)
+			lines, err = tx.Requests.ListLines(ctx, after, n)
 		default:
-			lines, err = tx.FeedLines(ctx, after, n)
+			lines, err = tx.Feed.ListLines(ctx, after, n)
 		}
 		return err
 	})
 	return lines, err
 }
 
-// cutPage returns up to limit items, and no more than db.MaxFeed bytes unless one item alone is
-// larger. One item more tells that another page follows, after the place that it returns.
-func cutPage(items []db.FeedItem, limit int) (kept []db.FeedItem, next *db.Place) {
+// cutPage returns the first items: up to limit, and no more than user.MaxFeed bytes unless the
+// first item alone is larger. If items are left, next is the place after which they begin.
+func cutPage(items []user.FeedItem, limit int) (kept []user.FeedItem, next *user.Place) {
 	all := 0
 	for n, item := range items {
-		if all += item.Bytes(); n == limit || n > 0 && all > db.MaxFeed {
+		if all += item.Bytes(); n == limit || n > 0 && all > user.MaxFeed {
 			last := items[n-1]
-			return items[:n], &db.Place{At: last.Published, ID: last.ID}
+			return items[:n], &user.Place{At: last.Published, ID: last.ID}
 		}
 	}
 	return items, nil
 }
 
-// Item is Store's.
+// Item implements Store.
 func (d *Database) Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Stored, error) {
-	return d.read(ctx, u, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, *db.Place, error) {
-		item, err := tx.FeedByID(ctx, id)
+	return d.read(ctx, u, func(ctx context.Context, tx *user.Tx) ([]user.FeedItem, *user.Place, error) {
+		item, err := tx.Feed.Find(ctx, id)
 		if item == nil && err == nil {
-			item, err = tx.ActivityItem(ctx, id, requests) // a notification is known by its activity
+			item, err = tx.Feed.FindActivity(ctx, id, requests) // a notification has the id of its activity
 		}
 		if item == nil || err != nil {
 			return nil, nil, err
 		}
-		return []db.FeedItem{*item}, nil, nil
+		return []user.FeedItem{*item}, nil, nil
 	})
 }
 
-// read parses the items that find returns, and reads the user's copies of their actors in the same
-// transaction. It makes what readers are shown of an object that was stored without it, and keeps
-// that afterwards.
-func (d *Database) read(ctx context.Context, u vocab.Username, find func(context.Context, *db.Tx) ([]db.FeedItem, *db.Place, error)) (stored Stored, err error) {
-	var rows []Row
+// find finds items, and the place after which the next ones begin.
+type find func(context.Context, *user.Tx) ([]user.FeedItem, *user.Place, error)
+
+// read reads the items that find returns, in the forms that are stored for the user. It makes
+// and stores the forms that are missing.
+func (d *Database) read(ctx context.Context, u vocab.Username, find find) (Stored, error) {
+	languages := d.profiles.User(u).Languages
+	rows, stored, err := d.readRows(ctx, u, readerOf(languages), find)
+	if err == nil && slices.ContainsFunc(rows, func(r Row) bool { return r.isOutdated(stored.Cards) }) {
+		rows, stored, err = d.readRows(ctx, u, "", find)
+	}
+	if err != nil {
+		return Stored{}, err
+	}
+	var forms []user.Form
+	for _, row := range rows {
+		e := row.showEntry(languages, stored.Cards[row.authorOrActor()].Followers, d.hasEmoji(row.Type))
+		stored.Entries = append(stored.Entries, e)
+		if form, isNew := row.formOf(e); isNew {
+			forms = append(forms, form)
+		}
+	}
+	d.keep(ctx, u, readerOf(languages), collectMade(rows), forms)
+	return stored, nil
+}
+
+// keep stores the readable form of objects that lack one, and forms of entries. If it fails, the
+// next reader makes them again.
+func (d *Database) keep(ctx context.Context, u vocab.Username, reader string, made map[vocab.ID]json.RawMessage, forms []user.Form) {
+	if len(made) == 0 && len(forms) == 0 {
+		return
+	}
+	_ = d.databases.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		if len(made) > 0 {
+			err = tx.Objects.SetReadable(ctx, made)
+		}
+		if err == nil && len(forms) > 0 {
+			err = tx.Feed.KeepForms(ctx, reader, forms)
+		}
+		return err
+	})
+}
+
+// readRows reads the items that find returns, with the forms that are stored for a reader. It
+// reads the user's copies of their actors in the same transaction.
+func (d *Database) readRows(ctx context.Context, u vocab.Username, reader string, find find) (rows []Row, stored Stored, err error) {
 	var copies map[vocab.ID]vocab.Card
-	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		tx.Feed.ReadFor(reader)
 		items, next, err := find(ctx, tx)
 		if err != nil {
 			return err
 		}
 		rows, stored.Next = parseRows(items), next
 		if actors := actorsOf(rows); len(actors) > 0 {
-			copies, err = tx.Cards(ctx, actors)
+			copies, err = tx.Actors.FindCards(ctx, actors)
 		}
 		return err
 	})
-	if err != nil {
-		return Stored{}, err
-	}
-	if made := collectMade(rows); len(made) > 0 {
-		// The next reader makes again what is not kept.
-		_ = d.databases.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.SetReadable(ctx, made) })
-	}
 	stored.Cards = d.collectCards(rows, copies)
-	languages := d.profiles.User(u).Languages
-	for _, row := range rows {
-		stored.Entries = append(stored.Entries, row.showEntry(languages, stored.Cards[row.authorOrActor()].Followers, d.hasEmoji(row.Type)))
-	}
-	return stored, nil
+	return rows, stored, err
 }
 
-// collectCards returns how the actors and authors of the rows are shown: local users as they are
-// now, others as the user's copies say, and those without a copy by nothing.
+// collectCards returns the cards of the rows' actors and authors: the current one for a local
+// user, the user's copy for others, and an empty one if there is no copy.
 func (d *Database) collectCards(rows []Row, copies map[vocab.ID]vocab.Card) map[vocab.ID]vocab.Card {
 	cards := map[vocab.ID]vocab.Card{}
 	for _, id := range actorsOf(rows) {
@@ -169,7 +201,7 @@ func (d *Database) collectCards(rows []Row, copies map[vocab.ID]vocab.Card) map[
 	return cards
 }
 
-// localCard returns how a local user is shown; an account that is gone by nothing.
+// localCard returns the card of a local user. It is empty if the account is gone.
 func (d *Database) localCard(id vocab.ID) (card vocab.Card, isLocal bool) {
 	u, isLocal := d.local.Owner(id)
 	if !isLocal {
@@ -181,8 +213,8 @@ func (d *Database) localCard(id vocab.ID) (card vocab.Card, isLocal bool) {
 	return card, true
 }
 
-// parseRows returns the items that can be read.
-func parseRows(items []db.FeedItem) []Row {
+// parseRows returns the items that can be parsed, as rows.
+func parseRows(items []user.FeedItem) []Row {
 	rows := make([]Row, 0, len(items))
 	for _, item := range items {
 		if row, isReadable := ParseRow(item); isReadable {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -30,31 +30,31 @@ const (
 type Store interface {
 	// Page returns up to limit entries of a feed after a place, the newest first, and fewer when
 	// they are large.
-	Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (Stored, error)
-	// Item returns one entry of any feed, of the requests only with requests; none when there is
-	// no such entry.
+	Page(ctx context.Context, u vocab.Username, feed string, after *user.Place, limit int) (Stored, error)
+	// Item returns one entry of any feed, but of the requests only if requests is set. It
+	// returns no entries if there is no such entry.
 	Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Stored, error)
-	// Reading returns how far the user has read one of All.
+	// Reading returns how far the user has read a feed in All.
 	Reading(ctx context.Context, u vocab.Username, feed string) (Reading, error)
 }
 
-// Stored is a part of a feed, before the gate.
+// Stored is a part of a feed before the gate checks it.
 type Stored struct {
 	Entries []Shown
-	Next    *db.Place               // where the page that follows begins; nil: nothing follows
+	Next    *user.Place             // the place after which the next page begins; nil: there is none
 	Cards   map[vocab.ID]vocab.Card // of all actors and authors
 }
 
-// Shown is an entry as it is shown to its user, with those who must be let through for it.
+// Shown is an entry as its user sees it, with the actors that the gate must let through for it.
 type Shown struct {
 	Item
-	Voices []vocab.ID // who sent or wrote it
+	Voices []vocab.ID // the actors who sent or wrote it
 
-	followers vocab.ID    // the collection by which its visibility was told
-	line      db.FeedLine // its place and the revisions of its documents
+	followers vocab.ID      // the followers collection by which its visibility was determined
+	line      user.FeedLine // its place and the revisions of its documents
 }
 
-// Gate says whether an actor may be heard: nil, or why not.
+// Gate returns nil if an actor may be heard, else why not.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }
@@ -67,18 +67,19 @@ type Reader struct {
 	local    Local
 }
 
-// New returns a reader of the feeds in store. Posts of an actor that gate refuses, and those that
-// their user has muted, stay there and are not shown, whoever passed them on.
+// New returns a reader of the feeds in store. Posts of an actor that gate refuses, and posts
+// that their user has muted, stay in store and are not shown, even if other actors passed them
+// on.
 func New(store Store, gate Gate, profiles Profiles, local Local) *Reader {
 	return &Reader{store, gate, profiles, local}
 }
 
-// Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they
-// are large; with an empty cursor those at its beginning, and with limit 0 as many as
-// DefaultLimit. Entries that are added meanwhile move no place. Those that are not shown leave the
-// page shorter, and so does a feed by a criterion whose entries lie far apart: only the last page
-// has no next. The fault is NotFound for a feed there is not, Invalid for a limit out of bounds
-// or a cursor of another feed or user.
+// Page returns up to limit entries of a feed after a cursor, the newest first, and fewer if they
+// are large. An empty cursor is the beginning, and limit 0 means DefaultLimit. Entries that are
+// added meanwhile do not move a place. A page is shorter if some of its entries are not shown,
+// or if the entries that meet the criterion of a feed lie far apart: only the last page has no
+// Next. The fault is NotFound if there is no such feed, and Invalid for a limit out of bounds or
+// a cursor of another feed or user.
 func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
 	feed, err := resolveName(feed)
 	if err != nil {
@@ -124,12 +125,13 @@ func (r *Reader) showPage(u vocab.Username, stored Stored) Page {
 	return page
 }
 
-// isShown reports whether the gate lets everybody be heard who sent or wrote this.
+// isShown reports whether the gate lets through every actor who sent or wrote the entry.
 func (r *Reader) isShown(e Shown) bool {
 	return !slices.ContainsFunc(e.Voices, func(id vocab.ID) bool { return r.gate.CheckActor(id) != nil })
 }
 
-// Item returns one entry of any feed, of the requests only with requests; the fault is NotFound.
+// Item returns one entry of any feed, but of the requests only if requests is set. The fault is
+// NotFound if there is none.
 func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Entry, error) {
 	stored, err := r.store.Item(ctx, u, id, requests)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -87,29 +88,29 @@ func newFixture(t *testing.T) *fixture {
 
 // receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when
 // it is a Create.
-func (f *fixture) receive(name, kind string, object vocab.ID, to string, at time.Time) db.Activity {
+func (f *fixture) receive(name, kind string, object vocab.ID, to string, at time.Time) user.Activity {
 	f.Helper()
-	a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: db.Inbound, Type: kind,
+	a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: user.Inbound, Type: kind,
 		Actor: "https://peer.example/users/bob", Object: object, Published: at}
 	a.Raw = vocab.Doc{"id": string(a.URI), "type": kind, "actor": string(a.Actor), "object": string(object), "to": []any{to}}.JSON()
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddActivity(ctx, a); err != nil || kind != "Create" {
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Activities.Add(ctx, a); err != nil || kind != "Create" {
 			return err
 		}
-		return tx.AddFeedEntry(ctx, db.FeedEntry{ID: a.ID, Activity: a.URI, Actor: a.Actor, Published: at})
+		return tx.Feed.Add(ctx, user.FeedEntry{ID: a.ID, Activity: a.URI, Actor: a.Actor, Published: at})
 	})
 	return a
 }
 
 func (f *fixture) object(id vocab.ID, raw string) {
 	f.Helper()
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start, Raw: json.RawMessage(raw)})
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start, Raw: json.RawMessage(raw)})
 		return err
 	})
 }
 
-func (f *fixture) write(work func(context.Context, *db.Tx) error) {
+func (f *fixture) write(work func(context.Context, *user.Tx) error) {
 	f.Helper()
 	if err := f.store.Write(f.Context(), f.alice, work); err != nil {
 		f.Fatal(err)
@@ -217,13 +218,13 @@ func TestJSONIsThatOfTheType(t *testing.T) {
 	at := time.Date(2026, 2, 21, 12, 0, 0, 120000000, time.UTC)
 	items := []feed.Item{
 		{ID: uuid.New(), ActivityURI: "https://p.example/1", Type: "Create", ActorURI: "https://p.example/<&>", Published: at, Visibility: "public",
-			AuthorURI: "https://p.example/é", Activity: json.RawMessage(`{"type":"Create"}`), Object: json.RawMessage(`{"content":"<p>"}`)},
-		{ID: uuid.New(), ActivityURI: "https://p.example/2", Type: `"`, Activity: json.RawMessage(`{}`)},
+			AuthorURI: "https://p.example/é", Activity: `{"type":"Create"}`, Object: `{"content":"<p>"}`},
+		{ID: uuid.New(), ActivityURI: "https://p.example/2", Type: `"`, Activity: `{}`},
 	}
 	actors := map[vocab.ID]vocab.Card{"https://p.example/b": {Name: "\u2028B", Handle: "@b", Icon: "x"}, "https://p.example/a": {}}
 	for _, v := range []interface{ JSON() json.RawMessage }{
-		feed.Page{Items: items, Actors: actors, Next: "abc"}, feed.Page{Items: []feed.Item{}, Unread: &feed.Unread{}, ReadUpTo: &feed.Mark{ID: items[0].ID, Published: at}, Actors: actors},
-		feed.Page{Items: []feed.Item{}, Unread: &feed.Unread{Count: 1000, More: true}, Actors: actors}, feed.Page{Items: []feed.Item{}, Actors: map[vocab.ID]vocab.Card{}}, feed.Entry{Item: items[1], Actors: actors},
+		feed.Page{Items: items, Actors: actors, Next: "abc"}, feed.Page{Items: []feed.Item{}, Unread: &user.Unread{}, ReadUpTo: &feed.Mark{ID: items[0].ID, Published: at}, Actors: actors},
+		feed.Page{Items: []feed.Item{}, Unread: &user.Unread{Count: 1000, More: true}, Actors: actors}, feed.Page{Items: []feed.Item{}, Actors: map[vocab.ID]vocab.Card{}}, feed.Entry{Item: items[1], Actors: actors},
 	} {
 		want, err := vocab.Marshal(v)
 		if d := cmp.Diff(string(want), string(v.JSON())); d != "" || err != nil {
@@ -261,7 +262,7 @@ func TestObjectsComeWithTheirWordsAsPlainText(t *testing.T) {
 			t.Fatal(err)
 		}
 		compact := ""
-		if source := doc(t, item.Object).Sub("source"); source != nil {
+		if source := doc(t, json.RawMessage(item.Object)).Sub("source"); source != nil {
 			compact = string(source.JSON())
 		}
 		if compact != c.want {
@@ -339,7 +340,7 @@ func TestNotificationsTellWhatOthersDoTowardsTheUser(t *testing.T) {
 		t.Error("notifications (-want +got):\n", d)
 	}
 	item, err := f.Item(t.Context(), f.alice, page.Items[2].ID, true)
-	if err != nil || item.ActivityURI != follow.URI || item.Object != nil {
+	if err != nil || item.ActivityURI != follow.URI || item.Object != "" {
 		t.Errorf("Item of a notification = %s with object %s, %v, want %s with none", item.ActivityURI, item.Object, err, follow.URI)
 	}
 }
@@ -399,7 +400,7 @@ func TestAnItemShowsEachTextOnceAndAsItIsNow(t *testing.T) {
 		if err != nil || strings.Count(string(shown), "new words") != 2 || strings.Contains(string(shown), "old") || strings.Contains(string(shown), "altered") {
 			t.Errorf("%s is shown as %s, %v", i.ActivityURI, shown, err)
 		}
-		if about := doc(t, i.Activity)["object"]; about != id || i.Visibility != "public" || i.AuthorURI != "https://peer.example/users/bob" {
+		if about := doc(t, json.RawMessage(i.Activity))["object"]; about != id || i.Visibility != "public" || i.AuthorURI != "https://peer.example/users/bob" {
 			t.Errorf("%s is %s by %s, about %s", i.ActivityURI, i.Visibility, i.AuthorURI, about)
 		}
 	}
@@ -409,19 +410,19 @@ func TestAnItemShowsEachTextOnceAndAsItIsNow(t *testing.T) {
 }
 
 // create stores an activity of bob's as it came, with a place in the feed.
-func (f *fixture) create(name, raw string, object vocab.ID) db.Activity {
+func (f *fixture) create(name, raw string, object vocab.ID) user.Activity {
 	f.Helper()
 	d, err := vocab.ParseDoc([]byte(raw))
 	if err != nil {
 		f.Fatal(err)
 	}
-	a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: db.Inbound, Type: d.Text("type"),
+	a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: user.Inbound, Type: d.Text("type"),
 		Actor: "https://peer.example/users/bob", Object: object, Published: start, Raw: json.RawMessage(raw)}
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddActivity(ctx, a); err != nil {
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Activities.Add(ctx, a); err != nil {
 			return err
 		}
-		return tx.AddFeedEntry(ctx, db.FeedEntry{ID: a.ID, Activity: a.URI, Actor: a.Actor, Published: a.Published})
+		return tx.Feed.Add(ctx, user.FeedEntry{ID: a.ID, Activity: a.URI, Actor: a.Actor, Published: a.Published})
 	})
 	return a
 }
@@ -434,24 +435,24 @@ func TestWhatWasStoredBeforeIsMadeReadableOnceAndKept(t *testing.T) {
 	a := f.receive("create", "Create", id, "x", start)
 	for range 2 {
 		item, err := f.Item(t.Context(), f.alice, a.ID, true)
-		if err != nil || doc(t, item.Object).Text("content") != "<b>words</b>" {
+		if err != nil || doc(t, json.RawMessage(item.Object)).Text("content") != "<b>words</b>" {
 			t.Fatalf("%v, %v", item.Object, err)
 		}
-		f.write(func(ctx context.Context, tx *db.Tx) error {
-			o, err := tx.Object(ctx, id)
+		f.write(func(ctx context.Context, tx *user.Tx) error {
+			o, err := tx.Objects.Find(ctx, id)
 			if err == nil && string(o.Readable) != `{"text": "words", "content": "<b>words</b>"}` {
 				t.Errorf("kept is %s", o.Readable)
 			}
 			return err
 		})
 	}
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.ReplaceObject(ctx, id, json.RawMessage(`{"id":"`+string(id)+`","type":"Note","content":"other"}`), json.RawMessage(`{"text":"other"}`), start.Add(time.Hour)); err != nil {
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		if _, err := tx.Objects.Replace(ctx, id, json.RawMessage(`{"id":"`+string(id)+`","type":"Note","content":"other"}`), json.RawMessage(`{"text":"other"}`), start.Add(time.Hour)); err != nil {
 			return err
 		}
-		return tx.SetReadable(ctx, map[vocab.ID]json.RawMessage{id: json.RawMessage(`{"text":"words"}`)}) // a reader who was slow
+		return tx.Objects.SetReadable(ctx, map[vocab.ID]json.RawMessage{id: json.RawMessage(`{"text":"words"}`)}) // a reader who was slow
 	})
-	if item, err := f.Item(t.Context(), f.alice, a.ID, true); err != nil || doc(t, item.Object).Sub("source").Text("content") != "other" {
+	if item, err := f.Item(t.Context(), f.alice, a.ID, true); err != nil || doc(t, json.RawMessage(item.Object)).Sub("source").Text("content") != "other" {
 		t.Errorf("%v, %v", item.Object, err)
 	}
 }
@@ -466,7 +467,7 @@ func TestAPageBringsItsActorsOnceAndPostsInTheReadersLanguage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.write(func(ctx context.Context, tx *db.Tx) error { return tx.SaveActor(ctx, actor, start) })
+	f.write(func(ctx context.Context, tx *user.Tx) error { return tx.Actors.Save(ctx, actor, start) })
 	f.object(note, `{"id":"`+string(note)+`","type":"Note","attributedTo":"`+string(bob)+`","to":"`+string(bob)+`/followers","contentMap":{"de":"Wort","en":"word"}}`)
 	f.object(me+"/objects/1", `{"id":"`+string(me)+`/objects/1","type":"Note","attributedTo":"`+string(me)+`","cc":"`+string(vocab.Public)+`","content":"mine"}`)
 	f.receive("create", "Create", note, "x", start)
@@ -485,7 +486,7 @@ func TestAPageBringsItsActorsOnceAndPostsInTheReadersLanguage(t *testing.T) {
 	}
 	shown := map[vocab.ID]string{}
 	for _, i := range page.Items {
-		shown[i.AuthorURI] = i.Visibility + " " + doc(t, i.Object).Text("content")
+		shown[i.AuthorURI] = i.Visibility + " " + doc(t, json.RawMessage(i.Object)).Text("content")
 	}
 	if d := cmp.Diff(map[vocab.ID]string{bob: "followers word", me: "unlisted mine"}, shown); d != "" {
 		t.Error("items (-want +got):\n", d)

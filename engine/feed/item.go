@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -9,30 +10,37 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Item is one entry of a feed, as the client API shows it. Each text stands in it once, in Object.
+// Item is one entry of a feed, as the client API shows it. Each text is in it once, in Object.
 type Item struct {
-	ID          uuid.UUID       `json:"id"`
-	ActivityURI vocab.ID        `json:"activityUri"`
-	Type        string          `json:"type"` // of the activity
-	ActorURI    vocab.ID        `json:"actorUri"`
-	Published   time.Time       `json:"published"`
-	Visibility  string          `json:"visibility"`          // of the object, or of the activity when it is not stored
-	AuthorURI   vocab.ID        `json:"authorUri,omitempty"` // the proven author of the object; absent when it is not stored
-	Activity    json.RawMessage `json:"activity"`
-	Object      json.RawMessage `json:"object"` // null when it is not stored
+	ID          uuid.UUID `json:"id"`
+	ActivityURI vocab.ID  `json:"activityUri"`
+	Type        string    `json:"type"` // of the activity
+	ActorURI    vocab.ID  `json:"actorUri"`
+	Published   time.Time `json:"published"`
+	Visibility  string    `json:"visibility"`          // of the object, or of the activity if no object is stored
+	AuthorURI   vocab.ID  `json:"authorUri,omitempty"` // the proven author of the object; absent if no object is stored
+	Activity    Document  `json:"activity"`
+	Object      Document  `json:"object"` // null if no object is stored
 }
+
+// Document is JSON in the form that readers see. The empty text stands for null.
+type Document string
+
+// MarshalJSON returns the document as it is.
+func (d Document) MarshalJSON() ([]byte, error) { return []byte(cmp.Or(d, "null")), nil }
 
 // Page is a part of a feed, the newest first.
 type Page struct {
 	Items  []Item                  `json:"items"`
-	Actors map[vocab.ID]vocab.Card `json:"actors"`         // those of the items, and the authors
+	Actors map[vocab.ID]vocab.Card `json:"actors"`         // the actors of the items and the authors of the objects
 	Next   string                  `json:"next,omitempty"` // the cursor of the page that follows; absent on the last one
 
-	Unread   *Unread `json:"unread,omitempty"`   // only where it is asked for
-	ReadUpTo *Mark   `json:"readUpTo,omitempty"` // likewise; absent too when it has not been said
+	Unread   *user.Unread `json:"unread,omitempty"`   // only if the request asks for it
+	ReadUpTo *Mark        `json:"readUpTo,omitempty"` // likewise; also absent if the user has not said it
 }
 
 // Entry is one item with its actors.
@@ -57,7 +65,7 @@ func (p Page) JSON() json.RawMessage {
 	return append(p.appendReading(b), '}')
 }
 
-// appendReading writes how far the feed is read.
+// appendReading writes how far the user has read the feed.
 func (p Page) appendReading(b []byte) []byte {
 	if p.Unread != nil {
 		b = strconv.AppendInt(append(b, `,"unread":{"count":`...), int64(p.Unread.Count), 10)
@@ -73,7 +81,7 @@ func (p Page) appendReading(b []byte) []byte {
 	return b
 }
 
-// size is about how many bytes items take.
+// size estimates how many bytes items take.
 func size(items []Item) int {
 	all := 0
 	for _, i := range items {
@@ -82,7 +90,7 @@ func size(items []Item) int {
 	return all
 }
 
-// JSON writes the entry as JSON of a page does.
+// JSON writes the entry as Page.JSON writes an item.
 func (e Entry) JSON() json.RawMessage {
 	b := e.appendMembers([]byte{'{'})
 	b = appendActors(append(b, `,"actors":`...), e.Actors)
@@ -100,10 +108,7 @@ func (i Item) appendMembers(b []byte) []byte {
 		b = vocab.AppendText(append(b, `,"authorUri":`...), string(i.AuthorURI))
 	}
 	b = append(append(b, `,"activity":`...), i.Activity...)
-	if i.Object == nil {
-		return append(b, `,"object":null`...)
-	}
-	return append(append(b, `,"object":`...), i.Object...)
+	return append(append(b, `,"object":`...), cmp.Or(i.Object, "null")...)
 }
 
 func appendActors(b []byte, actors map[vocab.ID]vocab.Card) []byte {

@@ -4,23 +4,30 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/cache"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Row is an entry as it is stored, with its documents parsed.
 type Row struct {
-	db.FeedItem
-	activity, object, readable vocab.Doc // object is nil when it is not stored
+	user.FeedItem
+	kept                       *Shown    // the stored form; nil: the documents were parsed
+	activity, object, readable vocab.Doc // object is nil if it is not stored
 	author                     vocab.ID
 	to                         vocab.Addressing
 }
 
-// ParseRow reads the documents of an entry, and reports whether they can be read. An entry that
-// cannot be read is not shown: one bad object must not take the whole feed away.
-func ParseRow(item db.FeedItem) (row Row, isReadable bool) {
+// ParseRow parses the documents of an entry, and reports whether it could. An entry that cannot
+// be parsed is not shown: one bad object must not make the whole feed fail.
+func ParseRow(item user.FeedItem) (row Row, isReadable bool) {
 	r := Row{FeedItem: item}
+	if item.Form != "" {
+		kept, isReadable := readEntry(item.Form)
+		r.kept, r.author = &kept, kept.AuthorURI
+		return r, isReadable
+	}
 	var err error
 	if r.activity, err = vocab.ParseDoc(item.Raw); err != nil {
 		return r, false
@@ -40,7 +47,7 @@ func ParseRow(item db.FeedItem) (row Row, isReadable bool) {
 	return r, err == nil
 }
 
-// addressingOf returns what the object says, or its Create when it says nothing.
+// addressingOf returns the addressing of the object, or of its Create if the object has none.
 func addressingOf(r Row) (vocab.Addressing, error) {
 	to, err := vocab.AddressingOf(r.object)
 	if err != nil || len(to.All()) > 0 || r.Type != vocab.Create {
@@ -49,8 +56,9 @@ func addressingOf(r Row) (vocab.Addressing, error) {
 	return vocab.AddressingOf(r.activity)
 }
 
-// authorOf returns the actor the object's server speaks for, or who sent the Create of an object
-// that names nobody.
+// authorOf returns the actor that attributedTo of the object names, if that actor is on the
+// object's server. Otherwise it returns the sender if the activity is a Create and the object is
+// not a Tombstone, and "" in all other cases.
 func authorOf(r Row) vocab.ID {
 	if o, err := vocab.ObjectOf(r.object); err == nil && o.AttributedTo != "" && o.AttributedTo.SameOrigin(o.ID) {
 		return o.AttributedTo
@@ -76,7 +84,7 @@ func actorsOf(rows []Row) []vocab.ID {
 	return all
 }
 
-// authorOrActor returns whose followers the addressing may mean.
+// authorOrActor returns the actor whose followers the addressing may name.
 func (r Row) authorOrActor() vocab.ID {
 	if r.author != "" {
 		return r.author
@@ -84,22 +92,45 @@ func (r Row) authorOrActor() vocab.ID {
 	return r.Actor
 }
 
-// showEntry returns an entry as it is shown to a reader of these languages. followers is the
-// collection of the author's.
-func (r Row) showEntry(languages []string, followers vocab.ID, hasEmoji bool) Shown {
-	s := Shown{Voices: r.voices(), followers: followers, line: db.FeedLine{FeedEntry: r.FeedEntry, ObjectURI: r.ObjectURI, Revision: r.Revision, ObjectRevision: r.ObjectRevision},
-		Item: Item{ID: r.ID, ActivityURI: r.FeedEntry.Activity, Type: r.Type, ActorURI: r.Actor, Published: r.Published.UTC(),
-			Visibility: audience.Of(r.to, r.authorOrActor(), followers).Visibility(), AuthorURI: r.author}}
-	activity := vocab.ShowActivity(r.activity, r.object != nil, hasEmoji)
-	if r.object != nil {
-		activity["object"] = string(r.ObjectURI)
-		s.Object = vocab.Show(r.object, r.readable, languages).JSON()
+// isOutdated reports whether the form was stored when the author's followers had another id.
+func (r Row) isOutdated(cards map[vocab.ID]vocab.Card) bool {
+	return r.kept != nil && r.kept.followers != cards[r.authorOrActor()].Followers
+}
+
+// showEntry returns an entry as readers of these languages see it. followers is the author's
+// followers collection.
+func (r Row) showEntry(languages []string, followers vocab.ID, hasEmoji bool) (s Shown) {
+	switch {
+	case r.kept != nil:
+		s = *r.kept
+		s.Object = Document(r.ObjectForm)
+	default:
+		s = Shown{Voices: r.voices(), followers: followers,
+			Item: Item{Type: r.Type, Visibility: audience.Of(r.to, r.authorOrActor(), followers).Visibility(), AuthorURI: r.author}}
+		activity := vocab.ShowActivity(r.activity, r.object != nil, hasEmoji)
+		if r.object != nil {
+			activity["object"] = string(r.ObjectURI)
+			s.Object = Document(vocab.Show(r.object, r.readable, languages).JSON())
+		}
+		s.Activity = Document(activity.JSON())
 	}
-	s.Activity = activity.JSON()
+	s.ID, s.ActivityURI, s.ActorURI, s.Published = r.ID, r.FeedEntry.Activity, r.Actor, r.Published.UTC()
+	s.line = user.FeedLine{FeedEntry: r.FeedEntry, ObjectURI: r.ObjectURI, Revision: r.Revision, ObjectRevision: r.ObjectRevision}
 	return s
 }
 
-// voices returns everybody who sent or wrote this.
+// formOf returns the form of an entry that was made from its documents, to be stored. ok is
+// false if the form is too large for a cache, or if the readable text of the object is not
+// stored yet: storing it changes the object's revision.
+func (r Row) formOf(s Shown) (form user.Form, ok bool) {
+	if r.kept != nil || r.Revision == "" || r.object != nil && r.Readable == nil {
+		return form, false
+	}
+	activity, ok := writeEntry(s)
+	return user.Form{FeedLine: s.line, Activity: activity, Object: string(s.Object)}, ok && len(activity)+len(s.Object) <= cache.MaxDocument
+}
+
+// voices returns every actor who sent or wrote the entry.
 func (r Row) voices() []vocab.ID {
 	all := []vocab.ID{r.Actor}
 	authors, err := r.object.IDs("attributedTo")
@@ -114,7 +145,8 @@ func (r Row) voices() []vocab.ID {
 	return all
 }
 
-// collectMade returns what ParseRow made for readers of objects that were stored without it.
+// collectMade returns the readable texts that ParseRow made for objects that were stored
+// without.
 func collectMade(rows []Row) map[vocab.ID]json.RawMessage {
 	made := map[vocab.ID]json.RawMessage{}
 	for _, r := range rows {

@@ -3,7 +3,7 @@ package feed
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/cache"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -11,25 +11,25 @@ import (
 // All are the feeds that every user has.
 var All = []string{Main, Notifications, Requests}
 
-// Cache returns the cache that is before the database.
+// Cache returns the cache in front of the database.
 func (c *Cached) Cache() *cache.Cache { return c.cache }
 
-// warmTries is how often the beginning of a feed is read: for its token, its page, and to see that
-// both are there.
+// warmTries is how often Warm reads the beginning of a feed: to make its token, to make its
+// page, and to see that both are there.
 const warmTries = 3
 
-// Warm reads a feed so that up to so many pages of the index, and the documents they name, are
-// cached. It returns how many pages and entries that is; a feed that changes all the while is not
-// cached.
+// Warm reads a feed so that up to that many pages of the index, and the documents that they
+// name, are cached. It returns how many pages and entries that is. A feed that changes all the
+// while is not cached.
 func (c *Cached) Warm(ctx context.Context, u vocab.Username, feed string, pages int) (made, entries int, err error) {
-	var after *db.Place
+	var after *user.Place
 	for range warmTries - 1 {
 		if _, err := c.Page(ctx, u, feed, nil, 1); err != nil {
 			return 0, 0, err
 		}
 	}
 	for entries < pages*c.cache.PageSize {
-		rest := c.cache.PageSize - entries%c.cache.PageSize // a page is made by who reads at its beginning
+		rest := c.cache.PageSize - entries%c.cache.PageSize // only a read at the beginning of a page makes the page
 		page, err := c.Page(ctx, u, feed, after, min(MaxLimit, rest))
 		if err != nil {
 			return made, entries, err

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,19 +14,20 @@ import (
 	"strings"
 )
 
-// Bounds of an archive.
+// Limits on an archive.
 const (
-	maxBytes  = 10 << 30 // of all entries
+	maxBytes  = 10 << 30 // of all entries together, unpacked
 	maxNames  = 1_000_000
-	maxRatio  = 300       // of its bytes to those that they are packed in
-	freeBytes = 100 << 20 // for which the ratio does not matter
+	maxRatio  = 300       // of unpacked bytes to packed bytes
+	freeBytes = 100 << 20 // unpacked bytes up to which the ratio is not checked
 
-	maxListing = 64 << 20 // bytes in which a zip says what it holds: all of that is kept in memory
+	maxListing = 64 << 20 // bytes of the directory of a zip, all of which is held in memory
 )
 
-// ReadArchive hands over the documents and pictures that lie at the top of an archive, a zip or a
-// tar packed with gzip; what visit leaves unread is skipped. The fault is Invalid for what has
-// links, devices, a path that leads elsewhere, or more in it than anybody writes of one user.
+// ReadArchive calls visit for each document and picture in the top folder of an archive, which
+// is a zip or a gzipped tar. Content that visit does not read is skipped. The fault is Invalid
+// if the archive is damaged, has links, devices or paths that lead elsewhere, or exceeds the
+// limits above.
 func ReadArchive(ctx context.Context, path string, visit func(name string, content io.Reader) error) error {
 	f, err := openFile(path)
 	if err != nil {
@@ -36,22 +38,23 @@ func ReadArchive(ctx context.Context, path string, visit func(name string, conte
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return damagedFault(err)
 	}
-	e := entries{ctx: ctx, visit: visit}
+	e := entries{ctx: ctx, visit: visit, seen: map[[sha256.Size]byte]bool{}}
 	if bytes.Equal(head, []byte("PK")) {
 		return e.readZip(f)
 	}
 	return e.readTar(f)
 }
 
-// entries are those of an archive, as they are read.
+// entries reads and counts the entries of an archive.
 type entries struct {
 	ctx          context.Context
 	visit        func(name string, content io.Reader) error
 	names, bytes int64
-	packed       int64 // bytes of the file that were read
+	packed       int64                      // bytes of the archive file that were read
+	seen         map[[sha256.Size]byte]bool // digests of the names of visited entries
 }
 
-// add counts an entry, and refuses one that no program should write.
+// add counts an entry, and refuses one with an invalid type, path or size, or a repeated name.
 func (e *entries) add(name string, mode fs.FileMode, size int64) error {
 	clean := strings.TrimSuffix(name, "/")
 	switch e.names++; {
@@ -64,10 +67,15 @@ func (e *entries) add(name string, mode fs.FileMode, size int64) error {
 	case size < 0 || size > maxBytes:
 		return damagedFault(errors.New("it holds over 10 GiB"))
 	}
+	if digest := sha256.Sum256([]byte(name)); isRead(name) && e.seen[digest] {
+		return damagedFault(fmt.Errorf("%.80q is in it twice", name))
+	} else if isRead(name) {
+		e.seen[digest] = true
+	}
 	return nil
 }
 
-// spend counts bytes that were unpacked.
+// spend counts unpacked bytes, and refuses more than the limits permit.
 func (e *entries) spend(n int64) error {
 	switch e.bytes += n; {
 	case e.ctx.Err() != nil:
@@ -80,13 +88,14 @@ func (e *entries) spend(n int64) error {
 	return nil
 }
 
-// isRead reports whether an entry is one that is read at all.
+// isRead reports whether an entry is a document or a picture in the top folder, by its name.
+// Others are not visited.
 func isRead(name string) bool {
 	extension := path.Ext(name)
 	return !strings.Contains(name, "/") && (extension == ".json" || extension == ".png" || extension == ".jpg" || extension == ".jpeg" || extension == ".gif" || extension == ".webp")
 }
 
-// readZip reads a zip. Entries that are not read are not unpacked either.
+// readZip reads a zip. Only entries that are visited are unpacked.
 func (e *entries) readZip(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -119,7 +128,8 @@ func (e *entries) readZip(f *os.File) error {
 	return nil
 }
 
-// hand hands over an entry, and reads what is left of it: only then is it known to be whole.
+// hand visits an entry, and then reads the rest of it, because only its end shows that it is
+// complete.
 func (e *entries) hand(name string, content io.Reader) error {
 	spent := &spender{e, content}
 	if isRead(name) {
@@ -131,7 +141,7 @@ func (e *entries) hand(name string, content io.Reader) error {
 	return err
 }
 
-// spender reads what is unpacked, and stops when it is too much.
+// spender reads unpacked bytes and counts them. It fails once the limits are exceeded.
 type spender struct {
 	e    *entries
 	from io.Reader

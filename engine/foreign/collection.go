@@ -9,11 +9,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxItem is how many bytes one item of a collection has at most, or one of its other members.
+// maxItem is how many bytes an item of a collection, or another member of it, may have.
 const maxItem = 64 << 20
 
-// ReadItems hands over the items of a collection, one after another. No more than one is kept in
-// memory. The fault is Invalid for what is no collection.
+// ReadItems calls visit for each item of a collection. It holds only one item in memory at a
+// time. The fault is Invalid if the input is not a collection.
 func ReadItems(r io.Reader, visit func(item json.RawMessage) error) error {
 	part := &partReader{from: r}
 	d := json.NewDecoder(part)
@@ -38,7 +38,7 @@ func ReadItems(r io.Reader, visit func(item json.RawMessage) error) error {
 	return expectDelim(d, '}')
 }
 
-// ReadID reads an item of a collection that names something by its id.
+// ReadID reads an item of a collection that is an id.
 func ReadID(item json.RawMessage) (vocab.ID, error) {
 	var s string
 	err := json.Unmarshal(item, &s)
@@ -87,7 +87,7 @@ func expectDelim(d *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// ReadDoc reads one document.
+// ReadDoc reads a document of at most 64 MiB.
 func ReadDoc(r io.Reader) (vocab.Doc, error) {
 	data, err := io.ReadAll(&partReader{from: r})
 	if err != nil {
@@ -100,7 +100,8 @@ func ReadDoc(r io.Reader) (vocab.Doc, error) {
 	return d, nil
 }
 
-// partReader refuses to read more of one part than a part may have.
+// partReader fails when more than maxItem bytes of one part are read. The caller sets n to 0 at
+// the start of a part.
 type partReader struct {
 	from io.Reader
 	n    int64

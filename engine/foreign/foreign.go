@@ -1,6 +1,6 @@
-// Package foreign reads what other programs wrote of a user: lists of accounts and domains, and
-// archives with ActivityPub in them. It opens the one file that it is given, and no other: what an
-// archive names as a path is compared, and never used.
+// Package foreign reads files that other programs have exported for a user: lists of accounts
+// and domains, and archives of ActivityPub documents. It opens only the file that it is given.
+// Paths in an archive are only compared, and never opened.
 package foreign
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Kind is what a file holds.
+// Kind is the kind of content of a file.
 type Kind string
 
 // The kinds of files.
@@ -27,10 +27,10 @@ const (
 	Mutes     Kind = "mutes"     // accounts to mute
 	Blocks    Kind = "blocks"    // accounts to block
 	Domains   Kind = "domains"   // domains to mute
-	Accounts  Kind = "accounts"  // accounts, and nobody knows what for
+	Accounts  Kind = "accounts"  // accounts for an unknown purpose
 )
 
-// ParseKind reads what somebody says that a list of accounts is for.
+// ParseKind parses the purpose of a list of accounts, as a person names it.
 func ParseKind(s string) (Kind, error) {
 	switch k := Kind(s); k {
 	case Following, Mutes, Blocks:
@@ -39,8 +39,8 @@ func ParseKind(s string) (Kind, error) {
 	return "", fault.New(fault.Usage, fmt.Sprintf("%.40q is none of following, mutes and blocks", s))
 }
 
-// Detect finds out what a file holds, by its content. The fault is NotFound when it cannot be
-// read, Invalid when nothing here reads such a file.
+// Detect returns the kind of a file by its content. The fault is NotFound if the file cannot be
+// opened, and Invalid if this package cannot read files of its kind.
 func Detect(path string) (Kind, error) {
 	f, err := openFile(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func Detect(path string) (Kind, error) {
 	return l.Kind, err
 }
 
-// detectPacked tells archives apart by their first entry.
+// detectPacked returns the kind of a gzipped tar, by its first entry.
 func detectPacked(f *os.File) (Kind, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -80,7 +80,7 @@ func detectPacked(f *os.File) (Kind, error) {
 	return Archive, nil
 }
 
-// openFile opens a file, and nothing else that has a path.
+// openFile opens a regular file. It refuses folders, devices and pipes.
 func openFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -97,7 +97,7 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// damagedFault refuses a file that is not as anybody would write it.
+// damagedFault returns the fault for a damaged or invalid file.
 func damagedFault(why error) error {
 	return fault.Wrap(fault.Invalid, "the file is damaged, or no archive of a user: "+why.Error(), why).WithCode("archive_damaged").WithHint("nothing was changed")
 }

@@ -26,23 +26,25 @@ func written(t *testing.T, data []byte) string {
 	return path
 }
 
-// packed writes one entry into a zip and into a tar packed with gzip.
-func packed(t *testing.T, name, content string) []string {
+// packed writes entries with one content into a zip and into a tar packed with gzip.
+func packed(t *testing.T, content string, names ...string) []string {
 	t.Helper()
 	var zipped, tarred bytes.Buffer
 	z := zip.NewWriter(&zipped)
-	entry, err := z.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
 	gz := gzip.NewWriter(&tarred)
 	w := tar.NewWriter(gz)
-	if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(content))}); err != nil {
-		t.Fatal(err)
-	}
-	for _, to := range []io.Writer{entry, w} {
-		if _, err := io.WriteString(to, content); err != nil {
+	for _, name := range names {
+		entry, err := z.Create(name)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range []io.Writer{entry, w} {
+			if _, err := io.WriteString(to, content); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for _, c := range []io.Closer{z, w, gz} {
@@ -84,7 +86,7 @@ func TestAListThatCannotBeTakenIsRefused(t *testing.T) {
 func TestAnArchiveIsNoWayIntoTheFileSystem(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../x.json", "a/../../x.json", "/x.json", `a\..\x.json`, "a//x.json", "./x.json", ".."} {
-		for _, path := range packed(t, name, "{}") {
+		for _, path := range packed(t, "{}", name) {
 			err := foreign.ReadArchive(t.Context(), path, func(name string, _ io.Reader) error { t.Errorf("%q was read", name); return nil })
 			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "path") {
 				t.Errorf("%q: %v, want it refused for its path", name, err)
@@ -93,10 +95,22 @@ func TestAnArchiveIsNoWayIntoTheFileSystem(t *testing.T) {
 	}
 }
 
+// FRS-07: of two entries with one name each reader takes another one, and bounds of one hold for
+// neither.
+func TestAnArchiveWithAnEntryTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, path := range packed(t, "{}", "following.json", "actor.json", "following.json") {
+		err := foreign.ReadArchive(t.Context(), path, func(string, io.Reader) error { return nil })
+		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "twice") {
+			t.Errorf("%v, want it refused for the entry that is in it twice", err)
+		}
+	}
+}
+
 // CLI-11: what is packed 300 times over is not unpacked to its end.
 func TestAnArchiveIsNoBomb(t *testing.T) {
 	t.Parallel()
-	for _, path := range packed(t, "outbox.json", strings.Repeat(" ", 160<<20)) {
+	for _, path := range packed(t, strings.Repeat(" ", 160<<20), "outbox.json") {
 		err := foreign.ReadArchive(t.Context(), path, func(string, io.Reader) error { return nil })
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "300 times") {
 			t.Errorf("%v, want it refused for what it unpacks to", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of a list.
+// Limits on a list.
 const (
 	maxList    = 64 << 20 // bytes
 	MaxEntries = 10_000   // accounts or domains
@@ -25,13 +25,12 @@ const (
 // List is a list of accounts or domains.
 type List struct {
 	Kind    Kind
-	Entries []string // handles such as alice@example.org, or domains; each once
+	Entries []string // accounts such as alice@example.org, or domains, without repeats
 }
 
-// ReadList reads a list: with a first line that names its columns, as Mastodon writes it of
-// accounts that are followed or muted, or with an account or a domain on each line. The fault is
-// Invalid, with the line, for a list of which a line cannot be taken, and TooLarge beyond the
-// bounds.
+// ReadList reads a list with an account or a domain on each line. The first line may name
+// columns, as in Mastodon's lists of followed or muted accounts. The fault is Invalid, with the
+// line, if a line is not valid, and TooLarge if the list exceeds the limits.
 func ReadList(path string) (List, error) {
 	f, err := openFile(path)
 	if err != nil {
@@ -41,7 +40,8 @@ func ReadList(path string) (List, error) {
 	return readList(f, nil)
 }
 
-// readList reads a list of which the beginning was read before.
+// readList reads a list that begins with head, bytes that the caller has read already, and
+// continues in r.
 func readList(r io.Reader, head []byte) (List, error) {
 	data, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), r), maxList+1))
 	if err != nil {
@@ -70,7 +70,7 @@ func parseList(c *csv.Reader) (l List, err error) {
 		}
 		if l.Kind == "" {
 			if l.Kind = kindOf(cells); l.Kind != Domains && l.Kind != Accounts {
-				continue // the line names columns
+				continue // a line of column names is no entry
 			}
 		}
 		entry, err := l.Kind.parseEntry(strings.TrimSpace(cells[0]))
@@ -89,7 +89,7 @@ func parseList(c *csv.Reader) (l List, err error) {
 	return l, nil
 }
 
-// kindOf returns what the first line of a list says that it is.
+// kindOf returns the kind of a list by its first line.
 func kindOf(cells []string) Kind {
 	has := func(name string) bool {
 		return slices.ContainsFunc(cells, func(cell string) bool { return strings.EqualFold(strings.TrimSpace(cell), name) })
@@ -117,7 +117,7 @@ func (k Kind) parseEntry(s string) (string, error) {
 	return user + "@" + id.Host(), nil
 }
 
-// maxHandle is how many bytes an account has at most.
+// maxHandle is how many bytes an account may have.
 const maxHandle = 512
 
 func isOutsideNames(r rune) bool {

@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// listReader reads a zip, and so much of its listing and no more.
+// listReader reads a zip, and fails when more than left bytes are read before isOver is set.
 type listReader struct {
 	from   io.ReaderAt
 	left   int64
-	isOver bool // the listing was read
+	isOver bool // the directory of the zip was read
 }
 
 // ReadAt is io.ReaderAt's.

@@ -9,18 +9,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Post is a post of an account as it is archived: under the ids that it has there.
+// Post is a post of an account from an archive, with the ids that it has there.
 type Post struct {
 	Activity, Object vocab.ID
 	Published        time.Time
 	ActivityDoc      json.RawMessage // without the object
 	ObjectDoc        json.RawMessage
-	Readable         json.RawMessage // what readers are shown of its words: sanitized
-	Attachments      int             // pictures and other files that it names
+	Readable         json.RawMessage // the sanitized content that readers see
+	Attachments      int             // the number of attached files
 }
 
-// ReadPost reads an item of the outbox of the account, nil when it is no post: what the account
-// announced or liked is somebody else's. The fault is Invalid for a post that is not its own.
+// ReadPost reads an item of the outbox of the account. It returns nil if the item is not a post
+// of the account, such as an Announce or a Like of another actor's post. The fault is Invalid
+// for a Create of a post by another author.
 func ReadPost(item json.RawMessage, account vocab.ID) (*Post, error) {
 	if len(item) > 0 && item[0] != '{' {
 		return nil, nil

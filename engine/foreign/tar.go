@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/archive"
 )
 
-// readTar reads a tar that is packed with gzip.
+// readTar reads a gzipped tar.
 func (e *entries) readTar(f *os.File) error {
 	gz, err := gzip.NewReader(bufio.NewReaderSize(&archive.Meter{From: f, N: &e.packed}, 1<<20))
 	if err != nil {
@@ -21,7 +21,7 @@ func (e *entries) readTar(f *os.File) error {
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			_, err := io.Copy(io.Discard, &spender{e, gz}) // to the sum at the end
+			_, err := io.Copy(io.Discard, &spender{e, gz}) // up to the checksum at the end
 			return err
 		}
 		if err != nil {

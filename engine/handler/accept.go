@@ -3,27 +3,29 @@ package handler
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newAccept returns the handler of Accept: an actor lets the user follow or quote it, or is friends
-// with the user. It counts only as the answer to a Follow, Offer or QuoteRequest that the user sent
-// to that very actor (ActivityPub §7.6). After a Reject only another one makes a new request.
+// newAccept returns the handler of Accept: an actor lets the user follow or quote it, or agrees
+// to be friends. It counts only as the answer to a Follow, Offer or QuoteRequest that the user
+// sent to that very actor (ActivityPub §7.6). An Accept that comes after a Reject of the same
+// request has no effect.
 func newAccept(local *actor.Local) Handler {
 	return Handler{
-		Concern:  audience.Concern{Owner: true},
-		Notifies: NoticeAlways,
-		Relates:  true,
-		Answers:  true,
-		Check:    checkAnswer,
-		Needs:    needsStamp,
-		Received: receiveAnswer(local, db.Accepted),
-		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
-			ended, err := endFollow(ctx, tx, r, db.Following, func(rel *db.Relationship) bool {
+		Concern:    audience.Concern{Owner: true},
+		Notifies:   NoticeAlways,
+		ChangesWho: true,
+		Relates:    true,
+		Answers:    true,
+		Check:      checkAnswer,
+		Needs:      needsStamp,
+		Received:   receiveAnswer(local, user.Accepted),
+		Undone: func(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
+			ended, err := endFollow(ctx, tx, r, user.Following, func(rel *user.Relationship) bool {
 				return rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
 			})
 			if err != nil || ended {
@@ -31,7 +33,7 @@ func newAccept(local *actor.Local) Handler {
 			}
 			return endAnswered(ctx, tx, r, d.about)
 		},
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			if s.Request != "" {
 				return acceptLetters(ctx, tx, s)
 			}
@@ -42,39 +44,8 @@ func newAccept(local *actor.Local) Handler {
 			if rel == nil {
 				return fault.New(fault.Conflict, "the actor does not ask any more")
 			}
-			rel.Status = db.Accepted
-			return tx.SetRelationship(ctx, *rel, s.Now)
-		},
-	}
-}
-
-// newReject returns the handler of Reject: an actor does not, or no longer, let the user follow or
-// quote it, or is no friend of the user's (ActivityPub §7.7).
-func newReject(local *actor.Local) Handler {
-	return Handler{
-		Concern:    audience.Concern{Owner: true},
-		Final:      true,
-		Ends:       true,
-		ChangesWho: true,
-		Relates:    true,
-		Answers:    true,
-		Check:      checkAnswer,
-		Received:   receiveAnswer(local, db.Rejected),
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			if s.Request != "" {
-				return tx.RemoveRequests(ctx, s.Request)
-			}
-			if s.Activity.Object.Type() == vocab.Offer {
-				return rejectOffer(ctx, tx, s)
-			}
-			if _, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID); err != nil {
-				return err
-			}
-			groups, err := tx.GroupsOf(ctx, s.Target.ID)
-			if err != nil {
-				return err
-			}
-			return tx.Withdraw(ctx, s.Target.ID, []vocab.ID{s.Actor.Followers}, groups, s.Now)
+			rel.Status = user.Accepted
+			return tx.Relationships.Set(ctx, *rel, s.Now)
 		},
 	}
 }
@@ -86,41 +57,42 @@ func checkAnswer(a *vocab.Activity) error {
 	return nil
 }
 
-func receiveAnswer(local *actor.Local, status string) func(context.Context, Tx, *Received) (Effects, error) {
-	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
-		offer, err := findFriendship(ctx, tx, r.Actor.ID, db.Outbound, r.Activity.Object.ID)
+func receiveAnswer(local *actor.Local, status string) func(context.Context, *user.Tx, *Received) (Effects, error) {
+	return func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
+		offer, err := findFriendship(ctx, tx, r.Actor.ID, user.Outbound, r.Activity.Object.ID)
 		if err != nil {
 			return Effects{}, err
 		}
 		if offer != nil {
 			return receiveOfferAnswer(ctx, tx, r, *offer, status)
 		}
-		rel, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
+		rel, err := tx.Relationships.Find(ctx, user.Following, r.Actor.ID)
 		if err == nil && (rel == nil || !isAnswerTo(r, rel)) {
 			return receiveQuoteAnswer(ctx, tx, local, r, status)
 		}
 		if err != nil || !mayAnswer(rel, status) {
 			return Effects{}, ignoredUnless(err)
 		}
-		accepted := status == db.Accepted
+		accepted := status == user.Accepted
 		e := Effects{Changed: rel.Status != status, Followed: accepted, Unfollowed: !accepted}
 		rel.Status = status
-		if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil {
+		if err := tx.Actors.Save(ctx, r.Actor, r.Now); err != nil {
 			return e, err
 		}
-		return e, tx.SetRelationship(ctx, *rel, r.Now)
+		return e, tx.Relationships.Set(ctx, *rel, r.Now)
 	}
 }
 
 // mayAnswer reports whether an answer with this status still counts. A Reject is final for its
-// Follow: servers send again in no order, so an Accept that comes after it may be the older one.
-func mayAnswer(rel *db.Relationship, status string) bool {
-	return rel.Status != db.Rejected || status == db.Rejected
+// Follow: servers retry deliveries in any order, so an Accept that arrives after the Reject may
+// be the older one.
+func mayAnswer(rel *user.Relationship, status string) bool {
+	return rel.Status != user.Rejected || status == user.Rejected
 }
 
-// isAnswerTo reports whether the object is the Follow that made rel. Servers that leave out its id
-// name its actor and object.
-func isAnswerTo(r *Received, rel *db.Relationship) bool {
+// isAnswerTo reports whether the answer's object is the Follow that made rel. If a server leaves
+// out the id of the Follow, its actor and object are compared.
+func isAnswerTo(r *Received, rel *user.Relationship) bool {
 	o := r.Activity.Object
 	if o.ID != "" {
 		return o.ID.Same(rel.Activity)
@@ -135,42 +107,37 @@ func isAnswerTo(r *Received, rel *db.Relationship) bool {
 
 // findAnswered returns the relationship that the user accepts: the actor's Offer, if the Accept
 // names one, else its Follow.
-func findAnswered(ctx context.Context, tx Tx, s *Sent) (*db.Relationship, error) {
+func findAnswered(ctx context.Context, tx *user.Tx, s *Sent) (*user.Relationship, error) {
 	if s.Activity.Object.Type() == vocab.Offer {
-		return findFriendship(ctx, tx, s.Target.ID, db.Inbound, s.Activity.Object.ID)
+		return findFriendship(ctx, tx, s.Target.ID, user.Inbound, s.Activity.Object.ID)
 	}
-	return tx.Relationship(ctx, db.Follower, s.Target.ID)
+	return tx.Relationships.Find(ctx, user.Follower, s.Target.ID)
 }
 
-// rejectOffer ends the friendship that an actor's Offer made or asks for.
-func rejectOffer(ctx context.Context, tx Tx, s *Sent) error {
-	_, err := endFriendship(ctx, tx, s.Target.ID, db.Inbound, s.Activity.Object.ID)
-	return err
-}
-
-// receiveOfferAnswer makes the user's Offer a friendship, or ends it: after a Reject there is
-// nothing that an Accept could answer.
-func receiveOfferAnswer(ctx context.Context, tx Tx, r *Received, offer db.Relationship, status string) (Effects, error) {
+// receiveOfferAnswer makes the user's Offer a friendship, or ends it. A Reject removes the
+// relationship, so a later Accept finds none to answer.
+func receiveOfferAnswer(ctx context.Context, tx *user.Tx, r *Received, offer user.Relationship, status string) (Effects, error) {
 	if offer.Status == status {
 		return Effects{}, ErrIgnored
 	}
 	e := Effects{Changed: true}
-	if status == db.Rejected {
-		_, err := tx.EndRelationship(ctx, offer.Type, offer.Actor)
+	if status == user.Rejected {
+		_, err := tx.Relationships.End(ctx, offer.Type, offer.Actor)
 		return e, err
 	}
-	if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil {
+	if err := tx.Actors.Save(ctx, r.Actor, r.Now); err != nil {
 		return e, err
 	}
 	offer.Status = status
-	return e, tx.SetRelationship(ctx, offer, r.Now)
+	return e, tx.Relationships.Set(ctx, offer, r.Now)
 }
 
-// endAnswered ends the friendship that began when an actor accepted the user's Offer.
-func endAnswered(ctx context.Context, tx Tx, r *Received, offer vocab.ID) (bool, error) {
-	rel, err := findFriendship(ctx, tx, r.Actor.ID, db.Outbound, offer)
-	if err != nil || rel == nil || rel.Status != db.Accepted {
+// endAnswered ends the friendship that an actor made by accepting the user's Offer. It reports
+// whether there was one.
+func endAnswered(ctx context.Context, tx *user.Tx, r *Received, offer vocab.ID) (bool, error) {
+	rel, err := findFriendship(ctx, tx, r.Actor.ID, user.Outbound, offer)
+	if err != nil || rel == nil || rel.Status != user.Accepted {
 		return false, err
 	}
-	return tx.EndRelationship(ctx, rel.Type, rel.Actor)
+	return tx.Relationships.End(ctx, rel.Type, rel.Actor)
 }

@@ -3,13 +3,13 @@ package handler
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // newAnnounce returns the handler of Announce: an actor boosts an object to its followers. An
-// embedded object is never believed; it is fetched from its own origin.
+// embedded copy of the object is not trusted; the object is fetched from its own origin.
 func newAnnounce() Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true, Circle: true},
@@ -19,17 +19,17 @@ func newAnnounce() Handler {
 		ShowsObject: true,
 		About:       objectID,
 		Check:       checkObject,
-		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
-			return undoReaction(ctx, tx, r, d, db.Announce, "")
+		Undone: func(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
+			return undoReaction(ctx, tx, r, d, user.Announce, "")
 		},
 		SentUndone: unsendReaction,
 		Needs: func(a *vocab.Activity) []vocab.ID {
-			if a.Object.Doc["actor"] != nil { // an activity, which is no post
+			if a.Object.Doc["actor"] != nil { // an embedded activity is no post
 				return nil
 			}
 			return []vocab.ID{a.Object.ID}
 		},
-		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			o := r.Fetched[r.Activity.Object.ID]
 			if o == nil || !isPassable(o, r.Actor.ID) || !r.isReached() && !r.Mine(o.ID) {
 				return Effects{}, ErrIgnored
@@ -40,14 +40,14 @@ func newAnnounce() Handler {
 			if kept, err := keepObject(ctx, tx, o, true, r.Now); err != nil || !kept {
 				return Effects{}, ignoredUnless(err)
 			}
-			err := tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
+			err := tx.Reactions.Set(ctx, user.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: user.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
 			if err != nil {
 				return Effects{}, err
 			}
 			return Effects{}, placeInFeed(ctx, tx, r)
 		},
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Announce, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
+			err := tx.Reactions.Set(ctx, user.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: user.Announce, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
 			if err != nil {
 				return err
 			}
@@ -56,18 +56,20 @@ func newAnnounce() Handler {
 	}
 }
 
-// isPassable reports whether an actor may boost o: it is a public post, or the actor's own.
+// isPassable reports whether an actor may boost o. It has to be a public post, or a post of the
+// actor's own.
 func isPassable(o *vocab.Object, actor vocab.ID) bool {
-	_, acts := o.Doc["actor"] // an activity of whatever type
+	_, acts := o.Doc["actor"] // only activities have an actor
 	return isReadable(o) && !acts && (audience.IsPublic(o.Addressing) || o.AttributedTo.Same(actor))
 }
 
-// isRepeat reports whether a Group announces a post for the second time. Some do: once with the
-// Create of the post (FEP-1b12) and once for servers that do not know that.
-func isRepeat(ctx context.Context, tx Tx, r *Received, o *vocab.Object) (bool, error) {
+// isRepeat reports whether a Group has announced a post before. Some Groups announce a post
+// twice: once as its Create (FEP-1b12), and once as the post itself for servers that do not know
+// that FEP.
+func isRepeat(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (bool, error) {
 	if !IsGroup(r.Actor) {
 		return false, nil
 	}
-	before, err := tx.Reaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce})
+	before, err := tx.Reactions.Find(ctx, user.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: user.Announce})
 	return before != nil, err
 }

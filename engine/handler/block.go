@@ -3,15 +3,15 @@ package handler
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // newBlock returns the handler of Block: an actor wants nothing to do with another one
-// (ActivityPub §6.9). Everything between the two ends, and an Undo does not bring it back. The
-// step persist ends all later activities of a blocked actor.
+// (ActivityPub §6.9). It ends all relationships between the two, and an Undo does not restore
+// them. Later activities of a blocked actor are dropped by the step persist.
 func newBlock(local *actor.Local) Handler {
 	return Handler{
 		Concern:    audience.Concern{Holders: true, Owner: true},
@@ -21,31 +21,31 @@ func newBlock(local *actor.Local) Handler {
 		ChangesWho: true,
 		Check:      checkObject,
 		Undone:     undoBlock,
-		SentUndone: func(ctx context.Context, tx Tx, s *Sent) error {
-			if _, err := tx.RemoveBlock(ctx, db.Outbound, s.Target.ID); err != nil {
+		SentUndone: func(ctx context.Context, tx *user.Tx, s *Sent) error {
+			if _, err := tx.Blocks.Remove(ctx, user.Outbound, s.Target.ID); err != nil {
 				return err
 			}
-			return tx.RemoveActivity(ctx, db.Owned{ID: s.Activity.Object.ID, Actor: s.Actor.ID})
+			return tx.Activities.Remove(ctx, user.Owned{ID: s.Activity.Object.ID, Actor: s.Actor.ID})
 		},
-		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			if !r.Activity.Object.ID.Same(r.Me) {
 				return Effects{}, ErrIgnored
 			}
 			e := Effects{Unfollowed: true}
-			for _, kind := range db.RelationshipTypes {
-				ended, err := tx.EndRelationship(ctx, kind, r.Actor.ID)
+			for _, kind := range user.RelationshipTypes {
+				ended, err := tx.Relationships.End(ctx, kind, r.Actor.ID)
 				if err != nil {
 					return e, err
 				}
 				e.Changed = e.Changed || ended
 			}
-			return e, tx.AddBlock(ctx, db.Block{Actor: r.Actor.ID, Direction: db.Inbound, Activity: r.Activity.ID}, r.Now)
+			return e, tx.Blocks.Add(ctx, user.Block{Actor: r.Actor.ID, Direction: user.Inbound, Activity: r.Activity.ID}, r.Now)
 		},
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			if err := tx.AddBlock(ctx, db.Block{Actor: s.Target.ID, Direction: db.Outbound, Activity: s.Activity.ID}, s.Now); err != nil {
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
+			if err := tx.Blocks.Add(ctx, user.Block{Actor: s.Target.ID, Direction: user.Outbound, Activity: s.Activity.ID}, s.Now); err != nil {
 				return err
 			}
-			if err := tx.Withdraw(ctx, s.Target.ID, nil, nil, s.Now); err != nil {
+			if err := tx.Deliveries.Withdraw(ctx, s.Target.ID, nil, nil, s.Now); err != nil {
 				return err
 			}
 			if err := endFollows(ctx, tx, local, s); err != nil {
@@ -54,20 +54,20 @@ func newBlock(local *actor.Local) Handler {
 			if err := endFriendships(ctx, sender{tx: tx, local: local, user: s.User, now: s.Now}, s.Target); err != nil {
 				return err
 			}
-			objects, err := tx.ObjectsBy(ctx, s.Target.ID)
+			objects, err := tx.Objects.ListBy(ctx, s.Target.ID)
 			if err != nil {
 				return err
 			}
-			return tx.LeaveFeed(ctx, s.Target.ID, objects)
+			return tx.Blocks.LeaveFeed(ctx, s.Target.ID, objects)
 		},
 	}
 }
 
-// endFollows ends the follows between the user and an actor, and tells the actor so. It need not
-// be sent the Block.
-func endFollows(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
+// endFollows ends the follows between the user and an actor in both directions, and sends the
+// actor an Undo or a Reject. So the ends reach the actor even if the Block is not sent to it.
+func endFollows(ctx context.Context, tx *user.Tx, local *actor.Local, s *Sent) error {
 	out := sender{tx: tx, local: local, user: s.User, now: s.Now}
-	following, err := tx.Relationship(ctx, db.Following, s.Target.ID)
+	following, err := tx.Relationships.Find(ctx, user.Following, s.Target.ID)
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,14 @@ func endFollows(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 			return err
 		}
 	}
-	follower, err := tx.Relationship(ctx, db.Follower, s.Target.ID)
+	follower, err := tx.Relationships.Find(ctx, user.Follower, s.Target.ID)
 	if err != nil || follower == nil {
 		return err
 	}
-	if _, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID); err != nil {
+	if _, err := tx.Relationships.End(ctx, user.Follower, s.Target.ID); err != nil {
 		return err
 	}
-	written, err := Written(ctx, tx, db.Owned{ID: follower.Activity, Actor: follower.Actor})
+	written, err := Written(ctx, tx, user.Owned{ID: follower.Activity, Actor: follower.Actor})
 	if err != nil {
 		return err
 	}
@@ -91,18 +91,18 @@ func endFollows(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 }
 
 // endFollowing ends the user's follow of an actor, and sends the Undo of it.
-func endFollowing(ctx context.Context, out sender, rel *db.Relationship, from *vocab.Actor) error {
-	if _, err := out.tx.EndRelationship(ctx, db.Following, rel.Actor); err != nil {
+func endFollowing(ctx context.Context, out sender, rel *user.Relationship, from *vocab.Actor) error {
+	if _, err := out.tx.Relationships.End(ctx, user.Following, rel.Actor); err != nil {
 		return err
 	}
 	return out.sendAboutActivity(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
 }
 
-// undoBlock forgets that the actor blocks the user, if the Undo is of that Block.
-func undoBlock(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
-	b, err := tx.Block(ctx, db.Inbound, r.Actor.ID)
+// undoBlock removes the actor's block of the user, if the Undo takes back that Block.
+func undoBlock(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
+	b, err := tx.Blocks.Find(ctx, user.Inbound, r.Actor.ID)
 	if err != nil || b == nil || !b.Activity.Same(d.id) && (d.stored || !d.about.Same(r.Me)) {
 		return false, err
 	}
-	return tx.RemoveBlock(ctx, db.Inbound, r.Actor.ID)
+	return tx.Blocks.Remove(ctx, user.Inbound, r.Actor.ID)
 }

@@ -3,7 +3,7 @@ package handler
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/delivery"
@@ -11,12 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// registerMessages adds what is done with messages of encrypted conversations, which have a
-// place of their own: no object, no feed and no activity has them.
+// registerMessages registers the handlers of messages of encrypted conversations. These messages
+// have tables of their own: they are not stored as objects or activities, and not in feeds.
 func registerMessages(r *Registry, local *actor.Local) {
 	for _, kind := range vocab.SealedTypes {
 		if kind == keyPackage {
-			continue // it is in the open
+			continue // it is not encrypted
 		}
 		r.Register(Key{Type: vocab.Create, ObjectType: kind}, newMessage(local))
 		r.Register(Key{Type: vocab.Add, ObjectType: kind}, newEntry())
@@ -26,9 +26,10 @@ func registerMessages(r *Registry, local *actor.Local) {
 
 const keyPackage = "KeyPackage"
 
-// newMessage returns the handler of Create for messages: the sender's own server sends them.
+// newMessage returns the handler of a Create of a message, which comes from the sender's own
+// server.
 func newMessage(local *actor.Local) Handler {
-	inboxes := func(all []db.Destination) []db.Inbox { return delivery.Destinations(all, nil, local.InboxOwner) }
+	inboxes := func(all []user.Destination) []user.Inbox { return delivery.Destinations(all, nil, local.InboxOwner) }
 	return Handler{
 		Final: true, InFeed: true, Words: true, Authored: true, ShowsObject: true, // as any Create
 		Apart:    func(a *vocab.Activity) bool { return true },
@@ -37,7 +38,8 @@ func newMessage(local *actor.Local) Handler {
 	}
 }
 
-// checkMessage refuses messages in the name of others. Many have no id.
+// checkMessage refuses a message in the name of another actor. The message may have no id, as
+// many have none.
 func checkMessage(a *vocab.Activity) error {
 	by, err := a.Object.Doc.IDs("attributedTo")
 	if err != nil {
@@ -52,14 +54,15 @@ func checkMessage(a *vocab.Activity) error {
 	return conversation.CheckForeign(a)
 }
 
-// isEntry reports whether an activity puts something into a conversation.
+// isEntry reports whether an activity adds an object to a conversation.
 func isEntry(a *vocab.Activity) bool { return conversation.IsConversation(a.Target.ID) }
 
-// isState reports whether an activity tells the state of a conversation.
+// isState reports whether the object of an activity is a conversation, so that it tells the
+// conversation's state.
 func isState(a *vocab.Activity) bool { return conversation.IsConversation(a.Object.ID) }
 
-// newEntry returns the handler of Add for messages: a host put them into the log of a
-// conversation. Into any other collection they go as all objects do.
+// newEntry returns the handler of an Add of a message. If the target is a conversation, its host
+// has put the message into the log. For any other target it does what newAdd does.
 func newEntry() Handler {
 	h := newAdd()
 	h.Apart = isEntry
@@ -70,7 +73,7 @@ func newEntry() Handler {
 		}
 		return conversation.CheckEntry(a)
 	}
-	h.Received = func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+	h.Received = func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 		if !isEntry(r.Activity) {
 			return received(ctx, tx, r)
 		}
@@ -85,8 +88,9 @@ func newEntry() Handler {
 	return h
 }
 
-// newConversationState returns the handler of Update for the state of a conversation. No other
-// collection is updated.
+// newConversationState returns the handler of an Update of a collection. If the collection is a
+// conversation, the Update tells its state. For any other collection it does what newUpdate
+// does, which refuses collections.
 func newConversationState() Handler {
 	h := newUpdate()
 	h.Apart = isState
@@ -97,7 +101,7 @@ func newConversationState() Handler {
 		}
 		return conversation.CheckState(a)
 	}
-	h.Received = func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+	h.Received = func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 		if !isState(r.Activity) {
 			return received(ctx, tx, r)
 		}
@@ -106,13 +110,13 @@ func newConversationState() Handler {
 	return h
 }
 
-// receiveMessages keeps a message where messages are kept. Events tell of it there.
-func receiveMessages(receive func(context.Context, conversation.InboxTx, conversation.Arrival) (conversation.Outcome, error)) func(context.Context, Tx, *Received) (Effects, error) {
-	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
-		if !r.Named { // somebody passes it on
+// receiveMessages stores a message by the function receive, which also adds its events.
+func receiveMessages(receive func(context.Context, *user.Tx, conversation.Arrival) (conversation.Outcome, error)) func(context.Context, *user.Tx, *Received) (Effects, error) {
+	return func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
+		if !r.Named { // another server forwarded it
 			return Effects{}, ErrIgnored
 		}
-		o, err := receive(ctx, tx, conversation.Arrival{User: r.User, Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, Applied: r.Applied, EncryptedChat: r.EncryptedChat})
+		o, err := receive(ctx, tx, conversation.Arrival{User: r.User, Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, Applied: r.Applied, EncryptedChat: r.EncryptedChat, Tells: r.Tells})
 		if err == nil && !o.Kept {
 			err = ErrIgnored
 		}
@@ -120,5 +124,6 @@ func receiveMessages(receive func(context.Context, conversation.InboxTx, convers
 	}
 }
 
-// IsInvitation reports whether an activity of a host lets its recipients into a conversation.
+// IsInvitation reports whether an activity adds a Welcome to a conversation, by which its
+// recipients can join.
 func IsInvitation(a *vocab.Activity) bool { return isEntry(a) && a.Object.Doc.Sealed() == "Welcome" }

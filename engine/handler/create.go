@@ -7,15 +7,15 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newCreate returns the handler of Create: an actor wrote an object (ActivityPub §7.2). It appears
-// in the feeds of the users it reached, unless it is a vote.
+// newCreate returns the handler of Create: an actor wrote an object (ActivityPub §7.2). The
+// object appears in the feeds of the users that it was sent to, unless it is a vote.
 func newCreate(local *actor.Local) Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true, PublicOnly: true, Post: true},
@@ -29,7 +29,7 @@ func newCreate(local *actor.Local) Handler {
 		About:       objectID,
 		Check:       checkAuthored,
 		Needs:       needsUnlessEmbedded,
-		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			o, err := authoredObject(r)
 			if err != nil {
 				return Effects{}, err
@@ -37,12 +37,12 @@ func newCreate(local *actor.Local) Handler {
 			if Votes(o) {
 				return Effects{Silent: true}, receiveVote(ctx, tx, local, r, o)
 			}
-			quotes, err := isFirstToQuote(ctx, tx, local, r, o)
+			quotes, err := isFirstToQuote(ctx, tx, local.Addresses, r, o)
 			if err != nil {
 				return Effects{}, err
 			}
-			if !r.isReached() && !quotes { // it only answers something of the user's
-				if parent, err := findShown(ctx, tx, local, r, o.InReplyTo); err != nil || parent == nil {
+			if !r.isReached() && !quotes { // it may still answer a post of the user
+				if parent, err := findShown(ctx, tx, local.Addresses, r, o.InReplyTo); err != nil || parent == nil {
 					return Effects{}, ignoredUnless(err)
 				}
 			}
@@ -63,7 +63,7 @@ func newCreate(local *actor.Local) Handler {
 			}
 			return Effects{Quotes: quotes}, placeInFeed(ctx, tx, r)
 		},
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			if s.Group != nil {
 				return addGroup(ctx, tx, s)
 			}
@@ -92,8 +92,8 @@ func needsUnlessEmbedded(a *vocab.Activity) []vocab.ID {
 	return []vocab.ID{a.Object.ID}
 }
 
-// authoredObject returns the object that the sender wrote: the embedded one, or the one that its
-// origin serves.
+// authoredObject returns the object that the sender wrote: the embedded object, or if there is
+// none the one that was fetched from its origin.
 func authoredObject(r *Received) (*vocab.Object, error) {
 	if r.Activity.Object.Doc == nil {
 		o := r.Fetched[r.Activity.Object.ID]
@@ -106,28 +106,28 @@ func authoredObject(r *Received) (*vocab.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.AttributedTo == "" { // the activity says who wrote it, and checkAuthored that nobody else is named
+	if o.AttributedTo == "" { // checkAuthored has seen that no other author is named
 		o.AttributedTo = r.Actor.ID
-		o.Doc = maps.Clone(o.Doc) // the activity's, which others read
+		o.Doc = maps.Clone(o.Doc) // other recipients read the activity's doc
 		o.Doc["attributedTo"] = string(r.Actor.ID)
 	}
 	return o, nil
 }
 
-// isNews reports whether the user holds a living post of this author only because of a boost, and
-// never received its Create. Relays bring a Create under another id, before or after the author's
-// own.
-func isNews(ctx context.Context, tx Tx, r *Received, o *vocab.Object) (bool, error) {
+// isNews reports whether the author's post is stored, but the user has received no Create of it
+// before: a boost or an early Update has brought it. Relays send a Create of the same post under
+// another id, before or after the author's own.
+func isNews(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (bool, error) {
 	if theirs, err := isLiving(ctx, tx, o); err != nil || !theirs {
 		return false, err
 	}
-	created, err := tx.CreatedBefore(ctx, r.Activity.ID, r.Actor.ID, o.ID)
+	created, err := tx.Activities.IsCreated(ctx, r.Activity.ID, r.Actor.ID, o.ID)
 	return !created, err
 }
 
-// keepObject stores an object and reports whether it is stored, not deleted, and by this author.
-// An object that its author deleted before it came is not.
-func keepObject(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
+// keepObject stores an object unless it is stored already. It reports whether the stored object
+// is by this author and not deleted. The author may have deleted it before it arrived.
+func keepObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
 	added, err := putObject(ctx, tx, o, shown, now)
 	if added || err != nil {
 		return added, err
@@ -135,21 +135,22 @@ func keepObject(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now tim
 	return isLiving(ctx, tx, o)
 }
 
-// isLiving reports whether the stored object with that id is not deleted, and by the same author.
-func isLiving(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
-	there, err := tx.Object(ctx, o.ID)
+// isLiving reports whether an object with that id is stored, is not deleted, and has the same
+// author.
+func isLiving(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
+	there, err := tx.Objects.Find(ctx, o.ID)
 	if err != nil || there == nil || there.DeletedAt != nil {
 		return false, err
 	}
 	return isAuthor(o.AttributedTo, there)
 }
 
-// putObject stores an object and reports whether it did: the id was free, or taken by another
-// actor of the same server, which shows the object as this author's. The error is ErrContested
-// when that server has not been asked.
-func putObject(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
+// putObject stores an object and reports whether it did. It does so if the id is free, or if
+// another actor of the same server has taken the id but that server shows the object as this
+// author's (shown). If the id is taken and shown is false, the error is ErrContested.
+func putObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
 	row := Stored(o, now)
-	added, err := tx.AddObject(ctx, row)
+	added, err := tx.Objects.Add(ctx, row)
 	if added || err != nil {
 		return added, err
 	}
@@ -160,13 +161,13 @@ func putObject(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time
 	case !shown:
 		return false, ErrContested
 	}
-	return true, tx.DisplaceObject(ctx, row)
+	return true, tx.Objects.Displace(ctx, row)
 }
 
-// isContested reports whether the id of an object belongs, or belonged, to an object of another
-// author, and its own author has not deleted it.
-func isContested(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
-	there, err := tx.Object(ctx, o.ID)
+// isContested reports whether the id of o is that of a stored or deleted object of another
+// author. It is false if the author of o has deleted o itself.
+func isContested(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
+	there, err := tx.Objects.Find(ctx, o.ID)
 	if err != nil || there == nil {
 		return false, err
 	}
@@ -174,11 +175,11 @@ func isContested(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
 		theirs, err := isAuthor(o.AttributedTo, there)
 		return !theirs, err
 	}
-	buried, err := tx.IsBuried(ctx, db.Owned{ID: o.ID, Actor: o.AttributedTo})
+	buried, err := tx.Objects.IsBuried(ctx, user.Owned{ID: o.ID, Actor: o.AttributedTo})
 	return !buried, err
 }
 
-// isShown reports whether the server of an object shows it as its author's.
+// isShown reports whether the object was fetched from its server, which names the same author.
 func (r *Received) isShown(o *vocab.Object) bool {
 	for _, f := range r.Fetched {
 		if f.ID == o.ID && f.AttributedTo == o.AttributedTo {
@@ -188,10 +189,10 @@ func (r *Received) isShown(o *vocab.Object) bool {
 	return false
 }
 
-// Stored returns an object as it is stored now, for the first time.
-func Stored(o *vocab.Object, now time.Time) db.Object {
+// Stored returns the row of an object that is stored for the first time, at now.
+func Stored(o *vocab.Object, now time.Time) user.Object {
 	doc, readable := o.Stored()
-	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Author: o.AttributedTo, Published: NotAfter(o.Published, now), Raw: doc, Readable: readable}
+	row := user.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Author: o.AttributedTo, Published: NotAfter(o.Published, now), Raw: doc, Readable: readable}
 	if !o.Updated.IsZero() {
 		at := NotAfter(o.Updated, now)
 		row.UpdatedAt = &at
@@ -199,14 +200,15 @@ func Stored(o *vocab.Object, now time.Time) db.Object {
 	return row
 }
 
-// placeInFeed gives a received activity its place in the feed of a user it reached. Users it
-// merely concerns see it among their notifications.
-func placeInFeed(ctx context.Context, tx Tx, r *Received) error {
+// placeInFeed adds a received activity to the feed of a user that it was sent to, or to the
+// requests if it is a stranger's private message. A user that it only concerns sees it among the
+// notifications.
+func placeInFeed(ctx context.Context, tx *user.Tx, r *Received) error {
 	switch {
 	case !r.isReached(), r.IsSealed():
 		return nil
 	case r.Request:
-		return tx.AddRequest(ctx, db.Request{Activity: r.Activity.ID, Actor: r.Actor.ID, Host: policy.RegistrableDomain(r.Actor.ID.Host())}, r.Now)
+		return tx.Requests.Add(ctx, user.Request{Activity: r.Activity.ID, Actor: r.Actor.ID, Host: policy.RegistrableDomain(r.Actor.ID.Host())}, r.Now)
 	}
 	if r.Muted {
 		return nil
@@ -214,12 +216,12 @@ func placeInFeed(ctx context.Context, tx Tx, r *Received) error {
 	return enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)
 }
 
-func enterFeed(ctx context.Context, tx Tx, a *vocab.Activity, actor vocab.ID, now time.Time) error {
-	return tx.AddFeedEntry(ctx, db.FeedEntry{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: actor, Published: NotAfter(a.Published, now)})
+func enterFeed(ctx context.Context, tx *user.Tx, a *vocab.Activity, actor vocab.ID, now time.Time) error {
+	return tx.Feed.Add(ctx, user.FeedEntry{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: actor, Published: NotAfter(a.Published, now)})
 }
 
-// NotAfter returns t, or now when t is unknown or later: no clock of another server pins a post to
-// the top.
+// NotAfter returns t, or now if t is zero or later than now. So a wrong clock of another server
+// cannot keep a post at the top.
 func NotAfter(t, now time.Time) time.Time {
 	if t.IsZero() || t.After(now) {
 		return now
@@ -234,12 +236,12 @@ func ignoredUnless(err error) error {
 	return ErrIgnored
 }
 
-// isLetter reports whether it brings a private post that is meant for the user in person.
+// isLetter reports whether the activity is a private post that is addressed to the user itself.
 func isLetter(r *Received) bool {
 	return r.Named && audience.OfActivity(r.Activity, r.Actor.Followers).IsPrivate()
 }
 
-// isMention reports whether a post names the user in its tags and its addressing alike.
+// isMention reports whether a post names the user both in its addressing and in a Mention tag.
 func isMention(r *Received) bool {
 	if !audience.Names(r.Activity.Addressing, r.Me) {
 		return false

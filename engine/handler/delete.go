@@ -4,16 +4,16 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newDelete returns the handler of Delete: an author deleted an object, or an actor itself
-// (ActivityPub §7.4). If the user has to do with the author, the id of the object is remembered
-// even when the object never came: it cannot come back as that author's.
+// newDelete returns the handler of Delete: an author deleted an object, or an actor deleted
+// itself (ActivityPub §7.4). If the user has to do with the author, the id of the object is
+// stored even if the object never arrived. So the author's object cannot be stored later.
 func newDelete(local *actor.Local) Handler {
 	return Handler{
 		Concern:   audience.Concern{Holders: true},
@@ -25,15 +25,15 @@ func newDelete(local *actor.Local) Handler {
 		Authored:  true,
 		About:     objectID,
 		Check:     checkDeletable,
-		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			id := r.Activity.Object.ID
 			if id.Same(r.Actor.ID) {
 				return forgetActor(ctx, tx, r)
 			}
-			if other, err := tx.Actor(ctx, id); err != nil || other != nil {
-				return Effects{}, ignoredUnless(err) // nobody deletes another actor
+			if other, err := tx.Actors.Find(ctx, id); err != nil || other != nil {
+				return Effects{}, ignoredUnless(err) // an actor cannot delete another one
 			}
-			stored, err := tx.Object(ctx, id)
+			stored, err := tx.Objects.Find(ctx, id)
 			if err != nil {
 				return Effects{}, err
 			}
@@ -58,19 +58,19 @@ func newDelete(local *actor.Local) Handler {
 				}
 			}
 			e := Effects{Remembered: true}
-			if _, err := tx.BuryObject(ctx, newGrave(id, r.Actor.ID, former, r.Now), r.Now); err != nil || stored == nil {
+			if _, err := tx.Objects.Bury(ctx, newGrave(id, r.Actor.ID, former, r.Now), r.Now); err != nil || stored == nil {
 				return e, ignoredUnless(err)
 			}
 			return e, nil
 		},
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			switch {
 			case s.Group != nil:
-				return tx.RemoveGroup(ctx, s.Group.ID)
-			case s.Object == nil: // the user itself: the database goes as a whole
+				return tx.Groups.Remove(ctx, s.Group.ID)
+			case s.Object == nil: // the user itself: its database is deleted as a whole
 				return nil
 			}
-			_, err := tx.BuryObject(ctx, db.Grave{URI: s.Object.URI, Author: s.Actor.ID, Tombstone: s.Activity.Object.Doc.JSON()}, s.Now)
+			_, err := tx.Objects.Bury(ctx, user.Grave{URI: s.Object.URI, Author: s.Actor.ID, Tombstone: s.Activity.Object.Doc.JSON()}, s.Now)
 			return err
 		},
 	}
@@ -84,53 +84,51 @@ func checkDeletable(a *vocab.Activity) error {
 	return checkOwnObject(a)
 }
 
-// forgetActor removes everything that a deleted actor left with the user, in a few statements
-// however much it wrote. Its activities go first, so that they need not be emptied of its objects.
-func forgetActor(ctx context.Context, tx Tx, r *Received) (e Effects, err error) {
-	for _, kind := range db.RelationshipTypes {
-		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
+// forgetActor removes all data of a deleted actor from the user's database. The number of
+// statements does not grow with the number of its objects. The actor's activities are removed
+// first, so that the objects in them need not be blanked one by one.
+func forgetActor(ctx context.Context, tx *user.Tx, r *Received) (e Effects, err error) {
+	for _, kind := range user.RelationshipTypes {
+		rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)
 		if err != nil {
 			return e, err
 		}
 		e.Changed = e.Changed || rel != nil
 	}
-	knew, err := tx.ForgetActor(ctx, r.Actor.ID)
+	knew, err := tx.Actors.Forget(ctx, r.Actor.ID)
 	if err != nil {
 		return e, err
 	}
-	closed, err := tx.CloseHostedBy(ctx, r.Actor.ID, r.Now)
+	closed, err := tx.Conversations.CloseHostedBy(ctx, r.Actor.ID, r.Now)
 	if err != nil {
-		return e, err
-	}
-	if err := tellClosed(ctx, tx, closed, r.Me, r.Actor.ID, false, r.Now); err != nil {
 		return e, err
 	}
 	if err := takeBackVotes(ctx, tx, r.Actor.ID); err != nil {
 		return e, err
 	}
-	objects, err := tx.ObjectsBy(ctx, r.Actor.ID)
+	objects, err := tx.Objects.ListBy(ctx, r.Actor.ID)
 	if err != nil {
 		return e, err
 	}
-	graves := make([]db.Grave, len(objects))
+	graves := make([]user.Grave, len(objects))
 	for n, id := range objects {
 		graves[n] = newGrave(id, r.Actor.ID, "", r.Now)
 	}
-	if _, err := tx.BuryObjects(ctx, graves, r.Now); err != nil {
+	if _, err := tx.Objects.BuryAll(ctx, graves, r.Now); err != nil {
 		return e, err
 	}
-	if !knew && len(objects) == 0 {
+	if !knew && len(objects) == 0 && len(closed) == 0 {
 		return e, ErrIgnored
 	}
 	return e, nil
 }
 
-func newGrave(id, author vocab.ID, formerType string, now time.Time) db.Grave {
-	return db.Grave{URI: id, Author: author, Tombstone: Tombstone(id, formerType, now)}
+func newGrave(id, author vocab.ID, formerType string, now time.Time) user.Grave {
+	return user.Grave{URI: id, Author: author, Tombstone: Tombstone(id, formerType, now)}
 }
 
-// Tombstone returns the document that takes the place of a deleted object (ActivityPub §6.4).
-// formerType may be empty.
+// Tombstone returns the document that replaces a deleted object (ActivityPub §6.4). formerType
+// may be empty.
 func Tombstone(id vocab.ID, formerType string, now time.Time) []byte {
 	d := vocab.Doc{"id": string(id), "type": "Tombstone", "deleted": now.UTC().Format(time.RFC3339)}
 	if formerType != "" {

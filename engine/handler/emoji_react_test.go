@@ -68,7 +68,8 @@ func TestAnEmojiIsOneEmoji(t *testing.T) {
 	posted("as:Public")(s)
 	for _, content := range []string{``, `,"content":""`, `,"content":"lovely"`, `,"content":"x"`, `,"content":"🐝 🐝"`, `,"content":"` + strings.Repeat("🐝", 17) + `"`,
 		`,"content":":blobcat:"`, `,"content":":blobcat:","tag":{"type":"Emoji","name":":other:"}`, `,"content":":blobcat:","tag":{"type":"Mention","name":":blobcat:"}`,
-		`,"content":":` + strings.Repeat("b", 63) + `:","tag":{"type":"Emoji","name":":` + strings.Repeat("b", 63) + `:"}`, `,"content":"<b>🐝</b>"`, `,"content":["🐝"]`} {
+		`,"content":":` + strings.Repeat("b", 63) + `:","tag":{"type":"Emoji","name":":` + strings.Repeat("b", 63) + `:"}`, `,"content":"<b>🐝</b>"`, `,"content":["🐝"]`,
+		`,"content":"\u200d\ufe0f"`, `,"content":"\u2060"`, `,"content":"\u202e🐝"`, `,"content":"🐝\u2066"`} {
 		body := `{"id":"p:/reacts/1","type":"EmojiReact","actor":"p:/carol","object":"us:/alice/objects/1"` + content + `}`
 		expect(t, s, "EmojiReact"+content, nil, fault.Invalid, func() error { return s.Send("p:/carol", "us:/alice/inbox", body) })
 	}

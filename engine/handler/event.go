@@ -6,15 +6,16 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// How far the user trusts who caused an event: the one who reads events may act on them.
+// The degrees of trust in the actor who caused an event. Clients use them to decide whether to
+// act on the event.
 const (
 	TrustSelf     = "self"
-	TrustContact  = "contact" // the user follows it, and it agreed, or the two are friends
+	TrustContact  = "contact" // the user follows the actor, who accepted, or they are friends
 	TrustStranger = "stranger"
 )
 
@@ -23,52 +24,53 @@ type Payload struct {
 	Activity vocab.ID
 	Type     string
 	Actor    vocab.ID
-	Object   vocab.ID // empty when the activity is about nothing that has an id
+	Object   vocab.ID // empty if the activity is about nothing with an id
 	Trust    string
 	Cause    Cause
 }
 
-// Cause is the event that a program answered when it had something done.
+// Cause is the event to which a client reacted with an action.
 type Cause struct {
-	Event uuid.UUID `json:"eventId"` // zero: it was none
-	Depth int       `json:"depth"`   // how many dispatches have followed from one another, this one included
+	Event uuid.UUID `json:"eventId"` // zero if the action is no reaction
+	Depth int       `json:"depth"`   // the length of the chain of reactions, this one included
 }
 
-// NewEvent returns an event with an id of its own, by which consumers drop repeats.
-func NewEvent(kind string, p Payload, now time.Time) db.Event {
+// NewEvent returns an event with a new id, by which consumers recognize repeats.
+func NewEvent(kind string, p Payload, now time.Time) user.Event {
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "activityUri": string(p.Activity), "activityType": p.Type,
 		"actorUri": string(p.Actor), "trust": p.Trust}
 	if p.Object != "" {
 		d["objectUri"] = string(p.Object)
 	}
 	addCause(d, p.Cause)
-	return db.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: now}
+	return user.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: now}
 }
 
-// Withheld returns the event that counts withheld events.
-func Withheld(now time.Time) db.Event {
+// Withheld returns an event that counts one withheld event.
+func Withheld(now time.Time) user.Event {
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "count": 1, "trust": TrustStranger}
-	return db.Event{Type: "events.withheld", Source: "ap", Payload: d.JSON(), At: now}
+	return user.Event{Type: "events.withheld", Source: "ap", Payload: d.JSON(), At: now}
 }
 
-// ReadPayload is the content of the event that the user has read a feed further.
+// ReadPayload is the content of the event that tells how far the user has read a feed.
 type ReadPayload struct {
 	Feed      string
-	Entry     uuid.UUID // up to which, that one included
-	Published time.Time // of the entry
+	Entry     uuid.UUID // the last entry that was read
+	Published time.Time // when that entry was published
 	Cause     Cause
 }
 
-// NewReadEvent returns the event that tells the user's other programs how far a feed is read. That
-// of the requests is named as all events about them.
-func NewReadEvent(p ReadPayload, now time.Time) db.Event {
+// NewReadEvent returns the event that tells the user's other clients how far a feed is read. Its
+// type is feed.read. For the feed of requests it is request.read, like the types of other events
+// about requests.
+func NewReadEvent(p ReadPayload, now time.Time) user.Event {
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "feed": p.Feed, "entryId": p.Entry.String(), "published": p.Published.Format(time.RFC3339Nano), "trust": TrustSelf}
 	addCause(d, p.Cause)
 	kind := "feed.read"
 	if p.Feed == feed.Requests {
 		kind = "request.read"
 	}
-	return db.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
+	return user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
 }
 
 func addCause(d vocab.Doc, c Cause) {
@@ -82,8 +84,8 @@ func EventType(activityType, direction string) string {
 	return strings.ToLower(activityType) + "." + direction
 }
 
-// EventTypes returns the names of the events that a received activity is. One that is muted is
-// nothing that a program should notify the user of.
+// EventTypes returns the types of the events for a received activity. A muted activity gets none
+// of the types by which clients notify the user.
 func (r *Registry) EventTypes(x *Received, e Effects) []string {
 	switch {
 	case x.Request:

@@ -4,15 +4,16 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // newAdd returns the handler of Add: an actor puts an object into a collection of its own
-// (ActivityPub §7.8). An object in the featured collection is pinned; other collections have no
-// effect. The user's own collections are its groups and streams.
+// (ActivityPub §7.8). An object in the featured collection is pinned; an Add to another
+// collection of the actor has no effect. When the user sends an Add, the collection may also be
+// a group or a stream.
 func newAdd() Handler {
 	return Handler{
 		Concern:    audience.Concern{Holders: true},
@@ -27,8 +28,8 @@ func newAdd() Handler {
 	}
 }
 
-// newRemove returns the handler of Remove: an actor takes an object out of a collection of its own
-// (ActivityPub §7.9).
+// newRemove returns the handler of Remove: an actor removes an object from a collection of its
+// own (ActivityPub §7.9).
 func newRemove() Handler {
 	return Handler{
 		Concern:    audience.Concern{Holders: true},
@@ -36,8 +37,8 @@ func newRemove() Handler {
 		ChangesWho: true,
 		About:      collectedID,
 		Check:      checkCollected,
-		Received: receiveCollected(func(ctx context.Context, tx Tx, r *Received) error {
-			did, err := tx.RemovePin(ctx, r.Actor.ID, r.Activity.Object.ID)
+		Received: receiveCollected(func(ctx context.Context, tx *user.Tx, r *Received) error {
+			did, err := tx.Pins.Remove(ctx, r.Actor.ID, r.Activity.Object.ID)
 			if err != nil || !did {
 				return ignoredUnless(err)
 			}
@@ -59,8 +60,8 @@ func checkCollected(a *vocab.Activity) error {
 	return nil
 }
 
-// needsPinned names the object if it may be the actor's own. Hashtags, which can be featured too,
-// and collections are no objects.
+// needsPinned names the object if it may be the actor's own. Hashtags, which can be featured
+// too, and collections are not fetched.
 func needsPinned(a *vocab.Activity) []vocab.ID {
 	if !hasOwnTarget(a) || !a.Object.ID.SameOrigin(a.Actor) || slices.Contains(notPinned, a.Object.Type()) {
 		return nil
@@ -70,18 +71,18 @@ func needsPinned(a *vocab.Activity) []vocab.ID {
 
 var notPinned = []string{"Hashtag", vocab.OrderedCollection}
 
-// hasOwnTarget reports whether the collection may be the actor's own. An actor cannot change the
-// collections of others.
+// hasOwnTarget reports whether the target is on the actor's server, so that it may be the
+// actor's own collection. An actor cannot change the collections of others.
 func hasOwnTarget(a *vocab.Activity) bool { return a.Target.ID.SameOrigin(a.Actor) }
 
 func isFeatured(r *Received, target vocab.ID) bool {
 	return r.Actor.Featured != "" && target.Same(r.Actor.Featured)
 }
 
-// receiveCollected applies a change of the featured collection. Users who are reached by changes
-// of other collections keep the activity.
-func receiveCollected(featured func(context.Context, Tx, *Received) error) func(context.Context, Tx, *Received) (Effects, error) {
-	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+// receiveCollected applies a change of the featured collection. A change of another collection
+// is only stored, for users who are addressed or follow the actor.
+func receiveCollected(featured func(context.Context, *user.Tx, *Received) error) func(context.Context, *user.Tx, *Received) (Effects, error) {
+	return func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 		switch {
 		case !hasOwnTarget(r.Activity):
 			return Effects{}, ErrIgnored
@@ -94,22 +95,23 @@ func receiveCollected(featured func(context.Context, Tx, *Received) error) func(
 	}
 }
 
-// isOpenToFollowers reports whether an activity is for all followers of its actor. Many servers
-// address a change of a collection to nobody.
+// isOpenToFollowers reports whether an activity is for all followers of its actor. An activity
+// without addressing counts as such, because many servers address a change of a collection to
+// nobody.
 func isOpenToFollowers(r *Received) bool {
 	to := audience.OfActivity(r.Activity, r.Actor.Followers)
 	return to.IsUnaddressed() || !to.IsPrivate()
 }
 
-// pinObject pins an object of an actor's own, for a user who follows the actor or holds the
-// object.
-func pinObject(ctx context.Context, tx Tx, r *Received) error {
+// pinObject pins an object of the sender's own, if the user has stored the object or follows the
+// sender.
+func pinObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	id := r.Activity.Object.ID
 	o := r.Fetched[id]
 	if o != nil {
 		id = o.ID
 	}
-	there, err := tx.Object(ctx, id)
+	there, err := tx.Objects.Find(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -126,31 +128,33 @@ func pinObject(ctx context.Context, tx Tx, r *Received) error {
 			return ignoredUnless(err)
 		}
 	}
-	return tx.SetPin(ctx, db.Pin{Actor: r.Actor.ID, Object: id, Activity: r.Activity.ID}, r.Now)
+	return tx.Pins.Set(ctx, user.Pin{Actor: r.Actor.ID, Object: id, Activity: r.Activity.ID}, r.Now)
 }
 
-// undoPin takes back an Add: by its id, or, when that never arrived, by its object.
-func undoPin(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+// undoPin takes back an Add. It finds the pin by the Add's id, or by its object if the Add never
+// arrived.
+func undoPin(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
 	if d.stored {
-		return tx.RemovePinBy(ctx, d.id, r.Actor.ID)
+		return tx.Pins.RemoveBy(ctx, d.id, r.Actor.ID)
 	}
 	if !isFeatured(r, d.target) {
 		return false, nil
 	}
-	return tx.RemovePin(ctx, r.Actor.ID, d.about)
+	return tx.Pins.Remove(ctx, r.Actor.ID, d.about)
 }
 
-// restorePin takes back a Remove that took effect, if the object is still here.
-func restorePin(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+// restorePin takes back a Remove that took effect: it pins the object again if it is still
+// stored.
+func restorePin(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
 	if !d.stored || !isFeatured(r, d.target) {
 		return false, nil
 	}
-	there, err := tx.Object(ctx, d.about)
+	there, err := tx.Objects.Find(ctx, d.about)
 	if err != nil || there == nil {
 		return false, err
 	}
 	if own, err := isAuthor(r.Actor.ID, there); err != nil || !own {
 		return false, err
 	}
-	return true, tx.SetPin(ctx, db.Pin{Actor: r.Actor.ID, Object: there.URI, Activity: r.Activity.ID}, r.Now)
+	return true, tx.Pins.Set(ctx, user.Pin{Actor: r.Actor.ID, Object: there.URI, Activity: r.Activity.ID}, r.Now)
 }

@@ -3,12 +3,13 @@ package handler
 import (
 	"context"
 
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // newFlag returns the handler of Flag: an actor reports users or their objects to the operator.
-// Receive keeps the report; users see nothing of it, least of all the reported one.
+// The pipeline of the inbox stores the report. No user sees it, least of all the reported one.
 func newFlag() Handler {
 	return Handler{
 		Final: true,
@@ -19,6 +20,6 @@ func newFlag() Handler {
 			}
 			return err
 		},
-		Received: func(context.Context, Tx, *Received) (Effects, error) { return Effects{}, ErrIgnored },
+		Received: func(context.Context, *user.Tx, *Received) (Effects, error) { return Effects{}, ErrIgnored },
 	}
 }

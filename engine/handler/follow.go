@@ -3,92 +3,93 @@ package handler
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newFollow returns the handler of Follow: an actor wants to receive the user's posts (ActivityPub
-// §7.5). A Follow that comes again is answered again.
+// newFollow returns the handler of Follow: an actor wants to receive the user's posts
+// (ActivityPub §7.5). If a follower sends a Follow again, it gets an Accept again.
 func newFollow(local *actor.Local, profiles Profiles) Handler {
 	return Handler{
-		Concern:  audience.Concern{Owner: true},
-		Notifies: NoticeOfOwn,
-		Ordered:  true,
-		Relates:  true,
-		Check:    checkObject,
-		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
-			return endFollow(ctx, tx, r, db.Follower, func(rel *db.Relationship) bool {
+		Concern:    audience.Concern{Owner: true},
+		Notifies:   NoticeOfOwn,
+		Ordered:    true,
+		ChangesWho: true,
+		Relates:    true,
+		Check:      checkObject,
+		Undone: func(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
+			return endFollow(ctx, tx, r, user.Follower, func(rel *user.Relationship) bool {
 				return rel.Activity.Same(d.id) || !d.stored && (d.about.Same(r.Me) || d.about == "" && r.Named)
 			})
 		},
-		SentUndone: func(ctx context.Context, tx Tx, s *Sent) error {
-			_, err := tx.EndRelationship(ctx, db.Following, s.Target.ID)
+		SentUndone: func(ctx context.Context, tx *user.Tx, s *Sent) error {
+			_, err := tx.Relationships.End(ctx, user.Following, s.Target.ID)
 			return err
 		},
-		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			if !r.Activity.Object.ID.Same(r.Me) {
 				return Effects{}, ErrIgnored
 			}
-			before, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
+			before, err := tx.Relationships.Find(ctx, user.Follower, r.Actor.ID)
 			if err != nil {
 				return Effects{}, err
 			}
-			rel := db.Relationship{Actor: r.Actor.ID, Type: db.Follower, Status: db.Accepted, Activity: r.Activity.ID}
-			known := before != nil && before.Status == db.Accepted
+			rel := user.Relationship{Actor: r.Actor.ID, Type: user.Follower, Status: user.Accepted, Activity: r.Activity.ID}
+			known := before != nil && before.Status == user.Accepted
 			if profiles.User(r.User).FollowPolicy == registry.ApprovalRequired && !known {
-				rel.Status = db.Pending
+				rel.Status = user.Pending
 			}
-			if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil { // it is where posts for the follower go
+			if err := tx.Actors.Save(ctx, r.Actor, r.Now); err != nil { // its inbox is needed
 				return Effects{}, err
 			}
-			if err := tx.SetRelationship(ctx, rel, r.Now); err != nil {
+			if err := tx.Relationships.Set(ctx, rel, r.Now); err != nil {
 				return Effects{}, err
 			}
 			e := Effects{Changed: before == nil || before.Status != rel.Status}
-			if rel.Status == db.Pending {
+			if rel.Status == user.Pending {
 				return e, nil
 			}
 			return e, sendAccept(ctx, tx, local, r)
 		},
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			if err := tx.SaveActor(ctx, s.Target, s.Now); err != nil {
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
+			if err := tx.Actors.Save(ctx, s.Target, s.Now); err != nil {
 				return err
 			}
-			before, err := tx.Relationship(ctx, db.Following, s.Target.ID)
+			before, err := tx.Relationships.Find(ctx, user.Following, s.Target.ID)
 			if err != nil {
 				return err
 			}
-			rel := db.Relationship{Actor: s.Target.ID, Type: db.Following, Status: db.Pending, Activity: s.Activity.ID}
-			if before != nil && before.Status == db.Accepted {
-				rel.Status = db.Accepted // asking again takes nothing away until the answer is no
+			rel := user.Relationship{Actor: s.Target.ID, Type: user.Following, Status: user.Pending, Activity: s.Activity.ID}
+			if before != nil && before.Status == user.Accepted {
+				rel.Status = user.Accepted // the old consent counts until a Reject
 			}
-			return tx.SetRelationship(ctx, rel, s.Now)
+			return tx.Relationships.Set(ctx, rel, s.Now)
 		},
 	}
 }
 
-// sendAccept answers a Follow in the transaction that stores it, so that no accepted follower is
-// left without answer.
-func sendAccept(ctx context.Context, tx Tx, local *actor.Local, r *Received) error {
+// sendAccept queues the Accept of a Follow in the transaction that stores it. So no accepted
+// follower is left without an answer.
+func sendAccept(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received) error {
 	f := r.Activity
 	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.withSpelling(f.ID, f.Written).sendAboutActivity(ctx, vocab.Accept, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
 }
 
-// followDoc returns a Follow as its Accept, Reject or Undo carries it: with the members that
-// identify it alone.
+// followDoc returns a Follow in the form in which an Accept, Reject or Undo embeds it: with only
+// the members that identify it.
 func followDoc(id, actor, object vocab.ID) vocab.Doc {
 	return vocab.Doc{"id": string(id), "type": vocab.Follow, "actor": string(actor), "object": string(object)}
 }
 
-// endFollow ends a follow if is says that the Undo is of that one: a late Undo must not end a
-// newer follow.
-func endFollow(ctx context.Context, tx Tx, r *Received, kind string, is func(*db.Relationship) bool) (bool, error) {
-	rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
+// endFollow ends a follow if the function is says that the Undo takes back that follow. A late
+// Undo must not end a newer follow.
+func endFollow(ctx context.Context, tx *user.Tx, r *Received, kind string, is func(*user.Relationship) bool) (bool, error) {
+	rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)
 	if err != nil || rel == nil || !is(rel) {
 		return false, err
 	}
-	return tx.EndRelationship(ctx, kind, r.Actor.ID)
+	return tx.Relationships.End(ctx, kind, r.Actor.ID)
 }

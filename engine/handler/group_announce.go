@@ -5,23 +5,24 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A Group actor announces the activities of others in it (FEP-1b12). For users who follow the
-// group these activities take effect as their actors'. The group's signature proves only that the
-// group announced them: a post needs its own server or a proof of its author, and a deletion the
-// server of the post. The group's word is enough for votes about its own posts, and for its own
-// place in the feed. Activities that other actors announce have no effect.
+// A Group actor announces activities that others do in the group (FEP-1b12). For users who
+// follow the group these activities take effect as if their actors had sent them. The group's
+// signature proves only that the group announced them. So a post is fetched from its own server
+// or needs a proof of its author, and a deletion is confirmed by the server of the post. The
+// group is trusted for votes about posts in the group, and for the place of its own Announce in
+// the feed. If an actor that is not a Group announces an activity, it has no effect.
 
-// groupType is the type of the actors that announce activities.
+// groupType is the type of Group actors.
 const groupType = "Group"
 
-// registerGroup registers a handler for each type of activity that a Group announces. Types
-// without an effect are not fetched.
+// registerGroup registers a handler of Announce for each type of activity that a Group may
+// announce. For types without an effect nothing is fetched.
 func registerGroup(r *Registry, local *actor.Local) {
 	with := map[string]Handler{
 		vocab.Create:     {Needs: needsAnnounced, Received: ofGroup(showPost)},
@@ -36,7 +37,7 @@ func registerGroup(r *Registry, local *actor.Local) {
 	for _, kind := range r.Types(func(Handler) bool { return true }) {
 		h := with[kind]
 		if h.Received == nil {
-			h.Received = func(context.Context, Tx, *Received) (Effects, error) { return Effects{}, ErrIgnored }
+			h.Received = func(context.Context, *user.Tx, *Received) (Effects, error) { return Effects{}, ErrIgnored }
 		}
 		h.Concern, h.Notifies, h.Ordered, h.InFeed, h.ShowsObject = like.Concern, like.Notifies, like.Ordered, like.InFeed, like.ShowsObject
 		h.Check, h.Subject, h.Group = checkObject, announcedObject, true
@@ -44,16 +45,16 @@ func registerGroup(r *Registry, local *actor.Local) {
 	}
 }
 
-// announced is an activity that a group announces.
+// announced is the activity in a Group's Announce.
 type announced struct {
-	id, by vocab.ID // the activity, and who did it
+	id, by vocab.ID // the ids of the activity and of its actor
 	kind   string
 	doc    vocab.Doc
 	object vocab.Ref
 }
 
-// announcedBy returns the activity that an Announce embeds. It reports false unless the actor's
-// server may have issued it.
+// announcedBy returns the activity that an Announce embeds. It returns false if the activity has
+// no object, or its id is not on the server of its actor.
 func announcedBy(a *vocab.Activity) (announced, bool) {
 	in := announced{id: a.Object.ID, kind: a.Object.Type(), doc: a.Object.Doc}
 	by, err := in.doc.Ref("actor")
@@ -65,15 +66,15 @@ func announcedBy(a *vocab.Activity) (announced, bool) {
 	return in, err == nil && !in.object.IsZero()
 }
 
-// Announced returns the actor and the object of the activity that a Group announces; both are
-// empty when they are missing.
+// Announced returns the actor and the object of the activity that a Group announces. Either is
+// empty if it is missing.
 func Announced(a *vocab.Activity) (by, object vocab.ID) {
 	in, _ := announcedBy(a)
 	return in.by, in.object.ID
 }
 
-// announcedObject returns the object of the activity that a Group announces, or that activity when
-// it has none.
+// announcedObject returns the object of the activity that a Group announces, or the id of that
+// activity if it has no object.
 func announcedObject(a *vocab.Activity) vocab.ID {
 	if _, object := Announced(a); object != "" {
 		return object
@@ -84,9 +85,9 @@ func announcedObject(a *vocab.Activity) vocab.ID {
 // IsGroup reports whether an actor is a Group, which may announce activities.
 func IsGroup(a *vocab.Actor) bool { return a.Type == groupType }
 
-// needsAnnounced names the object of the announced activity. A Create or Update of an object on
-// another server than its actor's has no effect, and nothing is fetched for it; moderators delete
-// the objects of others.
+// needsAnnounced names the object of the announced activity. A Create or Update has no effect if
+// its object is not on its actor's server, and nothing is fetched for it. A Delete may name an
+// object elsewhere, because moderators delete the objects of others.
 func needsAnnounced(a *vocab.Activity) []vocab.ID {
 	in, ok := announcedBy(a)
 	if !ok || in.object.ID == "" || in.kind != vocab.Delete && !in.object.ID.SameOrigin(in.by) {
@@ -96,8 +97,8 @@ func needsAnnounced(a *vocab.Activity) []vocab.ID {
 }
 
 // ofGroup applies an announced activity for a user who follows the group.
-func ofGroup(effect func(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error)) func(context.Context, Tx, *Received) (Effects, error) {
-	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+func ofGroup(effect func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error)) func(context.Context, *user.Tx, *Received) (Effects, error) {
+	return func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 		in, ok := announcedBy(r.Activity)
 		if !ok || !IsGroup(r.Actor) || !r.Follows {
 			return Effects{}, ErrIgnored
@@ -106,8 +107,8 @@ func ofGroup(effect func(ctx context.Context, tx Tx, r *Received, in announced) 
 	}
 }
 
-// publicPost returns the object of the announced activity, as its server shows it; nil unless it
-// is a public post of the activity's actor.
+// publicPost returns the object of the announced activity as it was fetched from its server. It
+// returns nil unless the object is a public post of the activity's actor.
 func (in announced) publicPost(r *Received) *vocab.Object {
 	o := r.Fetched[in.object.ID]
 	if o == nil || !isPassable(o, r.Actor.ID) || !audience.IsPublic(o.Addressing) || !o.AttributedTo.Same(in.by) {
@@ -116,8 +117,9 @@ func (in announced) publicPost(r *Received) *vocab.Object {
 	return o
 }
 
-// showPost stores a post, and gives the Announce its place in the feed, once for each group.
-func showPost(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
+// showPost stores a post, and adds the Announce to the feed unless the group has announced the
+// post before.
+func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	o := in.publicPost(r)
 	if o == nil {
 		return Effects{}, ErrIgnored
@@ -128,20 +130,20 @@ func showPost(ctx context.Context, tx Tx, r *Received, in announced) (Effects, e
 	if again, err := isRepeat(ctx, tx, r, o); err != nil || again {
 		return Effects{}, ignoredUnless(err)
 	}
-	boost := db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce, Type: vocab.Announce, Activity: r.Activity.ID}
-	if err := tx.SetReaction(ctx, boost, r.Now); err != nil {
+	boost := user.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: user.Announce, Type: vocab.Announce, Activity: r.Activity.ID}
+	if err := tx.Reactions.Set(ctx, boost, r.Now); err != nil {
 		return Effects{}, err
 	}
 	return Effects{}, enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)
 }
 
-// changePost replaces a post that the user holds with the version that its server shows.
-func changePost(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
+// changePost replaces a stored post with the version that its server shows.
+func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	o := in.publicPost(r)
 	if o == nil {
 		return Effects{}, ErrIgnored
 	}
-	stored, err := tx.Object(ctx, o.ID)
+	stored, err := tx.Objects.Find(ctx, o.ID)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
 		return Effects{}, ignoredUnless(err)
 	}
@@ -150,17 +152,18 @@ func changePost(ctx context.Context, tx Tx, r *Received, in announced) (Effects,
 		return Effects{}, ignoredUnless(err)
 	}
 	doc, readable := o.Stored()
-	changed, err := tx.ReplaceObject(ctx, o.ID, doc, readable, NotAfter(o.Updated, r.Now))
+	changed, err := tx.Objects.Replace(ctx, o.ID, doc, readable, NotAfter(o.Updated, r.Now))
 	if err != nil || !changed {
 		return Effects{}, ignoredUnless(err)
 	}
 	return r.dropActivity(ctx, tx)
 }
 
-// withdrawPost buries a post that its server shows as deleted. A post that still stands leaves the
-// user's feed as the group's: moderators remove posts from their group, and from nowhere else.
-func withdrawPost(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
-	stored, err := tx.Object(ctx, in.object.ID)
+// withdrawPost marks a post as deleted if its server shows it as deleted. Otherwise it removes
+// only the group's boost of the post from the feed: moderators can remove a post from their
+// group, but not from elsewhere.
+func withdrawPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
+	stored, err := tx.Objects.Find(ctx, in.object.ID)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
 		return Effects{}, ignoredUnless(err)
 	}
@@ -169,28 +172,28 @@ func withdrawPost(ctx context.Context, tx Tx, r *Received, in announced) (Effect
 		return Effects{}, err
 	}
 	if o := r.Fetched[in.object.ID]; o != nil && o.Type == "Tombstone" {
-		if _, err := tx.BuryObject(ctx, newGrave(before.ID, before.AttributedTo, before.Type, r.Now), r.Now); err != nil {
+		if _, err := tx.Objects.Bury(ctx, newGrave(before.ID, before.AttributedTo, before.Type, r.Now), r.Now); err != nil {
 			return Effects{}, err
 		}
 		return r.dropActivity(ctx, tx)
 	}
-	boost, err := tx.Reaction(ctx, db.Reaction{Object: before.ID, Actor: r.Actor.ID, Kind: db.Announce})
+	boost, err := tx.Reactions.Find(ctx, user.Reaction{Object: before.ID, Actor: r.Actor.ID, Kind: user.Announce})
 	if err != nil || boost == nil {
 		return Effects{}, ignoredUnless(err)
 	}
-	if _, err := tx.RemoveReaction(ctx, boost.Activity, r.Actor.ID); err != nil {
+	if _, err := tx.Reactions.Remove(ctx, boost.Activity, r.Actor.ID); err != nil {
 		return Effects{}, err
 	}
-	if err := tx.RemoveActivity(ctx, r.own(boost.Activity)); err != nil {
+	if err := tx.Activities.Remove(ctx, r.own(boost.Activity)); err != nil {
 		return Effects{}, err
 	}
 	return r.dropActivity(ctx, tx)
 }
 
-// countGroupVote counts a reaction to a post of the group. If the post is the user's, the reaction
-// is stored as an activity, too, for the notifications.
-func countGroupVote(local *actor.Local) func(context.Context, Tx, *Received, announced) (Effects, error) {
-	return func(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
+// countGroupVote counts a reaction to a post in the group. If the post is the user's, the
+// reaction is also stored as an activity, for the notifications.
+func countGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Received, announced) (Effects, error) {
+	return func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 		a, err := vocab.ActivityOf(in.doc, in.doc.JSON())
 		if err != nil || local.IsLocal(in.by) {
 			return Effects{}, ErrIgnored
@@ -199,13 +202,13 @@ func countGroupVote(local *actor.Local) func(context.Context, Tx, *Received, ann
 		if err != nil || o == nil {
 			return Effects{}, ignoredUnless(err)
 		}
-		a.ID = r.Activity.ID // the group's: its word takes no id from anybody
+		a.ID = r.Activity.ID // the Announce's id, since the vote's id is not proven
 		vote := reactionOf(a, o.ID, in.by)
-		if err := tx.SetReaction(ctx, vote, r.Now); err != nil {
+		if err := tx.Reactions.Set(ctx, vote, r.Now); err != nil {
 			return Effects{}, err
 		}
 		if r.Mine(o.ID) {
-			err := tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: a.ID, Direction: db.Inbound, Type: in.kind,
+			err := tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: a.ID, Direction: user.Inbound, Type: in.kind,
 				Actor: in.by, Object: o.ID, Published: NotAfter(a.Published, r.Now), Raw: a.Raw})
 			if err != nil {
 				return Effects{}, err
@@ -215,8 +218,8 @@ func countGroupVote(local *actor.Local) func(context.Context, Tx, *Received, ann
 	}
 }
 
-// uncountGroupVote takes back a reaction to a post of the group.
-func uncountGroupVote(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
+// uncountGroupVote takes back a reaction to a post in the group.
+func uncountGroupVote(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	object, err := in.object.Doc.Ref("object")
 	if err != nil {
 		return Effects{}, ErrIgnored
@@ -229,23 +232,23 @@ func uncountGroupVote(ctx context.Context, tx Tx, r *Received, in announced) (Ef
 	if err != nil || !vote.Actor.Same(in.by) {
 		return Effects{}, ErrIgnored
 	}
-	there, err := tx.Reaction(ctx, reactionOf(vote, o.ID, in.by))
+	there, err := tx.Reactions.Find(ctx, reactionOf(vote, o.ID, in.by))
 	if err != nil || there == nil || there.Type != vote.Type {
 		return Effects{}, ignoredUnless(err)
 	}
-	if _, err := tx.RemoveReaction(ctx, there.Activity, in.by); err != nil {
+	if _, err := tx.Reactions.Remove(ctx, there.Activity, in.by); err != nil {
 		return Effects{}, err
 	}
-	if err := tx.RemoveActivity(ctx, db.Owned{ID: there.Activity, Actor: in.by}); err != nil {
+	if err := tx.Activities.Remove(ctx, user.Owned{ID: there.Activity, Actor: in.by}); err != nil {
 		return Effects{}, err
 	}
 	return r.dropActivity(ctx, tx)
 }
 
-// postOfGroup returns a public post that the user holds and that names the sender, which is a
-// group; else nil.
-func (r *Received) postOfGroup(ctx context.Context, tx Tx, id vocab.ID) (*vocab.Object, error) {
-	stored, err := tx.Object(ctx, id)
+// postOfGroup returns the stored post with an id if it is public and addressed to the sender,
+// which is a group. Else it returns nil.
+func (r *Received) postOfGroup(ctx context.Context, tx *user.Tx, id vocab.ID) (*vocab.Object, error) {
+	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
 		return nil, err
 	}
@@ -256,7 +259,8 @@ func (r *Received) postOfGroup(ctx context.Context, tx Tx, id vocab.ID) (*vocab.
 	return o, nil
 }
 
-// dropActivity removes an activity, of which only the effect is kept, and emits no event.
-func (r *Received) dropActivity(ctx context.Context, tx Tx) (Effects, error) {
-	return Effects{Silent: true}, tx.RemoveActivity(ctx, r.own(r.Activity.ID))
+// dropActivity removes the stored Announce once it has taken effect. The activity emits no
+// event.
+func (r *Received) dropActivity(ctx context.Context, tx *user.Tx) (Effects, error) {
+	return Effects{Silent: true}, tx.Activities.Remove(ctx, r.own(r.Activity.ID))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -128,7 +128,7 @@ func TestHandlersLeaveAloneWhatRecipientsShare(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := string(a.Doc.JSON())
-		err = s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+		err = s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
 			_, err := s.Handlers.Received(ctx, tx, &handler.Received{User: s.Alice, Me: s.Local.ID(s.Alice), Activity: a, Actor: sender, Named: true, Now: s.Now(), Applied: s.Now()})
 			return err
 		})

@@ -4,16 +4,16 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newLike returns the handler of Like: an actor likes an object. One review per actor and object;
-// a new one takes the place of the old. With an emoji it is a reaction, as Misskey sends it, and
-// no review.
+// newLike returns the handler of Like: an actor likes an object. An actor has one review of an
+// object, a Like or a Dislike; a new one replaces the old one. A Like with an emoji, as Misskey
+// sends it, is an emoji reaction and not a review.
 func newLike(local *actor.Local) Handler {
 	return newReview(local, vocab.Like)
 }
@@ -24,9 +24,9 @@ func newDislike(local *actor.Local) Handler {
 	return newReview(local, vocab.Dislike)
 }
 
-// newReview returns the handler of a reaction to an object that the user holds, that the actor may
-// see and that takes this reaction. Other reactions are ignored, so that an actor cannot find out
-// which objects exist.
+// newReview returns the handler of a reaction. It takes effect if the user has stored the
+// object, the actor may see it, and its type permits the reaction. Other reactions are ignored,
+// so that an actor cannot find out which objects exist.
 func newReview(local *actor.Local, kind string) Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true},
@@ -38,28 +38,37 @@ func newReview(local *actor.Local, kind string) Handler {
 		Check:       checkObject,
 		Undone:      undoReview,
 		SentUndone:  unsendReaction,
-		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
-			o, err := findShown(ctx, tx, local, r, r.Activity.Object.ID)
+		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
+			o, err := findShown(ctx, tx, local.Addresses, r, r.Activity.Object.ID)
 			if err != nil || o == nil || !conversation.ManifestOf(o.Type).Takes(kind) {
 				return Effects{}, ignoredUnless(err)
 			}
-			return Effects{}, tx.SetReaction(ctx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)
+			return Effects{}, tx.Reactions.Set(ctx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)
 		},
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			return tx.SetReaction(ctx, reactionOf(s.Activity, s.Activity.Object.ID, s.Actor.ID), s.Now)
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
+			return tx.Reactions.Set(ctx, reactionOf(s.Activity, s.Activity.Object.ID, s.Actor.ID), s.Now)
 		},
 	}
 }
 
-// findShown returns the object that the user holds under an id, nil when there is none that the
-// sender may see.
-func findShown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id vocab.ID) (*vocab.Object, error) {
-	stored, err := tx.Object(ctx, id)
+// reactionOf returns the reaction to an object that a Like, Dislike or EmojiReact makes.
+func reactionOf(a *vocab.Activity, object, actor vocab.ID) user.Reaction {
+	r := user.Reaction{Object: object, Actor: actor, Kind: user.Review, Type: a.Type, Activity: a.ID}
+	if emoji := emojiOf(a.Doc); emoji != "" && a.Type != vocab.Dislike {
+		r.Kind, r.Emoji = user.Emoji, emoji
+	}
+	return r
+}
+
+// findShown returns the stored object with an id, or nil if there is none or the sender may not
+// see it.
+func findShown(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, id vocab.ID) (*vocab.Object, error) {
+	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
 		return nil, err
 	}
 	o, err := stored.Parse()
-	if err != nil || o.Type == vocab.QuoteAuthorization { // nobody answers a stamp
+	if err != nil || o.Type == vocab.QuoteAuthorization { // no activity is about a stamp
 		return nil, err
 	}
 	may, err := Sees(ctx, tx, local, r, o)
@@ -72,15 +81,17 @@ func findShown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id v
 	return o, nil
 }
 
-// ByGroup reports whether an actor received an object of the user's as a member of a group.
-func ByGroup(ctx context.Context, tx Tx, object, actor vocab.ID) (bool, error) {
-	all, err := tx.Unnamed(ctx, object)
-	return slices.ContainsFunc(all, func(r db.Unnamed) bool { return r.Actor.Same(actor) }), err
+// ByGroup reports whether an actor received an object of the user as a member of one of the
+// user's groups.
+func ByGroup(ctx context.Context, tx *user.Tx, object, actor vocab.ID) (bool, error) {
+	all, err := tx.Groups.ListUnnamed(ctx, object)
+	return slices.ContainsFunc(all, func(r user.Unnamed) bool { return r.Actor.Same(actor) }), err
 }
 
-// Sees reports whether the addressing of an object of the user's lets the sender see it. Members
-// of a group who received it are not meant: their answers are not for the user's followers.
-func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
+// Sees reports whether the addressing of an object of the user lets the sender see it. Members
+// of a group who received it are not counted, because their answers are not for the user's
+// followers; for them see ByGroup.
+func Sees(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, o *vocab.Object) (bool, error) {
 	follows, err := IsFollower(ctx, tx, r.Actor.ID)
 	if err != nil {
 		return false, err
@@ -92,33 +103,43 @@ func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.
 	return audience.OfObject(o, local.Followers(r.User)).MaySee(viewer), nil
 }
 
-// IsFollower reports whether an actor follows the user, who agreed.
-func IsFollower(ctx context.Context, tx Tx, actor vocab.ID) (bool, error) {
-	follower, err := tx.Relationship(ctx, db.Follower, actor)
-	return follower != nil && follower.Status == db.Accepted, err
+// IsFollower reports whether an actor follows the user with the user's consent.
+func IsFollower(ctx context.Context, tx *user.Tx, actor vocab.ID) (bool, error) {
+	follower, err := tx.Relationships.Find(ctx, user.Follower, actor)
+	return follower != nil && follower.Status == user.Accepted, err
 }
 
-// undoReaction removes a reaction: by the id of its activity, or, when that never arrived, by its
-// object.
-func undoReaction(ctx context.Context, tx Tx, r *Received, d doing, kind, emoji string) (bool, error) {
-	if d.stored {
-		return tx.RemoveReaction(ctx, d.id, r.Actor.ID)
+// undoReview takes back a Like, Dislike or EmojiReact. It finds the reaction by the id of the
+// activity, or by its object and emoji if the activity never arrived.
+func undoReview(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
+	kind, emoji := user.Review, emojiOf(r.Activity.Object.Doc)
+	if emoji != "" && d.kind != vocab.Dislike {
+		kind = user.Emoji
 	}
-	there, err := tx.Reaction(ctx, db.Reaction{Object: d.about, Actor: r.Actor.ID, Kind: kind, Emoji: emoji})
+	return undoReaction(ctx, tx, r, d, kind, emoji)
+}
+
+// undoReaction removes a reaction of the sender. It finds the reaction by the id of its
+// activity, or by object, kind and emoji if the activity never arrived.
+func undoReaction(ctx context.Context, tx *user.Tx, r *Received, d doing, kind, emoji string) (bool, error) {
+	if d.stored {
+		return tx.Reactions.Remove(ctx, d.id, r.Actor.ID)
+	}
+	there, err := tx.Reactions.Find(ctx, user.Reaction{Object: d.about, Actor: r.Actor.ID, Kind: kind, Emoji: emoji})
 	if err != nil || there == nil || there.Type != d.kind {
 		return false, err
 	}
-	if _, err := tx.RemoveReaction(ctx, there.Activity, r.Actor.ID); err != nil {
+	if _, err := tx.Reactions.Remove(ctx, there.Activity, r.Actor.ID); err != nil {
 		return false, err
 	}
-	return true, tx.RemoveActivity(ctx, db.Owned{ID: there.Activity, Actor: r.Actor.ID})
+	return true, tx.Activities.Remove(ctx, user.Owned{ID: there.Activity, Actor: r.Actor.ID})
 }
 
-// unsendReaction takes back a reaction of the user's.
-func unsendReaction(ctx context.Context, tx Tx, s *Sent) error {
+// unsendReaction takes back a reaction that the user sent.
+func unsendReaction(ctx context.Context, tx *user.Tx, s *Sent) error {
 	id := s.Activity.Object.ID
-	if _, err := tx.RemoveReaction(ctx, id, s.Actor.ID); err != nil {
+	if _, err := tx.Reactions.Remove(ctx, id, s.Actor.ID); err != nil {
 		return err
 	}
-	return tx.RemoveActivity(ctx, db.Owned{ID: id, Actor: s.Actor.ID})
+	return tx.Activities.Remove(ctx, user.Owned{ID: id, Actor: s.Actor.ID})
 }

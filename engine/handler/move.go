@@ -4,19 +4,19 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newMove returns the handler of Move: an account that the user follows moved to another id, and
-// the follow moves with it (FEP-7628), once both accounts have confirmed it. A follower of the
-// user who moves sends a Follow of its own.
+// newMove returns the handler of Move: an account that the user follows has moved to another id
+// (FEP-7628). If both accounts confirm it, the user follows the new account in place of the old
+// one. Nothing is done for a follower of the user that moves: it sends a Follow of its own.
 func newMove(local *actor.Local) Handler {
 	return Handler{
-		Concern: audience.Concern{Holders: true, FollowersOnly: true}, // a follow is all that moves
+		Concern: audience.Concern{Holders: true, FollowersOnly: true}, // only a follow is moved
 		Final:   true,
 		Lasting: true,
 		Check: func(a *vocab.Activity) error {
@@ -28,18 +28,18 @@ func newMove(local *actor.Local) Handler {
 			}
 			return nil
 		},
-		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			if r.Target == nil || r.Target.ID.Same(r.Me) {
 				return Effects{}, ErrIgnored
 			}
-			old, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
-			if err != nil || old == nil || old.Status == db.Rejected {
+			old, err := tx.Relationships.Find(ctx, user.Following, r.Actor.ID)
+			if err != nil || old == nil || old.Status == user.Rejected {
 				return Effects{}, ignoredUnless(err)
 			}
-			if blocked, err := tx.Block(ctx, db.Outbound, r.Target.ID); err != nil || blocked != nil {
+			if blocked, err := tx.Blocks.Find(ctx, user.Outbound, r.Target.ID); err != nil || blocked != nil {
 				return Effects{}, ignoredUnless(err)
 			}
-			if first, err := tx.AddMove(ctx, r.Actor.ID, r.Target.ID, r.Now); err != nil || !first {
+			if first, err := tx.Actors.AddMove(ctx, r.Actor.ID, r.Target.ID, r.Now); err != nil || !first {
 				return Effects{}, ignoredUnless(err)
 			}
 			e := Effects{Changed: true, Unfollowed: true}
@@ -48,27 +48,27 @@ func newMove(local *actor.Local) Handler {
 	}
 }
 
-// Moved reports whether both accounts say that the old one has become the new one, and the new one
-// has not moved on. Only their own servers can say so, and only now.
+// Moved reports whether both accounts say that the old one has moved to the new one, and the new
+// one has not moved on. Both actors must have been fetched from their own servers just now.
 func Moved(old, now *vocab.Actor) bool {
 	return old.MovedTo.Same(now.ID) && now.MovedTo == "" && slices.ContainsFunc(now.AlsoKnownAs, old.ID.Same)
 }
 
-// replaceFollow lets the user follow the new account in place of the old one, in groups too. The
-// server of the old one gets an Undo, as from Mastodon: otherwise it would go on delivering. If
-// the user has asked to follow the new account before, no Follow is sent again, whatever the
-// answer was.
-func replaceFollow(ctx context.Context, out sender, rel *db.Relationship, old, now *vocab.Actor) error {
+// replaceFollow makes the user follow the new account in place of the old one, and replaces the
+// old one in groups. The server of the old one gets an Undo, as Mastodon sends one; otherwise it
+// would go on delivering. If the user has a follow of the new account already, even a refused
+// one, no Follow is sent.
+func replaceFollow(ctx context.Context, out sender, rel *user.Relationship, old, now *vocab.Actor) error {
 	if err := endFollowing(ctx, out, rel, old); err != nil {
 		return err
 	}
-	if err := out.tx.SaveActor(ctx, now, out.now); err != nil {
+	if err := out.tx.Actors.Save(ctx, now, out.now); err != nil {
 		return err
 	}
-	if err := out.tx.MoveMember(ctx, old.ID, now.ID); err != nil {
+	if err := out.tx.Groups.MoveMember(ctx, old.ID, now.ID); err != nil {
 		return err
 	}
-	there, err := out.tx.Relationship(ctx, db.Following, now.ID)
+	there, err := out.tx.Relationships.Find(ctx, user.Following, now.ID)
 	if err != nil || there != nil {
 		return err
 	}
@@ -76,5 +76,5 @@ func replaceFollow(ctx context.Context, out sender, rel *db.Relationship, old, n
 	if err != nil {
 		return err
 	}
-	return out.tx.SetRelationship(ctx, db.Relationship{Actor: now.ID, Type: db.Following, Status: db.Pending, Activity: id}, out.now)
+	return out.tx.Relationships.Set(ctx, user.Relationship{Actor: now.ID, Type: user.Following, Status: user.Pending, Activity: id}, out.now)
 }

@@ -136,10 +136,11 @@ func TestUpdateIsRefused(t *testing.T) {
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
 	wrote(s)
 	for name, object := range map[string]string{
-		"ORG-05 another origin's post":             note,
-		"ORG-05 a post in another one's name":      `{"id":"q:/notes/1","type":"Note","attributedTo":"p:/carol"}`,
-		"ORG-06 another actor":                     `{"id":"p:/carol","type":"Person"}`,
-		"ORG-05b another actor of the same server": `{"id":"q:/eve","type":"Person","attributedTo":"q:/mallory"}`,
+		"ORG-05 another origin's post":                note,
+		"ORG-05 a post in another one's name":         `{"id":"q:/notes/1","type":"Note","attributedTo":"p:/carol"}`,
+		"ORG-06 another actor":                        `{"id":"p:/carol","type":"Person"}`,
+		"ORG-05b another actor of the same server":    `{"id":"q:/eve","type":"Person","attributedTo":"q:/mallory"}`,
+		"ORG-30 a collection that is no conversation": `{"id":"q:/mallory/followers","type":"OrderedCollection","attributedTo":"q:/mallory"}`,
 	} {
 		expect(t, s, name, nil, fault.Invalid, func() error {
 			return s.Send("q:/mallory", "us:/alice/inbox", `{"id":"q:/updates/1","type":"Update","actor":"q:/mallory","object":`+object+`}`)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -33,15 +33,16 @@ func checkOptions(o *vocab.Object) error {
 	return nil
 }
 
-// poll is a stored Question in which votes are counted: voters choose one of its options, or any
-// of them (ActivityStreams vocabulary, Question).
+// poll is a stored Question with its counts of votes. Voters choose one of its options, or any
+// number of them (ActivityStreams vocabulary, Question).
 type poll struct {
 	doc     vocab.Doc
 	options []vocab.Doc
-	once    bool // one option to a voter
+	once    bool // each voter has only one option
 }
 
-// pollOf reads the poll out of a document that belongs to the caller.
+// pollOf returns the poll in an object. The poll's methods change the document of the object, so
+// it must belong to the caller.
 func pollOf(o *vocab.Object) poll {
 	if many := o.Doc.Subs("anyOf"); len(many) > 0 {
 		return poll{o.Doc, many, false}
@@ -49,7 +50,7 @@ func pollOf(o *vocab.Object) poll {
 	return poll{o.Doc, o.Doc.Subs("oneOf"), true}
 }
 
-// findOption returns the place of the option with that name, -1 when there is none.
+// findOption returns the index of the option with that name, or -1 if there is none.
 func (p poll) findOption(name string) int {
 	return slices.IndexFunc(p.options, func(o vocab.Doc) bool { return o.Words("name") == name })
 }
@@ -73,7 +74,8 @@ func (p poll) addVotes(option int, n int64) {
 // addVoters changes the number of voters.
 func (p poll) addVoters(n int64) { addTo(p.doc, "votersCount", n) }
 
-// repliesOf returns the collection of the voters for an option. Only its size is shown.
+// repliesOf returns the collection of the votes for an option, and makes it if need be. Only its
+// size is shown.
 func repliesOf(option vocab.Doc) vocab.Doc {
 	if option.Sub("replies") == nil {
 		option["replies"] = vocab.Doc{"type": "Collection"}
@@ -81,13 +83,13 @@ func repliesOf(option vocab.Doc) vocab.Doc {
 	return option.Sub("replies")
 }
 
-// addTo changes a count, which does not fall below nothing.
+// addTo adds n to a count, which does not fall below zero.
 func addTo(d vocab.Doc, name string, n int64) {
 	before, _ := d.Count(name)
 	d.SetCount(name, max(0, before+n))
 }
 
-// takeCounts takes the votes for options with the same names, and the number of voters, from
+// takeCounts copies the number of voters, and the votes for options with the same names, from
 // another version of the poll. It reports whether any of them changed.
 func (p poll) takeCounts(from poll) bool {
 	news := takeCount(p.doc, from.doc, "votersCount")
@@ -109,13 +111,14 @@ func takeCount(d, from vocab.Doc, name string) bool {
 	return true
 }
 
-// refreshPoll takes the counts of an Update without a time of change: its author changed nothing.
-func refreshPoll(ctx context.Context, tx Tx, stored *db.Object, fresh *vocab.Object) error {
+// refreshPoll copies the counts from an Update without the time of a change: such an Update
+// changes nothing else.
+func refreshPoll(ctx context.Context, tx *user.Tx, stored *user.Object, fresh *vocab.Object) error {
 	o, err := stored.Parse()
 	if err != nil || o.Type != question || !pollOf(o).takeCounts(pollOf(fresh)) {
 		return ignoredUnless(err)
 	}
-	return tx.RecountObject(ctx, o.ID, o.Doc.JSON())
+	return tx.Objects.Recount(ctx, o.ID, o.Doc.JSON())
 }
 
 // Votes reports whether a post is a vote in a poll. Mastodon sends a vote as a Note with a name
@@ -124,13 +127,13 @@ func Votes(o *vocab.Object) bool {
 	return o.Type == "Note" && o.InReplyTo != "" && o.Doc.Words("name") != "" && o.Doc.Words("content") == "" && o.Doc["attachment"] == nil
 }
 
-// receiveVote counts a vote in an open poll of the user's that the voter may see. Nothing else is
-// kept of the vote, and no event tells who voted.
-func receiveVote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.Object) error {
+// receiveVote counts a vote in an open poll of the user's that the voter may see. The activity
+// of the vote is removed, and no event tells who voted.
+func receiveVote(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, v *vocab.Object) error {
 	if !r.Mine(v.InReplyTo) {
 		return ErrIgnored
 	}
-	o, err := findShown(ctx, tx, local, r, v.InReplyTo)
+	o, err := findShown(ctx, tx, local.Addresses, r, v.InReplyTo)
 	if err != nil || o == nil || o.Type != question || !o.AttributedTo.Same(r.Me) {
 		return ignoredUnless(err)
 	}
@@ -139,23 +142,23 @@ func receiveVote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v 
 	if option < 0 || !p.isOpen(r.Now) {
 		return ErrIgnored
 	}
-	votes, voters, err := tx.AddVote(ctx, db.Vote{Question: o.ID, Actor: r.Actor.ID, Option: option}, p.once, r.Now)
+	votes, voters, err := tx.Votes.Add(ctx, user.Vote{Question: o.ID, Actor: r.Actor.ID, Option: option}, p.once, r.Now)
 	if err != nil || votes == 0 {
 		return ignoredUnless(err)
 	}
 	p.addVotes(option, votes)
 	p.addVoters(voters)
-	if err := tx.RecountObject(ctx, o.ID, o.Doc.JSON()); err != nil {
+	if err := tx.Objects.Recount(ctx, o.ID, o.Doc.JSON()); err != nil {
 		return err
 	}
-	return tx.RemoveActivity(ctx, r.own(r.Activity.ID))
+	return tx.Activities.Remove(ctx, r.own(r.Activity.ID))
 }
 
-// takeBackVotes takes the votes of an actor out of all polls.
-func takeBackVotes(ctx context.Context, tx Tx, actor vocab.ID) error {
-	votes, err := tx.RemoveVotes(ctx, actor)
+// takeBackVotes removes the votes of an actor from all polls.
+func takeBackVotes(ctx context.Context, tx *user.Tx, actor vocab.ID) error {
+	votes, err := tx.Votes.Remove(ctx, actor)
 	for len(votes) > 0 && err == nil {
-		n := slices.IndexFunc(votes, func(v db.Vote) bool { return v.Question != votes[0].Question })
+		n := slices.IndexFunc(votes, func(v user.Vote) bool { return v.Question != votes[0].Question })
 		if n < 0 {
 			n = len(votes)
 		}
@@ -165,9 +168,9 @@ func takeBackVotes(ctx context.Context, tx Tx, actor vocab.ID) error {
 	return err
 }
 
-// uncountVotes takes the votes of one actor out of the counts of their Question.
-func uncountVotes(ctx context.Context, tx Tx, votes []db.Vote) error {
-	stored, err := tx.Object(ctx, votes[0].Question)
+// uncountVotes subtracts the votes of one actor, which are all in one Question, from its counts.
+func uncountVotes(ctx context.Context, tx *user.Tx, votes []user.Vote) error {
+	stored, err := tx.Objects.Find(ctx, votes[0].Question)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
 		return err
 	}
@@ -180,5 +183,5 @@ func uncountVotes(ctx context.Context, tx Tx, votes []db.Vote) error {
 	for _, v := range votes {
 		p.addVotes(v.Option, -1)
 	}
-	return tx.RecountObject(ctx, stored.URI, o.Doc.JSON())
+	return tx.Objects.Recount(ctx, stored.URI, o.Doc.JSON())
 }

@@ -5,22 +5,22 @@ import (
 	"maps"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Members of a quote of the user's.
+// JSON members of a post of the user that quotes another post.
 const (
-	authorization = "quoteAuthorization" // the stamp of who wrote what it quotes
-	refused       = "lwQuoteRefused"     // true: who wrote that does not, or no longer, approve
+	authorization = "quoteAuthorization" // the stamp of the quoted post's author
+	refused       = "lwQuoteRefused"     // true: that author has refused the quote or revoked it
 )
 
-// sendQuoteRequest asks the author of what a new post of the user's quotes to approve of that
-// (FEP-044f), if there is somebody to ask. It is asked by the id of the post: the words stand in no
-// further place that a deletion would have to reach.
-func sendQuoteRequest(ctx context.Context, tx Tx, local *actor.Local, s *Sent, o *vocab.Object) error {
+// sendQuoteRequest asks the author of a post that a new post of the user quotes to approve the
+// quote (FEP-044f), if there is an author to ask. The request contains only the id of the new
+// post, so that no further copy of its text has to be found when it is deleted.
+func sendQuoteRequest(ctx context.Context, tx *user.Tx, local *actor.Local, s *Sent, o *vocab.Object) error {
 	if s.Quoted == nil {
 		return nil
 	}
@@ -29,7 +29,8 @@ func sendQuoteRequest(ctx context.Context, tx Tx, local *actor.Local, s *Sent, o
 	return out.storeActivity(ctx, quoteRequestDoc(id, s.Actor.ID, quoted, o.ID), o.ID, o.ID, s.Quoted)
 }
 
-// needsStamp names the stamp that an answer to a QuoteRequest brings. Nobody issues one for others.
+// needsStamp names the stamp in an answer to a QuoteRequest. The stamp must be on the server of
+// the actor that answers.
 func needsStamp(a *vocab.Activity) []vocab.ID {
 	stamp, err := a.Doc.Ref("result")
 	if err != nil || stamp.ID == "" || !stamp.ID.SameOrigin(a.Actor) {
@@ -38,15 +39,15 @@ func needsStamp(a *vocab.Activity) []vocab.ID {
 	return []vocab.ID{stamp.ID}
 }
 
-// receiveQuoteAnswer takes the answer to a QuoteRequest of the user's. It counts from the actor
-// alone that was asked, and an Accept with a stamp of that actor's for this very quote. A Reject is
-// final.
-func receiveQuoteAnswer(ctx context.Context, tx Tx, local *actor.Local, r *Received, status string) (Effects, error) {
+// receiveQuoteAnswer handles the answer to a QuoteRequest of the user. Only the answer of the
+// actor that was asked counts. An Accept needs a stamp of that actor for this very quote. A
+// Reject is final.
+func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, status string) (Effects, error) {
 	request, note, err := findAsked(ctx, tx, r)
 	if err != nil || note == nil || note.Doc.Flag(refused) {
 		return Effects{}, ignoredUnless(err)
 	}
-	if status == db.Rejected {
+	if status == user.Rejected {
 		return Effects{}, refuseQuote(ctx, r.sender(tx, local), note)
 	}
 	stamp, err := keepStamp(ctx, tx, r, answeredStamp(r), note.ID, request.Object.ID)
@@ -56,10 +57,11 @@ func receiveQuoteAnswer(ctx context.Context, tx Tx, local *actor.Local, r *Recei
 	return Effects{}, r.sender(tx, local).changeQuote(ctx, note, func(d vocab.Doc) { d[authorization] = string(stamp) })
 }
 
-// findAsked returns the user's request that the sender was asked and answers, and the post that it
-// was for; nil when there is none.
-func findAsked(ctx context.Context, tx Tx, r *Received) (request *vocab.Activity, note *vocab.Object, err error) {
-	asked, err := tx.ActivityBy(ctx, db.Owned{ID: r.Activity.Object.ID, Actor: r.Me})
+// findAsked returns the user's QuoteRequest that the sender answers, and the post for which it
+// was sent. Both are nil if there is no such request to the sender; note is also nil if the post
+// was deleted.
+func findAsked(ctx context.Context, tx *user.Tx, r *Received) (request *vocab.Activity, note *vocab.Object, err error) {
+	asked, err := tx.Activities.FindBy(ctx, user.Owned{ID: r.Activity.Object.ID, Actor: r.Me})
 	if err != nil || asked == nil || asked.Type != vocab.QuoteRequest {
 		return nil, nil, err
 	}
@@ -70,18 +72,18 @@ func findAsked(ctx context.Context, tx Tx, r *Received) (request *vocab.Activity
 	return request, note, err
 }
 
-// findToChange is findLiving for an object of the user's that is changed after it was read: an edit
-// of the user's that is just being stored comes first.
-func findToChange(ctx context.Context, tx Tx, id vocab.ID) (*vocab.Object, error) {
+// findToChange is findLiving for an object of the user that will be changed. It takes the lock
+// of the object, so that it waits for an edit that is just being stored.
+func findToChange(ctx context.Context, tx *user.Tx, id vocab.ID) (*vocab.Object, error) {
 	if err := tx.Lock(ctx, LockName(id)); err != nil {
 		return nil, err
 	}
 	return findLiving(ctx, tx, id)
 }
 
-// findLiving returns a stored object, nil when there is none or it was deleted.
-func findLiving(ctx context.Context, tx Tx, id vocab.ID) (*vocab.Object, error) {
-	stored, err := tx.Object(ctx, id)
+// findLiving returns a stored object, or nil if there is none or it was deleted.
+func findLiving(ctx context.Context, tx *user.Tx, id vocab.ID) (*vocab.Object, error) {
+	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
 		return nil, err
 	}
@@ -95,9 +97,9 @@ func answeredStamp(r *Received) *vocab.Object {
 	return nil
 }
 
-// keepStamp keeps a stamp as its server shows it, and returns its id if it approves of a quote;
-// empty when it does not, or its author took it back.
-func keepStamp(ctx context.Context, tx Tx, r *Received, o *vocab.Object, quoting, quoted vocab.ID) (vocab.ID, error) {
+// keepStamp stores a stamp as its server shows it, and returns its id if it approves the quote.
+// It returns "" if the stamp does not approve the quote, or its author has deleted it.
+func keepStamp(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, quoting, quoted vocab.ID) (vocab.ID, error) {
 	s := vocab.StampOf(o)
 	if !s.Approves(quoting, quoted) {
 		return "", nil
@@ -113,9 +115,10 @@ func keepStamp(ctx context.Context, tx Tx, r *Received, o *vocab.Object, quoting
 	return o.ID, nil
 }
 
-// approve returns a post that the sender wrote as one whose quote is approved of, if the stamp that
-// it claims says so. Nobody but the author of what it quotes approves.
-func approve(ctx context.Context, tx Tx, r *Received, o *vocab.Object) (*vocab.Object, error) {
+// approve checks the stamp that a post of the sender claims for its quote. If the author of the
+// quoted post has issued the stamp for this quote, it returns the post as approved, else
+// unchanged.
+func approve(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (*vocab.Object, error) {
 	claimed := vocab.ClaimedStamp(o.Doc)
 	if claimed == "" {
 		return o, nil
@@ -127,9 +130,9 @@ func approve(ctx context.Context, tx Tx, r *Received, o *vocab.Object) (*vocab.O
 	return o.Approved(), nil
 }
 
-// withdrawApproval makes a quote one that nobody approves of, when the author of what it quotes has
-// deleted the stamp.
-func withdrawApproval(ctx context.Context, tx Tx, local *actor.Local, r *Received, stamp *vocab.Object) error {
+// withdrawApproval removes the approval of a stored quote, because the author of the quoted post
+// has deleted the stamp.
+func withdrawApproval(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, stamp *vocab.Object) error {
 	if stamp.Type != vocab.QuoteAuthorization {
 		return nil
 	}
@@ -146,11 +149,11 @@ func withdrawApproval(ctx context.Context, tx Tx, local *actor.Local, r *Receive
 	}
 	d := maps.Clone(post.Doc)
 	delete(d, authorization)
-	return tx.RecountObject(ctx, post.ID, d.JSON())
+	return tx.Objects.Recount(ctx, post.ID, d.JSON())
 }
 
-// refuseQuote marks a post of the user's as one whose quote is not approved of. Whoever was told
-// otherwise is told.
+// refuseQuote marks a post of the user's as one whose quote is refused. If the post has been
+// sent out as approved, an Update is sent.
 func refuseQuote(ctx context.Context, out sender, note *vocab.Object) error {
 	refuse := func(d vocab.Doc) {
 		delete(d, authorization)
@@ -161,17 +164,18 @@ func refuseQuote(ctx context.Context, out sender, note *vocab.Object) error {
 	}
 	d := maps.Clone(note.Doc)
 	refuse(d)
-	return out.tx.RecountObject(ctx, note.ID, d.JSON())
+	return out.tx.Objects.Recount(ctx, note.ID, d.JSON())
 }
 
-// sender returns who sends what follows from the received activity.
-func (r *Received) sender(tx Tx, local *actor.Local) sender {
+// sender returns a sender for the activities that the user sends because of the received one.
+func (r *Received) sender(tx *user.Tx, local *actor.Local) sender {
 	return sender{tx: tx, local: local, user: r.User, now: r.Applied}
 }
 
-// changeQuote changes what a post of the user's says of its quote, and sends it to everybody who
-// had the post and is not blocked since. It is no edit of the words: the post gets no time of a
-// change, unless it has one already that says whether this version is the newer one.
+// changeQuote changes the members of a post of the user that concern its quote. It sends an
+// Update to everybody who has received the post, may still see it and is not blocked. This is
+// not an edit of the text, so the post gets no time of a change. If it already has one, it is
+// renewed, because servers compare it to find the newer version.
 func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func(vocab.Doc)) error {
 	d := maps.Clone(note.Doc)
 	change(d)
@@ -183,7 +187,7 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 		return err
 	}
 	doc, readable := o.Approved().Stored()
-	if changed, err := s.tx.ReplaceObject(ctx, o.ID, doc, readable, s.now); err != nil || !changed {
+	if changed, err := s.tx.Objects.Replace(ctx, o.ID, doc, readable, s.now); err != nil || !changed {
 		return err
 	}
 	inboxes, err := s.formerInboxes(ctx, o)
@@ -199,10 +203,10 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 	return s.storeFor(ctx, update, o.ID, o.ID, inboxes)
 }
 
-// formerInboxes returns where an object of the user's went, without actors that the user blocks and
-// those who are not in its audience any more.
-func (s sender) formerInboxes(ctx context.Context, o *vocab.Object) ([]db.Inbox, error) {
-	all, err := s.tx.SentTo(ctx, o.ID)
+// formerInboxes returns the inboxes to which an object of the user was delivered, without actors
+// that the user blocks or that may not see the object any more.
+func (s sender) formerInboxes(ctx context.Context, o *vocab.Object) ([]user.Inbox, error) {
+	all, err := s.tx.Deliveries.ListSentTo(ctx, o.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +214,7 @@ func (s sender) formerInboxes(ctx context.Context, o *vocab.Object) ([]db.Inbox,
 	for _, i := range all {
 		had = append(had, i.Targets...)
 	}
-	blocked, err := s.tx.Blocked(ctx, had)
+	blocked, err := s.tx.Blocks.FindAmong(ctx, had)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +222,8 @@ func (s sender) formerInboxes(ctx context.Context, o *vocab.Object) ([]db.Inbox,
 	return WithoutActors(WithoutActors(all, blocked), out), err
 }
 
-// outsiders tells of actors whether they may not see an object of the user's any more.
+// outsiders reports for each of the actors whether it may not see an object of the user any
+// more.
 func (s sender) outsiders(ctx context.Context, o *vocab.Object, actors []vocab.ID) (map[vocab.ID]bool, error) {
 	if audience.IsPublic(o.Addressing) {
 		return nil, nil
@@ -236,18 +241,18 @@ func (s sender) outsiders(ctx context.Context, o *vocab.Object, actors []vocab.I
 	return out, nil
 }
 
-// viewersOf returns who may see an object of the user's as a follower, or a member of a group that
-// it was for.
+// viewersOf returns the followers of the user, and the members of groups to which an object was
+// addressed, as viewers of it.
 func (s sender) viewersOf(ctx context.Context, o *vocab.Object) (map[vocab.ID]audience.Viewer, error) {
 	viewers := map[vocab.ID]audience.Viewer{}
-	followers, err := s.tx.FollowerDestinations(ctx)
+	followers, err := s.tx.Relationships.FollowerDestinations(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range followers {
 		viewers[f.Actor] = audience.Viewer{Circles: []vocab.ID{s.local.Followers(s.user)}}
 	}
-	members, err := s.tx.Unnamed(ctx, o.ID)
+	members, err := s.tx.Groups.ListUnnamed(ctx, o.ID)
 	for _, m := range members {
 		v := viewers[m.Actor]
 		v.ByGroup = v.ByGroup || m.Still
@@ -256,8 +261,9 @@ func (s sender) viewersOf(ctx context.Context, o *vocab.Object) (map[vocab.ID]au
 	return viewers, err
 }
 
-// WithoutActors leaves actors out of inboxes, and inboxes that are nobody else's.
-func WithoutActors(inboxes []db.Inbox, but map[vocab.ID]bool) (left []db.Inbox) {
+// WithoutActors removes actors from the targets of inboxes, and inboxes that have no other
+// targets.
+func WithoutActors(inboxes []user.Inbox, but map[vocab.ID]bool) (left []user.Inbox) {
 	for _, i := range inboxes {
 		var actors []vocab.ID
 		for _, t := range i.Targets {

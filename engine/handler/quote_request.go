@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -13,10 +13,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newQuoteRequest returns the handler of QuoteRequest: an actor asks whether a post of its own may
-// quote one of the user's (FEP-044f). It is answered at once, by what the user has settled: with
-// a stamp that this server shows, or with a Reject. A quote that the user has taken back is not
-// approved of again.
+// newQuoteRequest returns the handler of QuoteRequest: an actor asks whether a post of its own
+// may quote one of the user's (FEP-044f). It is answered immediately according to the user's
+// setting: with an Accept and a stamp that this server shows, or with a Reject. If the user has
+// revoked the approval of a quote, it is not approved again.
 func newQuoteRequest(local *actor.Local, profiles Profiles) Handler {
 	q := quotes{local, profiles}
 	return Handler{
@@ -36,20 +36,20 @@ func newQuoteRequest(local *actor.Local, profiles Profiles) Handler {
 	}
 }
 
-// quotes answers those who ask to quote a user's posts.
+// quotes answers QuoteRequests for posts of users.
 type quotes struct {
 	local    *actor.Local
 	profiles Profiles
 }
 
-// instrumentOf returns the post that is to quote.
+// instrumentOf returns the post that would quote the user's post.
 func instrumentOf(a *vocab.Activity) vocab.Ref {
-	r, _ := a.Doc.Ref("instrument") // which checkQuoteRequest has read
+	r, _ := a.Doc.Ref("instrument") // checkQuoteRequest has parsed it
 	return r
 }
 
-// checkQuoteRequest refuses a request for a post of somebody else's, and one that quotes something
-// else than it asks for.
+// checkQuoteRequest refuses a request whose quoting post is not the actor's own, or quotes
+// another post than the requested one.
 func checkQuoteRequest(a *vocab.Activity) error {
 	if err := checkObject(a); err != nil {
 		return err
@@ -77,17 +77,18 @@ func checkQuoteRequest(a *vocab.Activity) error {
 	return nil
 }
 
-// asksFor reports whether a request is for o: a post of its actor's that quotes what it asks for.
+// asksFor reports whether o is a post of the request's actor that quotes the requested post.
 func asksFor(a *vocab.Activity, o *vocab.Object) bool {
 	return isReadable(o) && o.AttributedTo.Same(a.Actor) && o.OwnAuthors() && vocab.QuoteOf(o.Doc).Same(a.Object.ID)
 }
 
-// quotingPost returns the post that a request is for, nil when it is not there.
+// quotingPost returns the post for which a request was sent, or nil if it could not be fetched
+// or does not fit the request.
 func quotingPost(r *Received) *vocab.Object {
 	i := instrumentOf(r.Activity)
 	o := r.Fetched[i.ID]
 	if i.Doc != nil {
-		o, _ = vocab.ObjectOf(i.Doc) // which checkQuoteRequest has read
+		o, _ = vocab.ObjectOf(i.Doc) // checkQuoteRequest has parsed it
 	}
 	if o == nil || !asksFor(r.Activity, o) {
 		return nil
@@ -95,12 +96,12 @@ func quotingPost(r *Received) *vocab.Object {
 	return o
 }
 
-// receiveRequest answers a request. One for what the actor cannot see is ignored, as if there was
-// nothing. Of the post that quotes only a public one is kept: others reach the user as they reach
-// everybody, or not at all.
-func (q quotes) receiveRequest(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+// receiveRequest answers a request. A request for a post that the actor cannot see is ignored,
+// as if the post did not exist. The quoting post is stored here only if it is public. Any other
+// post is stored only if the actor sends it to the user.
+func (q quotes) receiveRequest(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	quoting := quotingPost(r)
-	quoted, err := findShown(ctx, tx, q.local, r, r.Activity.Object.ID)
+	quoted, err := findShown(ctx, tx, q.local.Addresses, r, r.Activity.Object.ID)
 	if err != nil || quoting == nil || quoted == nil || !quoted.AttributedTo.Same(r.Me) {
 		return Effects{}, ignoredUnless(err)
 	}
@@ -112,20 +113,20 @@ func (q quotes) receiveRequest(ctx context.Context, tx Tx, r *Received) (Effects
 		return Effects{Remembered: true}, q.sendReject(ctx, tx, r, quoting)
 	}
 	if audience.IsPublic(quoting.Addressing) {
-		if _, err := tx.AddObject(ctx, Stored(quoting, r.Now)); err != nil {
+		if _, err := tx.Objects.Add(ctx, Stored(quoting, r.Now)); err != nil {
 			return Effects{}, err
 		}
 	}
-	known, err := tx.CreatedBefore(ctx, r.Activity.ID, r.Actor.ID, quoting.ID)
+	known, err := tx.Activities.IsCreated(ctx, r.Activity.ID, r.Actor.ID, quoting.ID)
 	if err != nil {
 		return Effects{}, err
 	}
 	return Effects{Quotes: !known, Remembered: true}, q.sendAccept(ctx, tx, r, quoting, stamp)
 }
 
-// stamp returns the id of the stamp for a quote, which it makes unless it is there; empty when the
-// quote is not approved of, or not any more.
-func (q quotes) stamp(ctx context.Context, tx Tx, r *Received, s vocab.Stamp, quoted *vocab.Object) (vocab.ID, error) {
+// stamp returns the id of the stamp for a quote, and makes the stamp if it does not exist. It
+// returns "" if the quote is refused or its approval was revoked.
+func (q quotes) stamp(ctx context.Context, tx *user.Tx, r *Received, s vocab.Stamp, quoted *vocab.Object) (vocab.ID, error) {
 	may, err := q.mayQuote(ctx, tx, r, quoted)
 	if err != nil || !may {
 		return "", err
@@ -142,9 +143,9 @@ func (q quotes) stamp(ctx context.Context, tx Tx, r *Received, s vocab.Stamp, qu
 	return id, nil
 }
 
-// mayQuote reports whether the user lets the sender quote a post: a public one, by what the user
-// has settled.
-func (q quotes) mayQuote(ctx context.Context, tx Tx, r *Received, quoted *vocab.Object) (bool, error) {
+// mayQuote reports whether the sender may quote a post: it must be public, and the user's
+// setting must permit it.
+func (q quotes) mayQuote(ctx context.Context, tx *user.Tx, r *Received, quoted *vocab.Object) (bool, error) {
 	if !audience.IsPublic(quoted.Addressing) {
 		return false, nil
 	}
@@ -158,22 +159,23 @@ func (q quotes) mayQuote(ctx context.Context, tx Tx, r *Received, quoted *vocab.
 }
 
 // sendAccept answers a request with the stamp.
-func (q quotes) sendAccept(ctx context.Context, tx Tx, r *Received, quoting *vocab.Object, stamp vocab.ID) error {
+func (q quotes) sendAccept(ctx context.Context, tx *user.Tx, r *Received, quoting *vocab.Object, stamp vocab.ID) error {
 	id := q.local.NewActivityID(r.User)
 	return q.sendAnswer(ctx, tx, r, quoting, vocab.Doc{"id": string(id), "type": vocab.Accept, "result": string(stamp)})
 }
 
-// sendReject refuses a request, once: it is not kept, and may come again under its id.
-func (q quotes) sendReject(ctx context.Context, tx Tx, r *Received, quoting *vocab.Object) error {
+// sendReject sends one Reject of a request, even if the request arrives again: the request
+// itself is not stored.
+func (q quotes) sendReject(ctx context.Context, tx *user.Tx, r *Received, quoting *vocab.Object) error {
 	id := derivedID(r.Me, "reject", r.Activity.ID)
-	sent, err := tx.Activity(ctx, id)
+	sent, err := tx.Activities.Find(ctx, id)
 	if err == nil && sent == nil {
 		err = q.sendAnswer(ctx, tx, r, quoting, vocab.Doc{"id": string(id), "type": vocab.Reject})
 	}
 	return ignoredUnless(err)
 }
 
-func (q quotes) sendAnswer(ctx context.Context, tx Tx, r *Received, quoting *vocab.Object, answer vocab.Doc) error {
+func (q quotes) sendAnswer(ctx context.Context, tx *user.Tx, r *Received, quoting *vocab.Object, answer vocab.Doc) error {
 	a := r.Activity
 	answer["object"] = quoteRequestDoc(a.ID, a.Actor, a.Object.ID, quoting.ID)
 	out := sender{tx: tx, local: q.local, user: r.User, now: r.Applied}.withSpelling(a.ID, a.Written).withSpelling(quoting.ID, quoting.Written)
@@ -185,27 +187,27 @@ func quoteRequestDoc(id, actor, quoted, quoting vocab.ID) vocab.Doc {
 	return vocab.Doc{"id": string(id), "type": vocab.QuoteRequest, "actor": string(actor), "object": string(quoted), "instrument": string(quoting)}
 }
 
-// Stands reports whether an object of the user's may still be shown: a stamp may as long as the
-// post that it lets be quoted is there, and the user does not block who quotes it.
-func Stands(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
+// Stands reports whether an object of the user may still be shown. A stamp may be shown as long
+// as the quoted post exists and the user does not block the author of the quote.
+func Stands(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
 	if o.Type != vocab.QuoteAuthorization {
 		return true, nil
 	}
-	quoted, err := tx.Object(ctx, vocab.StampOf(o).Quoted)
+	quoted, err := tx.Objects.Find(ctx, vocab.StampOf(o).Quoted)
 	if err != nil || quoted == nil || quoted.DeletedAt != nil {
 		return false, err
 	}
 	for _, id := range audience.Open(o.Addressing) {
-		if block, err := tx.Block(ctx, db.Outbound, id); err != nil || block != nil {
+		if block, err := tx.Blocks.Find(ctx, user.Outbound, id); err != nil || block != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// isFirstToQuote reports whether a new post quotes something of the user's that its author may
-// see, and no QuoteRequest has told the user so before.
-func isFirstToQuote(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
+// isFirstToQuote reports whether a new post quotes an object of the user that its author may
+// see, and no QuoteRequest for it came before.
+func isFirstToQuote(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, o *vocab.Object) (bool, error) {
 	id := vocab.QuoteOf(o.Doc)
 	if !r.Mine(id) {
 		return false, nil
@@ -214,6 +216,6 @@ func isFirstToQuote(ctx context.Context, tx Tx, local *actor.Local, r *Received,
 	if err != nil || quoted == nil {
 		return false, err
 	}
-	request, err := tx.LatestActivity(ctx, vocab.QuoteRequest, r.Actor.ID, o.ID)
+	request, err := tx.Activities.Latest(ctx, vocab.QuoteRequest, r.Actor.ID, o.ID)
 	return err == nil && request == nil, err
 }

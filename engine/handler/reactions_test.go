@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -31,10 +31,10 @@ func member(name string) func(*peertest.Scene) {
 		if err != nil {
 			panic(err)
 		}
-		g := db.Group{ID: uuid.New(), Name: "friends", URI: s.Local.Groups(s.Alice) + "/1"}
-		err = s.Store.Write(context.Background(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
-			return errors.Join(tx.SaveActor(ctx, a, s.Now()), tx.AddGroup(ctx, g, s.Now()), tx.AddMember(ctx, g.ID, a.ID, "", s.Now()),
-				tx.AddUnnamed(ctx, s.ID("us:/alice/objects/1"), []db.Unnamed{{Group: g.URI, Actor: a.ID}}))
+		g := user.Group{ID: uuid.New(), Name: "friends", URI: s.Local.Groups(s.Alice) + "/1"}
+		err = s.Store.Write(context.Background(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+			return errors.Join(tx.Actors.Save(ctx, a, s.Now()), tx.Groups.Add(ctx, g, s.Now()), tx.Groups.AddMember(ctx, g.ID, a.ID, "", s.Now()),
+				tx.Groups.AddUnnamed(ctx, s.ID("us:/alice/objects/1"), []user.Unnamed{{Group: g.URI, Actor: a.ID}}))
 		})
 		if err != nil {
 			panic(err)

@@ -3,13 +3,13 @@ package handler
 import (
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// checkOrigin refuses an activity with an id of another server than its actor's (FEP-fe34): an id
-// can only be taken by its own origin.
+// checkOrigin refuses an activity whose id is not on its actor's server (FEP-fe34). Only a
+// server itself can assign ids of its origin.
 func checkOrigin(a *vocab.Activity) error {
 	if !a.ID.SameOrigin(a.Actor) {
 		return fault.New(fault.Invalid, "the id of an activity must be on its actor's server").WithCode("foreign_id").At("/id")
@@ -25,7 +25,7 @@ func checkObject(a *vocab.Activity) error {
 	return nil
 }
 
-// checkOwnObject requires an object that the actor's own server issued.
+// checkOwnObject requires an object whose id is on the actor's own server.
 func checkOwnObject(a *vocab.Activity) error {
 	if err := checkObject(a); err != nil {
 		return err
@@ -36,7 +36,7 @@ func checkOwnObject(a *vocab.Activity) error {
 	return nil
 }
 
-// checkAuthored refuses an embedded object of another author, and objects that are no posts.
+// checkAuthored refuses an embedded object that has another author or is no post.
 func checkAuthored(a *vocab.Activity) error {
 	if err := checkOwnObject(a); err != nil {
 		return err
@@ -60,18 +60,19 @@ func checkAuthored(a *vocab.Activity) error {
 	return nil
 }
 
-// isReadable reports whether o is a post.
+// isReadable reports whether o is a post, and not a poll with too many options.
 func isReadable(o *vocab.Object) bool {
 	return !vocab.IsActorType(o.Type) && !slices.Contains(notObjects, o.Type) && checkOptions(o) == nil
 }
 
-// notObjects are the types that are no posts: activities, collections, links and stamps.
+// notObjects lists the types that are no posts: activities, collections, links, Tombstones,
+// Relationships and stamps.
 var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Reject", "Add", "Remove", "Like", "Dislike", "EmojiReact", "Announce",
 	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
 	"Link", "Mention", "Tombstone", "Relationship", "QuoteRequest", vocab.QuoteAuthorization}
 
 // isAuthor reports whether the actor is the author of a stored object. A Tombstone has none.
-func isAuthor(actor vocab.ID, stored *db.Object) (bool, error) {
+func isAuthor(actor vocab.ID, stored *user.Object) (bool, error) {
 	o, err := stored.Parse()
 	if err != nil {
 		return false, err

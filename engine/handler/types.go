@@ -4,41 +4,45 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// data are the handlers as far as they depend on no user.
+// data is a registry without users. Only the data fields of its handlers are used.
 var data = New(nil, nil)
 
-// StoredTypes returns the types that the queries on users' databases tell apart.
-func StoredTypes() db.Types { return data.storedTypes() }
+// StoredTypes returns the types of activities that the queries on users' databases treat
+// differently.
+func StoredTypes() user.Types { return data.storedTypes() }
 
-// LastingTypes returns the types whose deliveries are tried for a month: they take something back.
+// LastingTypes returns the types whose deliveries are retried for 30 days.
 func LastingTypes() []string { return data.Types(func(h Handler) bool { return h.Lasting }) }
 
 // HasEmoji reports whether the content of a type is an emoji.
 func HasEmoji(kind string) bool { return data.OfType(kind).Emoji }
 
-// HasWords reports whether a type brings the words of an object that its actor wrote.
+// HasWords reports whether activities of a type contain the text of an object that their actor
+// wrote.
 func HasWords(kind string) bool { return data.OfType(kind).Words }
 
-// IsInFeed reports whether a type has a place in the feed of the users it reached.
+// IsInFeed reports whether activities of a type are shown in the feeds of the users that they
+// are sent to.
 func IsInFeed(kind string) bool { return data.OfType(kind).InFeed }
 
-// Brings reports whether a type brings an object to its readers.
+// Brings reports whether activities of a type bring an object to their readers.
 func Brings(kind string) bool { return data.OfType(kind).Brings() }
 
-// BringingTypes returns the types that bring an object to their readers.
+// BringingTypes returns the types whose activities bring an object to their readers.
 func BringingTypes() []string { return data.Types(Handler.Brings) }
 
-// Brings reports whether it brings an object to its readers.
+// Brings reports whether an activity with this handler brings an object to its readers.
 func (h Handler) Brings() bool { return h.Words || h.InFeed }
 
-// OfType returns the handler of a type, whatever its object; the zero Handler when there is none.
+// OfType returns the handler that is registered for a type without an object type, or the zero
+// Handler.
 func (r *Registry) OfType(kind string) Handler { return r.handlers[Key{Type: kind}] }
 
-// Types returns the names of the types of which something is true, in order.
+// Types returns the sorted names of the types that have a handler for which is returns true.
 func (r *Registry) Types(is func(Handler) bool) []string {
 	types := map[string]bool{}
 	for k, h := range r.handlers {
@@ -49,9 +53,9 @@ func (r *Registry) Types(is func(Handler) bool) []string {
 	return slices.Sorted(maps.Keys(types))
 }
 
-func (r *Registry) storedTypes() db.Types {
+func (r *Registry) storedTypes() user.Types {
 	notice := func(n Notice) []string { return r.Types(func(h Handler) bool { return h.Notifies == n }) }
-	return db.Types{
+	return user.Types{
 		Words:       r.Types(func(h Handler) bool { return h.Words }),
 		Authored:    r.Types(func(h Handler) bool { return h.Authored }),
 		ShowObject:  r.Types(func(h Handler) bool { return h.ShowsObject }),
@@ -65,8 +69,9 @@ func (r *Registry) storedTypes() db.Types {
 	}
 }
 
-// OrderOf returns what deliveries of an activity to one inbox keep their order by: an Undo never
-// overtakes what it takes back, and nothing overtakes the Create of its object.
+// OrderOf returns an id: deliveries to one inbox whose ids are equal keep their order. So an
+// Undo never overtakes the activity that it takes back, and no activity overtakes the Create of
+// its object.
 func (r *Registry) OrderOf(a *vocab.Activity) vocab.ID {
 	if r.Lookup(a).Ordered {
 		return a.ID
@@ -74,8 +79,8 @@ func (r *Registry) OrderOf(a *vocab.Activity) vocab.ID {
 	return a.Object.ID
 }
 
-// ObjectOf returns the object or group that an activity of the user's makes, changes or is about,
-// empty when that is an actor.
+// ObjectOf returns the object or group that an activity of the user makes, changes or is about.
+// It is empty if the activity is about an actor.
 func (r *Registry) ObjectOf(a *vocab.Activity) vocab.ID {
 	if about := r.Lookup(a).About; about != nil {
 		return about(a)

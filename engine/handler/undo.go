@@ -3,14 +3,14 @@ package handler
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // newUndo returns the handler of Undo: an actor takes back an activity of its own (ActivityPub
-// §7.12). One that has not arrived yet never will take effect.
+// §7.12). If that activity arrives after its Undo, it takes no effect.
 func newUndo(types *Registry) Handler {
 	u := undoer{types}
 	return Handler{
@@ -28,7 +28,7 @@ func newUndo(types *Registry) Handler {
 		},
 		Check:    u.checkUndo,
 		Received: u.receiveUndo,
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			if takeBack := types.OfType(s.Activity.Object.Type()).SentUndone; takeBack != nil {
 				return takeBack(ctx, tx, s)
 			}
@@ -37,7 +37,7 @@ func newUndo(types *Registry) Handler {
 	}
 }
 
-// undoer takes activities back: the handler of each type says how.
+// undoer takes back activities by the Undone functions of their handlers.
 type undoer struct{ types *Registry }
 
 func (u undoer) isFinal(kind string) bool { return u.types.OfType(kind).Final }
@@ -65,20 +65,20 @@ func (u undoer) checkUndo(a *vocab.Activity) error {
 	return nil
 }
 
-// doing is the activity that is taken back.
+// doing is the activity that an Undo takes back.
 type doing struct {
-	id     vocab.ID // empty when the Undo leaves it out
-	kind   string   // empty when nothing but the id is known
+	id     vocab.ID // empty if the Undo leaves it out
+	kind   string   // empty if only the id is known
 	about  vocab.ID
 	target vocab.ID
-	stored bool // kind, about and target are as it once arrived, not as the Undo says
-	others bool // the id is that of another actor's activity; nothing else is known
+	stored bool // kind, about and target are from the stored activity, not from the Undo
+	others bool // the id belongs to a stored activity of another actor; only the id is set
 }
 
-// receiveUndo takes back what there is to take back. When there is nothing, only the id is
-// remembered, and of a stranger not even that: an Undo goes to everybody who knows the actor, and
-// is nobody's business but of those who have what it undoes.
-func (u undoer) receiveUndo(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+// receiveUndo takes back an activity. If there is nothing to take back, only the id is stored,
+// and for a stranger's activity not even that: an Undo is sent to everybody who knows the actor,
+// but it concerns only those who have the activity.
+func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	d, err := u.findDoing(ctx, tx, r)
 	done := u.types.OfType(d.kind)
 	switch {
@@ -101,7 +101,7 @@ func (u undoer) receiveUndo(ctx context.Context, tx Tx, r *Received) (Effects, e
 	}
 	e.Changed = did && done.Relates
 	if d.stored {
-		return e, tx.RemoveActivity(ctx, r.own(d.id))
+		return e, tx.Activities.Remove(ctx, r.own(d.id))
 	}
 	if !did {
 		return e, ErrIgnored
@@ -109,9 +109,9 @@ func (u undoer) receiveUndo(ctx context.Context, tx Tx, r *Received) (Effects, e
 	return e, nil
 }
 
-// disableActivity keeps an activity of the sender's from taking effect later, if the user has to
-// do with it or with the sender.
-func (r *Received) disableActivity(ctx context.Context, tx Tx, id vocab.ID, concerned bool) (Effects, error) {
+// disableActivity prevents an activity of the sender from taking effect later, if the activity
+// or the sender concerns the user.
+func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, id vocab.ID, concerned bool) (Effects, error) {
 	if id == "" {
 		return Effects{}, nil
 	}
@@ -124,31 +124,31 @@ func (r *Received) disableActivity(ctx context.Context, tx Tx, id vocab.ID, conc
 	if !concerned {
 		return Effects{TakenAway: id}, nil
 	}
-	_, err := tx.Claim(ctx, []db.Owned{r.own(id)})
+	_, err := tx.Activities.Claim(ctx, []user.Owned{r.own(id)})
 	return Effects{Disabled: id, Remembered: true}, err
 }
 
-// mayRemember reports whether the user keeps an id of the sender's that means nothing to it yet:
-// there is a relationship between the two, or the user holds something of the sender's and there
-// is room for the id.
-func (r *Received) mayRemember(ctx context.Context, tx Tx) (bool, error) {
-	for _, kind := range db.RelationshipTypes {
-		if rel, err := tx.Relationship(ctx, kind, r.Actor.ID); err != nil || rel != nil {
+// mayRemember reports whether the user's database should store an id of the sender that it does
+// not know yet. It should if there is a relationship between the two, or if it holds something
+// of the sender and there is room for the id.
+func (r *Received) mayRemember(ctx context.Context, tx *user.Tx) (bool, error) {
+	for _, kind := range user.RelationshipTypes {
+		if rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID); err != nil || rel != nil {
 			return err == nil, err
 		}
 	}
 	if !r.Remembers {
 		return false, nil
 	}
-	return tx.HoldsOf(ctx, r.Actor.ID, r.Activity.ID)
+	return tx.Actors.IsHeld(ctx, r.Actor.ID, r.Activity.ID)
 }
 
-// findDoing returns the activity that is taken back: the stored one, else the one that the Undo
-// embeds.
-func (u undoer) findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
+// findDoing returns the activity that an Undo takes back: the stored one, or else the one that
+// the Undo embeds.
+func (u undoer) findDoing(ctx context.Context, tx *user.Tx, r *Received) (doing, error) {
 	o := r.Activity.Object
 	if o.ID != "" {
-		stored, err := tx.ActivityBy(ctx, r.own(o.ID))
+		stored, err := tx.Activities.FindBy(ctx, r.own(o.ID))
 		if err != nil {
 			return doing{}, err
 		}
@@ -162,7 +162,7 @@ func (u undoer) findDoing(ctx context.Context, tx Tx, r *Received) (doing, error
 		}
 	}
 	if o.ID != "" {
-		if other, err := tx.Activity(ctx, o.ID); err != nil || other != nil {
+		if other, err := tx.Activities.Find(ctx, o.ID); err != nil || other != nil {
 			return doing{id: o.ID, others: other != nil}, err
 		}
 	}

@@ -3,15 +3,15 @@ package handler
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or an
-// actor changed itself. An older change never replaces a newer one. A poll without the time of a
-// change only counts its votes.
+// newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or
+// an actor changed itself. An older version never replaces a newer one. From a poll without the
+// time of a change only the counts of votes are taken.
 func newUpdate() Handler {
 	return Handler{
 		Concern:     audience.Concern{Holders: true, Edit: true},
@@ -37,22 +37,22 @@ func newUpdate() Handler {
 			}
 			return needsUnlessEmbedded(a)
 		},
-		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			if isOfActor(r.Activity) {
 				return Effects{}, updateActor(ctx, tx, r)
 			}
 			return Effects{}, updateObject(ctx, tx, r)
 		},
-		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			if isOfActor(s.Activity) {
-				return nil // the registry holds the user's profile
+				return nil // the user's profile is in the registry
 			}
 			o, err := s.Activity.Embedded()
 			if err != nil {
 				return err
 			}
-			doc, readable := o.Approved().Stored() // the user's own says no more than is verified
-			changed, err := tx.ReplaceObject(ctx, s.Object.URI, doc, readable, s.Now)
+			doc, readable := o.Approved().Stored() // of the user's own objects all is verified
+			changed, err := tx.Objects.Replace(ctx, s.Object.URI, doc, readable, s.Now)
 			if err == nil && !changed {
 				return fault.New(fault.Conflict, "the object was changed or deleted meanwhile")
 			}
@@ -61,7 +61,7 @@ func newUpdate() Handler {
 	}
 }
 
-// UpdatesItself reports whether an activity says that its actor changed.
+// UpdatesItself reports whether an activity is an Update by which an actor changes itself.
 func UpdatesItself(a *vocab.Activity) bool { return a.Type == vocab.Update && isOfActor(a) }
 
 // isOfActor reports whether an actor updates itself.
@@ -69,12 +69,12 @@ func isOfActor(a *vocab.Activity) bool {
 	return a.Object.ID.Same(a.Actor) && (a.Object.Doc == nil || vocab.IsActorType(a.Object.Type()))
 }
 
-func updateObject(ctx context.Context, tx Tx, r *Received) error {
+func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	o, err := authoredObject(r)
 	if err != nil {
 		return err
 	}
-	stored, err := tx.Object(ctx, o.ID)
+	stored, err := tx.Objects.Find(ctx, o.ID)
 	if err != nil {
 		return err
 	}
@@ -100,15 +100,15 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 		return err
 	}
 	doc, readable := o.Stored()
-	changed, err := tx.ReplaceObject(ctx, o.ID, doc, readable, NotAfter(at, r.Now))
+	changed, err := tx.Objects.Replace(ctx, o.ID, doc, readable, NotAfter(at, r.Now))
 	if err != nil || !changed {
 		return ignoredUnless(err)
 	}
 	return nil
 }
 
-// mayKeep reports whether the audience of the new version includes the user, who holds the old
-// one.
+// mayKeep reports whether the new version of an object may replace the old one in the user's
+// database: its audience has to include the user.
 func mayKeep(r *Received, before, o *vocab.Object) bool {
 	after := audience.OfObject(o, r.Actor.Followers).With(r.Activity.Addressing)
 	return audience.MayReplace(audience.OfObject(before, r.Actor.Followers), after, r.asViewer())
@@ -123,36 +123,36 @@ func (r *Received) asViewer() audience.Viewer {
 	return v
 }
 
-// storeEarly stores a post of a followed actor from an Update that comes before its Create: a
-// server that repeats failed deliveries may send the Update first. The Create finds the post, and
-// gives it its place in the feed. An Update for others came only because other users here hold the
-// post.
-func storeEarly(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
+// storeEarly stores a post of a followed actor from an Update that arrives before its Create: a
+// server that retries failed deliveries may send the Update first. The Create later finds the
+// post, and adds it to the feed. An Update whose audience does not include the user is ignored:
+// it came here for other users, who have the post.
+func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) error {
 	if !r.Follows || !audience.OfObject(o, r.Actor.Followers).MaySee(r.asViewer()) {
 		return ErrIgnored
 	}
-	added, err := tx.AddObject(ctx, Stored(o, r.Now))
+	added, err := tx.Objects.Add(ctx, Stored(o, r.Now))
 	if err != nil || !added {
 		return ignoredUnless(err)
 	}
 	return nil
 }
 
-// updateActor renews the user's copy of an actor to which there is a relationship, or that is in a
-// group: the copy has the inbox. The copy is made of the document that the actor's own server
-// serves, which Receive has fetched, and not of the Update.
-func updateActor(ctx context.Context, tx Tx, r *Received) error {
-	for _, kind := range db.RelationshipTypes {
-		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
+// updateActor renews the stored copy of an actor to which the user has a relationship or that is
+// in one of the user's groups, because deliveries use the inbox in it. The new copy is the
+// document that was fetched from the actor's own server, not the one in the Update.
+func updateActor(ctx context.Context, tx *user.Tx, r *Received) error {
+	for _, kind := range user.RelationshipTypes {
+		rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)
 		if err != nil {
 			return err
 		}
 		if rel != nil {
-			return tx.SaveActor(ctx, r.Actor, r.Now)
+			return tx.Actors.Save(ctx, r.Actor, r.Now)
 		}
 	}
-	if groups, err := tx.GroupsOf(ctx, r.Actor.ID); err != nil || len(groups) == 0 {
+	if groups, err := tx.Groups.ListOf(ctx, r.Actor.ID); err != nil || len(groups) == 0 {
 		return ignoredUnless(err)
 	}
-	return tx.SaveActor(ctx, r.Actor, r.Now)
+	return tx.Actors.Save(ctx, r.Actor, r.Now)
 }

@@ -1,6 +1,6 @@
-// Package holding keeps code that holds a connection to a user's database from waiting for another
-// connection, or for the network. That is how a deadlock comes about: the holder may wait for
-// somebody who waits for the holder's connection.
+// Package holding refuses waits of code that holds a connection to a user's database: such code
+// must not wait for another connection or for the network. Otherwise there could be a deadlock,
+// because the code for which it waits may wait for its connection.
 package holding
 
 import (
@@ -10,12 +10,12 @@ import (
 
 type key struct{}
 
-// MarkHolder returns a context for code that holds a connection.
+// MarkHolder returns a context for code that holds a connection to a user's database.
 func MarkHolder(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 
-// RefuseHolder returns an Internal error if the caller holds a connection, which is a bug. wanted
-// names the thing that the caller is about to wait for. In a build with the race detector, in
-// which tests look for bugs, it panics.
+// RefuseHolder returns an Internal error if ctx is that of a holder, which is a bug. wanted
+// names the thing for which the caller is about to wait. In a build with the race detector it
+// panics, so that tests find such bugs.
 func RefuseHolder(ctx context.Context, wanted string) error {
 	if ctx.Value(key{}) == nil {
 		return nil

@@ -8,10 +8,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// acquaintRecipients commits, before anything of these actors enters a user's database, that they
-// may concern the user. Recipients who will certainly keep nothing are left out of x before; when
-// nobody remains, x says why. An Undo or Delete brings nothing to a user who has nothing of its
-// actor's.
+// acquaintRecipients commits to the instance database that the actors of an activity may concern
+// its recipients (their acquaintances). It must run before anything by these actors enters a
+// user's database. Recipients who will certainly store nothing are first removed from x; when
+// none is left, x.unkept gives the reason. Nothing is committed for an Undo or Delete: it brings
+// nothing to a user who has stored nothing by its actor.
 func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	if i.Handlers.Lookup(x.Activity).TakesBack {
 		return nil
@@ -20,7 +21,7 @@ func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 		return err
 	}
 	for _, o := range x.fetched {
-		if o.AttributedTo == "" { // a Tombstone
+		if o.AttributedTo == "" { // a Tombstone has no author
 			continue
 		}
 		if err := i.acquaintWith(ctx, x, o.AttributedTo, false); err != nil {
@@ -30,10 +31,11 @@ func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// acquaintWith commits that an actor may concern the recipients. The domain that caused the
-// request pays for the recipients that neither knew the actor nor follow the sender.
+// acquaintWith commits that the recipients are acquaintances of the actor a; sends is true when
+// a is the activity's sender. The domain that caused the request is charged for each recipient
+// who neither knew the actor nor follows the sender.
 func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
-	now := i.Now() // before the rows are committed: they are believed no longer than from here
+	now := i.Now() // taken before the commit: the time for which the rows are trusted starts no later
 	if i.known.hasAll(a, x.Recipients, now) {
 		return nil
 	}
@@ -50,8 +52,9 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 	return nil
 }
 
-// chargeAcquaintances leaves out recipients who have had nothing to do with the sender and will
-// certainly keep nothing, and charges for the others who have had nothing to do with the actor.
+// chargeAcquaintances looks at the recipients who have had nothing to do with the actor. With
+// sends it removes those who will certainly store nothing. For the others it charges the domain
+// that caused the request.
 func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	met, err := acquaintedWith(ctx, i.Store, a)
 	if err != nil {
@@ -87,13 +90,13 @@ func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.I
 	return spendBudget(i.bounds.newAcquaintances, x.paidBy(), strangers)
 }
 
-// refusedUnread tells why a user who has had nothing to do with the sender will not keep a
-// private post, as far as that is certain without the user's database; empty when that one
-// decides, as checkPermitted does.
+// refusedUnread returns the reason why a user who has had nothing to do with the sender will not
+// store a private post. It looks only at what is certain without the user's database. It returns
+// "" when that database must decide; checkPermitted does so later.
 func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
 	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil || doc.Sealed() != "" {
-		return "" // of a sealed one only the database knows whether its conversation is the user's, too
+		return "" // only the user's database knows whether the user is in the conversation of a sealed post
 	}
 	post := audienceOfPost(x.Activity, x.Actor, x.fetched)
 	if post == nil || post.IsPublic() {

@@ -10,16 +10,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Admit returns the actor who signed a request that is no activity. It is refused as one to an
-// inbox is: a host that is blocked or an actor that is suspended, a signature that does not hold,
-// more than a host or an actor may send.
+// Admit returns the actor who signed a request that carries no activity. It refuses the same
+// requests as an inbox does: those of a blocked host or a suspended actor, those with an invalid
+// signature, and those of a host or actor that has sent too many.
 func (i *Inbox) Admit(ctx context.Context, r *http.Request, body []byte) (*vocab.Actor, error) {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body}, came: i.Now(), payer: policy.PayerOf(ctx)}
 	if err := i.checkClaims(x); err != nil {
 		return nil, err
 	}
 	signer, err := i.Verifier.Signer(ctx, x.claims, "")
-	if fault.KindOf(err) == fault.Gone { // which would tell the peer that the user is
+	if fault.KindOf(err) == fault.Gone { // an answer of 410 would tell the peer that the user is gone
 		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Resume makes of what waits in the journal what Receive had made of the requests, as of then: an
-// activity without a date has that of its arrival, however long it waited. No other server is
-// asked. Rows whose activity cannot be read have an error.
+// Resume rebuilds the activities that wait in the journal as Receive had built them, with the
+// time of their arrival: an activity without a date gets that time, however long it waited.
+// Resume contacts no other server. A row whose activity cannot be parsed gets an error.
 func (p *applier) Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]intake.Resumed, error) {
 	resumed := make([]intake.Resumed, len(page))
 	activities := make([]*vocab.Activity, len(page))
@@ -41,12 +41,12 @@ func (p *applier) Resume(ctx context.Context, u vocab.Username, page []instance.
 	return resumed, nil
 }
 
-// resume makes an item of one row. There is none when the sender was deleted meanwhile, or when
-// the object is not the sender's.
+// resume builds the item of one row. It returns no item when the sender was deleted meanwhile,
+// or when the object does not belong to the sender.
 func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiting, a *vocab.Activity, known map[vocab.ID]*vocab.Actor) (r intake.Resumed, err error) {
 	sender := known[a.Actor.Canonical()]
 	if sender == nil && a.Type == vocab.Delete {
-		sender = &vocab.Actor{ID: a.Actor} // as Receive takes it from one who is gone
+		sender = &vocab.Actor{ID: a.Actor} // Receive, too, accepts a Delete of an actor that is gone
 	}
 	if sender == nil {
 		p.ignored.add(a.ID, a.Type, a.Actor, IgnoredSenderGone)
@@ -72,8 +72,8 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 	return intake.Resumed{Item: x}, nil
 }
 
-// movedTo returns the target of a Move that both accounts have confirmed, as they were when it
-// came.
+// movedTo returns the target of a Move if the stored copies of both accounts, as Receive stored
+// them when the Move arrived, confirm it; else nil.
 func (p *applier) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old, target *vocab.Actor) (*vocab.Actor, error) {
 	if a.Type != vocab.Move || target == nil || !handler.Moved(old, target) {
 		return nil, nil

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -20,9 +21,9 @@ const (
 	outcomeApplied   = "applied"
 	outcomeDuplicate = "duplicate"
 	outcomeIgnored   = "ignored"
-	outcomeStranger  = "private_from_stranger" // ignored, too
+	outcomeStranger  = "private_from_stranger" // ignored, since it is a private message of a stranger
 	outcomePoison    = "poison"
-	outcomeContested = "contested" // somebody else of its server uses the id of its object: it waits for that server's word
+	outcomeContested = "contested" // another actor of its server uses the id of its object: it waits until that server was asked
 )
 
 // applier is the Apply half of the pipeline.
@@ -33,11 +34,14 @@ type applier struct {
 	ignored   *ignored
 	rivals    *rivals
 	takenAway *takenAway
+	forwarder *forwarder
+	large     chan struct{} // a place for each large activity that is applied
 	metrics   metrics
 }
 
 func newApplier(i *Inbox) *applier {
-	p := &applier{Deps: i.Deps, bounds: i.bounds, ignored: i.ignored, rivals: newRivals(i), takenAway: newTakenAway(i.Now), metrics: i.metrics}
+	p := &applier{Deps: i.Deps, bounds: i.bounds, ignored: i.ignored, rivals: newRivals(i), takenAway: newTakenAway(i.Now), large: make(chan struct{}, atOnce), metrics: i.metrics,
+		forwarder: &forwarder{addresses: i.Local.Addresses, handlers: i.Handlers, bounds: i.bounds, log: i.Log}}
 	p.rivals.lose = p.loseContested
 	p.steps = pipeline.New("apply", i.Log, i.Deps.Metrics,
 		pipeline.Do("decryptContent", p.decryptContent),
@@ -48,15 +52,17 @@ func newApplier(i *Inbox) *applier {
 	return p
 }
 
-// Apply runs the Apply half for a batch in one transaction of the user's database. It is run
-// again when the transaction is, so nothing of an earlier run may count. The ids of activities
-// that were ignored are given back: an activity that does not concern the user in one inbox may
-// be meant for the user in the other, and nobody spoils an id with a forgery.
-func (p *applier) Apply(ctx context.Context, tx *db.Tx, items []intake.Item) error {
+// Apply runs the Apply half of the pipeline for a batch, in one transaction of the user's
+// database. When the transaction is repeated, Apply runs again and first discards the results of
+// the earlier run. It releases the claimed ids of activities that were ignored: an activity that
+// does not concern the user in one inbox may be meant for the user in the other, and a forgery
+// must not block an id.
+func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) error {
 	batch := make([]*applying, len(items))
 	for n, item := range items {
 		batch[n] = item.(*applying)
 		batch[n].reset(tx, p.Now())
+		batch[n].Tells = p.tells(batch[n])
 	}
 	claimed, err := p.claimIDs(ctx, tx, batch)
 	if err != nil {
@@ -67,12 +73,12 @@ func (p *applier) Apply(ctx context.Context, tx *db.Tx, items []intake.Item) err
 			return err
 		}
 	}
-	return tx.Unclaim(ctx, slices.Collect(maps.Keys(claimed)))
+	return tx.Activities.Unclaim(ctx, slices.Collect(maps.Keys(claimed)))
 }
 
-// applyClaimed takes one activity through the steps if its id was claimed. The ids left in
-// claimed at the end are given back.
-func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[db.Owned]bool) error {
+// applyClaimed takes one activity through the steps if its id was claimed. It removes the ids of
+// applied activities from claimed; Apply releases those that remain.
+func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
 	x.Remembers, _ = p.bounds.storedOfDomain.Ready(x.payer)
 	switch {
 	case !claimed[x.ownID()]:
@@ -89,12 +95,13 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[db.
 	if x.outcome == outcomeApplied {
 		delete(claimed, x.ownID())
 	}
-	delete(claimed, db.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID}) // it may be in this very batch
+	delete(claimed, user.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID}) // the activity that this one disabled may be in the same batch
 	return nil
 }
 
-// applyRecovering lets a panic in a step cost the activity that made it, and not the process,
-// which nobody else stands behind here as net/http does behind handlers.
+// applyRecovering turns a panic in a step into an error of the activity that caused it. Without
+// it the panic would end the process: net/http recovers panics in handlers, but nothing recovers
+// them here.
 func (p *applier) applyRecovering(ctx context.Context, x *applying) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -105,23 +112,33 @@ func (p *applier) applyRecovering(ctx context.Context, x *applying) (err error) 
 	return p.applyOne(ctx, x)
 }
 
-// reset forgets what an earlier run learnt.
-func (x *applying) reset(tx *db.Tx, now time.Time) {
+// reset discards the results of an earlier run.
+func (x *applying) reset(tx *user.Tx, now time.Time) {
 	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
 	x.Follows, x.Muted, x.Request, x.effects = false, false, false, handler.Effects{}
 }
 
-// ownID returns the activity's id with its actor: two ways to write one id are one activity.
-func (x *applying) ownID() db.Owned {
-	return db.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID}
+// ownID returns the activity's canonical id with its actor, so that two spellings of an id count
+// as one activity.
+func (x *applying) ownID() user.Owned {
+	return user.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID}
 }
 
 func (x *applying) isIgnored() bool {
 	return x.outcome == outcomeIgnored || x.outcome == outcomeStranger
 }
 
-// applyOne takes one activity through the steps. One that is ignored is not kept.
+// applyOne takes one activity through the steps. If it turns out to be ignored or contested,
+// applyOne removes its row again.
 func (p *applier) applyOne(ctx context.Context, x *applying) error {
+	if x.Size() > p.BodyLimit {
+		select {
+		case p.large <- struct{}{}:
+			defer func() { <-p.large }()
+		case <-ctx.Done():
+			return fault.Wrap(fault.Busy, "time ran out", ctx.Err())
+		}
+	}
 	err := p.steps.Run(ctx, x)
 	switch {
 	case errors.Is(err, handler.ErrContested):
@@ -138,5 +155,5 @@ func (p *applier) applyOne(ctx context.Context, x *applying) error {
 	if !x.stored {
 		return nil
 	}
-	return x.tx.RemoveActivity(ctx, x.ownID())
+	return x.tx.Activities.Remove(ctx, x.ownID())
 }

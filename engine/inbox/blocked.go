@@ -4,19 +4,19 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markBlocked marks, before anything of a batch is done, what comes from actors that the user
-// blocks or the policy refuses, and what others pass on of theirs.
-func (p *applier) markBlocked(ctx context.Context, tx *db.Tx, batch []*applying) error {
+// markBlocked marks, before any activity of a batch is applied, those that come from actors that
+// the user blocks or the policy refuses, and those that bring objects of such actors.
+func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applying) error {
 	var all []vocab.ID
 	for _, x := range batch {
 		all = append(all, actorsBehind(x)...)
 	}
-	blocked, err := tx.Blocked(ctx, all)
+	blocked, err := tx.Blocks.FindAmong(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -29,23 +29,23 @@ func (p *applier) markBlocked(ctx context.Context, tx *db.Tx, batch []*applying)
 	return nil
 }
 
-// actorsBehind returns whose activity it is, and whose objects it brings.
+// actorsBehind returns the activity's actor and the actors whose objects it brings.
 func actorsBehind(x *applying) []vocab.ID {
 	ids := []vocab.ID{x.Actor.ID}
 	if by, _ := handler.Announced(x.Activity); by != "" && x.Activity.Type == vocab.Announce {
 		ids = append(ids, by)
 	}
 	for _, o := range x.fetched {
-		if o.AttributedTo != "" { // which a Tombstone has not
+		if o.AttributedTo != "" { // a Tombstone has no author
 			ids = append(ids, o.AttributedTo)
 		}
 	}
 	return ids
 }
 
-// isRefused reports whether the policy refuses any actor that the activity brings in. Receive has
-// asked before; but the policy may be younger than what waited in the journal, and who wrote what
-// is embedded may be several.
+// isRefused reports whether the policy refuses any actor whose words the activity brings.
+// Receive has checked this already, but the policy may have changed while the activity waited in
+// the journal, and an embedded object may have several authors.
 func (p *applier) isRefused(x *applying) bool {
 	ids := actorsBehind(x)
 	for _, o := range x.fetched {
@@ -55,14 +55,14 @@ func (p *applier) isRefused(x *applying) bool {
 		ids = append(ids, x.Target.ID)
 	}
 	if p.Handlers.Lookup(x.Activity).Words {
-		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // which validateSchema has read
+		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // no error: validateSchema has parsed it
 		ids = append(ids, authors...)
 	}
 	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil })
 }
 
-// dismissBlocked ends an activity of a blocked actor. A deletion or an undo still takes effect: the
-// block does not keep what its author takes back.
+// dismissBlocked ignores an activity of a blocked actor. A deletion or an Undo still takes
+// effect: authors can take back their content although they are blocked.
 func (p *applier) dismissBlocked(ctx context.Context, x *applying) error {
 	if p.Handlers.Lookup(x.Activity).TakesAway {
 		if err := p.runHandler(ctx, x); err != nil {

@@ -6,19 +6,20 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// bounds is how much one sender, or one registrable domain, may have of what costs this server
-// more than a request: what is passed on goes to every server of a user's followers, a report is
-// kept until the operator resolves it, for what others pass on without a proof the actor's server
-// is asked, and so it is for each post that a relay passes on, and what anybody sends to users is
-// stored. knocks are the requests counted just now.
+// bounds limits, for each sender or registrable domain, the actions that cost this server more
+// than a request. A forwarded activity goes to every server of a user's followers. A report is
+// stored until the operator resolves it. An activity that others pass on without a proof, and a
+// post that a relay passes on, make this server fetch from another one. An activity for users
+// takes space in their databases. knocks counts the requests that were counted a moment ago,
+// large counts those with a large body.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, fetchedForGroup, knocks *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, fetchedForGroup, knocks, large *policy.Limiter
 
-	events, idleEvents *policy.SharedLimiter // per user, of strangers
-	forwarded          *policy.SharedLimiter // deliveries, per user
+	events, idleEvents *policy.SharedLimiter // events that strangers cause, per user
+	forwarded          *policy.SharedLimiter // deliveries of forwarded activities, per user
 }
 
-// perStored is what a row takes beside the document in it, in bytes.
+// perStored is how many bytes a row takes in addition to the document in it.
 const perStored = 2 << 10
 
 func newBounds(now func() time.Time) *bounds {
@@ -39,5 +40,6 @@ func newBounds(now func() time.Time) *bounds {
 		events:            policy.StrangersEvents.Shared(now),
 		idleEvents:        policy.IdleEvents.Shared(now),
 		knocks:            policy.SecondKnocks.Limiter(now),
+		large:             policy.LargeBodies.Limiter(now),
 	}
 }

@@ -19,10 +19,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// hosted is a conversation that p:/dave hosts, with alice's device in it.
+// hosted is a conversation that by hosts, with alice's device in it.
 type hosted struct {
 	*peertest.Scene
 	testing.TB
+	by     string // p:/dave, unless a test says otherwise
 	uri    string
 	host   *mlstest.Device
 	device *mlstest.Device // alice's
@@ -40,8 +41,13 @@ func newHosted(t *testing.T) *hosted {
 
 func newHostedIn(t *testing.T, s *peertest.Scene) *hosted {
 	t.Helper()
-	s.Actor("p:/dave")
-	h := &hosted{Scene: s, TB: t, uri: s.Long("p:/dave/conversations/") + uuid.NewString(), host: mlstest.NewDevice(s.Long("p:/dave"), s.Now()), device: mlstest.NewDevice(s.Long("us:/alice"), s.Now())}
+	return newHostedBy(t, s, "p:/dave")
+}
+
+func newHostedBy(t *testing.T, s *peertest.Scene, by string) *hosted {
+	t.Helper()
+	s.Actor(by)
+	h := &hosted{Scene: s, TB: t, by: by, uri: s.Long(by+"/conversations/") + uuid.NewString(), host: mlstest.NewDevice(s.Long(by), s.Now()), device: mlstest.NewDevice(s.Long("us:/alice"), s.Now())}
 	h.group = mlstest.NewGroup(h.host)
 	h.publish(h.device)
 	return h
@@ -67,7 +73,7 @@ func (h *hosted) entry(kind string, content []byte, epoch uint64, bend ...func(*
 	h.Helper()
 	h.nth++
 	me := h.Long("us:/alice")
-	by := h.Long("p:/dave")
+	by := h.Long(h.by)
 	to := []any{me}
 	s := &said{labels: vocab.Doc{"seq": h.seq, "mlsGroupId": h.group.ID, "mlsEpoch": epoch, "mlsGeneration": h.reset, "previousHash": h.hash}}
 	s.object = vocab.Doc{"type": kind, "id": fmt.Sprintf("%s/log/%d", h.uri, h.seq), "attributedTo": by, "to": to, "mediaType": "message/mls", "encoding": "base64",
@@ -83,7 +89,7 @@ func (h *hosted) entry(kind string, content []byte, epoch uint64, bend ...func(*
 	return s.activity.JSON()
 }
 
-// receipt signs for a message as WIRE says, as p:/dave.
+// receipt signs for a message as WIRE says, as its host.
 func (h *hosted) receipt(content []byte, epoch uint64, labels vocab.Doc) string {
 	previous, err := base64.StdEncoding.DecodeString(labels["previousHash"].(string))
 	if err != nil {
@@ -91,14 +97,14 @@ func (h *hosted) receipt(content []byte, epoch uint64, labels vocab.Doc) string 
 	}
 	hash := sha256.Sum256(content)
 	said := strings.Join([]string{"lightweb-mls-receipt-1", h.uri, fmt.Sprint(h.reset), fmt.Sprint(epoch), fmt.Sprint(labels["seq"]), hex.EncodeToString(hash[:]), hex.EncodeToString(previous)}, "\n")
-	return base64.StdEncoding.EncodeToString(ed25519.Sign(h.Actor("p:/dave").Keys.Ed25519.Private.(ed25519.PrivateKey), []byte(said)))
+	return base64.StdEncoding.EncodeToString(ed25519.Sign(h.Actor(h.by).Keys.Ed25519.Private.(ed25519.PrivateKey), []byte(said)))
 }
 
 // put sends an entry with the next number to the shared inbox.
 func (h *hosted) put(kind string, content []byte, epoch uint64, bend ...func(*said)) error {
 	h.Helper()
 	h.seq++
-	err := h.Pass("p:/dave", "us:/inbox", h.entry(kind, content, epoch, bend...))
+	err := h.Pass(h.by, "us:/inbox", h.entry(kind, content, epoch, bend...))
 	hash := sha256.Sum256(content)
 	h.hash = base64.StdEncoding.EncodeToString(hash[:])
 	return err
@@ -114,7 +120,7 @@ func (h *hosted) welcome(bend ...func(*said)) error {
 
 func (h *hosted) sendWelcome(d *mlstest.Device, bend ...func(*said)) error {
 	h.Helper()
-	return h.Pass("p:/dave", "us:/inbox", h.entry("Welcome", h.group.Welcome(d), 0, append([]func(*said){func(s *said) {
+	return h.Pass(h.by, "us:/inbox", h.entry("Welcome", h.group.Welcome(d), 0, append([]func(*said){func(s *said) {
 		delete(s.labels, "mlsEpoch")
 		s.labels["keyPackageRef"] = base64.StdEncoding.EncodeToString(d.Ref)
 		s.object["id"] = h.uri + "/welcomes/" + uuid.NewString()
@@ -234,6 +240,9 @@ func TestEntriesAreRefusedThatCannotBe(t *testing.T) {
 // A host brings no message into a conversation of another host, whatever it says of its group.
 func TestAHostCannotReachIntoAnotherConversation(t *testing.T) {
 	mine := newHosted(t).begun()
+	if err := mine.join(""); err != nil {
+		t.Fatal(err)
+	}
 	theirs := newHostedIn(t, mine.Scene).begun()
 	theirs.group.ID, theirs.reset = mine.group.ID, 1
 	if err := theirs.put("PrivateMessage", theirs.group.Message(), 1); err != nil {
@@ -314,6 +323,60 @@ func TestStrangersWelcomesAreDroppedByWhoeverWantsNone(t *testing.T) {
 	strangers(t, h.Scene, registry.RequestStrangers)
 	h.sendWelcomeOK(h.device)
 	h.want("conversations", `SELECT uri FROM conversations`, h.uri)
+}
+
+// PAY-07: a stranger who has let the user into a conversation tells it no more than by anything
+// else.
+func TestEventsOfAConversationThatNobodyJoinedAreAStrangers(t *testing.T) {
+	h := newHosted(t)
+	h.Inbox.TellDaily(8)
+	h.begun()
+	say := func(times int) {
+		for range times {
+			if err := h.put("PrivateMessage", h.group.Message(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const counted = `SELECT concat_ws(' ', type, count(*), max(payload ->> 'count')) FROM event_outbox GROUP BY type ORDER BY type`
+	say(12)
+	h.want("events", counted, "chatmessage.received 5", "conversation.welcome 1", "events.withheld 1 14", "mls.message.received 5")
+	if _, err := h.DB(t, h.Alice).Exec(`UPDATE conversations SET confirmed = true`); err != nil {
+		t.Fatal(err)
+	}
+	say(2)
+	h.want("events once a device has joined", counted, "chatmessage.received 7", "conversation.welcome 1", "events.withheld 1 14", "mls.message.received 7")
+}
+
+// PAY-04: each message that begins another group would make the row of the conversation longer, and
+// be written with all of it.
+func TestAHostBeginsGroupsWithinBounds(t *testing.T) {
+	h := newHosted(t).begun()
+	next := func() (had string) {
+		h.group.ID, h.reset = "urn:uuid:"+uuid.NewString(), h.reset+1
+		if err := h.put("PrivateMessage", h.group.Message(), 1); err != nil {
+			t.Fatal(err)
+		}
+		return h.rows(`SELECT cardinality(former_groups)::text FROM mls_joined`)[0]
+	}
+	next()
+	if _, err := h.DB(t, h.Alice).Exec(`UPDATE mls_joined SET former_groups = ARRAY(SELECT n::text FROM generate_series(1, 199) n)`); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := next(), next(); a != "200" || b != "200" {
+		t.Errorf("it has had %s groups, then %s, want 200", a, b)
+	}
+}
+
+// A host that nobody has joined says in vain that the user itself speaks.
+func TestAStrangersHostDoesNotSpeakForTheUser(t *testing.T) {
+	h := newHosted(t)
+	asAlice := func(s *said) { s.object["attributedTo"] = h.Long("us:/alice") }
+	h.begun(asAlice)
+	if err := h.put("PrivateMessage", h.group.Message(), 1, asAlice); err != nil {
+		t.Fatal(err)
+	}
+	h.want("trust", `SELECT payload ->> 'trust' FROM event_outbox ORDER BY seq`, "stranger", "stranger")
 }
 
 func TestConversationsOfOneHostAreBoundedUntilTheyAreJoined(t *testing.T) {

@@ -3,13 +3,14 @@ package inbox
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// emitEvents adds the activity's events to the user's outbox, to be committed with it, unless it
-// is to be kept quiet. Those of strangers who have used up their budget are only counted.
+// emitEvents adds the activity's events to the user's outbox, in the transaction that stores the
+// activity, unless its handler marked it as silent. Events that strangers cause beyond their
+// budget are only counted.
 func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 	if x.effects.Silent {
 		return nil
@@ -18,8 +19,7 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 	if err != nil {
 		return err
 	}
-	if !p.mayTell(x, trust) {
-		x.tx.WithholdEvent(handler.Withheld(x.Now))
+	if !x.Tells(trust) {
 		return nil
 	}
 	object := x.Activity.Object.ID
@@ -28,33 +28,46 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 	}
 	told := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: object, Trust: trust}
 	for _, kind := range p.Handlers.EventTypes(&x.Received, x.effects) {
-		if err := x.tx.AddEvent(ctx, handler.NewEvent(kind, told, x.Now)); err != nil {
+		if err := x.tx.Events.Add(ctx, handler.NewEvent(kind, told, x.Now)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// trustOf returns how far the user trusts the sender, with what the activity changes of that.
+// trustOf returns how far the user trusts the sender once the activity has taken effect.
 func trustOf(ctx context.Context, x *applying) (string, error) {
 	if x.Follows {
 		return handler.TrustContact, nil
 	}
-	for _, kind := range db.FriendTypes {
-		friendship, err := x.tx.Relationship(ctx, kind, x.Actor.ID)
+	for _, kind := range user.FriendTypes {
+		friendship, err := x.tx.Relationships.Find(ctx, kind, x.Actor.ID)
 		if err != nil {
 			return "", err
 		}
-		if friendship != nil && friendship.Status == db.Accepted {
+		if friendship != nil && friendship.Status == user.Accepted {
 			return handler.TrustContact, nil
 		}
 	}
 	return handler.TrustStranger, nil
 }
 
-// mayTell reports whether the activity's events are added: once for all tries to apply it.
+// tells returns a function that is called for each event of an activity. It reports whether the
+// event may be added, and counts the event when it may not.
+func (p *applier) tells(x *applying) func(trust string) bool {
+	return func(trust string) bool {
+		may := p.mayTell(x, trust)
+		if !may {
+			x.tx.Events.Withhold(handler.Withheld(x.Now))
+		}
+		return may
+	}
+}
+
+// mayTell reports whether the activity's events are added. It asks the budget once, however
+// often the activity is applied.
 func (p *applier) mayTell(x *applying, trust string) bool {
-	if trust == handler.TrustContact {
+	if trust != handler.TrustStranger {
 		return true
 	}
 	if x.told == nil {

@@ -2,25 +2,26 @@ package inbox
 
 import "context"
 
-// executeSideEffects runs the handler of the activity's type, and passes on what must be. A type
-// nobody knows has no handler: it is stored, not refused. Whether it is forwarded is decided
-// first: a Delete leaves nothing to decide it by.
+// executeSideEffects runs the handler of the activity's type, and forwards the activity if the
+// user owes it to followers. An activity of an unknown type has no handler: it is stored, not
+// refused. Whether to forward is decided before the handler runs, because a Delete removes the
+// object on which the decision depends.
 func (p *applier) executeSideEffects(ctx context.Context, x *applying) error {
-	forwards, err := p.isOwedToFollowers(ctx, x)
+	forwards, err := p.forwarder.isOwedToFollowers(ctx, x)
 	if err != nil {
 		return err
 	}
 	if err := p.runHandler(ctx, x); err != nil || !forwards {
 		return err
 	}
-	if !p.mayForward(x) {
-		p.logNotForwarded(ctx, x)
+	if !p.forwarder.mayForward(x) {
+		p.forwarder.logNotForwarded(ctx, x)
 		return nil
 	}
-	return p.forwardToFollowers(ctx, x)
+	return p.forwarder.forwardToFollowers(ctx, x)
 }
 
-// runHandler runs the activity's handler and keeps what it decided.
+// runHandler runs the activity's handler and stores its effects in x.
 func (p *applier) runHandler(ctx context.Context, x *applying) (err error) {
 	x.effects, err = p.Handlers.Received(ctx, x.tx, &x.Received)
 	x.Follows = (x.Follows || x.effects.Followed) && !x.effects.Unfollowed

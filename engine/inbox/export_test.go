@@ -62,6 +62,11 @@ func (i *Inbox) StoreDaily(n int) {
 	i.bounds.storedOfDomain = policy.StrangersStorage.LimiterAt(policy.Daily(n), i.Now)
 }
 
+// TellDaily bounds how many activities of strangers a user is told of in a day.
+func (i *Inbox) TellDaily(n int) {
+	i.bounds.events = policy.StrangersEvents.SharedAt(policy.Daily(n), i.Now)
+}
+
 // StoreDailyForFollower bounds how many bytes a domain may have stored a day for one user who
 // follows the sender.
 func (i *Inbox) StoreDailyForFollower(n int) {

@@ -11,10 +11,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fetchAnnounced gets the object of an activity that a Group actor announces (FEP-1b12): as the
-// announced activity has it when its actor has proven that, else as its own server shows it.
-// Nobody is asked for a group that no user follows, nor beyond the group's budget. The group is
-// never told that another server does not answer: servers send in order, and would stop there.
+// fetchAnnounced gets the object of an activity that a Group actor announces (FEP-1b12). It
+// takes the object from the announced activity when that bears a valid proof by its actor, else
+// from the object's own server. Nothing is fetched for a group that no user follows, or beyond
+// the group's budget. The group is never told that another server does not answer: servers send
+// in order, and a failure would stop its deliveries.
 func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 	needs := f.Handlers.Needs(x.Activity)
 	followers, err := x.followersOf(ctx, f.Store, x.Actor.ID)
@@ -24,7 +25,7 @@ func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 	case !handler.IsGroup(x.Actor) || len(followers) == 0:
 		x.unkept = IgnoredNoEffect
 		return nil
-	case len(needs) == 0: // the group's word is enough, or nothing is
+	case len(needs) == 0: // nothing to fetch: the group's own word is enough, or no proof would help
 		return nil
 	case f.Local.IsLocal(needs[0]):
 		return f.fetchLocal(ctx, x, needs[0])
@@ -41,9 +42,9 @@ func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 	return f.fetchShown(ctx, x, needs[0])
 }
 
-// fetchProven returns the object of an announced Create or Update that bears a proof of its
-// actor's, nil when there is none that holds. Without the time of its last change an old one could
-// take the place of a newer one.
+// fetchProven returns the object of an announced Create or Update that bears a valid proof by
+// its actor, else nil. An Update must give the time of the change: without it an old version
+// could replace a newer one.
 func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object, error) {
 	in := x.Activity.Object.Doc
 	p, err := proof.Parse(in, f.Now())
@@ -55,7 +56,7 @@ func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object,
 		_, err := f.Verifier.Prover(ctx, p, by)
 		return err
 	})
-	if x.Activity == nil { // there is no room for it any more
+	if x.Activity == nil { // no memory was free to parse it again
 		return nil, err
 	}
 	if err != nil {
@@ -69,8 +70,8 @@ func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object,
 	return o, nil
 }
 
-// fetchShown fetches an object that is announced. One that its server says is gone is there as a
-// Tombstone.
+// fetchShown fetches an announced object from its server. When that server says that the object
+// of an announced Delete is gone, x.fetched gets a Tombstone for it.
 func (f *fetcher) fetchShown(ctx context.Context, x *receiving, id vocab.ID) error {
 	deletes := x.Activity.Object.Type() == vocab.Delete
 	o, _, err := f.fetchObject(ctx, x, id, nil)
@@ -96,7 +97,7 @@ func (f *fetcher) fetchShown(ctx context.Context, x *receiving, id vocab.ID) err
 	return nil
 }
 
-// ours returns an error that is ours and no other server's.
+// ours returns err when this server is its cause, and nil when another server is.
 func ours(err error) error {
 	if err == nil {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fetchMove asks the servers of both accounts of a Move what they say of it now: what is
-// remembered proves nothing. The target is there for the handler when both confirm the Move; that
-// the recipients may follow it is committed before.
+// fetchMove fetches both accounts of a Move from their servers, because stored copies prove
+// nothing. The handler gets the target when both accounts confirm the Move. Before that,
+// fetchMove commits that the recipients may follow the target.
 func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != vocab.Move {
 		return nil
@@ -27,8 +27,9 @@ func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	return f.Store.Instance.Acquaintances.Add(ctx, target.ID, x.Recipients, true)
 }
 
-// fetchTarget returns the target of a Move, nil when its server does not show it. Only a server
-// that cannot be asked now is reason to have the peer come again.
+// fetchTarget returns the target of a Move, nil when its server does not show it. It fails only
+// when that server cannot be reached now, or by a fault of this server; then the peer sends the
+// Move again.
 func (f *fetcher) fetchTarget(ctx context.Context, x *receiving) (*vocab.Actor, error) {
 	id := x.Activity.Target.ID
 	target, err := f.fetchActor(ctx, x, id)

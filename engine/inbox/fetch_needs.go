@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -20,9 +20,9 @@ type fetcher struct {
 	bounds  *bounds
 }
 
-// fetchNeeds fetches what the activity's handler needs from its own origin: Apply never touches
-// the network. It is the end of resolveAddressing, so that nobody can make us ask other servers
-// about what concerns no one here.
+// fetchNeeds fetches the objects that the activity's handler needs, each from its own origin:
+// Apply never touches the network. It runs at the end of resolveAddressing, so that nobody can
+// make this server contact others about activities that concern no local user.
 func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 	x.fetched = map[vocab.ID]*vocab.Object{}
 	if f.Handlers.Lookup(x.Activity).Group {
@@ -39,9 +39,9 @@ func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 	return f.fetchMove(ctx, x)
 }
 
-// fetchNeed fetches one thing. An object that is not there, or not for us, stays unfetched: the
-// handler then ignores the activity. Only a server that cannot be asked now is reason to have the
-// peer come again.
+// fetchNeed fetches one object. An object that does not exist, or that this server may not see,
+// stays unfetched: the handler then ignores the activity. fetchNeed fails only when the server
+// cannot be reached now, or by a fault of this server; then the peer sends the activity again.
 func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error {
 	if id.Same(x.Actor.ID) {
 		return f.fetchSender(ctx, x)
@@ -62,17 +62,17 @@ func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) erro
 		f.Log.InfoContext(ctx, "object not taken", "activity", activity, "host", id.Host(), "err", err)
 		return nil
 	}
-	if o.OwnAuthors() { // a server speaks for its own actors only
+	if o.OwnAuthors() { // a server can vouch for its own actors only
 		x.fetched[id] = o
 	}
 	return nil
 }
 
-// fetchSender takes the sender as its server describes it since it sent the activity. One that
-// changes too often, or whose server does not answer, is renewed a little later.
+// fetchSender fetches the sender, unless a copy was fetched since the activity arrived. A sender
+// that changes too often, or whose server does not answer, is fetched again a little later.
 func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	came := x.came
-	if came.IsZero() { // it did not come by a request
+	if came.IsZero() { // it did not arrive in a request
 		came = f.Now()
 	}
 	var a *vocab.Actor
@@ -90,9 +90,9 @@ func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// unansweredFault returns what keeps us from knowing whether something is there: a server that
-// cannot be asked now, or a fault of ours. It is nil when we know that it is not there, or not
-// for us.
+// unansweredFault returns an error when err leaves it open whether something exists: its server
+// cannot be reached now, or this server failed. It returns nil when err says that the thing does
+// not exist, or that this server may not see it.
 func unansweredFault(err error, public string) error {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:
@@ -103,7 +103,7 @@ func unansweredFault(err error, public string) error {
 	return nil
 }
 
-// fetchLocal takes a public object of a local user from its database.
+// fetchLocal reads a public object of a local user from that user's database.
 func (f *fetcher) fetchLocal(ctx context.Context, x *receiving, id vocab.ID) error {
 	u, _, ok := f.Local.Holder(id)
 	if !ok {
@@ -112,8 +112,8 @@ func (f *fetcher) fetchLocal(ctx context.Context, x *receiving, id vocab.ID) err
 	if active, err := f.Store.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(active) == 0 {
 		return err
 	}
-	return f.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		stored, err := tx.Object(ctx, id)
+	return f.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		stored, err := tx.Objects.Find(ctx, id)
 		if err != nil || stored == nil || stored.DeletedAt != nil {
 			return err
 		}

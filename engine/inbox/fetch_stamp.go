@@ -7,9 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fetchStamp fetches the stamp that a new or changed post claims for what it quotes (FEP-044f). A
-// server that does not show it keeps nothing back: without it the quote is one that nobody is known
-// to approve of.
+// fetchStamp fetches the approval stamp that a new or changed post gives for its quote
+// (FEP-044f). When the stamp's server does not show it, the post is still accepted; its quote
+// then counts as not approved.
 func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	if !handler.HasWords(x.Activity.Type) {
 		return nil
@@ -23,7 +23,7 @@ func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	}
 	o, _, err := f.fetchObject(ctx, x, id, nil)
 	switch {
-	case x.Activity == nil: // there is no room for it any more
+	case x.Activity == nil: // no memory was free to parse it again
 		return err
 	case err == nil && o.OwnAuthors():
 		x.fetched[id] = o

@@ -6,18 +6,19 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxReaders is how many recipients are looked at for one who may be shown what the instance
-// actor is not.
+// maxReaders bounds the recipients that chooseReader looks at to find one that the sender has
+// accepted as a follower.
 const maxReaders = 16
 
-// fetchForReader fetches an object that the instance actor is refused once more, as a recipient
-// of its id. Only the sender's own server is asked so: no sender can have a user's name told to
-// another server. The error is the refusal when no recipient may ask.
+// fetchForReader fetches an object again, as a recipient, after its server refused it to the
+// instance actor. The request is signed as that user. It goes only to the sender's own server,
+// so that a sender cannot have a user's name disclosed to another server. It returns refusal
+// when no recipient may ask.
 func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
 	if x.relay || !id.SameOrigin(x.Actor.ID) {
 		return nil, refusal
@@ -36,9 +37,10 @@ func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID,
 	return o, err
 }
 
-// chooseReader returns a recipient that the activity is meant for in person, else one who follows
-// the sender when the activity is for followers, and at last one who asked to and whose database
-// cannot say now whether the sender accepted. It is zero when there is none.
+// chooseReader returns the recipient in whose name an object is fetched: first a recipient that
+// the activity is meant for in person. Else, when the activity is for followers, one that the
+// sender has accepted as a follower. Else one who may follow the sender and whose database
+// cannot be read now. It is zero when there is none.
 func (f *fetcher) chooseReader(ctx context.Context, x *receiving) (reader vocab.Username, err error) {
 	meant := x.meantFor(f.Deps)
 	if meant[x.User] && slices.Contains(x.Recipients, x.User) {
@@ -57,7 +59,7 @@ func (f *fetcher) chooseReader(ctx context.Context, x *receiving) (reader vocab.
 	known := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !followers[u] })
 	for _, u := range known[:min(len(known), maxReaders)] {
 		switch accepted, err := f.isAccepted(ctx, u, x.Actor.ID); {
-		case err != nil: // the sender's server decides what it shows
+		case err != nil: // not known here; the sender's server decides whether to show it
 			reader = cmp.Or(reader, u)
 		case accepted:
 			return u, nil
@@ -66,19 +68,20 @@ func (f *fetcher) chooseReader(ctx context.Context, x *receiving) (reader vocab.
 	return reader, nil
 }
 
-// isAccepted reports whether an actor has accepted that u follows it.
+// isAccepted reports whether the actor has accepted u as its follower.
 func (f *fetcher) isAccepted(ctx context.Context, u vocab.Username, actor vocab.ID) (accepted bool, err error) {
-	err = f.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		following, err := tx.Relationship(ctx, db.Following, actor)
-		accepted = following != nil && following.Status == db.Accepted
+	err = f.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		following, err := tx.Relationships.Find(ctx, user.Following, actor)
+		accepted = following != nil && following.Status == user.Accepted
 		return err
 	})
 	return accepted, err
 }
 
-// selectReadable returns what the user may read of what was fetched. An object that its origin
+// selectReadable returns the fetched objects that the user may read. An object that its origin
 // showed to one user alone is for other users only if it addresses them itself. The object of an
-// Announce that is not among it may be in the user's database, as the sender's own.
+// Announce that was not fetched may be in the user's database; it is returned if the sender is
+// its author.
 func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
 	all := x.fetched
 	if !x.reader.IsZero() && x.reader != x.User {
@@ -93,7 +96,7 @@ func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID
 	if x.Activity.Type != vocab.Announce || all[id] != nil {
 		return all, nil
 	}
-	held, err := x.tx.Object(ctx, id)
+	held, err := x.tx.Objects.Find(ctx, id)
 	if err != nil || held == nil || held.DeletedAt != nil {
 		return all, err
 	}
@@ -114,24 +117,25 @@ func isFor(x *applying, o *vocab.Object) bool {
 	return audience.OfObject(o, x.Actor.Followers).MaySee(v)
 }
 
-// readerKey stands beside the ids in what the journal keeps of fetched objects, and is no id.
+// readerKey is the key of the reader in the JSON object that writeFetched writes. It is not a
+// valid id, so it collides with none.
 const readerKey = "reader"
 
-// writeFetched writes what was fetched for a handler, and the reader, as the journal keeps them:
-// a JSON object, by id.
+// writeFetched encodes the fetched objects and the reader for the journal: a JSON object by id,
+// with the reader under readerKey.
 func writeFetched(objects map[vocab.ID]*vocab.Object, reader vocab.Username) []byte {
 	docs := make(map[string]json.RawMessage, len(objects)+1)
 	for id, o := range objects {
 		docs[string(id)] = o.Doc.JSON()
 	}
 	if !reader.IsZero() {
-		docs[readerKey], _ = json.Marshal(reader) // a name can always be written
+		docs[readerKey], _ = json.Marshal(reader) // no error: a name can always be encoded
 	}
-	all, _ := json.Marshal(docs) // of documents that were parsed
+	all, _ := json.Marshal(docs) // no error: the documents were parsed before
 	return all
 }
 
-// readFetched reads what writeFetched wrote.
+// readFetched decodes the output of writeFetched.
 func readFetched(fetched []byte) (all map[vocab.ID]*vocab.Object, reader vocab.Username, err error) {
 	var docs map[string]json.RawMessage
 	if err := json.Unmarshal(fetched, &docs); err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// foreign sends a message as the servers do that have MLS and no host: p:/dave's own Create, with
+// foreign sends a message as the servers do that have MLS and no host: its host's own Create, with
 // more properties of the object in pairs.
 func (h *hosted) foreign(inbox, kind string, content []byte, more ...any) (id string, err error) {
 	h.Helper()
-	by, me := h.Long("p:/dave"), h.Long("us:/alice")
+	by, me := h.Long(h.by), h.Long("us:/alice")
 	id = by + "/objects/" + uuid.NewString()
 	object := vocab.Doc{"type": kind, "id": id, "attributedTo": by, "to": []any{me}, "mediaType": "message/mls", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(content)}
 	activity := vocab.Doc{"@context": vocab.ActivityContext(), "type": "Create", "id": by + "/activities/" + uuid.NewString(), "actor": by, "to": []any{me}, "object": object}
@@ -28,7 +28,7 @@ func (h *hosted) foreign(inbox, kind string, content []byte, more ...any) (id st
 			object[more[i].(string)] = more[i+1]
 		}
 	}
-	return id, h.Pass("p:/dave", inbox, activity.JSON())
+	return id, h.Pass(h.by, inbox, activity.JSON())
 }
 
 func (h *hosted) sends(inbox, kind string, content []byte, more ...any) string {
@@ -115,6 +115,9 @@ func TestF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
 // F13. Neither a label nor a context brings a message into a conversation of another group.
 func TestF13ForgedLabelsAndContexts(t *testing.T) {
 	h := newHosted(t).begun()
+	if err := h.join(""); err != nil {
+		t.Fatal(err)
+	}
 	strangers(t, h.Scene, registry.AllowStrangers)
 	intruder := mlstest.NewGroup(h.host)
 	h.sends(mine, "Welcome", intruder.Message(), "context", h.uri, "conversation", h.uri, "lwMetadata", vocab.Doc{"mlsGroupId": h.group.ID, "mlsEpoch": 1})

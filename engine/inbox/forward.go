@@ -2,11 +2,12 @@ package inbox
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/delivery"
@@ -17,44 +18,55 @@ import (
 
 // Bounds of the search for what an activity is about.
 const (
-	maxLinks = 4  // from the activity to something of the user's
-	maxAsked = 16 // things looked at
+	maxLinks = 4  // links to follow from the activity to something that belongs to the user
+	maxAsked = 16 // linked objects and activities to look at
 )
 
-// mayForward reports whether the sender has not had too much passed on lately. A Delete or Undo
-// is always passed on: there are no more of them than of what they take back.
-func (p *applier) mayForward(x *applying) bool {
-	if p.isRetraction(x) {
+// forwarder forwards activities to the followers of users (ActivityPub §7.1.2).
+type forwarder struct {
+	addresses actor.Addresses
+	handlers  *handler.Registry
+	bounds    *bounds
+	log       *slog.Logger
+}
+
+// mayForward reports whether the budgets of the sender and its domain allow one more forwarded
+// activity. A Delete or Undo is always forwarded: there are no more of them than of the
+// activities that they take back.
+func (f *forwarder) mayForward(x *applying) bool {
+	if f.isRetraction(x) {
 		return true
 	}
 	host, sender := policy.RegistrableDomain(x.Actor.ID.Host()), string(x.Actor.ID.Canonical())
-	return limitBy(p.bounds.passedOfSender, sender) == nil && limitBy(p.bounds.passedOfDomain, host) == nil
+	return limitBy(f.bounds.passedOfSender, sender) == nil && limitBy(f.bounds.passedOfDomain, host) == nil
 }
 
-// maxForwardCost is what forwarding one activity counts at most, so that a user with very many
-// followers has some forwarded, too.
+// maxForwardCost bounds how many deliveries one activity counts as in the user's budget, so that
+// a user with very many followers gets some activities forwarded, too.
 const maxForwardCost = 5000
 
-// mayForwardTo reports whether the user's budget has room for so many deliveries of one activity.
-func (p *applier) mayForwardTo(x *applying, inboxes int) bool {
-	if p.isRetraction(x) {
+// mayForwardTo reports whether the user's budget has room to deliver one activity to this many
+// inboxes.
+func (f *forwarder) mayForwardTo(x *applying, inboxes int) bool {
+	if f.isRetraction(x) {
 		return true
 	}
-	ok, _ := p.bounds.forwarded.AllowMany(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), min(inboxes, maxForwardCost), 0)
+	ok, _ := f.bounds.forwarded.AllowMany(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), min(inboxes, maxForwardCost), 0)
 	return ok
 }
 
-// isRetraction reports whether the activity only takes back what was said.
-func (p *applier) isRetraction(x *applying) bool { return p.Handlers.Lookup(x.Activity).TakesBack }
+// isRetraction reports whether the activity only takes back an earlier one.
+func (f *forwarder) isRetraction(x *applying) bool { return f.handlers.Lookup(x.Activity).TakesBack }
 
-// isOwedToFollowers reports whether the user owes the activity to its followers: it names their
-// collection and is linked to something of the user's (ActivityPub §7.1.2): something that
-// everybody may see, or, of a follower's, the user or anything that the follower may see.
-// Strangers who merely mention the user reach no followers by that. An activity that names hidden
-// recipients cannot be passed on as it came, and a vote is nobody else's business.
-func (p *applier) isOwedToFollowers(ctx context.Context, x *applying) (bool, error) {
+// isOwedToFollowers reports whether the user must forward the activity to its followers
+// (ActivityPub §7.1.2). The activity must name their collection and be linked to something that
+// belongs to the user. For a stranger's activity that must be a public object. For a follower's
+// it may be the user, or any object that the follower may see. So strangers cannot reach a
+// user's followers by a mention alone. An activity that names hidden recipients cannot be
+// forwarded as it came, and a vote is private; neither is forwarded.
+func (f *forwarder) isOwedToFollowers(ctx context.Context, x *applying) (bool, error) {
 	a := x.Activity
-	followers := p.Local.Followers(x.User)
+	followers := f.addresses.Followers(x.User)
 	if !audience.NamesOpenly(a.Addressing, followers) || a.Doc.Hides() || isVote(x) {
 		return false, nil
 	}
@@ -62,25 +74,25 @@ func (p *applier) isOwedToFollowers(ctx context.Context, x *applying) (bool, err
 	if err != nil {
 		return false, err
 	}
-	s := search{x: x, local: p.Local, follower: follower, left: maxAsked}
+	s := search{x: x, local: f.addresses, follower: follower, left: maxAsked}
 	return s.findLink(ctx, a.Doc, maxLinks)
 }
 
-// search looks for something of the user's among what is linked.
+// search looks for something that belongs to the user among the links of an activity.
 type search struct {
 	x        *applying
-	local    *actor.Local
+	local    actor.Addresses
 	follower bool // the sender follows the user
-	left     int  // how many more things are looked at
+	left     int  // how many more links it may look at
 }
 
-// findLink follows the links of a document, which lead on through what they embed and what the
-// user holds.
+// findLink follows the links of a document, and the links of the documents that they embed or
+// that the user has stored.
 func (s *search) findLink(ctx context.Context, d vocab.Doc, links int) (bool, error) {
 	for _, name := range []string{"object", "inReplyTo", "target", "tag"} {
 		refs, err := d.Refs(name)
 		if err != nil {
-			continue // it names nothing
+			continue // an unreadable property names nothing
 		}
 		for _, r := range refs {
 			if s.left--; s.left < 0 {
@@ -94,7 +106,7 @@ func (s *search) findLink(ctx context.Context, d vocab.Doc, links int) (bool, er
 	return false, nil
 }
 
-// isLink reports whether one link leads to something of the user's.
+// isLink reports whether one link leads to something that belongs to the user.
 func (s *search) isLink(ctx context.Context, r vocab.Ref, links int) (bool, error) {
 	if s.follower && r.ID.Same(s.x.Me) {
 		return true, nil
@@ -124,8 +136,8 @@ func (s *search) isLink(ctx context.Context, r vocab.Ref, links int) (bool, erro
 	return false, nil
 }
 
-// findHeld returns the object or activity of that id as it was fetched or as the user holds it,
-// nil when there is none.
+// findHeld returns the object or activity with that id, as it was fetched or as the user's
+// database has it; nil when there is none.
 func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if id == "" {
 		return nil, nil
@@ -134,14 +146,14 @@ func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 		return o.Doc, nil
 	}
 	var raw []byte
-	o, err := s.x.tx.Object(ctx, id)
+	o, err := s.x.tx.Objects.Find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if o != nil && o.DeletedAt == nil {
 		raw = o.Raw
 	} else {
-		a, err := s.x.tx.Activity(ctx, id)
+		a, err := s.x.tx.Activities.Find(ctx, id)
 		if err != nil || a == nil {
 			return nil, err
 		}
@@ -150,26 +162,27 @@ func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	return vocab.ParseDoc(raw)
 }
 
-// forwardToFollowers owes the activity, in the bytes it came in, to the followers that the sender
-// could not reach. Its signature is the user's; what proves its author stays in the bytes.
-func (p *applier) forwardToFollowers(ctx context.Context, x *applying) error {
+// forwardToFollowers queues the activity, in the bytes in which it came, for the followers that
+// the sender could not reach. The deliveries are signed by the user; the proof of the activity's
+// author stays in the bytes.
+func (f *forwarder) forwardToFollowers(ctx context.Context, x *applying) error {
 	a := x.Activity
-	all, err := x.tx.FollowerDestinations(ctx)
+	all, err := x.tx.Relationships.FollowerDestinations(ctx)
 	if err != nil {
 		return err
 	}
-	followers := slices.DeleteFunc(slices.Clone(all), func(d db.Destination) bool {
-		return audience.Names(a.Addressing, d.Actor) || d.Actor.SameOrigin(a.Actor) && !p.Local.IsLocal(a.Actor)
+	followers := slices.DeleteFunc(slices.Clone(all), func(d user.Destination) bool {
+		return audience.Names(a.Addressing, d.Actor) || d.Actor.SameOrigin(a.Actor) && !f.addresses.IsLocal(a.Actor)
 	})
-	inboxes := delivery.Destinations(followers, nil, p.Local.InboxOwner)
-	if !p.mayForwardTo(x, len(inboxes)) {
-		p.logNotForwarded(ctx, x)
+	inboxes := delivery.Destinations(followers, nil, f.addresses.InboxOwner)
+	if !f.mayForwardTo(x, len(inboxes)) {
+		f.logNotForwarded(ctx, x)
 		return nil
 	}
 	delivery.AddFollowersDigests(inboxes, all)
-	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: p.Handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
+	return x.tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: f.handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
 }
 
-func (p *applier) logNotForwarded(ctx context.Context, x *applying) {
-	p.Log.InfoContext(ctx, "activity not passed on", "user", x.User, "activity", x.Activity.ID, "actor", x.Actor.ID, "err", "its sender had too much passed on lately")
+func (f *forwarder) logNotForwarded(ctx context.Context, x *applying) {
+	f.log.InfoContext(ctx, "activity not passed on", "user", x.User, "activity", x.Activity.ID, "actor", x.Actor.ID, "err", "its sender had too much passed on lately")
 }

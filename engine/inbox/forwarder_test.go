@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -36,8 +36,8 @@ func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 				}
 			}
 			me := string(bob.ID("us:/alice"))
-			if err := s.Store.Write(t.Context(), bob.Alice, func(ctx context.Context, tx *db.Tx) error {
-				return tx.SetRelationship(ctx, db.Relationship{Actor: vocab.ID(alice), Type: db.Following, Status: db.Accepted, Activity: vocab.ID(me + "/activities/f")}, s.Now())
+			if err := s.Store.Write(t.Context(), bob.Alice, func(ctx context.Context, tx *user.Tx) error {
+				return tx.Relationships.Set(ctx, user.Relationship{Actor: vocab.ID(alice), Type: user.Following, Status: user.Accepted, Activity: vocab.ID(me + "/activities/f")}, s.Now())
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 				"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","to":["us:/alice","us:/alice/followers"],"content":"hi","inReplyTo":"us:/alice/objects/1"}}`
 			s.MustSend("p:/carol", mine, answer)
 			if tt.retried {
-				p := db.Poisoned{URI: s.ID("p:/replies/1/create"), Raw: []byte(s.Long(answer)), Forwarders: []vocab.ID{vocab.ID(alice)}}
+				p := user.Poisoned{URI: s.ID("p:/replies/1/create"), Raw: []byte(s.Long(answer)), Forwarders: []vocab.ID{vocab.ID(alice)}}
 				if err := s.Inbox.Retry(t.Context(), bob.Alice, p); err != nil {
 					t.Fatal(err)
 				}
@@ -60,11 +60,11 @@ func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 			}
 			bob.Up(t, bob.Alice)
 			if tt.blocked {
-				err := s.Store.Write(t.Context(), bob.Alice, func(ctx context.Context, tx *db.Tx) error {
-					if _, err := tx.EndRelationship(ctx, db.Following, vocab.ID(alice)); err != nil {
+				err := s.Store.Write(t.Context(), bob.Alice, func(ctx context.Context, tx *user.Tx) error {
+					if _, err := tx.Relationships.End(ctx, user.Following, vocab.ID(alice)); err != nil {
 						return err
 					}
-					return tx.AddBlock(ctx, db.Block{Actor: vocab.ID(alice), Direction: db.Outbound, Activity: vocab.ID(me + "/activities/b")}, s.Now())
+					return tx.Blocks.Add(ctx, user.Block{Actor: vocab.ID(alice), Direction: user.Outbound, Activity: vocab.ID(me + "/activities/b")}, s.Now())
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -11,51 +11,51 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Why an activity that was answered 202 is kept for nobody. The list is closed.
+// The reasons why an activity that was answered 202 is stored for nobody. The list is closed.
 const (
-	IgnoredNobody      = "nobody"       // concerns nobody here
-	IgnoredUnrelated   = "unrelated"    // its recipients have nothing to do with it
-	IgnoredFollowers   = "followers"    // for followers, and its recipients do not follow
-	IgnoredStranger    = "stranger"     // a private message of a stranger
-	IgnoredBlocked     = "blocked"      // its recipients block who is behind it, or the policy refuses that one since
-	IgnoredNoEffect    = "no_effect"    // about something that is not here, or that is newer, or changes nothing
-	IgnoredRelay       = "relay"        // a relay passed it on, and nobody here has to do with it
-	IgnoredUnproven    = "unproven"     // somebody passed it on without a proof, and its author's server does not show it
-	IgnoredSenderGone  = "sender_gone"  // waited until its sender was deleted
-	IgnoredContested   = "contested"    // brings an object whose id somebody else on its server uses here, and that server does not show it as the sender's
-	IgnoredReport      = "report_empty" // a report that is about nobody here
-	IgnoredDisplaced   = "displaced"    // a report that gave way to one of a domain with fewer
-	IgnoredGroupBudget = "group_budget" // a Group actor announces more than is fetched for it
-	IgnoredOverBudget  = "over_budget"  // kept for users who follow its sender alone: too much of its domain was stored for others
+	IgnoredNobody      = "nobody"       // it concerns no local user
+	IgnoredUnrelated   = "unrelated"    // it has nothing to do with its recipients
+	IgnoredFollowers   = "followers"    // it is for followers, and its recipients do not follow
+	IgnoredStranger    = "stranger"     // it is a private message of a stranger
+	IgnoredBlocked     = "blocked"      // its recipients block an actor behind it, or the policy has come to refuse one
+	IgnoredNoEffect    = "no_effect"    // its object is not stored here or is newer, or it changes nothing
+	IgnoredRelay       = "relay"        // a relay passed it on, and it concerns no local user
+	IgnoredUnproven    = "unproven"     // another actor passed it on without a proof, and its author's server does not show it
+	IgnoredSenderGone  = "sender_gone"  // its sender was deleted while it waited
+	IgnoredContested   = "contested"    // another actor of its server uses the id of its object here, and that server does not show the object as the sender's
+	IgnoredReport      = "report_empty" // it is a report about no local user
+	IgnoredDisplaced   = "displaced"    // it is a report that was removed for one of a domain with fewer open reports
+	IgnoredGroupBudget = "group_budget" // a Group actor announces more than this server fetches for it
+	IgnoredOverBudget  = "over_budget"  // only users who follow its sender store it: too much of its domain was stored for other users
 )
 
 const (
-	mostIgnored   = 200_000 // remembered in all
-	mostUnwritten = 10_000  // in memory; beyond, they are only counted
-	trimEvery     = 1_000   // written between two looks at how many there are
+	mostIgnored   = 200_000 // rows in the database
+	mostUnwritten = 10_000  // rows in memory; activities beyond them are only counted
+	trimEvery     = 1_000   // rows written between two trims
 
 	flushEvery = 5 * time.Second
 	flushTime  = 10 * time.Second
 )
 
-// ignored remembers what is kept for nobody. It is written behind: a crash may lose what came in
-// the last seconds.
+// ignored records the activities that are stored for nobody. It writes them to the database
+// every few seconds, so a crash may lose the last ones.
 type ignored struct {
 	inbox *Inbox
 	log   *policy.Limiter
 
 	mu        sync.Mutex
 	unwritten []instance.Ignored
-	unlogged  int // since the last line in the log
-	written   int // since it was last trimmed
+	unlogged  int // activities since the last log line
+	written   int // rows since the last trim
 }
 
 func newIgnored(i *Inbox) *ignored {
 	return &ignored{inbox: i, log: policy.IgnoredLines.Limiter(i.Now), written: trimEvery}
 }
 
-// add remembers that an activity is kept for nobody; by is who sent it here. Activities of this
-// server's own users are left out: their outbox has them.
+// add records that an activity is stored for nobody; by is the actor who sent it. Activities of
+// this server's own users are left out, because their outbox has them.
 func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	if reason == "" || g.inbox.Local.IsLocal(id) {
 		return
@@ -74,7 +74,7 @@ func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	g.unlogged = 0
 }
 
-// flushOften writes what came, every few seconds.
+// flushOften calls flush every flushEvery until work ends.
 func (g *ignored) flushOften(work *intake.Background) {
 	for work.Pause(flushEvery) {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
@@ -85,7 +85,8 @@ func (g *ignored) flushOften(work *intake.Background) {
 	}
 }
 
-// flush writes what came since the last time. Rows that cannot be written now are tried again.
+// flush writes the activities that were added since the last flush. If they cannot be written,
+// the next flush tries them again.
 func (g *ignored) flush(ctx context.Context) error {
 	g.mu.Lock()
 	all := g.unwritten
@@ -104,7 +105,8 @@ func (g *ignored) flush(ctx context.Context) error {
 	return g.trim(ctx, len(all))
 }
 
-// trim bounds what is remembered, once in so many.
+// trim deletes rows so that at most mostIgnored remain. It does so once for every trimEvery rows
+// written.
 func (g *ignored) trim(ctx context.Context, written int) error {
 	g.mu.Lock()
 	g.written += written
@@ -119,7 +121,7 @@ func (g *ignored) trim(ctx context.Context, written int) error {
 	return g.inbox.Store.Instance.Ignored.Trim(ctx, mostIgnored)
 }
 
-// addRequest says that a request was answered 202 and went no further.
+// addRequest records that the activity of a request was answered 202 and is stored for nobody.
 func (g *ignored) addRequest(x *receiving, reason string) {
 	by := x.Actor
 	if x.signer != nil {

@@ -1,5 +1,6 @@
-// Package inbox is the inbound pipeline: Receive, once per request, and Apply, once per recipient
-// in that user's writer and transaction. One file per step.
+// Package inbox is the inbound pipeline. Its first half, Receive, runs once per request; its
+// second half, Apply, runs once per recipient, in that user's writer and transaction. Each step
+// has a file of its own.
 package inbox
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -24,7 +26,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Deps is what an inbox works with.
+// Deps holds the dependencies of an inbox.
 type Deps struct {
 	Store    *db.Cluster
 	Local    *actor.Local
@@ -36,19 +38,22 @@ type Deps struct {
 	Handlers *handler.Registry
 	Profiles handler.Profiles
 	Relays   Relays
-	Heard    func(ctx context.Context, host string, d signature.Dialect, software string) // a host signs in this dialect, and calls its software so
+	Heard    func(ctx context.Context, host string, d signature.Dialect, software string) // records the signature dialect and the software name that a host uses
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
-	Now      func() time.Time
+	// BodyLimit is the greatest size of a request's body in bytes; the body of an MLS message
+	// may be larger.
+	BodyLimit int64
+	Now       func() time.Time
 }
 
-// Inbox takes activities in for all users.
+// Inbox receives activities for all users.
 type Inbox struct {
 	Deps
 	receiving *pipeline.Pipeline[*receiving]
 	applier   *applier
 	intake    *intake.Intake
-	beside    *intake.Background // work beside requests
+	beside    *intake.Background // work that no request waits for
 	known     *known
 	followers *synchronizer
 	renewer   *renewer
@@ -61,8 +66,9 @@ type Inbox struct {
 	metrics   metrics
 }
 
-// Memory that a request under way takes, in bytes. A parsed document takes many times
-// those it was written with.
+// perRequest and perByte give the memory that a request takes while it is processed, in bytes: a
+// fixed part, and a part for each byte of the body. A parsed document takes many times the size
+// of its text.
 const (
 	perRequest = 16 << 10
 	perByte    = 16
@@ -71,43 +77,45 @@ const (
 // receiving is one request on its way through Receive.
 type receiving struct {
 	pipeline.Inbound
-	came      time.Time
-	claims    []signature.Claim
-	payer     string                               // for the memory it takes
-	room      int64                                // bytes of memory it holds
-	roomOf    string                               // who pays for that
-	parsed    *vocab.Activity                      // what the body holds, while it is in memory
-	foreign   bool                                 // parseBody: no claim is by a key of the actor's server
-	signer    *vocab.Actor                         // verifySignature: who made the request
-	passer    *vocab.Actor                         // verifySignature: who made the request, when that is not the activity's actor
-	relay     bool                                 // verifySignature: a relay made it, and passes a post on
-	fetched   map[vocab.ID]*vocab.Object           // resolveAddressing: what the handler needs, from its origin
-	reader    vocab.Username                       // resolveAddressing: the user its origin showed that to; zero: the instance actor
-	followers map[vocab.ID]map[vocab.Username]bool // resolveAddressing: the users who may follow an actor, as far as that was asked
-	target    *vocab.Actor                         // resolveAddressing: of a Move that both accounts confirm
-	refused   error                                // resolveAddressing: the answer when some recipients are left out, for which it is to come again
-	unkept    string                               // why the activity is kept for nobody, when it ended before respond
-	gone      bool                                 // resolveActor, verifySignature: the actor's server says that it was deleted
-	meant     map[vocab.Username]bool              // respond: whose own inbox it came to, and who is addressed
+	came       time.Time
+	claims     []signature.Claim
+	large      int64                                // the size of a body above BodyLimit, which may only be an MLS message; 0: an ordinary body
+	recognized vocab.ID                             // the sender of such a large body
+	payer      string                               // the client address, or the domain of the sender of a large body; see paidBy
+	room       int64                                // bytes of memory that are reserved for it
+	roomOf     string                               // the payer of that memory
+	parsed     *vocab.Activity                      // the parsed body, while it is in memory
+	foreign    bool                                 // parseBody: no signature is by a key of the actor's server
+	signer     *vocab.Actor                         // verifySignature: who made the request
+	passer     *vocab.Actor                         // verifySignature: who made the request, when that is not the activity's actor
+	relay      bool                                 // verifySignature: a relay made the request, and passes a post on
+	fetched    map[vocab.ID]*vocab.Object           // resolveAddressing: the objects that the handler needs, each from its origin
+	reader     vocab.Username                       // resolveAddressing: the user in whose name they were fetched; zero: the instance actor
+	followers  map[vocab.ID]map[vocab.Username]bool // resolveAddressing: for each actor that was looked up, the users who may follow it
+	target     *vocab.Actor                         // resolveAddressing: the target of a Move that both accounts confirm
+	refused    error                                // resolveAddressing: the answer when some recipients were left out, so that the peer sends it again
+	unkept     string                               // the reason why the activity is stored for nobody, when it ended before respond
+	gone       bool                                 // resolveActor, verifySignature: the actor's server says that it was deleted
+	meant      map[vocab.Username]bool              // respond: the user whose own inbox it came to, and the users that it addresses
 }
 
 // applying is one activity on its way through Apply, for one recipient.
 type applying struct {
 	handler.Received
-	raw     json.RawMessage            // the activity as it is stored
-	payer   string                     // who caused it: see receiving.paidBy
-	fetched map[vocab.ID]*vocab.Object // what Receive fetched; Fetched holds what the user may read of it, from persist on
-	reader  vocab.Username             // the user its origin showed that to; zero: the instance actor
-	tx      *db.Tx
+	raw     json.RawMessage            // the activity in the form in which it is stored
+	payer   string                     // the party that caused the activity: see receiving.paidBy
+	fetched map[vocab.ID]*vocab.Object // the objects that Receive fetched; persist sets Fetched to those that the user may read
+	reader  vocab.Username             // the user in whose name they were fetched; zero: the instance actor
+	tx      *user.Tx
 	effects handler.Effects // executeSideEffects: what the handler decided
-	blocked bool            // the user blocks, or the policy refuses, who is behind it
+	blocked bool            // the user blocks, or the policy refuses, an actor behind it
 	stored  bool            // persist: the activity is in the user's database
-	told    *bool           // emitEvents: whether the budget of strangers has room for its events; nil until that is asked
+	told    *bool           // emitEvents: whether the budget of strangers has room for its events; nil until the budget was asked
 	outcome string
-	reason  string // why it is ignored
+	reason  string // the reason why it is ignored
 }
 
-// forwarders returns the ids of those who sent the activity and are not its actor.
+// forwarders returns the ids of the actors that sent the activity although it is not theirs.
 func (x *applying) forwarders() (ids []vocab.ID) {
 	for _, f := range x.Forwarders {
 		ids = append(ids, f.ID)
@@ -115,7 +123,7 @@ func (x *applying) forwarders() (ids []vocab.ID) {
 	return ids
 }
 
-// New returns an inbox. It holds the table of contents of Receive; newApplier holds that of Apply.
+// New returns an inbox. The steps of Receive are listed here, those of Apply in newApplier.
 func New(d Deps) *Inbox {
 	i := &Inbox{Deps: d, known: newKnown(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics), beside: intake.NewBackground()}
 	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
@@ -134,19 +142,23 @@ func New(d Deps) *Inbox {
 	i.applier.rivals.revisit = i.intake.Revisit
 	i.followers = newSynchronizer(i)
 	i.renewer = newRenewer(i)
-	i.memory = &memory{policy.Memory.NewPool(), d.Actors}
+	i.memory = &memory{policy.Memory.NewPool(), d.Actors, d.BodyLimit}
 	i.fetcher = &fetcher{d, i.memory, i.renewer, i.bounds}
 	i.voucher = &voucher{d, i.memory, i.bounds}
 	i.budgets = &budgets{d, i.bounds, i.ignored}
 	return i
 }
 
-// Receive takes one request to an inbox through both halves: user is whose inbox was addressed,
-// zero for the shared one. With nil the activity is durable for every recipient, or nobody here
-// wants it: the peer is answered 202.
+// Receive takes one request to an inbox through both halves. user is the owner of the inbox, or
+// zero for the shared inbox. When Receive returns nil, the activity is durable for every
+// recipient, or no local user wants it; the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}, came: i.Now()}
-	err := i.admitRequest(ctx, x)
+	return i.conclude(x, i.admitRequest(ctx, x))
+}
+
+// conclude counts a request that has ended, and returns the error for the answer; nil means 202.
+func (i *Inbox) conclude(x *receiving, err error) error {
 	if x.relay {
 		i.metrics.relayed.WithLabelValues(relayOutcome(x, err)).Inc()
 		err = withholdFault(err)
@@ -164,8 +176,8 @@ func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user 
 	return err
 }
 
-// admitRequest runs Receive while there is room for what it takes: nobody fills the memory with
-// bodies, least of all before it is known who sent them.
+// admitRequest runs Receive if there is memory for the request. So nobody can fill the memory
+// with bodies, not even before the sender is proven.
 func (i *Inbox) admitRequest(ctx context.Context, x *receiving) error {
 	x.payer = policy.PayerOf(ctx)
 	if err := i.memory.takeRoom(x); err != nil {
@@ -175,7 +187,8 @@ func (i *Inbox) admitRequest(ctx context.Context, x *receiving) error {
 	return i.receiving.Run(ctx, x)
 }
 
-// droppedBy says why something that others passed on, or nobody signed, was dropped.
+// droppedBy returns the reason why an activity was dropped that another actor passed on, or that
+// nobody signed.
 func droppedBy(x *receiving) string {
 	switch {
 	case x.signer == nil:
@@ -186,9 +199,10 @@ func droppedBy(x *receiving) string {
 	return IgnoredUnproven
 }
 
-// Deliver hands a user what another one of this server sends: an activity of its own, or one that
-// it forwards (local recipients take part in deliveries like others). A forwarded activity is no
-// more in person for the user than if the forwarder was on another server.
+// Deliver delivers to the user to what the local user from sends: an activity of from's own, or
+// one that from forwards. Such local recipients are part of the delivery queue like those of
+// other servers. A forwarded activity is treated as if the forwarder were on another server:
+// forwarding alone does not mean it for the user in person.
 func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {
@@ -221,9 +235,9 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 	return i.respond(ctx, x)
 }
 
-// Start takes over what an earlier process left in the intake journal, and goes on with it until
-// Close. It must be called once this process alone serves the instance, and before the first
-// request.
+// Start begins to apply the activities that an earlier process left in the intake journal; this
+// goes on until Close. It must be called when no other process serves the instance any more, and
+// before the first request.
 func (i *Inbox) Start(ctx context.Context) error {
 	if err := i.intake.Start(ctx); err != nil {
 		return err
@@ -232,8 +246,8 @@ func (i *Inbox) Start(ctx context.Context) error {
 	return nil
 }
 
-// Close takes nothing more and lets the writers finish what they are at. The rest lies in the
-// journal, for the next process. The fault is Busy when ctx ends first.
+// Close refuses new activities and lets the writers finish their current work. The rest stays in
+// the journal for the next process. The fault is Busy when ctx ends first.
 func (i *Inbox) Close(ctx context.Context) error {
 	return errors.Join(i.followers.close(ctx), i.beside.Close(ctx), i.intake.Close(ctx), i.ignored.flush(ctx))
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keepActors stores, before anything of an activity is durable, the actors that nobody could
-// apply it without later. Those that nobody here knew yet are paid for by the domain that sent
-// it.
+// keepActors stores the actors without which the activity could not be applied later. It must
+// run before the activity is made durable. The domain that sent the activity is charged for the
+// actors that were not stored yet.
 func (i *Inbox) keepActors(ctx context.Context, x *receiving) error {
 	for _, a := range []*vocab.Actor{x.Actor, x.passer, x.target} {
 		if a == nil {
@@ -23,8 +23,8 @@ func (i *Inbox) keepActors(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// spendBudget takes n of a budget for a payer with anything left of it, and refuses others. This
-// server's own users pay nothing.
+// spendBudget takes n from the payer's budget if anything is left of it, else it refuses. The
+// empty payer, for this server's own users, pays nothing.
 func spendBudget(l *policy.Limiter, payer string, n int) error {
 	if payer == "" {
 		return nil

@@ -8,11 +8,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// known remembers which acquaintances are committed, so that not every activity writes them
-// again. It forgets them before a night can have removed them (db.Cluster.PruneAcquaintances).
+// known remembers which acquaintances are committed, so that they are not written again for
+// every activity. It forgets them before db.Cluster.PruneAcquaintances can have removed them at
+// night.
 type known struct {
 	mu    sync.Mutex
-	pairs map[acquaintance]time.Time // when the row was about to be committed
+	pairs map[acquaintance]time.Time // the time just before the row was committed
 }
 
 type acquaintance struct {
@@ -20,7 +21,7 @@ type acquaintance struct {
 	user  vocab.Username
 }
 
-// maxKnown bounds the memory; beyond it, everything is forgotten and learnt again.
+// maxKnown bounds the memory; when it is exceeded, all pairs are forgotten.
 const maxKnown = 100_000
 
 func newKnown() *known { return &known{pairs: map[acquaintance]time.Time{}} }

@@ -11,19 +11,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// errFull asks a peer to come again when the memory is taken.
+// errFull asks a peer to send the request again later, since the memory for requests is used up.
 var errFull = fault.New(fault.Unavailable, "the engine is overloaded; try again later").After(5 * time.Second)
 
-// memory bounds what requests under way take.
+// memory bounds the memory that requests in progress take.
 type memory struct {
-	room   *policy.Pool // bytes
-	actors *actor.Resolver
+	room      *policy.Pool // bytes
+	actors    *actor.Resolver
+	bodyLimit int64
 }
 
-// takeRoom reserves memory for a parsed request: for its client address, or its signer's domain
-// once that is proven.
+// takeRoom reserves memory for a parsed request, in the name of its client address, or of its
+// signer's domain once that is proven.
 func (m *memory) takeRoom(x *receiving) error {
-	n := min(perRequest+perByte*int64(len(x.Body)), policy.Memory.Pool)
+	n := min(m.roomFor(max(int64(len(x.Body)), x.large)), policy.Memory.Pool)
 	if !m.room.Take(x.paidBy(), n) {
 		return errFull
 	}
@@ -31,17 +32,23 @@ func (m *memory) takeRoom(x *receiving) error {
 	return nil
 }
 
-// giveRoom gives back what a request has reserved.
+// roomFor returns how many bytes of memory a request with a body of n bytes takes.
+func (m *memory) roomFor(n int64) int64 {
+	common := min(n, m.bodyLimit)
+	return perRequest + perByte*common + perLargeByte*(n-common)
+}
+
+// giveRoom releases the memory that a request has reserved.
 func (m *memory) giveRoom(x *receiving) {
 	m.room.Give(x.roomOf, x.room)
 	x.room = 0
 }
 
-// runAside runs work that may have to wait for another server, and does not look at the activity.
-// While it waits the request holds its body alone: the parsed activity, which takes many times
-// the memory, is let go of and parsed again afterwards, unless another one stands in its place,
-// or the work failed before the sender was proven. Otherwise senders whose servers stall would
-// take the memory of everybody else.
+// runAside runs work that may have to wait for another server and does not read the activity.
+// While work waits, the request keeps only its body: the parsed activity, which takes many times
+// the memory, is released. Afterwards the body is parsed again, unless work has put another
+// activity in its place, or has failed before the sender was proven. Otherwise senders whose
+// servers stall could use up the memory for all others.
 func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.Context) error) error {
 	if x.Activity != x.parsed {
 		return work(ctx)
@@ -54,7 +61,7 @@ func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.C
 		return err
 	}
 	if full := m.takeRoom(x); full != nil {
-		return full // and that is the end of the request
+		return full // the request ends here
 	}
 	a, unread := vocab.ParseActivity(x.Body)
 	if unread != nil {
@@ -64,7 +71,7 @@ func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.C
 	return err
 }
 
-// fetchObject fetches an object from its own server, aside; see actor.Resolver.Object.
+// fetchObject fetches an object from its own server, by runAside; see actor.Resolver.Object.
 func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
 	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
 		o, raw, err = m.actors.Object(ctx, id, as)
@@ -73,7 +80,7 @@ func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as 
 	return o, raw, err
 }
 
-// fetchActor asks an actor's server for the actor, aside.
+// fetchActor fetches an actor from its own server, by runAside.
 func (m *memory) fetchActor(ctx context.Context, x *receiving, id vocab.ID) (a *vocab.Actor, err error) {
 	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
 		a, err = m.actors.Fresh(ctx, id)

@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
@@ -28,7 +28,7 @@ func newMixed(t *testing.T) *hosted {
 	erin.Show()
 	in := h.Deps
 	r := conversation.NewRegistry(conversation.Deps{Store: in.Store, Actors: in.Local, Finder: in.Actors, Rules: in.Profiles, Log: in.Log, Now: in.Now,
-		Inboxes: func(all []db.Destination) []db.Inbox { return delivery.Destinations(all, nil, in.Local.InboxOwner) }})
+		Inboxes: func(all []user.Destination) []user.Inbox { return delivery.Destinations(all, nil, in.Local.InboxOwner) }})
 	t.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -71,13 +71,64 @@ func TestAMessageOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 	h.want("nothing is kept beside the log", keptMessages)
 }
 
+const (
+	state     = `SELECT concat_ws(' ', epoch, last_seq, status, group_info IS NULL, mixed) FROM mls_conversations`
+	commits   = `SELECT concat_ws(' ', seq, epoch, regexp_replace(sender_uri, '.*/', '')) FROM mls_log WHERE kind = 'commit' AND seq > 1 ORDER BY seq`
+	forked    = `SELECT concat_ws(' ', payload->>'reason', payload->>'deviceEpoch', payload->>'epoch', regexp_replace(payload->>'actorUri', '.*/', '')) FROM event_outbox WHERE type = 'mls.recovery.reported'`
+	ofCommits = `SELECT count(*)::text FROM event_outbox WHERE type = 'mls.commit.received'`
+)
+
+// A commit of a member who knows the draft alone ends the epoch in which it was made, once, and
+// Lightweb members get it from the host.
+func TestACommitOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
+	h := newMixed(t)
+	commit := h.group.PrivateCommit()
+	h.sends(mine, "GroupInfo", commit, "context", h.uri) // Emissary's label
+	h.sends("us:/inbox", "PrivateMessage", commit)
+	h.want("the log", commits, "2 1 dave")
+	h.want("the state", state, "2 2 active t t")
+	h.want("the host's programs are told", ofCommits, "2")
+	h.want("nobody has forked", forked)
+	h.want("owed", `SELECT concat_ws(' ', j.type, regexp_replace(d.targets[1], '.*/', '')) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
+		WHERE convert_from(j.body, 'UTF8') LIKE '%PrivateMessage%' AND convert_from(j.body, 'UTF8') LIKE '%/log/2"%' ORDER BY j.id`, "Add erin")
+}
+
+// A commit that comes when its epoch is over changes nothing for the others. Its sender has merged
+// it before: the host's programs are told, and may reset the conversation.
+func TestALateCommitOfAMemberWhoKnowsTheDraftAloneIsDroppedAndTold(t *testing.T) {
+	h := newMixed(t)
+	late := h.group.PrivateCommit()
+	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+	h.sends(mine, "PrivateMessage", late)
+	h.want("the log", commits, "2 1 dave")
+	h.want("the state", state, "2 2 active t t")
+	h.want("who has forked", forked, "forked 1 2 dave")
+}
+
+// Commits of members whose servers submit them, and of actors who are in no conversation, are
+// dropped when they come to an inbox.
+func TestACommitOfSomebodyElseInAnInboxIsDropped(t *testing.T) {
+	h := newMixed(t)
+	h.Actor("q:/mallory")
+	for _, by := range []string{"q:/mallory", "p:/erin"} {
+		id := h.Long(by)
+		raw := vocab.Doc{"@context": vocab.ActivityContext(), "type": "Create", "id": id + "/1", "actor": id, "to": []any{h.Long("us:/alice")}, "object": vocab.Doc{"type": "PrivateMessage", "id": id + "/2",
+			"attributedTo": id, "mediaType": "message/mls", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(h.group.PrivateCommit())}}.JSON()
+		if err := h.Pass(by, mine, raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.want("the log", commits)
+	h.want("who has forked", forked)
+}
+
 // Commits that the host cannot judge, messages of another epoch and those of actors who are in
 // no conversation are dropped: the others go on as if they had not come.
 func TestWhatAHostCannotPutInOrderIsDropped(t *testing.T) {
 	h := newMixed(t)
-	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
 	ahead := *h.group
 	ahead.Epoch++
+	h.sends(mine, "PrivateMessage", ahead.PrivateCommit())
 	h.sends(mine, "PrivateMessage", ahead.Message())
 	h.Actor("q:/mallory")
 	by := h.Long("q:/mallory")

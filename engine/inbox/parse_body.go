@@ -8,16 +8,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// parseBody parses the body, once, refuses an actor who is suspended or whose server is blocked
-// or us, and picks the claims that count: those by keys of that server. Where there is none,
-// somebody else passes the activity on, and only the first claim counts: nobody makes us ask
-// several servers.
+// parseBody parses the body, once. It refuses an activity whose actor is suspended, or is on a
+// blocked server or on this one. Then it selects the signatures that count: those by keys of the
+// actor's server. When there are none, another actor passes the activity on, and only the first
+// signature counts, so that nobody can make this server ask several servers.
 func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	var err error
 	if x.Activity, err = vocab.ParseActivity(x.Body); err != nil {
 		return err
 	}
 	x.parsed = x.Activity
+	if err := i.checkLarge(x); err != nil {
+		return err
+	}
 	actor := x.Activity.Actor
 	if err := i.Verifier.Admits(actor); err != nil {
 		return err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/registry"
 )
@@ -15,8 +15,8 @@ func TestPrivateMessagesFollowTheRule(t *testing.T) {
 	relates := func(kind, status string) func(*testing.T, *peertest.Scene) {
 		return func(t *testing.T, s *peertest.Scene) {
 			s.Actor("p:/dave")
-			err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
-				return tx.SetRelationship(ctx, db.Relationship{Actor: s.ID("p:/dave"), Type: kind, Status: status, Activity: s.ID("p:/dave/1")}, s.Now())
+			err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+				return tx.Relationships.Set(ctx, user.Relationship{Actor: s.ID("p:/dave"), Type: kind, Status: status, Activity: s.ID("p:/dave/1")}, s.Now())
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -29,14 +29,14 @@ func TestPrivateMessagesFollowTheRule(t *testing.T) {
 		given func(*testing.T, *peertest.Scene)
 		waits bool
 	}{
-		{"a friend", usual, relates(db.FriendOf, db.Accepted), false},
-		{"who asks to be a friend", usual, relates(db.FriendOf, db.Pending), true},
-		{"who is followed", usual, relates(db.Following, db.Accepted), false},
-		{"a follower", usual, relates(db.Follower, db.Accepted), true},
-		{"a follower, by rule", registry.Rule{Any: []string{"follower"}}, relates(db.Follower, db.Accepted), false},
-		{"who is followed, where close friends alone may", registry.Rule{Any: []string{"closeFriendOf"}}, relates(db.Following, db.Accepted), true},
-		{"who is followed, where nobody may", registry.Rule{}, relates(db.Following, db.Accepted), true},
-		{"a follower, where mutuals may", registry.Rule{All: []string{"following", "follower"}}, relates(db.Follower, db.Accepted), true},
+		{"a friend", usual, relates(user.FriendOf, user.Accepted), false},
+		{"who asks to be a friend", usual, relates(user.FriendOf, user.Pending), true},
+		{"who is followed", usual, relates(user.Following, user.Accepted), false},
+		{"a follower", usual, relates(user.Follower, user.Accepted), true},
+		{"a follower, by rule", registry.Rule{Any: []string{"follower"}}, relates(user.Follower, user.Accepted), false},
+		{"who is followed, where close friends alone may", registry.Rule{Any: []string{"closeFriendOf"}}, relates(user.Following, user.Accepted), true},
+		{"who is followed, where nobody may", registry.Rule{}, relates(user.Following, user.Accepted), true},
+		{"a follower, where mutuals may", registry.Rule{All: []string{"following", "follower"}}, relates(user.Follower, user.Accepted), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t)

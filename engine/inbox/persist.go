@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -14,40 +14,40 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claimIDs is the first part of persist: it claims the ids of a batch for their actors, and
-// returns those that were free. It also reads ahead what the steps will ask of the user's
-// database, and marks activities of blocked actors.
-func (p *applier) claimIDs(ctx context.Context, tx *db.Tx, batch []*applying) (map[db.Owned]bool, error) {
-	ids := make([]db.Owned, len(batch))
+// claimIDs is the first part of persist. It claims the ids of a batch for their actors, and
+// returns those that were free. It also reads in advance the rows that the steps will need from
+// the user's database, and marks the activities of blocked actors.
+func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) (map[user.Owned]bool, error) {
+	ids := make([]user.Owned, len(batch))
 	var actors []vocab.ID
-	var objects []db.Owned
+	var objects []user.Owned
 	for n, x := range batch {
 		ids[n] = x.ownID()
 		actors = append(actors, actorsBehind(x)...)
-		objects = append(objects, db.Owned{ID: x.Activity.Object.ID, Actor: x.Actor.ID})
+		objects = append(objects, user.Owned{ID: x.Activity.Object.ID, Actor: x.Actor.ID})
 		for id, o := range x.fetched {
-			objects = append(objects, db.Owned{ID: id, Actor: o.AttributedTo})
+			objects = append(objects, user.Owned{ID: id, Actor: o.AttributedTo})
 		}
 	}
-	claimed, err := tx.ClaimAhead(ctx, ids, actors, objects)
+	claimed, err := tx.Activities.ClaimAhead(ctx, ids, actors, objects)
 	if err != nil {
 		return nil, err
 	}
 	return claimed, p.markBlocked(ctx, tx, batch)
 }
 
-// persist stores the activity for a user that it concerns, unless who is behind it is blocked.
-// The claim of its id was made for the whole batch; object and feed entry are the handler's.
+// persist stores the activity if it concerns the user and no actor behind it is blocked.
+// claimIDs has claimed the id; the handler stores the object and the feed entry.
 func (p *applier) persist(ctx context.Context, x *applying) error {
 	isApart := p.Handlers.IsApart(x.Activity)
 	if x.Blocked = x.blocked && isApart && !p.isRefused(x); x.blocked && !x.Blocked {
 		return p.dismissBlocked(ctx, x)
 	}
-	following, err := x.tx.Relationship(ctx, db.Following, x.Actor.ID)
+	following, err := x.tx.Relationships.Find(ctx, user.Following, x.Actor.ID)
 	if err != nil {
 		return err
 	}
-	x.Follows = following != nil && following.Status == db.Accepted
+	x.Follows = following != nil && following.Status == user.Accepted
 	x.EncryptedChat = audience.Rule(p.Profiles.User(x.User).Permissions.EncryptedChat)
 	if !p.isConcerned(x) {
 		if continues, err := isContinuation(ctx, x); err != nil || !continues {
@@ -66,11 +66,12 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 		return nil
 	}
 	x.stored = true
-	return x.tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: x.Activity.ID, Direction: db.Inbound, Type: x.Activity.Type,
+	return x.tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: x.Activity.ID, Direction: user.Inbound, Type: x.Activity.Type,
 		Actor: x.Actor.ID, Object: p.objectID(x), Published: handler.NotAfter(x.Activity.Published, x.Now), Raw: x.raw})
 }
 
-// objectID returns the id of what the activity is about, as its own origin writes it.
+// objectID returns the id of the activity's subject in the spelling of its own origin, if that
+// was fetched.
 func (p *applier) objectID(x *applying) vocab.ID {
 	id := x.Activity.Object.ID
 	if subject := p.Handlers.Lookup(x.Activity).Subject; subject != nil {
@@ -82,29 +83,30 @@ func (p *applier) objectID(x *applying) vocab.ID {
 	return id
 }
 
-// isConcerned reports whether the user has to do with the activity: it is named, follows a sender
-// who speaks to followers or everybody, or the activity is about something of the user's. Whether
-// the user holds an object is for the handler to find out.
+// isConcerned reports whether the activity concerns the user. It does when it names the user,
+// when the user follows the sender and it is for followers or for everybody, or when it is about
+// something that belongs to the user. If its type concerns all who have stored its object, the
+// result is true as well; the handler then finds out whether this user has stored it.
 func (p *applier) isConcerned(x *applying) bool {
 	a, c := x.Activity, p.Handlers.Lookup(x.Activity).Concern
 	toFollowers := audience.IsForFollowers(a, c, x.Actor.Followers)
 	return x.Named || c.Holders || x.Follows && toFollowers || slices.ContainsFunc(audience.About(a, c), x.Mine)
 }
 
-// isContinuation reports whether the activity answers a post that the user holds: it came because
-// somebody passes on what is said to it, so that threads are whole. A forwarder that the user
-// blocks completes none.
+// isContinuation reports whether the activity answers a post that the user has stored. Such an
+// answer came because its forwarder passes on the answers to that post, so that threads are
+// complete. The result is false when the user blocks a forwarder.
 func isContinuation(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || parent.ID == "" || x.Activity.Type != vocab.Create {
 		return false, nil
 	}
-	held, err := x.tx.Object(ctx, parent.ID)
+	held, err := x.tx.Objects.Find(ctx, parent.ID)
 	if err != nil || held == nil || held.DeletedAt != nil {
 		return false, err
 	}
 	forwarders := x.forwarders()
-	blocked, err := x.tx.Blocked(ctx, forwarders)
+	blocked, err := x.tx.Blocks.FindAmong(ctx, forwarders)
 	return !slices.ContainsFunc(forwarders, func(id vocab.ID) bool { return blocked[id] }), err
 }
 
@@ -115,8 +117,8 @@ func ignoredUnless(err error) error {
 	return handler.ErrIgnored
 }
 
-// isVote reports whether a post only votes, which is private and no letter. Whether it counts is
-// for its handler to know.
+// isVote reports whether a post only votes. A vote is private and is not a letter. Its handler
+// decides whether it counts.
 func isVote(x *applying) bool {
 	o, err := vocab.ObjectOf(x.Activity.Object.Doc)
 	if x.Activity.Object.Doc == nil {
@@ -125,13 +127,13 @@ func isVote(x *applying) bool {
 	return err == nil && o != nil && handler.Votes(o)
 }
 
-// audienceOfPost returns for which audience the post is that an activity brings to its readers,
-// nil when it brings none: what the object says, for that is shown, or the activity, when the
-// object says nothing.
+// audienceOfPost returns the audience of the post that an activity brings to its readers, or
+// nil if the activity brings no post. Readers see the object, so the object's audience counts.
+// If the object is not known or has no addressing, the activity's audience counts.
 func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
 	o := fetched[a.Object.ID]
 	if o == nil && a.Type != vocab.Announce {
-		o, _ = vocab.ObjectOf(a.Object.Doc) // which validateSchema has read
+		o, _ = vocab.ObjectOf(a.Object.Doc) // no error: validateSchema has parsed it
 	}
 	var post audience.Audience
 	switch {
@@ -145,9 +147,10 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 	return &post
 }
 
-// checkPermitted drops posts that are for followers of which the user is none. A private one of a
-// stranger, by the rule insecure_dm, becomes a request, unless it writes back, or the user has
-// accepted its sender or settled otherwise (messaging.strangers).
+// checkPermitted drops a post for followers if the user is not one of them. A private post by a
+// stranger, by the rule insecure_dm, becomes a message request. There are three exceptions: the
+// post answers the user's own letter, the user has accepted an earlier request of the sender, or
+// the user's setting messaging.strangers says otherwise.
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if handler.IsInvitation(x.Activity) {
 		return p.checkInvited(ctx, x)
@@ -156,7 +159,7 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if post == nil || post.IsPublic() || isVote(x) || x.Follows && !post.IsPrivate() {
 		return nil
 	}
-	known, err := p.mayWrite(ctx, x)
+	known, err := p.isKnown(ctx, x)
 	if err != nil || x.Follows && known {
 		return err
 	}
@@ -178,22 +181,23 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	return p.receiveStranger(ctx, x)
 }
 
-// checkInvited drops the Welcome of a host that is a stranger, for a user who wants none of theirs.
+// checkInvited drops a Welcome from a host that is a stranger, if the user wants no messages of
+// strangers.
 func (p *applier) checkInvited(ctx context.Context, x *applying) error {
 	if p.Profiles.User(x.User).Messaging.TakesStrangers() != registry.DropStrangers {
 		return nil
 	}
-	if known, err := p.mayWrite(ctx, x); err != nil || known {
+	if known, err := p.isKnown(ctx, x); err != nil || known {
 		return err
 	}
 	x.outcome, x.reason = outcomeStranger, IgnoredStranger
 	return handler.ErrIgnored
 }
 
-// checkRemainsPublic ignores that a stranger makes a letter of a post that everybody could see:
-// it would stand where letters of strangers do not.
+// checkRemainsPublic ignores an Update by which a stranger turns a public post into a letter
+// that would have to be a request: the letter would stand where letters of strangers may not.
 func (p *applier) checkRemainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
-	held, err := x.tx.Object(ctx, x.Activity.Object.ID)
+	held, err := x.tx.Objects.Find(ctx, x.Activity.Object.ID)
 	if err != nil || held == nil || post.IsUnaddressed() {
 		return err
 	}
@@ -212,23 +216,24 @@ func (p *applier) checkRemainsPublic(ctx context.Context, x *applying, post audi
 	return handler.ErrIgnored
 }
 
-// Bounds of requests.
+// Bounds of the open message requests of one user.
 const (
 	requestsOfActor = 20
 	requestsOfHost  = 200
 	maxRequests     = 2000
 )
 
-// receiveStranger decides what becomes of a private message of a stranger.
+// receiveStranger decides whether a private message of a stranger is accepted, becomes a request
+// or is ignored.
 func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	takes := p.Profiles.User(x.User).Messaging.TakesStrangers()
-	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // of which nobody reads a word
+	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // a sealed message shows no text to anybody
 		return nil
 	}
 	if back, err := isAnswerToLetter(ctx, x); err != nil || back {
 		return err
 	}
-	n, err := x.tx.CountRequests(ctx, x.Actor.ID, policy.RegistrableDomain(x.Actor.ID.Host()))
+	n, err := x.tx.Requests.Count(ctx, x.Actor.ID, policy.RegistrableDomain(x.Actor.ID.Host()))
 	if err != nil || n.Accepted {
 		return err
 	}
@@ -240,35 +245,41 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	return nil
 }
 
-// mayWrite reports whether the user permits the sender to write in private: by the rule, or in a
-// conversation that both are in.
-func (p *applier) mayWrite(ctx context.Context, x *applying) (bool, error) {
+// isKnown reports whether the user permits the sender to write the activity in private; see
+// mayWrite.
+func (p *applier) isKnown(ctx context.Context, x *applying) (bool, error) {
+	return mayWrite(ctx, x.tx, p.Profiles.User(x.User), x.Actor.ID, x.IsSealed())
+}
+
+// mayWrite reports whether a user permits an actor to write in private: by the rule insecure_dm,
+// or, for a sealed message, because both are in a conversation.
+func mayWrite(ctx context.Context, tx *user.Tx, u registry.User, actor vocab.ID, sealed bool) (bool, error) {
 	var ties []string
-	for _, kind := range db.RelationshipTypes {
-		rel, err := x.tx.Relationship(ctx, kind, x.Actor.ID)
+	for _, kind := range user.RelationshipTypes {
+		rel, err := tx.Relationships.Find(ctx, kind, actor)
 		if err != nil {
 			return false, err
 		}
-		if rel != nil && rel.Status == db.Accepted {
+		if rel != nil && rel.Status == user.Accepted {
 			ties = append(ties, kind)
 		}
 	}
-	met := audience.Rule(p.Profiles.User(x.User).Permissions.InsecureDM).IsMet(ties)
-	if met || !x.IsSealed() {
+	met := audience.Rule(u.Permissions.InsecureDM).IsMet(ties)
+	if met || !sealed {
 		return met, nil
 	}
-	return x.tx.SharesConversation(ctx, x.Actor.ID)
+	return tx.Conversations.IsShared(ctx, actor)
 }
 
-// standingOf returns how the user stands to a stranger's post.
+// standingOf returns the user's relation to a stranger's post.
 func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recipient, err error) {
 	r.ID, r.Circles = x.Me, []vocab.ID{p.Local.Followers(x.User)}
 	for _, f := range x.Forwarders {
-		following, err := x.tx.Relationship(ctx, db.Following, f.ID)
+		following, err := x.tx.Relationships.Find(ctx, user.Following, f.ID)
 		if err != nil {
 			return r, err
 		}
-		if following != nil && following.Status == db.Accepted {
+		if following != nil && following.Status == user.Accepted {
 			r.Circles = append(r.Circles, f.Followers)
 		}
 	}
@@ -278,14 +289,14 @@ func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recip
 	return r, err
 }
 
-// isInThread reports whether a post answers what the user holds: something of the user's that the
-// sender may see, or what the user got from somebody else.
+// isInThread reports whether a post answers a post that the user has stored: one of the user's
+// own that the sender may see, or one that the user received from another actor.
 func (p *applier) isInThread(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || parent.ID == "" {
 		return false, nil
 	}
-	held, err := x.tx.Object(ctx, parent.ID)
+	held, err := x.tx.Objects.Find(ctx, parent.ID)
 	if err != nil || held == nil || held.DeletedAt != nil {
 		return false, err
 	}
@@ -296,17 +307,17 @@ func (p *applier) isInThread(ctx context.Context, x *applying) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return handler.Sees(ctx, x.tx, p.Local, &x.Received, o)
+	return handler.Sees(ctx, x.tx, p.Local.Addresses, &x.Received, o)
 }
 
-// isAnswerToLetter reports whether a post answers a private one of the user's own that was for
-// its author, by name or by a group.
+// isAnswerToLetter reports whether a post answers a private post of the user's own that was
+// addressed to the answer's author, by name or through a group.
 func isAnswerToLetter(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || !x.Mine(parent.ID) {
 		return false, nil
 	}
-	held, err := x.tx.Object(ctx, parent.ID)
+	held, err := x.tx.Objects.Find(ctx, parent.ID)
 	if err != nil || held == nil {
 		return false, err
 	}

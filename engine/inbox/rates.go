@@ -12,27 +12,27 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// budgets refuses requests, and leaves out recipients, once the sender has used up its share.
+// budgets refuses requests, and leaves out recipients, of senders that have used up their share.
 type budgets struct {
 	Deps
 	bounds  *bounds
 	ignored *ignored
 }
 
-// checkHost refuses a request that names a key of a host which has used up what it may send,
-// before anything is done for it. It takes nothing from anybody.
+// checkHost refuses a request whose key belongs to a host that has used up its request rate. It
+// runs before any other work for the request, and counts nothing.
 func (b *budgets) checkHost(host string) error {
 	return limitFault(b.Hosts.Ready(policy.RegistrableDomain(host)))
 }
 
-// countRequest counts a request against the actor who made it, and its host. One that comes again
-// in the other dialect is a second knock, and not counted: many peers knock twice whatever they
-// were told.
+// countRequest counts a request against its signer and the signer's host. When the request
+// repeats an earlier one in the other signature dialect, it is a second knock, and not counted:
+// many peers send each request in both dialects, whatever they were told.
 func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	digest := sha256.Sum256(x.Body)
-	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) + string(signer) } // nobody uses up another's
+	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) + string(signer) } // the signer is in the key: none uses up another's knock
 	this, other := knock(signature.RFC9421), knock(signature.Cavage)
-	if x.claims[0].Dialect == signature.Cavage { // one request has claims of one dialect
+	if x.claims[0].Dialect == signature.Cavage { // all claims of a request are of one dialect
 		this, other = other, this
 	}
 	if once, _ := b.bounds.knocks.Ready(other); !once {
@@ -40,7 +40,7 @@ func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 			return nil
 		}
 	}
-	if err := limitBy(b.Senders, string(signer)); err != nil { // first: what it may not send takes nothing from others of its host
+	if err := limitBy(b.Senders, string(signer)); err != nil { // checked first, so that a refused request does not count against the host
 		return err
 	}
 	if err := limitBy(b.Hosts, policy.RegistrableDomain(signer.Host())); err != nil {
@@ -50,8 +50,8 @@ func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	return nil
 }
 
-// Count counts a proven request that is for no inbox against its signer and the signer's host, as
-// one to an inbox counts.
+// Count counts a proven request that is not for an inbox. It counts it as an inbox request is
+// counted: against its signer and the signer's host.
 func (i *Inbox) Count(signer vocab.ID) error {
 	if err := limitBy(i.Senders, string(signer)); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (i *Inbox) Count(signer vocab.ID) error {
 	return limitBy(i.Hosts, policy.RegistrableDomain(signer.Host()))
 }
 
-// paidBySigner returns ctx for what is fetched for a request once it is proven: the signer's
-// domain pays for it.
+// paidBySigner returns a context in which fetches are charged to the signer's domain. It returns
+// ctx itself while no signer is proven.
 func paidBySigner(ctx context.Context, x *receiving) context.Context {
 	if x.signer == nil {
 		return ctx
@@ -77,8 +77,8 @@ func limitFault(ok bool, after time.Duration) error {
 	return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
 }
 
-// paidBy returns who caused the request: the domain of its signer; while none is proven, its
-// client address. It is empty for what this server's own users cause.
+// paidBy returns the party that caused the request: the domain of its signer, or, while none is
+// proven, its client address. It is empty for requests that this server's own users cause.
 func (x *receiving) paidBy() string {
 	if x.signer != nil {
 		return policy.RegistrableDomain(x.signer.ID.Host())
@@ -86,10 +86,10 @@ func (x *receiving) paidBy() string {
 	return x.payer
 }
 
-// chargeFanOut counts recipients who do not follow the sender against the sender's domain,
-// whether they will keep the activity or ignore it: each costs a transaction in the recipient's
-// database. The first is counted as the request. A post to those who follow its sender is not
-// charged, however many they are.
+// chargeFanOut counts the recipients who do not follow the sender against the sender's domain.
+// Each counts, whether it will store the activity or ignore it, because each costs a transaction
+// in its database. The first is not counted: the request was. Recipients who follow the sender
+// cost nothing, however many they are.
 func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil
@@ -105,8 +105,8 @@ func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// countStrangers returns how many of the recipients follow neither the actor nor the actor who
-// passes the activity on.
+// countStrangers returns how many of the recipients follow neither the activity's actor nor the
+// actor that passes it on.
 func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
 	followers, err := x.followersOf(ctx, b.Store, x.Actor.ID)
 	if err != nil {
@@ -127,8 +127,8 @@ func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients [
 	return n, nil
 }
 
-// limitStored keeps an activity from recipients for which the sender's domain has had much stored
-// lately. When nobody is left it is refused.
+// limitStored removes the recipients for which too much of the sender's domain was stored
+// lately. If none is left, it refuses the activity.
 func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
 	if b.Handlers.Lookup(x.Activity).TakesAway {
 		return nil
@@ -139,9 +139,9 @@ func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
 	return b.limitForStrangers(ctx, x)
 }
 
-// limitForFollowers leaves out users for which much was stored of actors that they follow at
-// the domain. Its answer is a refusal then, also when others get the activity: the peer sends it
-// again, and they have it already.
+// limitForFollowers removes users for which too much was stored of the actors that they follow
+// at the domain. Then x.refused is set, although other recipients get the activity: the peer
+// sends it again, and those others ignore it as a duplicate.
 func (b *budgets) limitForFollowers(x *receiving) error {
 	left := x.Recipients[:0:0]
 	var full error
@@ -159,12 +159,12 @@ func (b *budgets) limitForFollowers(x *receiving) error {
 	return nil
 }
 
-// followedKey is the key of what a domain has stored for one user, of actors that the user
-// follows there.
+// followedKey is the budget key for content that one user stores from the actors that the user
+// follows at a domain.
 func followedKey(payer string, u vocab.Username) string { return u.String() + " " + payer }
 
-// limitForStrangers leaves out users who do not follow the sender once much was stored of its
-// domain for such users.
+// limitForStrangers removes users who do not follow the sender, if too much of its domain was
+// stored for such users.
 func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 	ok, after := b.bounds.storedOfDomain.Ready(x.paidBy())
 	if ok {
@@ -185,8 +185,8 @@ func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// chargeStored counts what was stored against the sender's domain, also when that was no more
-// than an id: for a user who follows the sender by itself, for all others together.
+// chargeStored counts the stored bytes against the sender's domain, even when only an id was
+// stored. Each user who follows the sender has a count of its own; all other users share one.
 func (p *applier) chargeStored(x *applying) {
 	if p.Local.IsLocal(x.Actor.ID) {
 		return

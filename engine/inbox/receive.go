@@ -10,9 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// receive refuses what can be refused from the headers alone: media type, encoding, an inbox
-// nobody has, a signature that cannot hold, an actor who is suspended, a host that is blocked or
-// has sent too much. Nothing has been fetched or parsed by then.
+// receive refuses a request that its headers alone show to be unacceptable: by its media type or
+// encoding, for an inbox that does not exist, with a signature that cannot be valid, from a
+// suspended actor, or from a host that is blocked or has sent too much. It runs before anything
+// is fetched or parsed.
 func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	h := x.Request.Header
 	if h.Get("Content-Encoding") != "" {
@@ -30,8 +31,8 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	return i.checkAddressed(ctx, x.User)
 }
 
-// checkClaims refuses a signature that cannot hold, or is by a key of somebody who is not heard
-// now.
+// checkClaims refuses a signature that cannot be valid, or whose key belongs to an actor or host
+// that is blocked or has used up its request rate.
 func (i *Inbox) checkClaims(x *receiving) (err error) {
 	if x.claims, err = i.Verifier.Claims(x.Request, x.Body); err != nil {
 		return err
@@ -48,7 +49,7 @@ func (i *Inbox) checkClaims(x *receiving) (err error) {
 	return nil
 }
 
-// checkAddressed refuses a personal inbox that nobody has.
+// checkAddressed refuses a request to a personal inbox that does not exist.
 func (i *Inbox) checkAddressed(ctx context.Context, u vocab.Username) error {
 	if active, err := i.Store.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(active) == 1 {
 		return err

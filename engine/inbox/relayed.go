@@ -12,27 +12,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Relays are the servers that pass public posts on to this one because it subscribed to them.
+// Relays are the servers that forward public posts to this server because it subscribed to them.
 type Relays interface {
-	// IsAccepted reports whether this is the actor of one that has accepted the subscription.
+	// IsAccepted reports whether actor is a relay that has accepted the subscription.
 	IsAccepted(actor vocab.ID) bool
 	// IsAnswer reports whether an activity answers a subscription.
 	IsAnswer(a *vocab.Activity) bool
-	// RecordAnswer records such an answer, and reports whether it was the actor's to give.
+	// RecordAnswer records the answer to a subscription, and reports whether the actor was
+	// entitled to give it.
 	RecordAnswer(ctx context.Context, actor, follow vocab.ID, state string) (bool, error)
-	// AcceptFollowBack answers a Follow of the instance actor, and reports whether it is a relay's.
+	// AcceptFollowBack answers a Follow of the instance actor, and reports whether the follower
+	// is a relay.
 	AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error)
 }
 
-// errStranger says that nobody here follows the author of what a relay passes on, nor is
-// addressed by it.
+// errStranger says that no local user follows the author of an activity that a relay passes on,
+// and that it addresses no local user.
 var errStranger = fmt.Errorf("it is a stranger's: %w", errDropped)
 
-// takeRelayed finds out what an accepted relay passes on. Posts are taken from their author's own
-// server, and come as their author's: of what the relay says only the id counts. An activity that
-// concerns nobody here is dropped before another server is asked, where that can be told, and so
-// is one beyond the bound. A relay is never told that something was refused: it would come again
-// with it, or take this server for dead.
+// takeRelayed receives an activity that an accepted relay passes on. Unless it has a proof by
+// its author, a post is fetched from the author's own server, and only its id is taken from the
+// relay. An activity that concerns no local user is dropped, if that can be told before another
+// server is asked. So is one beyond the relay's budget. A relay is never told that its activity
+// was refused: it would send it again, or consider this server unavailable.
 func (v *voucher) takeRelayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
 	x.relay = true
 	wanted, err := v.isWanted(ctx, x)
@@ -58,9 +60,9 @@ func (v *voucher) takeRelayed(ctx context.Context, x *receiving, relay *vocab.Ac
 	return dropFault(v.fetchPost(ctx, x))
 }
 
-// isWanted reports whether what a relay passes on may concern anybody here. Of an Announce
-// nothing is known but from which server the post is: somebody here must follow somebody there.
-// Others that the post addresses get it from its author.
+// isWanted reports whether an activity that a relay passes on may concern a local user. An
+// Announce shows only the server of its post, so a local user must follow an actor of that
+// server. Other users that the post addresses get it from its author.
 func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	a := x.Activity
 	if a.Type == vocab.Announce {
@@ -83,10 +85,10 @@ func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	}), nil
 }
 
-// fetchPost puts a Create by its author in the place of what a relay passes on: the one that the
-// author's server shows under the id, or one made for the post that is there, which must be
-// public. That has the post's id with a fragment, so that it comes once, whichever relay it comes
-// by.
+// fetchPost replaces an activity that a relay passes on by a Create from the author's server:
+// the Create that the server shows under the announced id, or one built from the public post
+// that it shows there. The built Create has the post's id with a fragment, so that the post
+// arrives once, by whichever relay it comes.
 func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 	o, raw, err := v.fetchObject(ctx, x, x.Activity.Object.ID, nil)
 	if err != nil {
@@ -114,7 +116,7 @@ func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// createOf returns the Create of a post that its server shows.
+// createOf returns a Create for a post that its server shows.
 func createOf(o *vocab.Object) (*vocab.Activity, error) {
 	d := vocab.Doc{"@context": vocab.ContextAS, "id": string(o.ID.Document()) + "#create", "type": vocab.Create, "actor": string(o.AttributedTo), "object": o.Doc}
 	for _, name := range []string{"@context", "to", "cc", "published"} {
@@ -125,8 +127,8 @@ func createOf(o *vocab.Object) (*vocab.Activity, error) {
 	return vocab.ParseActivity(d.JSON())
 }
 
-// withholdFault makes what ends a relay's request a drop, unless it is that the engine takes
-// nothing now.
+// withholdFault turns the error that ends a relay's request into a drop, unless it says that the
+// engine accepts nothing now.
 func withholdFault(err error) error {
 	if kind := fault.KindOf(err); kind == fault.Unavailable || kind == fault.Busy {
 		return err
@@ -134,7 +136,8 @@ func withholdFault(err error) error {
 	return dropFault(err)
 }
 
-// dropFault makes an error one that the relay is not told of, unless it is ours.
+// dropFault turns an error into a drop, of which the relay is not told, unless this server is
+// its cause.
 func dropFault(err error) error {
 	switch kind := fault.KindOf(err); {
 	case err == nil, errors.Is(err, errDropped), kind == fault.Internal, kind == fault.Config:
@@ -143,8 +146,8 @@ func dropFault(err error) error {
 	return fmt.Errorf("%w: %w", errDropped, err)
 }
 
-// takeRelayAnswer takes a relay's answer to the instance actor's Follow. It counts from the
-// relay's own actor alone.
+// takeRelayAnswer records a relay's answer to the instance actor's Follow. It counts only when
+// the relay's own actor has signed it.
 func (i *Inbox) takeRelayAnswer(ctx context.Context, x *receiving) error {
 	state := instance.RelayAccepted
 	if x.Activity.Type == vocab.Reject {
@@ -160,7 +163,7 @@ func (i *Inbox) takeRelayAnswer(ctx context.Context, x *receiving) error {
 	return err
 }
 
-// relayOutcome names what became of what a relay passed on, for counting.
+// relayOutcome names the outcome of an activity that a relay passed on, for the metrics.
 func relayOutcome(x *receiving, err error) string {
 	switch {
 	case errors.Is(err, errStranger), err == nil && len(x.Recipients) == 0:

@@ -7,27 +7,27 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	renewEvery  = 20 * time.Second // how long an actor that changes too often waits until it is asked again
-	renewTime   = 10 * time.Second // of a round, in which actors of one domain are begun
-	maxRenewing = 8                // domains at once
+	renewEvery  = 20 * time.Second // how long an actor that changes too often waits until it is fetched again
+	renewTime   = 10 * time.Second // the time in a round in which fetches for one domain are started
+	maxRenewing = 8                // domains that are fetched from at the same time
 )
 
-// renewer brings the users' copies of actors up to date that changed more often than they are
-// asked at once. The actors of a domain wait in a line of their own: a domain that does not
-// answer holds up no other.
+// renewer fetches actors later whose budget did not allow an immediate fetch when they changed,
+// and updates the users' copies of them. Each domain has a queue of its own, so that a domain
+// that does not answer delays no other.
 type renewer struct {
 	inbox *Inbox
 	room  *policy.Pool
 
 	mu      sync.Mutex
-	lines   map[string][]vocab.ID // by registrable domain, in the order in which they are asked
-	waiting map[vocab.ID]bool     // all that are in a line, or being asked
+	lines   map[string][]vocab.ID // by registrable domain, in the order in which the actors are fetched
+	waiting map[vocab.ID]bool     // all actors that are in a queue or being fetched
 	running bool
 }
 
@@ -35,14 +35,14 @@ func newRenewer(i *Inbox) *renewer {
 	return &renewer{inbox: i, room: policy.Renewals.NewPool(), lines: map[string][]vocab.ID{}, waiting: map[vocab.ID]bool{}}
 }
 
-// add lets an actor be asked after a while.
+// add queues an actor to be fetched after a while.
 func (r *renewer) add(id vocab.ID) {
 	id = id.Canonical()
 	domain := policy.RegistrableDomain(id.Host())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting[id] || !r.room.Take(domain, 1) {
-		return // it is asked when something is sent to it
+		return // already queued; without room it is fetched when something is sent to it
 	}
 	r.waiting[id] = true
 	r.lines[domain] = append(r.lines[domain], id)
@@ -52,7 +52,7 @@ func (r *renewer) add(id vocab.ID) {
 	}
 }
 
-// run renews until nothing is due, or the inbox is closed.
+// run runs a round every renewEvery, until no actor waits or the inbox closes.
 func (r *renewer) run() {
 	for r.inbox.beside.Pause(renewEvery) {
 		r.renewAll()
@@ -62,7 +62,7 @@ func (r *renewer) run() {
 	}
 }
 
-// endRun ends the run when no actor waits, and reports whether it did.
+// endRun ends the run if no actor waits, and reports whether it did.
 func (r *renewer) endRun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,14 +70,14 @@ func (r *renewer) endRun() bool {
 	return !r.running
 }
 
-// renewAll is one round: each domain has some time for its actors.
+// renewAll runs one round: each domain gets some time for its actors.
 func (r *renewer) renewAll() {
 	var round errgroup.Group
 	round.SetLimit(maxRenewing)
 	for domain, n := range r.countLines() {
 		round.Go(func() error { r.renewLine(domain, n); return nil })
 	}
-	_ = round.Wait() // which no line fails
+	_ = round.Wait() // no error: renewLine returns none
 }
 
 func (r *renewer) countLines() map[string]int {
@@ -90,7 +90,7 @@ func (r *renewer) countLines() map[string]int {
 	return counts
 }
 
-// renewLine renews the first n actors of a domain's line, as many as are begun in time.
+// renewLine renews the first n actors of a domain's queue. It starts no fetch after renewTime.
 func (r *renewer) renewLine(domain string, n int) {
 	i := r.inbox
 	until := i.Now().Add(renewTime)
@@ -106,7 +106,7 @@ func (r *renewer) renewLine(domain string, n int) {
 	}
 }
 
-// next takes the first actor out of a line.
+// next takes the first actor out of a domain's queue.
 func (r *renewer) next(domain string) vocab.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +117,7 @@ func (r *renewer) next(domain string) vocab.ID {
 	return line[0]
 }
 
-// finish lets go of an actor, or puts it at the end of its domain's line.
+// finish forgets an actor that is done, or else puts it at the end of its domain's queue.
 func (r *renewer) finish(domain string, id vocab.ID, done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +129,7 @@ func (r *renewer) finish(domain string, id vocab.ID, done bool) {
 	}
 }
 
-// renew asks for one actor, and writes what its server says into the databases of those who have
-// a copy of it.
+// renew fetches one actor, and updates the copies of it in the users' databases.
 func (r *renewer) renew(ctx context.Context, id vocab.ID) error {
 	i := r.inbox
 	users, err := i.Store.Instance.Acquaintances.Users(ctx, id, false)
@@ -144,7 +143,7 @@ func (r *renewer) renew(ctx context.Context, id vocab.ID) error {
 		}
 	}
 	for _, u := range users {
-		err := i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.RenewActor(ctx, a, i.Now()) })
+		err := i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error { return tx.Actors.Renew(ctx, a, i.Now()) })
 		if err != nil {
 			return err
 		}

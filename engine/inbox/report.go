@@ -12,13 +12,13 @@ import (
 
 // Bounds of a report.
 const (
-	maxReported = 100  // objects that are kept
-	maxReport   = 5000 // characters of what the reporter says
+	maxReported = 100  // objects that are stored
+	maxReport   = 5000 // characters of the reporter's text
 )
 
-// takeReport keeps a Flag for the operator: it is about local users, or meant for the instance.
-// It reaches no user's database. A report about nobody here is dropped. The fault is RateLimited
-// when its domain reports too much, or too much of it is open.
+// takeReport stores a Flag for the operator if it is about local users or for the instance. It
+// enters no user's database. Any other report is dropped. The fault is RateLimited when its
+// domain reports too often, or has too many open reports.
 func (i *Inbox) takeReport(ctx context.Context, x *receiving) error {
 	a := x.Activity
 	objects, err := a.Doc.IDs("object")
@@ -53,7 +53,7 @@ func (i *Inbox) takeReport(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// reportedWords returns what the reporter says. Servers write it as plain text.
+// reportedWords returns the reporter's text. Servers write it as plain text.
 func reportedWords(d vocab.Doc) string {
 	text := []rune(d.Words("content"))
 	return string(text[:min(len(text), maxReport)])

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -22,15 +22,15 @@ func letter(n int) string {
 // shownIn returns the activities of one of alice's feeds.
 func shownIn(t *testing.T, s *peertest.Scene, feed string) (ids []string) {
 	t.Helper()
-	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) (err error) {
-		var items []db.FeedItem
+	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) (err error) {
+		var items []user.FeedItem
 		switch feed {
 		case "main":
-			items, err = tx.Feed(ctx, nil, 100)
+			items, err = tx.Feed.List(ctx, nil, 100)
 		case "notifications":
-			items, err = tx.Notifications(ctx, s.ID("us:/alice"), nil, 100)
+			items, err = tx.Feed.ListNotifications(ctx, s.ID("us:/alice"), nil, 100)
 		case "requests":
-			items, err = tx.Requests(ctx, nil, 100)
+			items, err = tx.Requests.List(ctx, nil, 100)
 		}
 		for _, i := range items {
 			ids = append(ids, string(i.FeedEntry.Activity[len(i.FeedEntry.Activity)-3:]))
@@ -121,8 +121,8 @@ func TestPrivateNotesOfTwoAreAConversation(t *testing.T) {
 	if got := inConversation(); len(got) != 0 {
 		t.Errorf("while the request waits the conversation has %q", got)
 	}
-	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AcceptRequests(ctx, s.ID("p:/dave"), s.Now())
+	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Requests.Accept(ctx, s.ID("p:/dave"), s.Now())
 		return err
 	})
 	if err != nil {
@@ -138,19 +138,19 @@ func TestPrivateNotesOfTwoAreAConversation(t *testing.T) {
 func TestRequestsAreAcceptedAndDeclined(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/dave", mine, letter(1))
-	change := func(what func(context.Context, *db.Tx) error) {
+	change := func(what func(context.Context, *user.Tx) error) {
 		t.Helper()
 		if err := s.Store.Write(t.Context(), s.Alice, what); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change(func(ctx context.Context, tx *db.Tx) error { return tx.RemoveRequests(ctx, s.ID("p:/dave")) })
+	change(func(ctx context.Context, tx *user.Tx) error { return tx.Requests.Remove(ctx, s.ID("p:/dave")) })
 	if got := s.Column(t, s.Alice, `SELECT uri FROM activities UNION ALL SELECT uri FROM objects UNION ALL SELECT activity_uri FROM requests`); len(got) != 0 {
 		t.Errorf("after a decline there is %q, want nothing", got)
 	}
 	s.MustSend("p:/dave", mine, letter(2))
-	change(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AcceptRequests(ctx, s.ID("p:/dave"), s.Now())
+	change(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Requests.Accept(ctx, s.ID("p:/dave"), s.Now())
 		return err
 	})
 	s.MustSend("p:/dave", mine, letter(3))
@@ -226,17 +226,17 @@ func TestSealedMessages(t *testing.T) {
 func TestTheEndOfAFriendshipClosesTheConversation(t *testing.T) {
 	s := newScene(t)
 	dave := s.ID("p:/dave")
-	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
-		friends := db.Relationship{Actor: dave, Type: db.FriendOf, Status: db.Accepted, Activity: s.ID("p:/dave/offers/1"), Direction: db.Inbound}
-		if err := tx.SetRelationship(ctx, friends, s.Now()); err != nil {
+	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+		friends := user.Relationship{Actor: dave, Type: user.FriendOf, Status: user.Accepted, Activity: s.ID("p:/dave/offers/1"), Direction: user.Inbound}
+		if err := tx.Relationships.Set(ctx, friends, s.Now()); err != nil {
 			return err
 		}
-		c, _, err := tx.AddPairNote(ctx, db.PairNote{User: s.ID("us:/alice"), Partner: dave, At: s.Now()})
+		c, _, err := tx.Pairs.AddNote(ctx, user.PairNote{User: s.ID("us:/alice"), Partner: dave, At: s.Now()})
 		if err != nil {
 			return err
 		}
 		c.GroupID = "urn:uuid:1"
-		return tx.UpgradePair(ctx, *c, true, s.Now())
+		return tx.Pairs.Upgrade(ctx, *c, true, s.Now())
 	})
 	if err != nil {
 		t.Fatal(err)

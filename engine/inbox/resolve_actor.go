@@ -10,17 +10,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveActor finds the sender, and remembers that it is gone once its Delete of itself is
-// taken. A server that says 410 of an actor has said all that the actor's own Delete could: a
-// Delete of our own making is taken in its place, since what came bears no signature that anybody
-// could verify any more. Where it says 404 the Delete proves nothing, and is dropped; refusing it
-// would only make the peer come again for days. When another server passes the activity on, that
-// one must be known first.
+// resolveActor finds the sender. Once a Delete by which an actor deletes itself is accepted, it
+// records that the actor is gone. When the actor's server answers 410 for that actor, this
+// proves the deletion. Nobody can verify the request's signature any more, so a Delete that this
+// server builds replaces the one that came. When the actor's server answers 404, the Delete
+// proves nothing and is dropped: if it were refused, the peer would send it again for days. When
+// another server passes the activity on, its actor is resolved later, once that server is
+// verified.
 func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Next) error {
 	id := x.Activity.Actor
 	deletesItself := deletesItself(x.Activity)
 	resolve := i.Actors.Resolve
-	if handler.UpdatesItself(x.Activity) { // it is asked for again below, within its budget
+	if handler.UpdatesItself(x.Activity) { // it is fetched again later, within its budget
 		resolve = i.Actors.Current
 	}
 	if !x.foreign {
@@ -53,9 +54,9 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 	return i.Actors.Bury(ctx, x.Actor.ID)
 }
 
-// unresolvedFault returns what it means for a request that its sender was not found: not that the
-// inbox is not, which 404 and 410 would tell the peer; nor that its address may not be contacted,
-// which would tell what names lead to here.
+// unresolvedFault returns the answer to a request whose sender was not found. It is not 404 or
+// 410, which would tell the peer that the inbox does not exist. It does not say that the
+// sender's address may not be contacted, which would disclose how this server resolves names.
 func unresolvedFault(err error) error {
 	switch fault.KindOf(err) {
 	case fault.Gone:

@@ -12,11 +12,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveAddressing finds the local users that the activity may concern, and when there are any,
-// fetches what its handler needs. It may find too many, never too few: each user's own
-// transaction decides by its own relationships. Groups are never expanded on the way in. A report
-// is for the operator alone, and ends here, and so does what relays and the instance actor have
-// between them.
+// resolveAddressing finds the local users that the activity may concern. If there are any, it
+// fetches the objects that the handler needs. It may find too many users, never too few: each
+// user's own transaction decides by its own relationships. Groups are never expanded for
+// received activities. A report is for the operator alone and ends here, and so do the
+// activities between relays and the instance actor.
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
 	ctx = paidBySigner(ctx, x)
 	if x.Activity.Type == vocab.Flag {
@@ -52,7 +52,7 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 	return next(ctx)
 }
 
-// arrival returns the activity with how it came.
+// arrival returns the activity with the way in which it arrived.
 func (x *receiving) arrival(d Deps) audience.Arrival {
 	a := audience.Arrival{Activity: x.Activity, Concern: d.Handlers.Lookup(x.Activity).Concern, Sender: x.Actor, Forwarder: x.passer, Relayed: x.relay}
 	if !x.User.IsZero() {
@@ -61,7 +61,8 @@ func (x *receiving) arrival(d Deps) audience.Arrival {
 	return a
 }
 
-// findReached returns the local users of a reach.
+// findReached returns the local users in a reach: the owners that it names, the users who may
+// follow its actors, and, with Acquainted, all users that its sender may concern.
 func (i *Inbox) findReached(ctx context.Context, x *receiving, r audience.Reach) (map[vocab.Username]bool, error) {
 	users := map[vocab.Username]bool{}
 	for _, id := range r.Owners {
@@ -86,7 +87,7 @@ func (i *Inbox) findReached(ctx context.Context, x *receiving, r audience.Reach)
 	return users, nil
 }
 
-// followersOf returns the users who may follow an actor, read once for a request.
+// followersOf returns the users who may follow an actor. A request reads them once.
 func (x *receiving) followersOf(ctx context.Context, store *db.Cluster, actor vocab.ID) (map[vocab.Username]bool, error) {
 	if follow, read := x.followers[actor]; read {
 		return follow, nil

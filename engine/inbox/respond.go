@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// respond makes the activity durable for its recipients, and answers.
+// respond makes the activity durable for its recipients, and returns the answer to the request.
 func (i *Inbox) respond(ctx context.Context, x *receiving) error {
 	if err := i.makeDurable(ctx, x); err != nil {
 		return err
@@ -19,9 +19,10 @@ func (i *Inbox) respond(ctx context.Context, x *receiving) error {
 	return x.refused
 }
 
-// makeDurable makes the activity durable: what is acknowledged is never lost. For one recipient
-// it waits for the commit in that user's database; for several, or for one who cannot take it
-// now, for that of the intake journal.
+// makeDurable makes the activity durable before it is acknowledged, so that no acknowledged
+// activity is lost. For one recipient it waits for the commit in that user's database. For
+// several, or for one whose database cannot take it now, it waits for the commit of the intake
+// journal.
 func (i *Inbox) makeDurable(ctx context.Context, x *receiving) error {
 	if err := i.acquaintRecipients(ctx, x); err != nil || len(x.Recipients) == 0 {
 		return err
@@ -36,7 +37,8 @@ func (i *Inbox) makeDurable(ctx context.Context, x *receiving) error {
 		Row:  func() instance.Intake { return i.rowOf(x) }})
 }
 
-// writeOpenly writes the activity without hidden recipients, and as it came when it has none.
+// writeOpenly encodes the activity without hidden recipients. If it has none, it returns the
+// bytes that came.
 func writeOpenly(a *vocab.Activity) json.RawMessage {
 	if !a.Doc.Hides() {
 		return a.Raw
@@ -44,8 +46,8 @@ func writeOpenly(a *vocab.Activity) json.RawMessage {
 	return a.Doc.WithoutHidden().JSON()
 }
 
-// writeStored writes the activity as users' databases hold it: openly, and with what it names in
-// canonical form.
+// writeStored encodes the activity as users' databases store it: without hidden recipients, and
+// with canonical ids.
 func writeStored(a *vocab.Activity) json.RawMessage {
 	if d, changed := a.Doc.WithCanonicalIDs(); changed {
 		return d.WithoutHidden().JSON()
@@ -53,7 +55,8 @@ func writeStored(a *vocab.Activity) json.RawMessage {
 	return writeOpenly(a)
 }
 
-// meantFor returns the users the activity is for in person.
+// meantFor returns the users that the activity is meant for in person: those that it names, and
+// the owner of the inbox to which its own actor sent it.
 func (x *receiving) meantFor(d Deps) map[vocab.Username]bool {
 	users := map[vocab.Username]bool{}
 	for _, id := range x.arrival(d).InPerson() {
@@ -64,7 +67,7 @@ func (x *receiving) meantFor(d Deps) map[vocab.Username]bool {
 	return users
 }
 
-// itemFor returns the activity as it is applied for one recipient.
+// itemFor returns the activity in the form in which it is applied for one recipient.
 func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
 	r := handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor,
 		Target: x.target, Named: x.meant[u], Now: i.Now()}
@@ -74,8 +77,8 @@ func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *ap
 	return &applying{raw: raw, payer: x.paidBy(), fetched: x.fetched, reader: x.reader, Received: r}
 }
 
-// rowOf returns the activity as the journal keeps it: with all that applying it needs later, when
-// nobody can be asked.
+// rowOf returns the activity as the journal stores it. The row has all that Apply needs later,
+// when no other server can be asked.
 func (i *Inbox) rowOf(x *receiving) instance.Intake {
 	in := instance.Intake{Key: instance.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.paidBy()}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })

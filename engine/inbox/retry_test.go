@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -15,10 +15,10 @@ import (
 )
 
 // poisoned returns what was set aside of alice.
-func poisoned(t *testing.T, s *peertest.Scene) (all []db.Poisoned) {
+func poisoned(t *testing.T, s *peertest.Scene) (all []user.Poisoned) {
 	t.Helper()
-	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) (err error) {
-		all, err = tx.Poisoned(ctx, "", db.Poisoned{}, 100)
+	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) (err error) {
+		all, err = tx.Poison.List(ctx, "", user.Poisoned{}, 100)
 		return err
 	})
 	if err != nil {
@@ -30,7 +30,7 @@ func poisoned(t *testing.T, s *peertest.Scene) (all []db.Poisoned) {
 // healable fails for activities of type Sicken until it is healed.
 func healable(ill *bool) func(*inbox.Deps) {
 	return func(d *inbox.Deps) {
-		d.Handlers.Register(handler.Key{Type: "Sicken"}, handler.Handler{Received: func(context.Context, handler.Tx, *handler.Received) (handler.Effects, error) {
+		d.Handlers.Register(handler.Key{Type: "Sicken"}, handler.Handler{Received: func(context.Context, *user.Tx, *handler.Received) (handler.Effects, error) {
 			if *ill {
 				return handler.Effects{}, errors.New("a bug that the next release mends")
 			}
@@ -86,7 +86,7 @@ func TestWhatIsSetAsideAgainStaysThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, s)
-	if err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, before) }); err != nil {
+	if err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error { return tx.Poison.Drop(ctx, before) }); err != nil {
 		t.Fatal(err)
 	}
 	if got := poisoned(t, s); len(got) != 1 || !got[0].CreatedAt.After(before.CreatedAt) {
@@ -117,7 +117,7 @@ func TestWhatWasAppliedAlreadyIsNotGivenBack(t *testing.T) {
 
 func TestWhatCannotBeReadIsNotGivenBack(t *testing.T) {
 	s := newScene(t)
-	if err := s.Inbox.Retry(t.Context(), s.Alice, db.Poisoned{URI: "https://p.example/1", Raw: []byte(`{`)}); fault.KindOf(err) != fault.Invalid {
+	if err := s.Inbox.Retry(t.Context(), s.Alice, user.Poisoned{URI: "https://p.example/1", Raw: []byte(`{`)}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("err = %v, want Invalid", err)
 	}
 }
@@ -131,7 +131,7 @@ func TestARetryMeansNobodyWhoWasNotMeant(t *testing.T) {
 	for n, object := range []string{"p:/notes/1", "p:/notes/2"} {
 		id := fmt.Sprintf("p:/updates/%d", n)
 		raw := s.Long(`{"id":"` + id + `","type":"Update","actor":"p:/carol","to":"p:/dave","object":{"id":"` + object + `","type":"Note","attributedTo":"p:/carol","to":"p:/dave","content":"for dave"}}`)
-		if err := s.Inbox.Retry(t.Context(), s.Alice, db.Poisoned{URI: s.ID(id), Raw: []byte(raw)}); err != nil {
+		if err := s.Inbox.Retry(t.Context(), s.Alice, user.Poisoned{URI: s.ID(id), Raw: []byte(raw)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	rivalTries  = 7           // until a server that cannot be asked has not said whose an object is
-	keptAnswers = time.Minute // that everybody has taken who waited: the activity may be on its way to others
-	leftAnswers = time.Hour   // that somebody has not
+	rivalTries  = 7           // tries to reach a server that should say whose an object is
+	keptAnswers = time.Minute // how long an answer is stored that all waiting users have taken: the activity may still reach other users
+	leftAnswers = time.Hour   // how long an answer is stored that a waiting user has not taken
 	askTime     = 30 * time.Second
 )
 
-// rivals asks servers whose an object is whose id two of their actors use. An activity of another
-// actor than the author known here waits in the journal until then: the next process finds it
-// there, and asks anew. Each activity is asked about once, however many users it is for.
+// rivals asks servers which of two of their actors owns an object, when both use its id. The
+// activity of the actor that is not the stored author waits in the journal until the server has
+// answered; after a restart, the next process finds it there and asks again. Each activity is
+// asked about once, however many users it is for.
 type rivals struct {
 	Deps
 	work    *intake.Background
 	backoff mailbox.Backoff
-	revisit func(u vocab.Username) // lets a drain of the user's look into the journal
-	lose    func(x *applying)      // ends an activity whose object stays somebody else's
+	revisit func(u vocab.Username) // makes a drain read the rows that wait for the user
+	lose    func(x *applying)      // ignores an activity whose object belongs to another actor
 	asked   *policy.Limiter
 	open    *policy.Pool
 
@@ -35,13 +36,13 @@ type rivals struct {
 	questions map[int64]*question // by the activity's row in the journal
 }
 
-// question is what is asked about one activity. Fields are guarded by the rivals' mu, but for the
-// first two.
+// question is one activity about which a server is asked. All fields except the first two are
+// guarded by the rivals' mu.
 type question struct {
 	object, author vocab.ID
-	waiting        map[vocab.Username]bool // who has not taken the answer yet
-	answered       time.Time               // zero until then
-	shown          *vocab.Object           // what the server shows as that author's; nil: it does not
+	waiting        map[vocab.Username]bool // users who have not taken the answer yet
+	answered       time.Time               // time of the answer; zero until it comes
+	shown          *vocab.Object           // the object, if the server shows it as that author's; else nil
 }
 
 func newRivals(i *Inbox) *rivals {
@@ -49,8 +50,8 @@ func newRivals(i *Inbox) *rivals {
 		asked: policy.Rivals.Limiter(i.Now), open: policy.OpenRivals.NewPool(), questions: map[int64]*question{}}
 }
 
-// Ask has the server of an activity's object asked, and reports whether u waits for the answer.
-// When too much is being asked already, the activity is ignored.
+// Ask starts asking the server of the activity's object, and reports whether u waits for the
+// answer. If too much is being asked already, the activity is ignored.
 func (r *rivals) Ask(u vocab.Username, seq int64, item intake.Item) bool {
 	x := item.(*applying)
 	waits := r.askServer(u, seq, x)
@@ -65,7 +66,7 @@ func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 	defer r.mu.Unlock()
 	if q := r.questions[seq]; q != nil {
 		q.waiting[u] = true
-		if !q.answered.IsZero() { // while u's database was applying the activity
+		if !q.answered.IsZero() { // the answer came while u's database was applying the activity
 			r.revisit(u)
 		}
 		return true
@@ -80,7 +81,7 @@ func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 	return true
 }
 
-// forgetAnswers forgets answers that nobody takes any more. The caller holds mu.
+// forgetAnswers removes answers that no user will take any more. The caller holds mu.
 func (r *rivals) forgetAnswers() {
 	for seq, q := range r.questions {
 		age := r.Now().Sub(q.answered)
@@ -93,8 +94,9 @@ func (r *rivals) forgetAnswers() {
 
 func (q *question) payer() string { return policy.RegistrableDomain(q.author.Host()) }
 
-// findObject returns the object as its server shows it to a user who was sent it, nil when it
-// does not show it as that author's, or cannot be asked for long.
+// findObject returns the object as its server shows it to u, a user who received it. It returns
+// nil when the server does not show it as that author's, or cannot be reached in rivalTries
+// tries.
 func (r *rivals) findObject(q *question, u vocab.Username) *vocab.Object {
 	for try := range rivalTries {
 		if try > 0 && !r.work.Pause(r.backoff.After(try-1)) {
@@ -114,7 +116,7 @@ func (r *rivals) findObject(q *question, u vocab.Username) *vocab.Object {
 	return nil
 }
 
-// answerQuestion lets those take up the activity who wait.
+// answerQuestion stores the answer, and lets the waiting users apply the activity.
 func (r *rivals) answerQuestion(q *question, shown *vocab.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +126,7 @@ func (r *rivals) answerQuestion(q *question, shown *vocab.Object) {
 	}
 }
 
-// IsOpen reports whether u waits for what is said about an activity.
+// IsOpen reports whether u waits for an answer about an activity that has not come yet.
 func (r *rivals) IsOpen(u vocab.Username, seq int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +134,9 @@ func (r *rivals) IsOpen(u vocab.Username, seq int64) bool {
 	return q != nil && q.waiting[u] && q.answered.IsZero()
 }
 
-// takeAnswer gives an activity the object as its server shows it, and reports whether the user
-// may apply it: not when the server does not show it as the actor's.
+// takeAnswer replaces the activity's object by the one that the server showed. It reports
+// whether the user may apply the activity: false means that the server does not show the object
+// as the actor's.
 func (r *rivals) takeAnswer(seq int64, x *applying) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +150,7 @@ func (r *rivals) takeAnswer(seq int64, x *applying) bool {
 	return q.shown != nil
 }
 
-// Forget says that u has taken an answer.
+// Forget records that u has taken an answer.
 func (r *rivals) Forget(u vocab.Username, seq int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

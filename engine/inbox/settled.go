@@ -3,7 +3,7 @@ package inbox
 import (
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -14,10 +14,10 @@ func (x *applying) Payer() string { return x.payer }
 // ArrivedAt returns when the activity came to this server.
 func (x *applying) ArrivedAt() time.Time { return x.Now }
 
-// Size returns the size of the activity as it is stored.
+// Size returns the size of the stored activity in bytes.
 func (x *applying) Size() int64 { return int64(len(x.raw)) }
 
-// Outcome returns what became of the activity.
+// Outcome returns the outcome of the activity.
 func (x *applying) Outcome() intake.Outcome {
 	switch x.outcome {
 	case outcomeContested:
@@ -28,7 +28,7 @@ func (x *applying) Outcome() intake.Outcome {
 	return intake.Kept
 }
 
-// Settled counts activities whose transaction is committed, and charges for them.
+// Settled counts activities whose transaction is committed, and charges their senders for them.
 func (p *applier) Settled(items []intake.Item) {
 	for _, item := range items {
 		p.countSettled(item.(*applying))
@@ -43,24 +43,25 @@ func (p *applier) countSettled(x *applying) {
 	p.chargeStored(x)
 }
 
-// Ignored remembers an activity that none of its recipients keeps.
+// Ignored records an activity that none of its recipients stores.
 func (p *applier) Ignored(item intake.Item) {
 	x := item.(*applying)
 	p.ignored.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, x.reason)
 }
 
-// loseContested ends an activity whose object stays somebody else's.
+// loseContested ignores an activity whose object belongs to another actor.
 func (p *applier) loseContested(x *applying) {
 	x.outcome, x.reason = outcomeIgnored, IgnoredContested
 	p.countSettled(x)
 	p.Ignored(x)
 }
 
-// SetAside returns the row that keeps an activity which cannot be applied, and tells the operator.
-func (p *applier) SetAside(u vocab.Username, item intake.Item, cause error) db.Poisoned {
+// SetAside returns the row that stores an activity which cannot be applied, and logs an error
+// for the operator.
+func (p *applier) SetAside(u vocab.Username, item intake.Item, cause error) user.Poisoned {
 	x := item.(*applying)
 	p.Log.Error("activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause,
 		"hint", "lightweb inbox list "+u.String())
 	x.outcome = outcomePoison
-	return db.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: writeOpenly(x.Activity), Forwarders: x.forwarders()}
+	return user.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: writeOpenly(x.Activity), Forwarders: x.forwarders()}
 }

@@ -17,7 +17,7 @@ import (
 // room when they do not.
 func TestMemoryHasSharesByClient(t *testing.T) {
 	t.Parallel()
-	m := &memory{room: policy.Memory.NewPool()}
+	m := &memory{room: policy.Memory.NewPool(), bodyLimit: 1 << 20}
 	request := func(payer string) *receiving {
 		x := &receiving{payer: payer}
 		x.Body = make([]byte, 1<<20)
@@ -36,6 +36,36 @@ func TestMemoryHasSharesByClient(t *testing.T) {
 	}
 	m.giveRoom(known)
 	for _, x := range held {
+		m.giveRoom(x)
+	}
+	if n := m.room.Used(); n != 0 {
+		t.Errorf("%d bytes are held at the end", n)
+	}
+}
+
+// However many large messages come at once, those of one domain hold no more than three quarters,
+// and leave room for others, large and small.
+func TestLargeMessagesShareTheMemory(t *testing.T) {
+	t.Parallel()
+	m := &memory{room: policy.Memory.NewPool(), bodyLimit: 1 << 20}
+	take := func(payer string, large int64) (held []*receiving) {
+		for range 20 {
+			x := &receiving{payer: payer, large: large}
+			if m.takeRoom(x) == nil {
+				held = append(held, x)
+			}
+		}
+		return held
+	}
+	one := take("one.example", 16<<20)
+	if n := m.room.Used(); len(one) < 2 || n > policy.Memory.Pool*3/4 {
+		t.Errorf("%d messages of one domain hold %d bytes", len(one), n)
+	}
+	other, small := take("other.example", 16<<20), take("address 192.0.2.1/32", 0)
+	if len(other) == 0 || len(small) != 20 {
+		t.Errorf("beside them there is room for %d messages of another domain, and %d of 20 small requests", len(other), len(small))
+	}
+	for _, x := range append(append(one, other...), small...) {
 		m.giveRoom(x)
 	}
 	if n := m.room.Used(); n != 0 {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -20,45 +20,47 @@ import (
 )
 
 const (
-	maxComparing   = 2               // senders whose followers are compared at once
-	comparisonTime = 5 * time.Minute // for one sender
-	maxStrangers   = 500             // users looked at for one list who do not follow its sender
+	maxComparing   = 2               // senders compared at the same time
+	comparisonTime = 5 * time.Minute // the time for one comparison
+	maxStrangers   = 500             // users in one list, without a follow of its sender, that are looked at
 )
 
-// synchronizationField is the field in which a sender says who follows it here (FEP-8fcf).
+// synchronizationField is the header field in which a sender names a digest of its followers on
+// this server (FEP-8fcf).
 const synchronizationField = "Collection-Synchronization"
 
-// Outcomes of comparing the users that a sender takes for its followers with those who follow it.
+// Outcomes of comparing a sender's list of its followers here with the users who follow it.
 const (
 	followersEqual    = "equal"
 	followersHealed   = "healed"
-	followersWait     = "limited" // they differ, and its server was asked not long ago
+	followersWait     = "limited" // they differ, but its server was asked too recently to ask again
 	followersUnproven = "unproven"
 	followersFailed   = "failed"
 )
 
-// synchronizer compares the users that senders take for their followers with those who follow
-// them, one sender at a time, and heals what differs. Its goroutines run while there is something
-// to compare. Offers that it has not come to are lost at the end: the next post says it again.
+// synchronizer compares the list of local followers that a sender has with the users who follow
+// it, and repairs the differences. It compares up to maxComparing senders at a time. Its
+// goroutines run while there is something to compare. Offers that still wait when the inbox
+// closes are lost: the sender's next post repeats them.
 type synchronizer struct {
 	*Inbox
-	ctx  context.Context // ends with the inbox
+	ctx  context.Context // cancelled when the inbox closes
 	stop context.CancelFunc
 
-	compared *policy.Limiter // comparisons, by sender: they read the databases of all who may follow it
+	compared *policy.Limiter // comparisons, by sender: each reads the databases of all users who may follow it
 	asked    *policy.Limiter // lists that are fetched, by sender
-	undone   *policy.Limiter // follows that are taken back, by domain
+	undone   *policy.Limiter // Undos that are sent for listed users, by domain
 
 	mu      sync.Mutex
 	waiting []offer
-	offers  *policy.Pool      // waiting, by domain
+	offers  *policy.Pool      // waiting offers, by domain
 	busy    map[vocab.ID]bool // senders that wait or are being compared
 	workers int
 	closed  bool
 	running sync.WaitGroup
 }
 
-// offer is what a sender has said.
+// offer is the Collection-Synchronization field of a request.
 type offer struct {
 	by   *vocab.Actor
 	said vocab.Synchronization
@@ -72,13 +74,12 @@ func newSynchronizer(i *Inbox) *synchronizer {
 		undone:   policy.UndoneFollows.Limiter(i.Now)}
 }
 
-// domain returns which domain the sender is of.
+// domain returns the sender's registrable domain.
 func (o offer) domain() string { return policy.RegistrableDomain(o.by.ID.Host()) }
 
-// parseOffer returns what a request that was verified says of its signer's followers. It counts
-// only when it is covered by whichever signature the request was verified by, speaks of the
-// signer's own followers, and leads to the signer's own server; everything else is as if it were
-// not there.
+// parseOffer returns the offer in a verified request. It reports false, as if the request had
+// none, unless the verified signature covers the field, the field is about the signer's own
+// followers, and its URL is on the signer's own server.
 func parseOffer(x *receiving) (offer, bool) {
 	lines := x.Request.Header[synchronizationField]
 	if x.signer == nil || len(lines) != 1 || slices.ContainsFunc(x.claims, isUncovered) {
@@ -95,8 +96,8 @@ func isUncovered(c signature.Claim) bool {
 	return !slices.Contains(c.Covered, strings.ToLower(synchronizationField))
 }
 
-// heedOffer queues what a request says of its signer's followers, when the signer has not said
-// much lately. Nobody waits for it.
+// heedOffer queues the offer in a request, if its signer has not had a comparison too recently.
+// No request waits for the comparison.
 func (s *synchronizer) heedOffer(x *receiving) {
 	o, ok := parseOffer(x)
 	if !ok {
@@ -122,7 +123,7 @@ func (s *synchronizer) heedOffer(x *receiving) {
 	}
 }
 
-// compareWaiting compares until nothing waits.
+// compareWaiting compares until no offer waits.
 func (s *synchronizer) compareWaiting() {
 	for {
 		o, ok := s.nextOffer()
@@ -148,8 +149,8 @@ func (s *synchronizer) nextOffer() (o offer, ok bool) {
 	return o, true
 }
 
-// settleOffer compares for one sender, and counts and logs what came of it. A panic costs no more
-// than that.
+// settleOffer compares for one sender, and counts and logs the outcome. A panic ends this
+// comparison only.
 func (s *synchronizer) settleOffer(o offer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -166,11 +167,11 @@ func (s *synchronizer) settleOffer(o offer) {
 	s.Log.DebugContext(ctx, "followers compared", "actor", o.by.ID, "outcome", outcome, "err", err)
 }
 
-// compareFollowers finds out whether those who follow the sender are those that it takes for its
-// followers, and if not, asks its server for their names. The answer counts when it bears out
-// what was said: a part of it, a list of another time, and one that is empty change nothing. The
-// outcome is empty when nobody here may follow the sender: what it says then is nobody's
-// business.
+// compareFollowers compares the digest in the offer with that of the users who follow the
+// sender. If they differ, it fetches the list of followers from the sender's server and repairs
+// the follows. The list counts only if its digest is the offered one, so a partial list or one
+// of another time changes nothing; an empty list changes nothing either. The outcome is empty
+// when no local user may follow the sender: then there is nothing to compare.
 func (s *synchronizer) compareFollowers(ctx context.Context, o offer) (outcome string, err error) {
 	users, err := s.Store.Instance.Acquaintances.Users(ctx, o.by.ID, true)
 	if err != nil {
@@ -210,30 +211,30 @@ func (s *synchronizer) compareFollowers(ctx context.Context, o offer) (outcome s
 	return followersHealed, nil
 }
 
-// findFollows returns those of the users who follow the actor and were accepted, each with the
-// Follow. Only their own databases know.
+// findFollows returns the users whose follow of the actor was accepted, each with the id of the
+// Follow. It reads the users' own databases, since only those have it.
 func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []vocab.Username) (map[vocab.Username]vocab.ID, error) {
 	found := map[vocab.Username]vocab.ID{}
 	for _, u := range users {
-		var rel *db.Relationship
-		err := s.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			rel, err = tx.Relationship(ctx, db.Following, by)
+		var rel *user.Relationship
+		err := s.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+			rel, err = tx.Relationships.Find(ctx, user.Following, by)
 			return err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("compare followers of %s: %w", by, err)
 		}
-		if rel != nil && rel.Status == db.Accepted {
+		if rel != nil && rel.Status == user.Accepted {
 			found[u] = rel.Activity
 		}
 	}
 	return found, nil
 }
 
-// healFollows ends the follows of those who are not listed, and takes back those of the listed
-// who do not follow. follows is from before the list was made: who has begun to follow since is
-// left alone. A failure for one user, and whatever is too much for once, is left to the next
-// time.
+// healFollows ends the follows of users who are not listed, and sends an Undo for listed users
+// who do not follow. follows was read before the list was fetched, so a user who has begun to
+// follow since is left alone. A failure for one user does not stop the others; the next
+// comparison repairs it, and all that exceeds a bound.
 func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows map[vocab.Username]vocab.ID, listed []vocab.ID) error {
 	names := map[vocab.Username]bool{}
 	var strangers []vocab.Username
@@ -252,7 +253,7 @@ func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows
 		if names[u] {
 			continue
 		}
-		failures = append(failures, s.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		failures = append(failures, s.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 			return handler.Unlisted(ctx, tx, s.listingOf(u, by), follow)
 		}))
 	}
@@ -260,9 +261,9 @@ func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows
 	return errors.Join(append(failures, s.disownStrangers(ctx, by, strangers[:min(len(strangers), maxStrangers)]))...)
 }
 
-// disownStrangers lets users take back what they never asked for, as far as the domain has not
-// had much of that lately: each time a user's database grows, and not because its user wanted
-// something.
+// disownStrangers sends an Undo for each listed user who never asked to follow the sender. It
+// stops when the domain has used up its budget: each Undo takes space in a user's database,
+// without the user's wish.
 func (s *synchronizer) disownStrangers(ctx context.Context, by *vocab.Actor, strangers []vocab.Username) error {
 	users, err := s.Store.Instance.Users.Active(ctx, strangers)
 	failures := []error{err}
@@ -272,7 +273,7 @@ func (s *synchronizer) disownStrangers(ctx context.Context, by *vocab.Actor, str
 			break
 		}
 		queued := false
-		err := s.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		err := s.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 			queued, err = handler.Listed(ctx, tx, s.listingOf(u, by))
 			return err
 		})
@@ -288,7 +289,7 @@ func (s *synchronizer) listingOf(u vocab.Username, by *vocab.Actor) handler.List
 	return handler.Listing{Local: s.Local, User: u, By: by, Now: s.Now()}
 }
 
-// close takes nothing more, and waits for what is under way to be given up.
+// close accepts no more offers, cancels the comparisons in progress and waits for them to end.
 func (s *synchronizer) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -250,7 +250,7 @@ func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 func TestOnlyTheFollowThatWasThereEnds(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
-	for status, want := range map[string][]string{db.Accepted: unfollowed, db.Pending: nil, db.Rejected: nil, "another Follow": nil} {
+	for status, want := range map[string][]string{user.Accepted: unfollowed, user.Pending: nil, user.Rejected: nil, "another Follow": nil} {
 		t.Run(status, func(t *testing.T) {
 			s := stage.Scene(t)
 			s.Follows("p:/carol")
@@ -268,7 +268,7 @@ func TestOnlyTheFollowThatWasThereEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := s.Changes(func() {
-				if err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+				if err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
 					return handler.Unlisted(ctx, tx, handler.Listing{Local: s.Local, User: s.Alice, By: carol, Now: s.Now()}, follow)
 				}); err != nil {
 					t.Fatal(err)

@@ -9,27 +9,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptTakenAway is how long what strangers took away is remembered at least: as long as most
-// servers go on delivering what came before it.
+// keptTakenAway is how long, at least, an id that a stranger took away is remembered. Most
+// servers stop retrying an earlier activity within that time.
 const keptTakenAway = 12 * time.Hour
 
-// takenAway remembers, in memory alone, what strangers undid and deleted before it came: a user's
-// database keeps no rows for somebody that the user has nothing to do with. There are two
-// generations; the older one is dropped as a whole.
+// takenAway remembers the ids of activities and objects that strangers undid or deleted before
+// they arrived. It does so in memory only: a user's database stores no rows for an actor that
+// the user has nothing to do with. There are two generations; the older one is dropped as a
+// whole.
 type takenAway struct {
 	now func() time.Time
 
 	mu         sync.Mutex
 	since      time.Time
 	young, old map[[sha256.Size]byte]struct{}
-	room       *policy.Pool // of the young
+	room       *policy.Pool // for ids in the young generation
 }
 
 func newTakenAway(now func() time.Time) *takenAway {
 	return &takenAway{now: now, since: now(), young: map[[sha256.Size]byte]struct{}{}, room: policy.TakenAway.NewPool()}
 }
 
-// markOf stands for an id of an actor's in a user's eyes.
+// markOf returns a hash of an id, with the actor that it belongs to and the user that it would
+// reach.
 func markOf(u vocab.Username, id, actor vocab.ID) [sha256.Size]byte {
 	return sha256.Sum256([]byte(u.String() + "\n" + string(id) + "\n" + string(actor)))
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// verifySignature proves who made the request: one of the claims is by a key that this actor
-// lists, and holds. Only then is the request counted against its host and its actor: before,
-// anybody could use up what others may send by naming their keys. When that is not the actor of
-// the activity, there must be another proof that the activity is its actor's.
+// verifySignature proves who made the request: one of its signatures must be by a key that the
+// signer's own document lists. Only then is the request counted against the signer and its host.
+// Otherwise anybody could use up the share of others by naming their keys. When the signer is
+// not the activity's actor, there must be another proof that the activity is its actor's.
 func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.gone {
 		return nil
@@ -23,13 +23,13 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 		signer, err = i.findSigner(ctx, x, id, updatesItself)
 		return err
 	})
-	if fault.KindOf(err) == fault.Gone { // which would tell the peer that the inbox is
+	if fault.KindOf(err) == fault.Gone { // an answer of 410 would tell the peer that the inbox is gone
 		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}
 	if err != nil {
 		return fmt.Errorf("verify request of %s: %w", id, err)
 	}
-	i.Heard(ctx, signer.ID.Host(), x.claims[0].Dialect, x.Request.UserAgent()) // one request has claims of one dialect
+	i.Heard(ctx, signer.ID.Host(), x.claims[0].Dialect, x.Request.UserAgent()) // all claims of a request are of one dialect
 	if err := i.budgets.countRequest(x, signer.ID); err != nil {
 		return err
 	}
@@ -46,9 +46,10 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	return i.voucher.refuseDisproven(ctx, x)
 }
 
-// findSigner finds out who signed the request. An Update of an actor may be signed by the very
-// key that it announces: where the keys that are known do not verify it, the actor is asked for
-// once more, at most once a minute for a client address: nothing is proven yet.
+// findSigner finds the actor who signed the request. An actor's Update of itself may be signed
+// by the very key that it announces. So when no remembered key verifies it, findSigner fetches
+// the actor once more. It does so at most once a minute for a client address and actor, because
+// nothing is proven yet.
 func (i *Inbox) findSigner(ctx context.Context, x *receiving, id vocab.ID, updatesItself bool) (*vocab.Actor, error) {
 	signer, err := i.Verifier.Signer(ctx, x.claims, id)
 	if fault.KindOf(err) != fault.Unauthenticated || !updatesItself {

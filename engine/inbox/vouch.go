@@ -12,27 +12,27 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// errDropped says that an activity is neither taken nor refused: the peer, which means well,
-// would come again with it for days.
+// errDropped says that an activity is neither accepted nor refused. The peer has done nothing
+// wrong, and would send the activity again for days if it were refused.
 var errDropped = errors.New("the activity is dropped")
 
-// voucher finds out whether activities are their actors' that others pass on.
+// voucher finds out whether an activity that another actor passes on is really its own actor's.
 type voucher struct {
 	Deps
 	*memory
 	bounds *bounds
 }
 
-// vouchFor finds out whether an activity that somebody else passes on is its actor's: by a proof
-// of the actor's, else by what the actor's own server says. The passer's signature proves
-// nothing, nor does a Linked Data signature. For what that server says it is asked once, and not
-// too often for one passer's domain.
+// vouchFor finds out whether an activity that the passer sends is really its actor's: by a proof
+// of the actor's, else by fetching it from the actor's own server. The passer's signature and a
+// Linked Data signature prove nothing. The actor's server is asked once for an activity, and
+// within a budget of the passer's domain.
 func (v *voucher) vouchFor(ctx context.Context, x *receiving, passer *vocab.Actor) error {
 	if v.Local.IsLocal(passer.ID) {
 		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
 	}
 	x.passer = passer
-	if !deletesItself(x.Activity) { // the account may be back since: an old proof buries nobody
+	if !deletesItself(x.Activity) { // the account may have come back since: an old proof does not delete it
 		if proven, err := v.proveActor(ctx, x); err != nil || proven {
 			return err
 		}
@@ -46,9 +46,9 @@ func (v *voucher) vouchFor(ctx context.Context, x *receiving, passer *vocab.Acto
 	return v.fetchActivity(ctx, x)
 }
 
-// proveActor reports whether the activity has a proof of its actor's, and finds that actor. One
-// that does not hold is refused; one that cannot be verified, or whose key cannot be found, says
-// nothing.
+// proveActor reports whether the activity has a valid proof by its actor, and sets x.Actor to
+// that actor. It refuses an activity whose proof is wrong. The result is false, without an
+// error, when there is no proof that this server can verify, or the proof's key does not exist.
 func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 	p, err := proof.Parse(x.Activity.Doc, v.Now())
 	if err != nil || p == nil {
@@ -70,11 +70,11 @@ func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 	return true, nil
 }
 
-// refuseDisproven refuses an activity that its actor signed the delivery of, when it has a proof
-// that does not hold. Whether that can be told now does not matter.
+// refuseDisproven refuses an activity with a wrong proof, although its actor signed the request.
+// It accepts the activity when the proof cannot be checked now.
 func (v *voucher) refuseDisproven(ctx context.Context, x *receiving) error {
 	_, err := v.proveActor(ctx, x)
-	if x.Activity == nil { // there is no room for it any more
+	if x.Activity == nil { // no memory was free to parse it again
 		return err
 	}
 	switch fault.KindOf(err) {
@@ -84,8 +84,7 @@ func (v *voucher) refuseDisproven(ctx context.Context, x *receiving) error {
 	return err
 }
 
-// fetchActivity puts what the actor's server shows under the activity's id in the place of what
-// came.
+// fetchActivity replaces the activity by the one that the actor's server shows under its id.
 func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 	if !x.Activity.ID.SameOrigin(x.Activity.Actor) {
 		return v.endUnvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
@@ -108,10 +107,10 @@ func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// confirmDelete asks for what is said to be deleted. That it is gone is all that its server says,
-// so that a Delete which says no more takes the place of what came: not even the id of that can
-// be believed. Where the server says no more than that nothing is there, the Delete is dropped,
-// as one that an actor signs itself.
+// confirmDelete asks the actor's server whether the object of a Delete is gone. The server
+// confirms nothing else in the Delete, not even its id, so a Delete that says only this replaces
+// the one that came. When the server answers only that it has no such object, the Delete is
+// dropped, like one that the actor signed itself.
 func (v *voucher) confirmDelete(ctx context.Context, x *receiving) error {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID
 	err := v.checkDeleted(ctx, x, actor, object)
@@ -129,9 +128,9 @@ func deletesItself(a *vocab.Activity) bool {
 	return a.Type == vocab.Delete && a.Object.ID.Same(a.Actor)
 }
 
-// rewriteDelete puts a Delete that says no more than that in the place of one that nobody signed.
-// An object is deleted once; an account may come back and be deleted again, so that each Delete
-// of an actor has an id of its own.
+// rewriteDelete replaces a Delete that nobody signed by one that says only which object is
+// deleted. An object is deleted once, so its Delete has one id. An account may come back and be
+// deleted again, so each Delete of an actor has an id of its own.
 func (x *receiving) rewriteDelete() (err error) {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID
 	id := string(object) + "#delete"
@@ -143,8 +142,8 @@ func (x *receiving) rewriteDelete() (err error) {
 	return err
 }
 
-// checkDeleted returns Gone when the server of an object says that it was deleted, else why that
-// is not known.
+// checkDeleted returns the fault Gone when the object's server says that it was deleted, else
+// the error that says why this is not known.
 func (v *voucher) checkDeleted(ctx context.Context, x *receiving, actor, object vocab.ID) error {
 	if !object.SameOrigin(actor) || object != object.Document() {
 		return fault.New(fault.Protocol, "it is no document of the actor's server")
@@ -163,8 +162,8 @@ func (v *voucher) checkDeleted(ctx context.Context, x *receiving, actor, object 
 	return err
 }
 
-// endUnvouched returns how an activity ends for which the actor's server does not vouch. A passer
-// of an activity with a Linked Data signature takes that for proof enough.
+// endUnvouched returns the result for an activity that the actor's server does not vouch for.
+// One with a Linked Data signature is dropped: its passer considers that signature proof enough.
 func (v *voucher) endUnvouched(ctx context.Context, x *receiving, err error) error {
 	if err := unansweredFault(err, "the actor's server does not answer"); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -154,10 +154,10 @@ func TestWhatIsIgnoredFromOneInboxMayBeMeantForTheOther(t *testing.T) {
 
 // broken makes activities of some types fail as an error of ours would.
 func broken(d *inbox.Deps) {
-	d.Handlers.Register(handler.Key{Type: "Explode"}, handler.Handler{Received: func(ctx context.Context, tx handler.Tx, r *handler.Received) (handler.Effects, error) {
-		return handler.Effects{}, tx.AddActivity(ctx, db.Activity{URI: r.Activity.ID + "/x", Direction: "sideways", Raw: r.Activity.Raw})
+	d.Handlers.Register(handler.Key{Type: "Explode"}, handler.Handler{Received: func(ctx context.Context, tx *user.Tx, r *handler.Received) (handler.Effects, error) {
+		return handler.Effects{}, tx.Activities.Add(ctx, user.Activity{URI: r.Activity.ID + "/x", Direction: "sideways", Raw: r.Activity.Raw})
 	}})
-	d.Handlers.Register(handler.Key{Type: "Panic"}, handler.Handler{Received: func(context.Context, handler.Tx, *handler.Received) (handler.Effects, error) {
+	d.Handlers.Register(handler.Key{Type: "Panic"}, handler.Handler{Received: func(context.Context, *user.Tx, *handler.Received) (handler.Effects, error) {
 		panic("a handler that nobody tested")
 	}})
 }

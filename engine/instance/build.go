@@ -21,8 +21,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// openDatabases starts the private database server unless another one is configured, and opens the
-// databases on it. c says how to treat the schema of the instance database.
+// openDatabases starts the private database server unless another server is configured, and
+// opens the databases on it. c says how to treat the schema of the instance database.
 func (in *Instance) openDatabases(ctx context.Context, c db.Config) error {
 	if err := makeDataDir(in.Config.DataDir); err != nil {
 		return fault.New(fault.Config, "data_dir: "+err.Error()).WithHint("set data_dir to a folder you may write to")
@@ -43,9 +43,9 @@ func (in *Instance) openDatabases(ctx context.Context, c db.Config) error {
 	return err
 }
 
-// makeDataDir makes the data directory if it is missing. Other accounts may pass through it,
-// because PostgreSQL may run as one of them, but may not list it. A folder that exists keeps its
-// mode.
+// makeDataDir creates the data directory with mode 0711 if it is missing. PostgreSQL may run as
+// another account, so other accounts may pass through the directory, but they may not list it.
+// An existing directory keeps its mode.
 func makeDataDir(dir string) error {
 	_, err := os.Stat(dir)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -92,8 +92,9 @@ func (in *Instance) build() error {
 	return nil
 }
 
-// NewGate returns the policy of c and r. While the policy file is broken the last good one
-// applies, and the log says so. A file that was never good is refused.
+// NewGate returns a gate that applies the mode of c and the policy file that r reads. While the
+// file is broken, its last good version applies, and an error is logged. NewGate refuses a file
+// that was never valid: the fault is Config.
 func NewGate(c Config, r *registry.Registry, log *slog.Logger) (*policy.Gate, error) {
 	if _, err := r.Server(); err != nil { // without the blocked domains nothing may be accepted or sent
 		return nil, fault.New(fault.Config, err.Error()).WithHint("mend the file, or remove it to block nobody")
@@ -111,8 +112,9 @@ func NewGate(c Config, r *registry.Registry, log *slog.Logger) (*policy.Gate, er
 	}, mode, vocab.ID(c.PublicURL).Host()), nil
 }
 
-// MakeKeys makes the keys of the instance actor if they are missing and the instance has never had
-// a user. Once it had one, peers know the keys: the fault is Config.
+// MakeKeys creates the keys of the instance actor if they are missing and the instance has no
+// user. Once it has had a user, peers know the keys, so missing keys are an error: the fault is
+// Config.
 func (in *Instance) MakeKeys(ctx context.Context) error {
 	_, err := in.Keys.Instance()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -125,6 +127,6 @@ func (in *Instance) MakeKeys(ctx context.Context) error {
 	if len(users) == 0 {
 		return in.Keys.CreateInstance()
 	}
-	_, err = in.Keys.Instance() // another process may have made them and a user since the first look
+	_, err = in.Keys.Instance() // another process may have created them and a user since the first look
 	return err
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // CheckFiles checks the files that may change while the engine serves: the policy and the users'
-// profiles. The fault is Config and says what is wrong with all of them. CheckFiles opens no
-// database, so it takes every folder in users_dir that this account may enter for a user's.
-// Folders that it may not enter, below /home, are homes of people.
+// profiles. The fault is Config and lists the errors of all files. CheckFiles opens no database:
+// it treats every folder in users_dir that this account may enter as a user's. It skips folders
+// that it may not enter: below /home they are the homes of people.
 func CheckFiles(c Config) error {
 	r := registry.New(c.DataDir, c.UsersDir, slog.New(slog.DiscardHandler))
 	errs := []error{r.Problem(vocab.Username{})}
@@ -23,7 +23,7 @@ func CheckFiles(c Config) error {
 		errs = append(errs, err)
 	}
 	for _, f := range folders {
-		if u, err := vocab.ParseUsername(f.Name()); err == nil { // other names are not of users
+		if u, err := vocab.ParseUsername(f.Name()); err == nil { // a folder with another name belongs to no user
 			if _, err := os.Stat(r.File(u)); !errors.Is(err, fs.ErrPermission) {
 				errs = append(errs, r.Problem(u))
 			}

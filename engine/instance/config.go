@@ -17,21 +17,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Config holds the settings, which are read before the instance is opened. Configuration that
-// changes while serving is in the registry. Start from DefaultConfig; Validate checks the result.
+// Config holds the settings that are read before the instance is opened. The registry has the
+// configuration that may change while the engine serves. Begin with DefaultConfig, and check the
+// result with Validate.
 type Config struct {
 	Version string // of this program, for NodeInfo and User-Agent; not a setting
 
-	PublicURL   string // the origin in every id, such as https://example.org: scheme, host, port if unusual, no path
+	PublicURL   string // the origin of every id, such as https://example.org: scheme, host, port if unusual, no path
 	Listen      string // host:port of the public listener
 	AdminListen string // host:port of /metrics, /healthz and /readyz: keep it off the internet
 	AdminPprof  bool   // profiles of the running process on the admin listener, below /debug/pprof/
-	DataDir     string // absolute: keys of the instance, registry, embedded cluster
-	UsersDir    string // absolute: a folder per user, with keys and config.json
+	DataDir     string // absolute path; has the keys of the instance, the registry and the embedded cluster
+	UsersDir    string // absolute path; has a folder for each user, with keys and config.json
 
 	Database struct {
-		URL            Secret // postgres://… of the server, database names are ours; empty: a private cluster in DataDir
-		MaxConnections int    // to users' databases, all together: 4 to 10000
+		URL            Secret // postgres://… of the server, where lightweb names the databases; empty: a private cluster in DataDir
+		MaxConnections int    // to all users' databases together: 4 to 10000
 		Name, Template string // of the databases, where several instances share a server; not settings
 	}
 	Redis struct {
@@ -39,26 +40,26 @@ type Config struct {
 		EventsURL Secret // of the streams of events
 	}
 	Events struct {
-		MaxLen int   // events kept on a user's stream: 1000 to 1000000
+		MaxLen int   // events stored on a user's stream: 1000 to 1000000
 		Memory int64 // of all streams together, in bytes: 16 MiB to 1 TiB
 	}
 	TLS struct {
 		Cert, Key string // PEM files; both or neither. Neither: plain HTTP behind a proxy
 	}
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For and X-Forwarded-Proto are believed
+	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For and X-Forwarded-Proto are believed
 
 	Federation struct {
-		AllowAddresses []netip.Prefix // addresses beyond the public internet that may be contacted, at any port
+		AllowAddresses []netip.Prefix // private and local addresses that may be contacted, at any port
 		AllowHTTP      bool           // peers without TLS, and a public_url without it
-		Mode           string         // open: all but blocked domains; allowlist: only allowed domains; paused: nobody, for now
-		SecureMode     bool           // show users, what they wrote and who they know only to who signs; so does the mode allowlist
+		Mode           string         // open: all except blocked domains; allowlist: only allowed domains; paused: no server, for now
+		SecureMode     bool           // show users, posts and contacts only to signed requests; mode allowlist does so too
 		DeliverBlocks  bool           // tell an actor that a user blocks it
-		SignatureFirst string         // dialect of the first knock at an unknown host: rfc9421 or cavage
+		SignatureFirst string         // dialect of the first request to an unknown host: rfc9421 or cavage
 		PageSize       int            // items in a page of a collection: 1 to 100
 	}
 	OIDC struct {
 		Issuer           string // the OpenID provider that users may sign in by; empty: none
-		ClientID         string // as the provider knows this server
+		ClientID         string // the id of this server at the provider
 		ClientSecretFile string // holds the secret of the client; empty: a public client
 	}
 	API struct {
@@ -66,29 +67,30 @@ type Config struct {
 	}
 	Cache struct {
 		PageEntries int           // entries of a feed on a page of the cache's index: 100 to 10000
-		ActorTTL    time.Duration // how long a remote actor is believed without asking again: 1m to 720h
+		ActorTTL    time.Duration // how long a stored remote actor is used without a new fetch: 1m to 720h
 	}
 	Delivery struct {
-		Concurrency     int           // requests at once in all: 1 to 10000
-		HostConcurrency int           // requests at once to one host: 1 to Concurrency
+		Concurrency     int           // parallel requests in total: 1 to 10000
+		HostConcurrency int           // parallel requests to one host: 1 to Concurrency
 		Timeout         time.Duration // of one attempt, connecting included: 10ms to 5m
-		Retention       time.Duration // of what became of the deliveries of an activity: 240h to 87600h
+		Retention       time.Duration // of the results of an activity's deliveries: 240h to 87600h
 	}
 	Conversations struct {
 		Retention time.Duration // of messages of the conversations that users host: 24h to 87600h
 	}
 	Limits struct {
 		Body             int64 // bytes of one request: 1 KiB to 64 MiB
-		InboxAddressRate Rate  // inbox requests from one address, or one IPv6 network of 64 bits
-		InboxHostRate    Rate  // inbox requests taken from one host
-		InboxActorRate   Rate  // inbox requests taken from one actor
+		MLSBody          int64 // bytes of a request that brings an MLS message from a known sender to an inbox: 1 KiB to 24 MiB
+		InboxAddressRate Rate  // inbox requests from one address, or one IPv6 /64 network
+		InboxHostRate    Rate  // inbox requests accepted from one host
+		InboxActorRate   Rate  // inbox requests accepted from one actor
 		KeyFetchRate     Rate  // actors fetched for their key, per registrable domain
 	}
 	Retention struct {
 		RemoteDays int // days until activities from other servers are pruned, unless the user interacted: 0 to 36500; 0: never
 	}
-	Pages        bool          // people find pages about users and their public posts, unless secure mode is on
-	DrainTimeout time.Duration // how long requests and deliveries under way may still take at the end: 0 to 10m
+	Pages        bool          // offer web pages about users and their public posts, unless secure mode is on
+	DrainTimeout time.Duration // how long requests and deliveries under way may take after the stop: 0 to 10m
 }
 
 // DefaultConfig returns the default settings of an instance in dataDir.
@@ -116,6 +118,7 @@ func DefaultConfig(dataDir string) Config {
 	c.Delivery.Retention = 2160 * time.Hour
 	c.Conversations.Retention = 720 * time.Hour
 	c.Limits.Body = 1 << 20
+	c.Limits.MLSBody = 16 << 20
 	c.Limits.InboxAddressRate = Rate{Events: 200, Burst: 4000}
 	c.Limits.InboxHostRate = Rate{Events: 50, Burst: 1000}
 	c.Limits.InboxActorRate = Rate{Events: 10, Burst: 300}
@@ -124,7 +127,7 @@ func DefaultConfig(dataDir string) Config {
 	return c
 }
 
-// SettingError names a setting that cannot be used, and says why. It is a fault.Config.
+// SettingError names a setting that cannot be used, and says why. It unwraps to a fault.Config.
 type SettingError struct {
 	Key     string // as in the configuration file, such as federation.page_size
 	Problem string // the value and what is wrong with it; never the value of a secret
@@ -174,8 +177,7 @@ func (c Config) checkPublicURL() error {
 	if err != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || strings.Contains(c.PublicURL, "#") {
 		return wrong
 	}
-	// Ids are compared as text by many peers, so the origin must be in the one form they all
-	// write.
+	// Many peers compare ids as text, so the origin must be in the one form that they all write.
 	if origin := id.Origin(); origin != c.PublicURL {
 		wrong.Problem, wrong.Hint = fmt.Sprintf("%q is not in canonical form", c.PublicURL), "write "+origin
 		return wrong
@@ -194,7 +196,7 @@ func isLoopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// IsSecure reports whether users are shown only to who signs.
+// IsSecure reports whether users are shown only to requests that are signed.
 func (c Config) IsSecure() bool { return c.Federation.SecureMode || c.Federation.Mode == "allowlist" }
 
 func checkListen(key, address string) error {
@@ -232,7 +234,7 @@ func (c Config) checkDatabase() error {
 	if c.Database.URL == "" {
 		return nil
 	}
-	// The parser's own words repeat the URL, and with it the password.
+	// The error of url.Parse repeats the URL, and with it the password.
 	u, err := url.Parse(c.Database.URL.Reveal())
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return &SettingError{"database.url", "the value is not a postgres:// URL", "write postgres://user@host:5432, or postgres://user@/?host=/run/postgresql for a socket"}
@@ -301,6 +303,7 @@ func (c Config) checkBounds() error {
 		{"delivery.retention", int64(c.Delivery.Retention), int64(240 * time.Hour), int64(87_600 * time.Hour), duration},
 		{"conversations.retention", int64(c.Conversations.Retention), int64(24 * time.Hour), int64(87_600 * time.Hour), duration},
 		{"limits.body", c.Limits.Body, 1 << 10, 64 << 20, plain},
+		{"limits.mls_body", c.Limits.MLSBody, 1 << 10, 24 << 20, plain},
 		{"retention.remote_days", int64(c.Retention.RemoteDays), 0, MaxDays, plain},
 		{"drain_timeout", int64(c.DrainTimeout), 0, int64(10 * time.Minute), duration},
 	} {

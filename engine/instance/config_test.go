@@ -60,6 +60,7 @@ func TestValidateNamesTheSettingThatCannotBeUsed(t *testing.T) {
 		{"deliveries forgotten at once", func(c *Config) { c.Delivery.Retention = time.Hour }, "delivery.retention"},
 		{"attempt without time", func(c *Config) { c.Delivery.Timeout = 0 }, "delivery.timeout"},
 		{"bodies of one byte", func(c *Config) { c.Limits.Body = 1 }, "limits.body"},
+		{"messages that nobody decodes", func(c *Config) { c.Limits.MLSBody = 24<<20 + 1 }, "limits.mls_body"},
 		{"pages that use the API", func(c *Config) {
 			c.API.CORSOrigins = []string{"https://app.example.org", "http://localhost:3000", "tauri://localhost"}
 		}, ""},

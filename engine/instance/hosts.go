@@ -14,19 +14,19 @@ import (
 const (
 	// maxHosts bounds the hosts that are remembered in memory.
 	maxHosts = 50_000
-	// dialectTime is how long a learned dialect is trusted. The host's software may be newer after
-	// it.
+	// dialectTime is how long a learned dialect is trusted. After that the host may run newer
+	// software.
 	dialectTime = 30 * 24 * time.Hour
-	// dialectCached is how long the stored dialect is not read again.
+	// dialectCached is how long a dialect stays in memory before the stored one is read again.
 	dialectCached = 24 * time.Hour
-	// softwareStored is how long the stored name of a host's software is kept, even if the host
-	// names another one.
+	// softwareStored is the least time between two changes of the stored name of a host's
+	// software.
 	softwareStored = time.Hour
 	// maxSoftware bounds the name, in bytes.
 	maxSoftware = 120
 )
 
-// hostStore stores what hosts accept and run.
+// hostStore stores the dialect that each host accepts and the software that it runs.
 type hostStore interface {
 	Dialect(ctx context.Context, host string, since time.Time) (string, error)
 	LearnDialect(ctx context.Context, host, dialect string, now time.Time) error
@@ -47,16 +47,16 @@ type hosts struct {
 	software map[string]software
 }
 
-// software is the name of a host's software.
+// software is the name of the software that a host runs.
 type software struct {
 	name  string
-	until time.Time // until then no other name is stored
+	until time.Time // no other name is stored before this time
 }
 
-// dialect is the dialect that a host accepts; zero when none is stored.
+// dialect is the dialect that a host accepts, or zero when none is stored.
 type dialect struct {
 	accepted signature.Dialect
-	until    time.Time // until then it is not looked up again
+	until    time.Time // the stored dialect is not read again before this time
 }
 
 func newHosts(db hostStore, log *slog.Logger, now func() time.Time) *hosts {
@@ -64,8 +64,8 @@ func newHosts(db hostStore, log *slog.Logger, now func() time.Time) *hosts {
 		known: map[string]dialect{}, software: map[string]software{}}
 }
 
-// Dialect returns the dialect that host accepted last. It reports false when that cannot be read
-// now: the second knock finds it out.
+// Dialect returns the dialect that host accepted last. It reports false when none is stored or
+// the store cannot be read: then the sender tries one dialect, and on refusal the other.
 func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bool) {
 	h.mu.Lock()
 	k := h.known[host]
@@ -87,7 +87,8 @@ func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bo
 	return d, d != 0
 }
 
-// Learn remembers that host accepted d. A lost entry costs a second knock, no more.
+// Learn remembers that host accepted d. If the entry is lost, the next sender needs a second
+// request, no more.
 func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	if !h.remember(host, d) || !h.chargeDomain(host) {
 		return
@@ -97,9 +98,10 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	}
 }
 
-// Heard learns from a request of host: the dialect of its signature and the name of its software.
-// A host that signs with RFC 9421 accepts it too, which is news only of a host that is not known
-// yet. Every host accepts the other dialect.
+// Heard learns two things from a request of host: the dialect of its signature and the name of
+// its software. A host that signs with RFC 9421 also accepts RFC 9421; Heard stores this only
+// if no dialect of the host is stored. Every host accepts draft-cavage, so Heard ignores that
+// dialect.
 func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, name string) {
 	if _, known := h.Dialect(ctx, host); d == signature.RFC9421 && !known { // every request reads the entry, so that it stays in memory
 		h.Learn(ctx, host, d)
@@ -112,8 +114,8 @@ func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, nam
 	}
 }
 
-// chargeDomain counts a row against the domain of host, and reports whether the domain may have
-// it.
+// chargeDomain counts a written row against the domain of host, and reports whether the domain's
+// limit allows the row.
 func (h *hosts) chargeDomain(host string) bool {
 	ok, _ := h.stored.Allow(policy.RegistrableDomain(host))
 	return ok
@@ -129,8 +131,8 @@ func printable(s string) string {
 	}, s[:min(len(s), maxSoftware)])
 }
 
-// renameSoftware remembers the name of a host's software, and reports whether it has to be stored:
-// it is a new name, and the host's last one was not stored just now.
+// renameSoftware remembers the name of a host's software, and reports whether it must be stored.
+// It must be if the name is new and the host's last name was stored at least softwareStored ago.
 func (h *hosts) renameSoftware(host, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,12 +147,12 @@ func (h *hosts) renameSoftware(host, name string) bool {
 	return true
 }
 
-// remember keeps d in memory and reports whether it is new.
+// remember stores d in memory and reports whether it is new.
 func (h *hosts) remember(host string, d signature.Dialect) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
-	if k := h.known[host]; now.Before(k.until) && (d == k.accepted || d == 0) { // a dialect that was learned meanwhile stays
+	if k := h.known[host]; now.Before(k.until) && (d == k.accepted || d == 0) { // keep a dialect that was learned in the meantime
 		return false
 	}
 	if len(h.known) >= maxHosts {

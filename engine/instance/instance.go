@@ -1,5 +1,5 @@
-// Package instance opens an instance: its databases, keys, policy, client and resolver. Serving
-// and the operator's tasks share what it makes.
+// Package instance opens an instance: its databases, keys, policy, client and resolver. Both the
+// serving engine and the operator's commands use an Instance.
 package instance
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/embedded"
 	"github.com/lightweb/lightweb/db/schema"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/delivery"
@@ -27,8 +28,8 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// Instance is an opened instance. Its fields are set by Open, those of Redis by OpenRedis, and not
-// changed after it.
+// Instance is an opened instance. Open sets its fields, except those of Redis, which OpenRedis
+// sets. They do not change afterwards.
 type Instance struct {
 	Config   Config
 	Log      *slog.Logger
@@ -61,17 +62,17 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 }
 
 // OpenToMigrate opens an instance whose own schema may be behind. It brings that schema up to
-// date; with repair also when an earlier change of it did not finish. With checkOnly it changes
-// nothing and refuses a schema that is behind: see IsBehind.
+// date. With repair it does so even when an earlier change of the schema did not finish. With
+// checkOnly it changes nothing and refuses a schema that is behind: see IsBehind.
 func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{Migrate: !checkOnly, Repair: repair && !checkOnly}, log)
 }
 
-// IsBehind reports whether an instance was not opened because its own schema is behind, or a
-// change of it did not finish.
+// IsBehind reports whether err says that the instance was not opened because its own schema is
+// behind, or because a change of that schema did not finish.
 func IsBehind(err error) bool { return schema.IsBehind(err) }
 
-// OpenToRestore opens an instance without giving it an origin: a backup brings its own.
+// OpenToRestore opens an instance without giving it an origin, because a backup brings its own.
 func OpenToRestore(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 	return open(ctx, c, db.Config{}, log)
 }
@@ -95,7 +96,7 @@ func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*In
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	err := in.openDatabases(ctx, store)
 	if err == nil {
-		in.DB.Subscribe(db.Subscriber{Name: "serving process", Committed: in.tellServing})
+		in.DB.Subscribe(user.Subscriber{Name: "serving process", Committed: in.tellServing})
 		err = in.build()
 	}
 	if err != nil {
@@ -104,8 +105,8 @@ func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*In
 	return in, nil
 }
 
-// Close releases everything that Open took. It stops the private servers unless another process
-// uses them.
+// Close releases everything that Open acquired. It stops the private servers unless another
+// process uses them.
 func (in *Instance) Close(ctx context.Context) error {
 	if in.Client != nil {
 		in.Client.Close()
@@ -120,8 +121,8 @@ func (in *Instance) Close(ctx context.Context) error {
 	return err
 }
 
-// IsPaused reports whether federation is paused: the instance neither accepts activities nor sends
-// any, and fetches nothing.
+// IsPaused reports whether federation is paused: the instance accepts no activities, sends none,
+// and fetches nothing.
 func (in *Instance) IsPaused() bool { return in.Config.Federation.Mode == "paused" }
 
 // NewInbox makes the inbound pipeline; reg may be nil.
@@ -131,21 +132,23 @@ func (in *Instance) NewInbox(reg prometheus.Registerer) *inbox.Inbox {
 		Hosts:    policy.HostRequests.LimiterAt(in.Config.Limits.InboxHostRate.policy(), in.Now),
 		Senders:  policy.ActorRequests.LimiterAt(in.Config.Limits.InboxActorRate.policy(), in.Now),
 		Handlers: in.Handlers, Profiles: in.Registry, Relays: in.Relays, Heard: in.hosts.Heard,
-		Log: in.Log.With("component", "inbox"), Metrics: reg, Now: in.Now,
+		BodyLimit: in.Config.Limits.Body,
+		Log:       in.Log.With("component", "inbox"), Metrics: reg, Now: in.Now,
 	})
 }
 
-// NewConversations makes a registry of the conversations that users host. With no reg its metrics
-// are kept to itself.
-func (in *Instance) NewConversations(databases *db.Cluster, reg prometheus.Registerer) *conversation.Registry {
-	inboxes := func(all []db.Destination) []db.Inbox {
+// NewConversations makes a registry of the conversations that users host. If reg is nil, its
+// metrics are registered nowhere.
+func (in *Instance) NewConversations(databases *user.Databases, reg prometheus.Registerer) *conversation.Registry {
+	inboxes := func(all []user.Destination) []user.Inbox {
 		return delivery.SkipRefused(in.Gate, delivery.Destinations(all, nil, in.Local.InboxOwner))
 	}
 	return conversation.NewRegistry(conversation.Deps{Store: databases, Actors: in.Local, Finder: in.Actors, Rules: in.Registry, Inboxes: inboxes, Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }
 
-// NewMembers makes what serves users in conversations, with what they host in a registry.
-func (in *Instance) NewMembers(databases *db.Cluster, hosted *conversation.Registry, reg prometheus.Registerer) *conversation.Members {
+// NewMembers makes the part that serves users in conversations. The registry hosted has the
+// conversations that users of this server host.
+func (in *Instance) NewMembers(databases *user.Databases, hosted *conversation.Registry, reg prometheus.Registerer) *conversation.Members {
 	return conversation.NewMembers(conversation.MemberDeps{Registry: hosted, Store: databases, Local: in.Local, Hosts: in.Client, Keys: in.Keys, People: in.Actors,
 		Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }

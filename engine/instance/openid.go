@@ -32,10 +32,11 @@ func (c Config) checkOIDC() error {
 	return nil
 }
 
-// OpenIDCallback is where a provider sends browsers back to.
+// OpenIDCallback is the path to which a provider redirects browsers after sign-in.
 const OpenIDCallback = "/api/session/oidc/callback"
 
-// NewOpenID returns the OpenID provider that users may sign in by, nil when none is configured.
+// NewOpenID returns the OpenID provider that users may sign in by, or nil when none is
+// configured.
 func (in *Instance) NewOpenID() (*oidc.Provider, error) {
 	o := in.Config.OIDC
 	if o.Issuer == "" {
@@ -48,8 +49,8 @@ func (in *Instance) NewOpenID() (*oidc.Provider, error) {
 	return oidc.New(oidc.Config{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, Callback: in.Config.PublicURL + OpenIDCallback, Client: in.Client.Plain(), Now: in.Now}), nil
 }
 
-// readClientSecret reads the secret of a client, which is the whole file but for the end of its
-// line.
+// readClientSecret reads the secret of a client. The secret is the whole file, without white
+// space at both ends.
 func readClientSecret(path string) (string, error) {
 	if path == "" {
 		return "", nil

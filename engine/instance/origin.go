@@ -9,10 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// KeepOrigin compares public_url with the stored origin of the instance, and stores the first one.
-// The origin may change while no user has made an activity and no process serves; after that the
-// fault is Config. An instance of an earlier lightweb has the origin of the activities that it
-// holds.
+// KeepOrigin compares public_url with the stored origin of the instance, and stores public_url
+// if there is none. The origin may change while no user has made an activity and no process
+// serves; after that the fault is Config. A database of an earlier lightweb has no stored
+// origin: its origin is taken from the ids of its activities.
 func (in *Instance) KeepOrigin(ctx context.Context) error {
 	has, err := in.DB.Instance.Origin(ctx)
 	if err != nil || has == in.Config.PublicURL {
@@ -32,8 +32,9 @@ func (in *Instance) KeepOrigin(ctx context.Context) error {
 	return in.changeOrigin(ctx, has)
 }
 
-// storeOrigin stores the first origin. While users' databases cannot be read, which is what unread
-// says, it leaves that to a later start.
+// storeOrigin stores the first origin: that of the activity sent, or public_url if sent is
+// empty. unread is an error of users' databases that could not be searched for such an
+// activity. If sent is empty and unread is not nil, a later start stores the origin.
 func (in *Instance) storeOrigin(ctx context.Context, sent vocab.ID, unread error) error {
 	origin := in.Config.PublicURL
 	if sent != "" {
@@ -48,8 +49,8 @@ func (in *Instance) storeOrigin(ctx context.Context, sent vocab.ID, unread error
 	return in.CheckOrigin(ctx)
 }
 
-// changeOrigin replaces the origin with public_url. No process may serve meanwhile: its next id
-// would have the old origin.
+// changeOrigin replaces the origin with public_url. No process may serve at that time, because
+// its next id would have the old origin.
 func (in *Instance) changeOrigin(ctx context.Context, has string) error {
 	release, _, err := in.DB.Instance.Locks.Serve(ctx, "a change of public_url")
 	if fault.KindOf(err) == fault.Conflict {

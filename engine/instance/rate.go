@@ -9,10 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// Rate is how often something may happen. The zero Rate is no limit.
+// Rate is how often something may happen. The zero Rate means no limit.
 type Rate struct {
-	Events float64 // a second, in the long run
-	Burst  int     // at once
+	Events float64 // per second, in the long run
+	Burst  int     // events that may happen at one time
 }
 
 var rateUnits = []struct {
@@ -20,8 +20,8 @@ var rateUnits = []struct {
 	seconds float64
 }{{"s", 1}, {"min", 60}, {"h", 3600}}
 
-// ParseRate reads a rate as it is written in the configuration: 50/s burst 1000, 20/min or off.
-// Units are s, min and h; a burst that is left out is the number of events.
+// ParseRate reads a rate as the configuration writes it: 50/s burst 1000, 20/min or off. The
+// units are s, min and h. Without a burst, the burst is the number of events.
 func ParseRate(s string) (Rate, error) {
 	if s == "off" {
 		return Rate{}, nil
@@ -50,7 +50,7 @@ func ParseRate(s string) (Rate, error) {
 	return Rate{}, wrong
 }
 
-// String returns the rate as ParseRate reads it.
+// String returns the rate in the form that ParseRate reads.
 func (r Rate) String() string {
 	if r == (Rate{}) {
 		return "off"
@@ -68,5 +68,5 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%g/s burst %d", r.Events, r.Burst)
 }
 
-// policy returns the rate as limiters take it.
+// policy returns the rate in the form that limiters take.
 func (r Rate) policy() policy.Rate { return policy.Rate{PerSecond: r.Events, Burst: r.Burst} }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/cache"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -15,9 +15,9 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/embedded"
 )
 
-// OpenRedis prepares for calls to Redis, which need not answer yet, until Close. It starts the
-// private Redis unless redis.url names another one; serves says that this process is the one that
-// serves.
+// OpenRedis makes calls to Redis possible until Close. Redis need not answer yet. OpenRedis
+// starts the private Redis unless redis.url names another one; serves says that this process
+// serves the instance.
 func (in *Instance) OpenRedis(ctx context.Context, serves bool) (err error) {
 	c := keyspace.Config{CacheURL: in.Config.Redis.URL.Reveal(), EventsURL: in.Config.Redis.EventsURL.Reveal(),
 		Log: in.Log.With("component", "redis"), Metrics: in.Metrics}
@@ -33,13 +33,13 @@ func (in *Instance) OpenRedis(ctx context.Context, serves bool) (err error) {
 }
 
 // NewFeeds returns the feeds in the users' databases.
-func (in *Instance) NewFeeds(databases *db.Cluster) *feed.Database {
+func (in *Instance) NewFeeds(databases *user.Databases) *feed.Database {
 	return feed.NewDatabase(databases, in.Local, in.Registry, handler.HasEmoji)
 }
 
-// NewCachedFeeds returns the feeds with a cache before them, in the Redis that OpenRedis has
-// prepared for; nil where nothing would bound what the cache holds.
-func (in *Instance) NewCachedFeeds(databases *db.Cluster) *feed.Cached {
+// NewCachedFeeds returns feeds with a cache in the Redis that OpenRedis opened. It returns nil
+// when the private Redis is a stand-in, because nothing would bound the size of the cache.
+func (in *Instance) NewCachedFeeds(databases *user.Databases) *feed.Cached {
 	if in.Redis != nil && in.Redis.IsStandIn() {
 		return nil
 	}
@@ -50,16 +50,16 @@ func (in *Instance) newCache(k *keyspace.Keyspace, reg prometheus.Registerer) *c
 	return cache.New(cache.Config{Store: k.Cache, PageSize: in.Config.Cache.PageEntries, Metrics: reg, Now: in.Now})
 }
 
-// serving is the cache of the process that serves, as another process reaches it.
+// serving holds this process's access to the cache of the process that serves.
 type serving struct {
 	once     sync.Once
-	keyspace *keyspace.Keyspace // nil: no cache is there
+	keyspace *keyspace.Keyspace // nil: there is no cache
 	cache    *cache.Cache
 }
 
-// tellServing has the process that serves emit the events which this one added, within a second,
-// and nobody read from its cache what this one changed.
-func (in *Instance) tellServing(ctx context.Context, c db.Commit) {
+// tellServing tells the process that serves about a commit of this process. That process then
+// emits the new events within a second, and its cache no longer shows the data that c changed.
+func (in *Instance) tellServing(ctx context.Context, c user.Commit) {
 	if c.Touched.IsZero() && len(c.Events) == 0 {
 		return
 	}
@@ -74,8 +74,8 @@ func (in *Instance) tellServing(ctx context.Context, c db.Commit) {
 	}
 }
 
-// openServing prepares for calls to the cache of the process that serves. One that cannot be
-// reached now hears of changes within a second.
+// openServing opens the cache of the process that serves. If the cache cannot be reached now,
+// readers see changes of this process within a second.
 func (in *Instance) openServing(ctx context.Context) {
 	url, err := in.Config.Redis.URL.Reveal(), error(nil)
 	if url == "" {
@@ -91,7 +91,7 @@ func (in *Instance) openServing(ctx context.Context) {
 	}
 }
 
-// closeRedis lets go of what OpenRedis took.
+// closeRedis releases everything that OpenRedis and openServing acquired.
 func (in *Instance) closeRedis(ctx context.Context) (err error) {
 	for _, k := range []*keyspace.Keyspace{in.Keyspace, in.serving.keyspace} {
 		if k != nil {

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// CountOwed counts the deliveries of u that are not at an end.
+// CountOwed counts the deliveries of u that have not ended.
 func (in *Instance) CountOwed(ctx context.Context, u vocab.Username) (n int, err error) {
-	err = in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		open, err := tx.OpenDeliveries(ctx)
+	err = in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		open, err := tx.Deliveries.CountOpen(ctx)
 		for _, o := range open {
 			n += o.Count
 		}
@@ -21,8 +21,8 @@ func (in *Instance) CountOwed(ctx context.Context, u vocab.Username) (n int, err
 	return n, err
 }
 
-// RemoveUser removes everything of a user who is being deleted but its name, which is never used
-// again. It may be called again after it was cut short: the state of the user changes last.
+// RemoveUser removes everything of a user who is being deleted, except the name, which is never
+// used again. If a call was cut short, call it again: the state of the user changes last.
 func (in *Instance) RemoveUser(ctx context.Context, u vocab.Username) error {
 	for _, step := range []func(context.Context, vocab.Username) error{
 		in.dropWaiting, in.DB.Instance.Users.BeginRemoval, in.DB.DropUserDatabase, in.sweepRedis, in.removeFiles, in.DB.Instance.Users.FinishDeletion,
@@ -39,7 +39,7 @@ func (in *Instance) dropWaiting(ctx context.Context, u vocab.Username) error {
 	return err
 }
 
-// sweepRedis deletes what the user has in Redis: stream, sessions and cache.
+// sweepRedis deletes the user's stream, sessions and cache in Redis.
 func (in *Instance) sweepRedis(ctx context.Context, u vocab.Username) error {
 	for _, store := range []*keyspace.Store{in.Keyspace.Cache, in.Keyspace.Events} {
 		if err := store.Sweep(ctx, false, func(user, _ string) bool { return user == u.String() }); err != nil {
@@ -49,7 +49,8 @@ func (in *Instance) sweepRedis(ctx context.Context, u vocab.Username) error {
 	return nil
 }
 
-// removeFiles removes the keys last: with them the actor's document is shown no more.
+// removeFiles removes the user's files, the keys last: without keys the actor's document is no
+// longer served.
 func (in *Instance) removeFiles(_ context.Context, u vocab.Username) error {
 	if err := in.Registry.RemoveUser(u); err != nil {
 		return err

@@ -14,7 +14,7 @@ const redacted = "REDACTED"
 // Reveal returns the secret itself.
 func (s Secret) Reveal() string { return string(s) }
 
-// String returns REDACTED, or nothing for no secret.
+// String returns REDACTED, or the empty string if the secret is empty.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -22,8 +22,8 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// Format writes REDACTED for every verb. Without it fmt shows the bytes of the string for a verb
-// that does not suit one.
+// Format writes REDACTED for every verb. Without it fmt would show the bytes of the secret for a
+// verb that does not suit a string.
 func (s Secret) Format(f fmt.State, _ rune) {
 	io.WriteString(f, s.String()) //nolint:errcheck // fmt.Formatter cannot report it
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Arrival is an accepted activity for its recipients. There is one at least.
+// Arrival is an accepted activity with its recipients, of which there is at least one.
 type Arrival struct {
 	Recipients []vocab.Username
-	Item       func(u vocab.Username) Item // the activity for one of them
-	Row        func() instance.Intake      // the activity as the journal keeps it, for all of them
+	Item       func(u vocab.Username) Item // returns the item of the activity for one of them
+	Row        func() instance.Intake      // returns the row of the journal for all of them
 }
 
 // Accept makes an activity durable for its recipients. For one recipient it waits for the commit
-// in that user's database; for several, or for one who is stalled, for that of the journal.
+// in that user's database. For several, or for one who is stalled, it waits for the commit of
+// the journal.
 func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 	if len(a.Recipients) > 1 {
 		return i.keepInJournal(ctx, a, nil)
@@ -34,27 +35,28 @@ func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 	return nil
 }
 
-// entry is one activity on its way into one user's database. It keeps its place in the user's
-// queue until it is committed or waits in the journal, so that nothing newer overtakes it on
-// another way.
+// entry is one activity that is being applied to one user's database. It keeps its place in the
+// user's queue until it is committed or waits in the journal, so that no newer activity
+// overtakes it by the other route.
 type entry struct {
 	item   Item
-	number int64      // of its arrival
-	row    *row       // in the journal, or about to be written there; nil for one that a request waits for
-	answer chan error // to the request that waits; nil for one with a row
-	given  bool       // up by the request
-	letter *letter    // nil for one that a drain applies
+	number int64      // its number in the order of arrival
+	row    *row       // its row in the journal, or the one to be written there; nil for an entry whose request waits
+	answer chan error // answers the request that waits; nil for an entry with a row
+	given  bool       // true when the request no longer waits
+	letter *letter    // its place in the queue; nil for an entry that a drain applies
 }
 
-// maxSize is what one body counts at most, so that a single one always finds room.
-const maxSize = 1 << 20
+// maxSize bounds the bytes that one body is counted as, so that a single large one finds room:
+// it is a quarter of the pool.
+const maxSize = 16 << 20
 
-// size returns how many bytes an entry without a row holds in memory.
+// size returns how many bytes of memory an entry without a row is counted as.
 func (e *entry) size() int64 { return min(e.item.Size(), maxSize) }
 
-// submitItem queues an item for u's writer and waits for its commit. When ctx ends first the
-// activity may still be committed. When u is stalled the fault is errStalled, and the entry holds
-// its place until keepInJournal has brought it to the journal.
+// submitItem queues an item for u's writer and waits for its commit. When ctx ends first, the
+// activity may still be committed. When u is stalled, the fault is errStalled, and the entry
+// holds its place until keepInJournal has written it to the journal.
 func (i *Intake) submitItem(ctx context.Context, u vocab.Username, item Item) (*entry, error) {
 	e := &entry{item: item, answer: make(chan error, 1)}
 	if err := i.queueEntry(u, e); err != nil {
@@ -94,7 +96,8 @@ func (i *Intake) queueEntry(u vocab.Username, e *entry) error {
 	return nil
 }
 
-// giveUp lets an entry go on without the request that waits for it, unless it was just answered.
+// giveUp ends the wait of a request for its entry, whose processing continues. If the entry was
+// answered in the meantime, giveUp returns that answer.
 func (i *Intake) giveUp(ctx context.Context, e *entry) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -107,13 +110,13 @@ func (i *Intake) giveUp(ctx context.Context, e *entry) error {
 	return fault.Wrap(fault.Busy, "time ran out", ctx.Err())
 }
 
-// uncountEntry says that an entry without a row takes no memory any more.
+// uncountEntry releases the place and the memory of an entry without a row.
 func (i *Intake) uncountEntry(e *entry) {
 	i.Places.Give(e.item.Payer(), 1)
 	i.Memory.Give(e.item.Payer(), e.size())
 }
 
-// placing is an activity that has its places and is being written to the journal.
+// placing is an activity that has its places in the queues and is being written to the journal.
 type placing struct {
 	in     instance.Intake
 	row    *row
@@ -121,9 +124,9 @@ type placing struct {
 }
 
 // keepInJournal makes the activity durable for its recipients in one row of the journal, and
-// hands it to their writers. It waits in the journal for those who are stalled. refused is the
-// entry of the one recipient who is; nil for several. When some recipients may not have more
-// waiting, the others have it and the fault says so.
+// hands it to their writers. For stalled recipients it waits in the journal. refused is the
+// entry of a single, stalled recipient, else nil. Stalled recipients whose backlog is full, or
+// whose drain cannot keep up, are left out, and the fault says so; the others have the activity.
 func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
 	p, refusal, err := i.placeActivity(a.Row(), refused)
 	if err != nil {
@@ -135,7 +138,7 @@ func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) e
 			e.item = a.Item(u)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalTime) // who hangs up shall not make the outcome unknown
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalTime) // a request that is cancelled must not leave the outcome unknown
 	defer cancel()
 	at, err := i.Store.Instance.Journal.Accept(ctx, p.in)
 	i.noteInstance(err)
@@ -146,8 +149,9 @@ func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) e
 	return refusal
 }
 
-// placeActivity gives an activity its number, its places and its row, unless there is no room.
-// Recipients who may not have more waiting are left out; refusal says why.
+// placeActivity gives an activity its number, its row, and its places in the queues; err says
+// why it could not. Stalled recipients whose backlog is full, or whose drain cannot keep up, are
+// left out; refusal says why.
 func (i *Intake) placeActivity(in instance.Intake, refused *entry) (p *placing, refusal, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -180,8 +184,8 @@ func (i *Intake) placeActivity(in instance.Intake, refused *entry) (p *placing, 
 	return p, refusal, nil
 }
 
-// countQueued returns how many entries an activity will have in memory for writers, and how many
-// bytes. The caller holds mu.
+// countQueued returns how many entries the activity will have in the writers' queues, and how
+// many bytes of memory they take. The caller holds mu.
 func (i *Intake) countQueued(in *instance.Intake, refused *entry) (entries int, bytes int64) {
 	if refused != nil {
 		return 0, 0
@@ -197,8 +201,9 @@ func (i *Intake) countQueued(in *instance.Intake, refused *entry) (entries int, 
 	return entries, bytes
 }
 
-// occupyPlaces gives an activity its number and its places, and divides its recipients: those who
-// are stalled wait. The caller holds mu.
+// occupyPlaces gives an activity its number and its places in the queues. It divides the
+// recipients into those whose writers apply it and those who are stalled, in p.in.Waiting. The
+// caller holds mu.
 func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	recipients := p.in.Recipients
 	p.in.Recipients = nil
@@ -229,8 +234,8 @@ func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	return nil
 }
 
-// handOver lets recipients' writers apply what lies in the journal at a row. When it could not be
-// written, err says so, and its places are given up.
+// handOver lets the recipients' writers apply the activity whose row at was written. If err is
+// set, the row could not be written, and its places are released.
 func (i *Intake) handOver(p *placing, at instance.IntakeRow, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Background runs what goes on beside requests, until Close.
+// Background runs work that no request waits for, until Close.
 type Background struct {
 	closing chan struct{}
 	once    sync.Once
@@ -21,10 +21,10 @@ func NewBackground() *Background { return &Background{closing: make(chan struct{
 // Go runs f; Close waits for it.
 func (b *Background) Go(f func()) { b.running.Go(f) }
 
-// Pause waits, and reports whether work goes on: not after Close.
+// Pause waits, and reports whether work continues: false means that Close was called.
 func (b *Background) Pause(d time.Duration) bool { return b.pauseOr(d, nil) }
 
-// pauseOr is Pause that a message on wake ends.
+// pauseOr is Pause, but a message on wake ends it early.
 func (b *Background) pauseOr(d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -45,7 +45,7 @@ func (b *Background) pauseOr(d time.Duration, wake <-chan struct{}) bool {
 // stop ends every pause.
 func (b *Background) stop() { b.once.Do(func() { close(b.closing) }) }
 
-// Close ends every pause and waits for what runs. The fault is Busy when ctx ends first.
+// Close ends every pause and waits for the running work. The fault is Busy when ctx ends first.
 func (b *Background) Close(ctx context.Context) error {
 	b.stop()
 	ended := make(chan struct{})

@@ -12,20 +12,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Why an activity is refused for a user. Its server sends it again.
+// The reasons why an activity is refused for a user. Its server sends it again.
 var (
 	errBacklog = fault.New(fault.Unavailable, "too much of that domain waits for the user; try again later").After(time.Minute)
 	errOverdue = fault.New(fault.Unavailable, "the user is catching up with what waits; try again later").After(30 * time.Second)
 )
 
-// Backlogs counts what waits in the journal for each user, by who caused it. It is safe for
-// concurrent use.
+// Backlogs counts the activities that wait in the journal for each user, by the payer that
+// caused them. It is safe for concurrent use.
 type Backlogs struct {
 	mu    sync.Mutex
-	users map[vocab.Username]*Backlog // no entry while nothing waits for the user
+	users map[vocab.Username]*Backlog // a user without waiting activities has no entry
 }
 
-// Backlog is how much waits for one user: how many activities, and their bytes.
+// Backlog counts the activities that wait for one user, and their bytes.
 type Backlog struct{ Activities, Bytes *policy.Pool }
 
 func newBacklogs() *Backlogs { return &Backlogs{users: map[vocab.Username]*Backlog{}} }
@@ -44,7 +44,7 @@ func (b *Backlogs) of(u vocab.Username) *Backlog {
 	return b.users[u]
 }
 
-// take counts an activity that is about to wait, and reports whether it may.
+// take counts an activity that is about to wait, and reports whether there was room for it.
 func (b *Backlog) take(payer string, bytes int64) bool {
 	if !b.Activities.Take(payer, 1) {
 		return false
@@ -56,33 +56,33 @@ func (b *Backlog) take(payer string, bytes int64) bool {
 	return true
 }
 
-// spend counts activities that wait already.
+// spend counts activities that wait already, even beyond the bound.
 func (b *Backlog) spend(payer string, activities, bytes int64) {
 	b.Activities.Spend(payer, activities)
 	b.Bytes.Spend(payer, bytes)
 }
 
-// give says that an activity waits no more.
+// give removes an activity that no longer waits from the count.
 func (b *Backlog) give(payer string, bytes int64) {
 	b.Activities.Give(payer, 1)
 	b.Bytes.Give(payer, bytes)
 }
 
-// forget drops the count of a user when nothing waits for the user any more.
+// forget drops the count of a user that has no waiting activities any more.
 func (b *Backlogs) forget(u vocab.Username) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.users, u)
 }
 
-// giveBack says that an activity does not wait for users after all.
+// giveBack removes an activity that will not wait after all from the counts of users.
 func (b *Backlogs) giveBack(in *instance.Intake, users []vocab.Username) {
 	for _, u := range users {
 		b.Of(u).give(in.Payer, bytesOf(in))
 	}
 }
 
-// endRows says that rows of a page wait for u no more.
+// endRows removes the rows of a page that no longer wait from the count of u.
 func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []instance.IntakeRow) {
 	for _, w := range page {
 		if slices.Contains(ended, w.IntakeRow) {
@@ -91,9 +91,9 @@ func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []in
 	}
 }
 
-// setAll takes over what the journal holds: an earlier process and administrators have their part
-// in it, and an activity that came twice was counted twice. An activity on its way meanwhile
-// counts from the next time on.
+// setAll replaces all counts by those of the journal. They differ because an earlier process and
+// administrators write to the journal, too, and because an activity that came twice was counted
+// twice. An activity that is being written meanwhile is counted from the next call on.
 func (b *Backlogs) setAll(all []instance.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +103,7 @@ func (b *Backlogs) setAll(all []instance.Backlog) {
 	}
 }
 
-// Recount reads from the journal how much waits.
+// Recount sets the counts of waiting activities to those of the journal.
 func (i *Intake) Recount(ctx context.Context) error {
 	all, err := i.Store.Instance.Journal.Backlogs(ctx)
 	if err != nil {
@@ -135,5 +135,5 @@ func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved 
 	return reserved, refusal
 }
 
-// bytesOf is what an activity counts in the journal.
+// bytesOf returns the bytes that an activity counts for in the journal.
 func bytesOf(in *instance.Intake) int64 { return int64(len(in.Raw) + len(in.Fetched)) }

@@ -7,39 +7,39 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	pageBytes = 4 << 20               // of what waits for one user, in memory at once
-	lull      = 20 * time.Millisecond // until a drain looks again that found nothing while something is on its way
+	pageBytes = 4 << 20               // of rows that wait for one user, in memory at a time
+	lull      = 20 * time.Millisecond // the wait of a drain that found no row although one is being written
 )
 
-// slots bounds how many users are looked after at once.
+// slots bounds how many users are probed, and how many pages are applied, at the same time.
 type slots struct{ probes, pages chan struct{} }
 
 func newSlots() slots { return slots{make(chan struct{}, 16), make(chan struct{}, 8)} }
 
-// drain applies what waits in the journal for one user, page by page and in order, until the user
-// is stalled no more. It tries again for as long as it takes.
+// drain applies the rows that wait in the journal for one user, page by page and in order, until
+// the user is no longer stalled. It retries without limit.
 type drain struct {
 	intake   *Intake
 	writer   *writer
 	stall    *stall
-	limit    int // activities in a page; halved when time runs out
-	failures int // in a row
+	limit    int // activities in a page; halved when a page exceeds its time
+	failures int // consecutive failures
 	applied  int
-	usable   bool // the user's database, as far as is known
+	usable   bool // whether the user's database could be used the last time
 }
 
-// page is what a drain found in the journal.
+// page is the rows that a drain read from the journal at a time.
 type page struct {
 	rows  []instance.Waiting
-	newer bool // what waits is not older than everything in memory
-	short bool // less than a page waits
+	newer bool // some row that was read is not older than every entry in memory
+	short bool // less than a full page waits
 }
 
 func (d *drain) run(wait time.Duration) {
@@ -59,7 +59,7 @@ func (d *drain) run(wait time.Duration) {
 	d.releaseHeldBack()
 }
 
-// releaseHeldBack releases what is held back when the intake closes.
+// releaseHeldBack releases the entries that are held back, when the intake closes.
 func (d *drain) releaseHeldBack() {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
@@ -89,8 +89,8 @@ func (d *drain) noteUsable() {
 	d.usable, d.stall.usableSince = true, time.Now()
 }
 
-// noteFailure returns how long the drain waits after a failure. Entries that were held back go to
-// the journal.
+// noteFailure records a failure and returns how long the drain waits. Entries that were held
+// back go to the journal.
 func (d *drain) noteFailure(cause error) time.Duration {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
@@ -104,8 +104,8 @@ func (d *drain) noteFailure(cause error) time.Duration {
 	return d.intake.Backoff.After(d.failures - 1)
 }
 
-// planNext returns how long the drain waits before the next page, after one of which n activities
-// have ended. When less than a page waits, it begins to catch up.
+// planNext returns how long the drain waits before the next page. n is how many activities of
+// the page p have ended. When less than a full page waits, the drain begins to catch up.
 func (d *drain) planNext(p page, n int) time.Duration {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
@@ -115,12 +115,13 @@ func (d *drain) planNext(p page, n int) time.Duration {
 		return 0
 	}
 	if n == 0 {
-		return lull // something is on its way
+		return lull // a row is being written, or another server is being asked about one
 	}
 	return 0
 }
 
-// endStall ends the stall, unless something waits in the journal, or is about to.
+// endStall ends the stall if the drain has caught up, and reports whether it did. The stall goes
+// on while a row waits in the journal, or is about to.
 func (d *drain) endStall(p page, arrivals int) bool {
 	i, s := d.intake, d.stall
 	i.mu.Lock()
@@ -140,7 +141,8 @@ func (d *drain) endStall(p page, arrivals int) bool {
 	return true
 }
 
-// holdSlot takes a slot, and reports whether work goes on. The slot is to be given back.
+// holdSlot takes a slot. It returns false, without a slot, when the intake closes. The caller
+// gives the slot back.
 func (i *Intake) holdSlot(slots chan struct{}) bool {
 	select {
 	case slots <- struct{}{}:
@@ -150,8 +152,8 @@ func (i *Intake) holdSlot(slots chan struct{}) bool {
 	}
 }
 
-// probeUser returns why the user can take nothing now. Activities that wait for a deleted user
-// are dropped.
+// probeUser returns the reason why the user's activities cannot be applied now, or nil. It drops
+// activities that wait for a deleted user.
 func (d *drain) probeUser() error {
 	i, u := d.intake, d.writer.user
 	if !i.holdSlot(i.slots.probes) {
@@ -171,11 +173,11 @@ func (d *drain) probeUser() error {
 	case row.State != instance.UserActive:
 		return fault.New(fault.Unavailable, "the user is "+row.State)
 	}
-	return i.Store.Read(ctx, u, func(context.Context, *db.Tx) error { return nil })
+	return i.Store.Read(ctx, u, func(context.Context, *user.Tx) error { return nil })
 }
 
-// drainPage applies the first of what waits, up to what is older than everything in memory, and
-// returns it with how many activities wait no more.
+// drainPage applies the oldest waiting rows that are older than every entry in memory. It
+// returns them, and the number of those that no longer wait.
 func (d *drain) drainPage() (p page, n int, err error) {
 	i, u := d.intake, d.writer.user
 	if !i.holdSlot(i.slots.pages) {
@@ -204,7 +206,7 @@ func (d *drain) drainPage() (p page, n int, err error) {
 	return p, len(ended), err
 }
 
-// applyPage applies what was made of a page, and returns the rows that wait no more. A row that
+// applyPage applies the items of a page, and returns the rows that no longer wait. A row that
 // cannot be read is set aside.
 func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []instance.IntakeRow, err error) {
 	i, u := d.intake, d.writer.user
@@ -213,7 +215,7 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 	for n, row := range rows {
 		switch r := resumed[n]; {
 		case r.Err != nil:
-			if err := i.poisonActivity(u, db.Poisoned{URI: idOf(row.Raw), Raw: row.Raw, Forwarders: row.Forwarders}, r.Err); err != nil {
+			if err := i.poisonActivity(u, user.Poisoned{URI: idOf(row.Raw), Raw: row.Raw, Forwarders: row.Forwarders}, r.Err); err != nil {
 				return nil, err
 			}
 			ended = append(ended, row.IntakeRow)
@@ -236,10 +238,10 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 	return ended, cause
 }
 
-// readPage returns the first of what waits and came before everything in memory, without rows
-// about which another server is being asked.
+// readPage returns the first waiting rows that are older than every entry in memory. It leaves
+// out rows about which another server is being asked.
 func (d *drain) readPage(ctx context.Context) (p page, err error) {
-	before := d.oldestInMemory() // before the journal is read: what is older waits there by then, or has taken effect
+	before := d.oldestInMemory() // read before the journal: by then every older activity waits there or has taken effect
 	for after := int64(0); len(p.rows) == 0 && !p.newer; {
 		rows, err := d.intake.Store.Instance.Journal.ListWaiting(ctx, d.writer.user, after, d.limit, pageBytes*d.limit/maxBatch)
 		if err != nil {
@@ -259,8 +261,8 @@ func (d *drain) readPage(ctx context.Context) (p page, err error) {
 	return p, nil
 }
 
-// oldestInMemory returns the number of the oldest activity in memory for the user, or one above
-// all that have arrived.
+// oldestInMemory returns the number of the user's oldest entry in memory. If there is none, it
+// returns a number above all that were assigned.
 func (d *drain) oldestInMemory() int64 {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
@@ -286,7 +288,7 @@ func sizeOf(rows []instance.Waiting) (bytes int) {
 	return bytes
 }
 
-// idOf returns the id that an activity which cannot be read seems to have.
+// idOf returns the id that an unreadable activity seems to have.
 func idOf(raw []byte) vocab.ID {
 	var a struct {
 		ID string `json:"id"`

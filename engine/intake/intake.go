@@ -1,9 +1,10 @@
-// Package intake makes accepted activities take effect in the databases of their recipients:
-// durable before they are acknowledged, once, and in the order of arrival.
+// Package intake applies accepted activities to the databases of their recipients: durable
+// before they are acknowledged, once, and in the order of arrival.
 //
-// An activity for one user goes to that user's writer. One for several users, or for a user whose
-// database cannot be used now, goes to the intake journal first. Such a user is stalled until a
-// drain has applied everything that waits.
+// An activity for one user goes to that user's writer. One for several users, or for a user
+// whose database cannot be used now, goes to the intake journal first. A user whose database
+// cannot be used is stalled until a drain has applied all activities that wait in the journal
+// for the user.
 package intake
 
 import (
@@ -16,6 +17,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -24,7 +26,7 @@ import (
 
 const (
 	maxBatch    = 100              // activities in one transaction
-	applyTime   = 30 * time.Second // for one transaction, with waiting for a connection
+	applyTime   = 30 * time.Second // for one transaction, including the wait for a connection
 	journalTime = 10 * time.Second // for one write to the intake journal
 )
 
@@ -34,72 +36,72 @@ var (
 	errStalled = fault.New(fault.Unavailable, "the database of the user cannot be used now")
 )
 
-// Item is one activity on its way into one user's database, as the pipeline made it.
+// Item is one activity that is being applied to one user's database, as the pipeline built it.
 type Item interface {
 	Payer() string        // the domain that caused it; empty for this server itself
 	ArrivedAt() time.Time // at this server
-	Size() int64          // of the activity as it is stored, in bytes
-	Outcome() Outcome     // of the last Apply
+	Size() int64          // of the stored activity, in bytes
+	Outcome() Outcome     // the outcome of the last Apply
 }
 
-// Outcome is what became of an item, as far as the intake has to know.
+// Outcome is the result of an item, as far as the intake needs it.
 type Outcome uint8
 
 // Outcomes of an item.
 const (
 	Kept      Outcome = iota // it took effect, now or before
-	Ignored                  // the user keeps nothing of it
-	Contested                // it waits in the journal until another server has said whose its object is
+	Ignored                  // the user stores nothing of it
+	Contested                // it waits in the journal until another server has said which actor owns its object
 )
 
 // Pipeline is the part of the inbound pipeline that runs once per recipient.
 type Pipeline interface {
 	// Apply applies a batch in one transaction of the user's database. It is called again when
 	// the transaction is repeated.
-	Apply(ctx context.Context, tx *db.Tx, batch []Item) error
-	// Resume makes items of what waits for u in the journal: one for each row of the page. The
-	// error says that nothing can be read now.
+	Apply(ctx context.Context, tx *user.Tx, batch []Item) error
+	// Resume builds items of the rows in the journal that wait for u, one for each row of the
+	// page. The error says that nothing can be read now.
 	Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]Resumed, error)
-	// Settled is told of items once their transaction is committed.
+	// Settled receives items whose transaction is committed.
 	Settled(items []Item)
-	// Ignored is told of an item that none of its recipients keeps.
+	// Ignored receives an item that none of its recipients stores.
 	Ignored(item Item)
-	// SetAside returns the row that keeps an item which cannot be applied because of cause.
-	SetAside(u vocab.Username, item Item, cause error) db.Poisoned
+	// SetAside returns the row that stores an item which cannot be applied because of cause.
+	SetAside(u vocab.Username, item Item, cause error) user.Poisoned
 }
 
-// Resumed is what the pipeline made of a row of the journal: an item, or nil when nothing is left
-// to apply. A row that cannot be read has an error.
+// Resumed is the item that the pipeline built from a row of the journal, or nil when nothing is
+// left to apply. For a row that cannot be read, Err is set.
 type Resumed struct {
 	Item Item
 	Err  error
 }
 
-// Rivals finds out whose an object is that is contested.
+// Rivals finds out which actor owns an object when two actors use its id.
 type Rivals interface {
-	// Ask has the question of a contested item asked, and reports whether u waits for the answer.
-	// Otherwise the item is ignored.
+	// Ask starts asking about a contested item, and reports whether u waits for the answer. If u
+	// does not, the item is ignored.
 	Ask(u vocab.Username, seq int64, item Item) bool
 	// IsOpen reports whether u waits for an answer about a row of the journal.
 	IsOpen(u vocab.Username, seq int64) bool
-	// Forget says that a row waits for u no more.
+	// Forget records that a row no longer waits for u.
 	Forget(u vocab.Username, seq int64)
 }
 
-// Deps is what an intake works with.
+// Deps holds the dependencies of an intake.
 type Deps struct {
 	Store    *db.Cluster
 	Pipeline Pipeline
 	Rivals   Rivals
 	Places   *policy.Pool    // for entries in memory
 	Memory   *policy.Pool    // for bytes of bodies in memory; a body that several users share is counted once
-	Backoff  mailbox.Backoff // before a database that cannot be used is tried again
+	Backoff  mailbox.Backoff // the wait before a database that could not be used is tried again
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // may be nil
 	Now      func() time.Time
 }
 
-// Intake takes accepted activities to the databases of their recipients.
+// Intake brings accepted activities to the databases of their recipients.
 type Intake struct {
 	Deps
 	Backlogs *Backlogs
@@ -109,12 +111,13 @@ type Intake struct {
 	outage   outage
 	metrics  metrics
 
-	mu      sync.Mutex // its holder gives activities their numbers and their places in the queues of their recipients
+	mu      sync.Mutex // held while an activity gets its number and its places in the recipients' queues
 	writers map[vocab.Username]*writer
 	closed  bool
 }
 
-// New returns an intake. It takes up what lies in the journal with Start.
+// New returns an intake. Start makes it apply the activities that an earlier process left in the
+// journal.
 func New(d Deps) *Intake {
 	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), work: NewBackground(), writers: map[vocab.Username]*writer{}}
 	i.metrics = newMetrics(d.Metrics, func() float64 { return float64(len(i.Stalled())) })
@@ -122,8 +125,8 @@ func New(d Deps) *Intake {
 	return i
 }
 
-// Close accepts nothing more and lets the writers finish what they are at. The rest lies in the
-// journal, for the next process. The fault is Busy when ctx ends first.
+// Close refuses new activities and lets the writers finish their current work. The rest stays in
+// the journal for the next process. The fault is Busy when ctx ends first.
 func (i *Intake) Close(ctx context.Context) error {
 	for _, w := range i.close() {
 		if err := w.box.Close(ctx); err != nil {
@@ -145,7 +148,7 @@ func (i *Intake) close() (all []*writer) {
 	return all
 }
 
-// writer returns a user's. The caller holds mu.
+// writer returns the writer of a user. The caller holds mu.
 func (i *Intake) writer(u vocab.Username) *writer {
 	w := i.writers[u]
 	if w == nil {
@@ -155,7 +158,8 @@ func (i *Intake) writer(u vocab.Username) *writer {
 	return w
 }
 
-// removeIdleWriters removes the writers that have nothing in memory and nothing waiting.
+// removeIdleWriters removes the writers that have no entries in memory and whose user is not
+// stalled.
 func (i *Intake) removeIdleWriters() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -166,7 +170,8 @@ func (i *Intake) removeIdleWriters() {
 	}
 }
 
-// takePlaces takes places for entries and memory for a payer, both or neither.
+// takePlaces reserves places for entries, and memory, in the name of a payer: both or neither.
+// It reports whether there was room.
 func (i *Intake) takePlaces(payer string, entries int, bytes int64) bool {
 	if !i.Places.Take(payer, int64(entries)) {
 		return false
@@ -179,14 +184,14 @@ func (i *Intake) takePlaces(payer string, entries int, bytes int64) bool {
 }
 
 // writeUser runs a transaction of the user's database.
-func (i *Intake) writeUser(u vocab.Username, use func(context.Context, *db.Tx) error) error {
+func (i *Intake) writeUser(u vocab.Username, use func(context.Context, *user.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
 	return i.Store.Write(ctx, u, use)
 }
 
-// isPassing reports whether a failure says nothing about the activities, only that they cannot be
-// applied now.
+// isPassing reports whether a failure is temporary: the activities cannot be applied now, but
+// none of them is the cause.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.Config:

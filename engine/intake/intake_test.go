@@ -15,6 +15,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -45,7 +46,7 @@ type steps struct {
 	committed []string
 }
 
-func (s *steps) Apply(context.Context, *db.Tx, []Item) error {
+func (s *steps) Apply(context.Context, *user.Tx, []Item) error {
 	if s.refuses.Load() {
 		return fault.New(fault.Unavailable, "the database cannot be used")
 	}
@@ -77,7 +78,7 @@ func (s *steps) Settled(items []Item) {
 
 func (s *steps) Ignored(Item) {}
 
-func (s *steps) SetAside(vocab.Username, Item, error) db.Poisoned { return db.Poisoned{} }
+func (s *steps) SetAside(vocab.Username, Item, error) user.Poisoned { return user.Poisoned{} }
 
 // of returns what was committed of one sender, in order.
 func (s *steps) of(sender string) (ids []string) {

@@ -8,37 +8,38 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 )
 
-// journal is what this process has to do with rows of the intake journal: which requests write
-// them, and which entries stand for them. A row is ended in the database when there is neither.
+// journal tracks the rows of the intake journal that this process works on: the requests that
+// write a row, and the entries in memory that apply it. When a row has neither, it is ended:
+// Journal.Finish removes it from the database, unless users wait for it.
 type journal struct {
 	intake *Intake
 
 	mu     sync.Mutex
 	rows   map[instance.IntakeKey]*row
-	ended  []instance.IntakeRow // in memory, and not yet in the database
-	ending sync.Mutex           // held by who ends rows in the database
+	ended  []instance.IntakeRow // rows that have ended in memory, but not yet in the database
+	ending sync.Mutex           // held while rows are ended in the database
 }
 
-// row is an activity in the journal that requests are about to write or entries stand for. Its
-// fields are guarded by the journal's mu, but for those that do not change.
+// row is an activity in the journal that a request is about to write, or that an entry in memory
+// applies. Its fields are guarded by the journal's mu, except those that do not change.
 type row struct {
 	key   instance.IntakeKey
 	payer string
-	bytes int64 // of the body and of what was fetched, as it was first written
+	bytes int64 // of the body and of the fetched objects, as the row was first written
 
-	writing int // requests
-	left    int // entries
+	writing int // requests that are writing it
+	left    int // entries in memory that apply it
 	at      instance.IntakeRow
-	size    int64 // bytes of memory
-	kept    bool  // some recipient keeps the activity, or may yet
-	ignored Item  // the last one that was
-	failed  bool  // an entry ended without being applied: the row stays, and is found as a stray one
+	size    int64 // bytes of memory that its body takes
+	kept    bool  // some recipient has stored the activity, or may do so later
+	ignored Item  // the last item that was ignored
+	failed  bool  // an entry ended without being applied: the row stays, and TakeStrays finds it
 }
 
 func newJournal(i *Intake) *journal { return &journal{intake: i, rows: map[instance.IntakeKey]*row{}} }
 
-// openRow returns the row of an activity that a request is about to write, and keeps it until
-// close or written.
+// openRow returns the row of an activity that a request is about to write. It stays until
+// closeRow or noteWritten.
 func (j *journal) openRow(in instance.Intake) *row {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -51,24 +52,24 @@ func (j *journal) openRow(in instance.Intake) *row {
 	return r
 }
 
-// closeRow says that a request does not write a row after all.
+// closeRow records that a request will not write its row after all.
 func (j *journal) closeRow(r *row) { j.noteWritten(r, instance.IntakeRow{}, nil) }
 
-// growRow counts the memory that a row's body takes.
+// growRow adds the memory that a row's body takes.
 func (j *journal) growRow(r *row, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.size += size
 }
 
-// driveRow counts an entry that stands for a row.
+// driveRow counts one more entry that applies a row.
 func (j *journal) driveRow(r *row) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.left++
 }
 
-// noteWritten says that a request has written a row, or could not.
+// noteWritten records that a request has written a row, or failed to with err.
 func (j *journal) noteWritten(r *row, at instance.IntakeRow, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -79,22 +80,22 @@ func (j *journal) noteWritten(r *row, at instance.IntakeRow, err error) {
 	j.settleRow(r)
 }
 
-// placeOf returns where a row lies in the database.
+// placeOf returns the sequence number and revision of a row in the database.
 func (j *journal) placeOf(r *row) instance.IntakeRow {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return r.at
 }
 
-// letWait says that a row waits for a recipient, who may keep the activity yet.
+// letWait records that a row waits for a recipient, who may still store the activity.
 func (j *journal) letWait(r *row) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.kept = true
 }
 
-// endEntry says that an entry is committed or waits; or with an error, that it ended without
-// either.
+// endEntry records that an entry is committed or waits in the journal. With an error, it ended
+// without either.
 func (j *journal) endEntry(e *entry, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -111,8 +112,8 @@ func (j *journal) endEntry(e *entry, err error) {
 	j.settleRow(r)
 }
 
-// settleRow lets a row be ended that no request writes and no entry stands for. The caller holds
-// mu.
+// settleRow schedules the end of a row that no request writes and no entry applies. The caller
+// holds mu.
 func (j *journal) settleRow(r *row) {
 	if r.writing > 0 || r.left > 0 {
 		return
@@ -126,7 +127,7 @@ func (j *journal) settleRow(r *row) {
 		j.intake.Pipeline.Ignored(r.ignored)
 	}
 	if r.at.Seq == 0 {
-		return // it could not be written
+		return // the row could not be written
 	}
 	j.ended = append(j.ended, r.at)
 	if len(j.ended) == 1 {
@@ -134,8 +135,8 @@ func (j *journal) settleRow(r *row) {
 	}
 }
 
-// endRows ends in the database the rows that have ended in memory, everything that has come
-// together at once. Rows that cannot be ended now are tried again by the next call.
+// endRows ends in the database the rows that have ended in memory, up to 1000 of them together.
+// Rows that cannot be ended now are tried again by the next call.
 func (j *journal) endRows() {
 	j.ending.Lock()
 	defer j.ending.Unlock()
@@ -163,7 +164,7 @@ func (j *journal) nextEnded() []instance.IntakeRow {
 	return slices.Clone(j.ended[:min(len(j.ended), 1000)])
 }
 
-// findStrays returns the numbers of the rows that no request writes and no entry stands for.
+// findStrays returns the numbers of the rows that no request writes and no entry applies.
 func (j *journal) findStrays(held []instance.HeldIntake) (seqs []int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -34,7 +34,8 @@ func newMetrics(reg prometheus.Registerer, stalled func() float64) metrics {
 	return m
 }
 
-// resetJournal takes away what is read from the journal: an old number is worse than none.
+// resetJournal removes the values that are read from the journal: an old value is worse than
+// none.
 func (m metrics) resetJournal() {
 	m.journal.Reset()
 	m.oldest.Reset()

@@ -4,18 +4,19 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // commitBatch applies a batch in one transaction.
 func (i *Intake) commitBatch(u vocab.Username, batch []*entry) error {
-	return i.writeUser(u, func(ctx context.Context, tx *db.Tx) error { return i.Pipeline.Apply(ctx, tx, itemsOf(batch)) })
+	return i.writeUser(u, func(ctx context.Context, tx *user.Tx) error { return i.Pipeline.Apply(ctx, tx, itemsOf(batch)) })
 }
 
-// settleBatch ends a batch whose transaction ended with err. A batch that failed is halved until
-// the activity that cannot be applied stands alone, which is set aside with the reason. When the
-// database is the cause, settle returns that and what is left of the batch, in order.
+// settleBatch finishes a batch whose transaction ended with err. A batch that failed is halved
+// until the activity that cannot be applied stands alone; that one is set aside with the reason.
+// When the database is the cause, settleBatch returns the error as cause and the unfinished rest
+// of the batch, in order.
 func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left []*entry, cause error) {
 	switch {
 	case err == nil:
@@ -39,8 +40,8 @@ func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left 
 	return nil, nil
 }
 
-// finishBatch answers a batch that is committed. Contested entries go to the journal, where they
-// wait until another server has said whose their objects are.
+// finishBatch answers the entries of a committed batch. Contested entries go to the journal,
+// where they wait until another server has said which actors own their objects.
 func (i *Intake) finishBatch(u vocab.Username, batch []*entry) {
 	var settled []*entry
 	for _, e := range batch {
@@ -64,10 +65,10 @@ func (i *Intake) finishBatch(u vocab.Username, batch []*entry) {
 	}
 }
 
-// poisonActivity keeps an activity that cannot be applied, with the reason.
-func (i *Intake) poisonActivity(u vocab.Username, p db.Poisoned, cause error) error {
+// poisonActivity stores an activity that cannot be applied, with the reason.
+func (i *Intake) poisonActivity(u vocab.Username, p user.Poisoned, cause error) error {
 	p.Reason = cause.Error()
-	if err := i.writeUser(u, func(ctx context.Context, tx *db.Tx) error { return tx.Poison(ctx, p) }); err != nil {
+	if err := i.writeUser(u, func(ctx context.Context, tx *user.Tx) error { return tx.Poison.Add(ctx, p) }); err != nil {
 		return fmt.Errorf("set activity aside: %w", err)
 	}
 	return nil

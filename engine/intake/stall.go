@@ -9,32 +9,32 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// stall is the state of a user whose database cannot be used now, or while older activities wait
-// in the journal. The order of arrival holds, so a new activity waits there too.
+// stall is the state of a user whose database cannot be used now, or whose older activities wait
+// in the journal. The order of arrival must be kept, so new activities wait there too.
 //
 // Under steady traffic that would never end. So once less than a page waits, the drain catches
 // up: new activities are held back in memory while the drain applies the rest of the journal.
 // Fields are guarded by the intake's mu.
 type stall struct {
 	since    time.Time
-	reported bool          // to the operator
+	reported bool          // whether the operator was told
 	wake     chan struct{} // ends the pause of the drain
-	arrivals int           // changes of what waits in the journal
+	arrivals int           // counts changes of the waiting rows in the journal
 
-	usableSince time.Time // of the database; zero while it cannot be used
+	usableSince time.Time // since when the database can be used; zero while it cannot be used
 	oldest      time.Time // arrival of the oldest activity that the drain saw waiting; zero for none
 
 	catchingUp bool
 	from       int64    // number of the first arrival that is held back
-	behind     []*entry // that are held back, in order
+	behind     []*entry // the entries that are held back, in order
 }
 
-// maxAge is the age of the oldest waiting activity, and the time for which the database has been
-// usable, above which a user takes nothing more.
+// maxAge bounds the age of the oldest waiting activity, and the time for which the database has
+// been usable. When both exceed it, new activities for the user are refused.
 const maxAge = time.Minute
 
-// beginStall stalls the user, unless that has happened: a drain looks after the user, first after
-// a while. The caller holds the intake's mu.
+// beginStall stalls the user if it is not stalled yet, and starts a drain that first waits for
+// after. The caller holds the intake's mu.
 func (w *writer) beginStall(after time.Duration) {
 	if w.stall != nil {
 		return
@@ -46,12 +46,12 @@ func (w *writer) beginStall(after time.Duration) {
 	}
 }
 
-// isDeferring reports whether what comes for the user waits in the journal. The caller holds the
-// intake's mu.
+// isDeferring reports whether new activities for the user must wait in the journal. The caller
+// holds the intake's mu.
 func (w *writer) isDeferring() bool { return w.stall != nil && !w.stall.catchingUp }
 
-// isOverdue reports whether the drain does not keep up: the database can be used, and old
-// activities still wait. The caller holds the intake's mu.
+// isOverdue reports whether the drain cannot keep up: the database has been usable for a while,
+// and old activities still wait. The caller holds the intake's mu.
 func (w *writer) isOverdue() bool {
 	s := w.stall
 	return s != nil && !s.usableSince.IsZero() && time.Since(s.usableSince) > maxAge && !s.oldest.IsZero() && w.intake.Now().Sub(s.oldest) > maxAge
@@ -65,7 +65,8 @@ func (w *writer) reportStall(cause error) {
 	}
 }
 
-// holdBack holds an entry back, if the drain catches up and the entry came after it began to.
+// holdBack holds an entry back if the drain is catching up and the entry came after that began.
+// It reports whether it did.
 func (s *stall) holdBack(e *entry) bool {
 	if !s.catchingUp || e.number < s.from {
 		return false
@@ -74,8 +75,8 @@ func (s *stall) holdBack(e *entry) bool {
 	return true
 }
 
-// releaseHeldBack releases what is held back, in order: to be committed, or when the user stays
-// stalled, to be brought to the journal.
+// releaseHeldBack releases the entries that are held back, in order. The writer then commits
+// them, or moves them to the journal if the user stays stalled.
 func (s *stall) releaseHeldBack() {
 	for _, e := range s.behind {
 		e.letter.Release()
@@ -83,7 +84,7 @@ func (s *stall) releaseHeldBack() {
 	s.behind, s.catchingUp = nil, false
 }
 
-// Revisit lets a drain look into the journal for what waits for a user.
+// Revisit makes a drain read the rows that wait for a user in the journal.
 func (i *Intake) Revisit(u vocab.Username) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -97,7 +98,7 @@ func (i *Intake) Revisit(u vocab.Username) {
 func (s *stall) hurryDrain() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it will be ended already
+	default: // a wake-up is pending already
 	}
 }
 
@@ -113,12 +114,12 @@ func (i *Intake) Stalled() (users []vocab.Username) {
 	return users
 }
 
-// outage says whether the instance database could not be used the last time.
+// outage is true when the last use of the instance database failed with a temporary error.
 type outage struct{ atomic.Bool }
 
-// noteInstance notes how a use of the instance database ended. With the first that succeeds after
-// an outage PostgreSQL is back, most likely for all users: no drain waits any longer to try
-// again.
+// noteInstance records how a use of the instance database ended. The first success after an
+// outage means that PostgreSQL is back, most likely for all users, so every waiting drain tries
+// again immediately.
 func (i *Intake) noteInstance(err error) {
 	if err != nil {
 		i.outage.Store(isPassing(err))

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	tendEvery = 5 * time.Second  // between two looks at the journal
-	strayAge  = 30 * time.Second // above which a row is taken up that no entry stands for
-	strayPage = 1000             // rows looked at together
+	tendEvery = 5 * time.Second  // between two runs of Tend
+	strayAge  = 30 * time.Second // the age above which TakeStrays releases a row that no entry applies
+	strayPage = 1000             // rows that one query reads
 )
 
-// Start takes over what an earlier process left in the journal, and looks after it until Close.
-// It must be called once this process alone serves the instance, and before the first request:
-// what comes then queues behind.
+// Start makes the rows that an earlier process left in the journal wait for their recipients,
+// and tends the journal until Close. It must be called when no other process serves the instance
+// any more, and before the first request, so that newer activities queue behind these rows.
 func (i *Intake) Start(ctx context.Context) error {
 	n, err := i.Store.Instance.Journal.TakeOver(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (i *Intake) Start(ctx context.Context) error {
 }
 
 // stallWaiting stalls the users that have activities waiting in the journal: an earlier process
-// left them, or an administrator gave them back.
+// left them there, or an administrator put them back.
 func (i *Intake) stallWaiting(ctx context.Context) error {
 	users, err := i.Store.Instance.Journal.StalledUsers(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (i *Intake) stallWaiting(ctx context.Context) error {
 	return nil
 }
 
-// tendOften looks after the journal until Close.
+// tendOften calls Tend every tendEvery, and TakeStrays every strayAge, until Close.
 func (i *Intake) tendOften() {
 	for n := 1; i.work.Pause(tendEvery); n++ {
 		var err error
@@ -67,8 +67,8 @@ func (i *Intake) tendOften() {
 	}
 }
 
-// Tend ends rows that have ended in memory, stalls users that have activities waiting, and counts
-// the journal.
+// Tend ends in the database the rows that have ended in memory, stalls users that have
+// activities waiting, and updates the metrics of the journal.
 func (i *Intake) Tend() (err error) {
 	defer func() {
 		if err != nil {
@@ -90,9 +90,9 @@ func (i *Intake) Tend() (err error) {
 	return nil
 }
 
-// TakeStrays makes rows that are older than age, and that no entry stands for, wait for their
-// recipients: such as one whose writing ended in an error although it was written. Then it counts
-// anew what waits.
+// TakeStrays makes rows wait for their recipients that are older than age and that no entry
+// applies. Such a row arises, for example, when a write was reported as failed although it
+// succeeded. Then it recounts the waiting activities.
 func (i *Intake) TakeStrays(age time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
 	defer cancel()

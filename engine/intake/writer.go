@@ -5,31 +5,30 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// spillEvery is how often the journal is tried at least while it cannot take over what is in
-// memory.
+// spillEvery bounds the wait between two tries to write entries from memory to the journal.
 const spillEvery = 5 * time.Second
 
 type letter = mailbox.Letter[*entry]
 
-// writer commits what is queued for one user, in order and in batches. For a user who is stalled
-// it commits nothing: it brings what is queued to the journal, from which the user's drain
-// applies it.
+// writer commits the entries that are queued for one user, in order and in batches. For a
+// stalled user it commits nothing: it moves the entries to the journal, from which the user's
+// drain applies them.
 type writer struct {
 	intake *Intake
 	user   vocab.Username
-	box    *mailbox.Mailbox[*db.Tx, *entry]
-	stall  *stall // guarded by the intake's mu; nil while the user's database can be used and nothing waits
+	box    *mailbox.Mailbox[*user.Tx, *entry]
+	stall  *stall // guarded by the intake's mu; nil while the user is not stalled
 }
 
 func newWriter(i *Intake, u vocab.Username) *writer {
 	w := &writer{intake: i, user: u}
-	w.box = mailbox.New(mailbox.Owner[*db.Tx, *entry]{Slot: w.connect, Handle: w.applyBatch, Settle: w.settleBatch, Panicked: w.reportPanic},
+	w.box = mailbox.New(mailbox.Owner[*user.Tx, *entry]{Slot: w.connect, Handle: w.applyBatch, Settle: w.settleBatch, Panicked: w.reportPanic},
 		mailbox.Limits{Letters: int(policy.Queue.Pool), Batch: maxBatch, Backoff: mailbox.Backoff{Min: i.Backoff.Min, Max: min(i.Backoff.Max, spillEvery)}})
 	return w
 }
@@ -56,7 +55,7 @@ func (w *writer) release(e *entry) {
 	e.letter.Release()
 }
 
-// withdraw gives up the place of an entry that waits in the journal, or could not be brought
+// withdraw gives up the place of an entry that waits in the journal, or could not be written
 // there. The caller holds the intake's mu.
 func (w *writer) withdraw(e *entry) {
 	if w.stall != nil {
@@ -65,16 +64,16 @@ func (w *writer) withdraw(e *entry) {
 	e.letter.Withdraw()
 }
 
-// connect begins a transaction of the user's database.
-func (w *writer) connect(use func(context.Context, *db.Tx) error) error {
+// connect runs a transaction of the user's database, if the writer may commit now.
+func (w *writer) connect(use func(context.Context, *user.Tx) error) error {
 	if err := w.checkUsable(); err != nil {
 		return err
 	}
 	return w.intake.writeUser(w.user, use)
 }
 
-// checkUsable returns why the writer commits nothing now. When the intake is closed, the next
-// process applies what lies in the journal.
+// checkUsable returns the reason why the writer may commit nothing now, or nil. When the intake
+// is closed and the first entry has a row, the next process applies the row.
 func (w *writer) checkUsable() error {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()
@@ -87,11 +86,12 @@ func (w *writer) checkUsable() error {
 	return nil
 }
 
-func (w *writer) applyBatch(ctx context.Context, tx *db.Tx, batch []*letter) error {
+func (w *writer) applyBatch(ctx context.Context, tx *user.Tx, batch []*letter) error {
 	return w.intake.Pipeline.Apply(ctx, tx, itemsOf(entriesOf(batch)))
 }
 
-// settleBatch answers a batch that is committed, and decides what becomes of one that is not.
+// settleBatch answers a committed batch. If the batch failed, settleBatch moves it to the
+// journal, leaves it to the next process, or settles it again in halves.
 func (w *writer) settleBatch(batch []*letter, err error) error {
 	switch {
 	case errors.Is(err, errClosing):
@@ -106,8 +106,8 @@ func (w *writer) settleBatch(batch []*letter, err error) error {
 	return nil
 }
 
-// leaveToJournal lets the next process apply what lies in the journal. Requests that queued
-// behind it are asked to come again.
+// leaveToJournal leaves the entries with rows to the next process. Requests that queued behind
+// them are asked to try again later.
 func (w *writer) leaveToJournal(batch []*letter) {
 	for _, l := range batch {
 		if l.Value.row == nil {
@@ -118,9 +118,9 @@ func (w *writer) leaveToJournal(batch []*letter) {
 	}
 }
 
-// putOff stalls the user, because the entries that are left cannot be applied now; they stay
-// first in the queue. An activity that could not even be set aside is not taken from a peer that
-// can send it again.
+// putOff stalls the user, because the remaining entries cannot be applied now; they stay first
+// in the queue. If an activity could not even be set aside and its request still waits, that
+// request is refused: the peer can send it again.
 func (w *writer) putOff(left []*entry, cause error) {
 	if !isPassing(cause) && left[0].row == nil {
 		left[0].letter.Answer(cause)
@@ -132,8 +132,8 @@ func (w *writer) putOff(left []*entry, cause error) {
 	w.reportStall(cause)
 }
 
-// spill brings a batch to the journal, where it waits, and tells requests to bring theirs. While
-// the journal cannot be written either, everything stays in memory.
+// spill makes the rows of a batch wait in the journal, and tells requests to write theirs. While
+// the journal cannot be written either, the entries stay in memory.
 func (w *writer) spill(batch []*letter) error {
 	kept := w.refuse(entriesOf(batch))
 	if len(kept) == 0 {
@@ -154,15 +154,15 @@ func (w *writer) spill(batch []*letter) error {
 	}
 	w.countArrival()
 	for _, e := range kept {
-		i.Backlogs.Of(w.user).spend(e.row.payer, 1, e.row.bytes) // it was accepted: nobody is asked whether it may wait
+		i.Backlogs.Of(w.user).spend(e.row.payer, 1, e.row.bytes) // it was accepted already, so it may wait even beyond the bound
 		i.journal.letWait(e.row)
 		e.letter.Answer(nil)
 	}
 	return nil
 }
 
-// refuse lets requests bring their entries to the journal, where they keep their places, and
-// returns the entries that lie there.
+// refuse tells the requests of entries without a row to write their entries to the journal; the
+// entries keep their places. It returns the entries that have a row.
 func (w *writer) refuse(batch []*entry) (kept []*entry) {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()
@@ -181,7 +181,7 @@ func (w *writer) refuse(batch []*entry) (kept []*entry) {
 	return kept
 }
 
-// countArrival lets the user's drain look into the journal again before it leaves.
+// countArrival makes the user's drain read the journal again before it ends.
 func (w *writer) countArrival() {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()

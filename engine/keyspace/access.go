@@ -11,22 +11,23 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Access is a user of Redis by whose name a program reads one stream of one user of Lightweb.
+// Access is a Redis user with which a program can read one stream of one Lightweb user.
 type Access struct {
-	Name  string   // no name of a Lightweb user: it has a hyphen
-	Rules []string // of ACL SETUSER
+	Name  string   // its hyphen sets it apart from names of Lightweb users
+	Rules []string // the arguments of ACL SETUSER
 }
 
-// streamCommands are what a program needs that reads a stream, alone or in a consumer group.
+// streamCommands lists the commands that a program needs to read a stream, alone or in a
+// consumer group.
 var streamCommands = []string{
 	"xread", "xreadgroup", "xack", "xclaim", "xautoclaim", "xpending", "xrange", "xrevrange", "xlen", "xinfo",
 	"ping", "hello", "auth", "select", "client|setname", "client|id",
-	"cluster|slots", "cluster|shards", "command", // which libraries ask a cluster first
+	"cluster|slots", "cluster|shards", "command", // client libraries send these to a cluster first
 }
 
-// StreamAccess returns the access of a program that reads a stream of a user of Lightweb, and adds
-// to its dead letters, <stream>:dead. It can neither add to the stream nor shorten it, and reaches
-// no other key. The rules hold the digest of the password.
+// StreamAccess returns the access for a program that reads a stream of a Lightweb user and adds
+// to its dead letters, <stream>:dead. The program cannot change the stream or use any other key.
+// The rules contain the digest of the password, not the password.
 func (s *Store) StreamAccess(u vocab.Username, stream, password string) Access {
 	digest := sha256.Sum256([]byte(password))
 	key := s.Of(u).key(stream)
@@ -38,11 +39,11 @@ func (s *Store) StreamAccess(u vocab.Username, stream, password string) Access {
 	return Access{"lightweb-" + u.String(), append(rules, "(~"+dead+" +xadd +xrange +xlen +xdel)")}
 }
 
-// GrantAccess makes the user of Redis, or changes it, on every server, and reports whether all of
-// them have written it into their file of users: the others forget it when they end. Until it has
-// ended without a fault some servers may have it.
+// GrantAccess creates or changes the Redis user on every server. saved is true if all servers
+// have written the user to their ACL files; a server without such a file loses the user when it
+// restarts. After an error, some servers may have the user.
 func (s *Store) GrantAccess(ctx context.Context, a Access) (saved bool, err error) {
-	var forgetful atomic.Bool // a server has no such file
+	var forgetful atomic.Bool // a server could not save the user
 	err = s.call(ctx, "make the user "+a.Name+" of Redis", func(ctx context.Context) error {
 		return s.onEveryServer(ctx, func(ctx context.Context, c redis.UniversalClient) error {
 			if err := c.ACLSetUser(ctx, a.Name, a.Rules...).Err(); err != nil {
@@ -57,7 +58,7 @@ func (s *Store) GrantAccess(ctx context.Context, a Access) (saved bool, err erro
 	return err == nil && !forgetful.Load(), err
 }
 
-// onEveryServer does something on all servers of a cluster at once, or on the only one.
+// onEveryServer calls do for all servers of a cluster concurrently, or for the only server.
 func (s *Store) onEveryServer(ctx context.Context, do func(context.Context, redis.UniversalClient) error) error {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {

@@ -6,22 +6,23 @@ import (
 )
 
 const (
-	// breakAfter is after how many failures in a row a server counts as away.
+	// breakAfter is the number of failures in a row after which a server is considered away.
 	breakAfter = 3
 
-	// tryEvery is how often one call is let through to a server that is away.
+	// tryEvery is how often one call is let through to a server that is considered away.
 	tryEvery = 500 * time.Millisecond
 )
 
-// breaker lets calls fail at once while the server is away. The zero breaker lets them through.
+// breaker makes calls fail immediately while the server is away. The zero breaker lets calls
+// through.
 type breaker struct {
 	mu       sync.Mutex
 	failures int
-	next     time.Time // when a call is let through again
+	next     time.Time // when the next call is let through
 }
 
-// admitCall reports whether a call is let through now. While the server is away, that is one call
-// in tryEvery.
+// admitCall reports whether a call may be made now. While the server is away, one call in each
+// tryEvery may be made.
 func (b *breaker) admitCall(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +36,7 @@ func (b *breaker) admitCall(now time.Time) bool {
 	return true
 }
 
-// record counts how a call ended.
+// record records whether a call failed.
 func (b *breaker) record(now time.Time, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +49,7 @@ func (b *breaker) record(now time.Time, failed bool) {
 	}
 }
 
-// isOpen reports whether the server counts as away.
+// isOpen reports whether the server is considered away.
 func (b *breaker) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,28 +8,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Delivered is an entry that a group handed to one of its readers.
+// Delivered is an entry that was delivered to a reader of a consumer group.
 type Delivered struct {
 	Entry
-	Tries int  // how often it was handed out, this time included
-	Lost  bool // the stream has it no more: there is its id alone, and it counts as acknowledged
+	Tries int  // how often it was delivered, this time included
+	Lost  bool // the stream does not have it any more: only its ID is set, and it is acknowledged
 }
 
-// ErrNoGroup is that the stream has no such group, or is not there.
+// ErrNoGroup says that the stream or the group does not exist.
 var ErrNoGroup = errors.New("no such consumer group")
 
-// Member is one reader of a consumer group. It is handed one entry at a time: so Tries says how
-// often a reader has begun with an entry, and no entry waits for a reader that is busy.
+// Member is one reader of a consumer group. It gets one entry at a time. So Tries is the number
+// of times that a reader has begun with an entry, and no entry waits for a busy reader.
 type Member struct {
 	Space
 	Stream, Group string
-	Name          string // no two readers at one time have the same
+	Name          string // unique among the running readers of the group
 }
 
-// Next hands the reader the next entry that no reader of the group has had, as soon as there is
-// one; nil when there is none after a while. The error is ErrNoGroup where there is no group.
+// Next returns the next entry that was not delivered to the group yet. If there is none, it
+// waits for one, and returns nil after the duration while. The error is ErrNoGroup if there is
+// no group.
 func (m Member) Next(ctx context.Context, while time.Duration) (*Delivered, error) {
-	while = max(while, time.Millisecond) // Redis takes 0 for ever
+	while = max(while, time.Millisecond) // for Redis 0 means to wait forever
 	d, err := m.read(ctx, ">", while, while+callLimit)
 	if d != nil {
 		d.Tries = 1
@@ -37,8 +38,8 @@ func (m Member) Next(ctx context.Context, while time.Duration) (*Delivered, erro
 	return d, err
 }
 
-// Resume hands the reader again the first entry after an id that it was handed before and did not
-// acknowledge; nil when there is none.
+// Resume returns the first entry after an id that was delivered to this reader before and not
+// acknowledged. It returns nil if there is none.
 func (m Member) Resume(ctx context.Context, after ID) (*Delivered, error) {
 	d, err := m.read(ctx, after.String(), -1, callLimit)
 	switch {
@@ -51,7 +52,7 @@ func (m Member) Resume(ctx context.Context, after ID) (*Delivered, error) {
 	return m.countTries(ctx, d)
 }
 
-// read reads one entry in the name of the reader, waiting for it when block is not negative.
+// read reads one entry as this reader. It waits for one, up to block, unless block is negative.
 func (m Member) read(ctx context.Context, from string, block, limit time.Duration) (d *Delivered, err error) {
 	err = m.store.callWithin(ctx, limit, "read "+m.key(m.Stream), func(ctx context.Context) error {
 		found, err := m.store.client.XReadGroup(ctx, &redis.XReadGroupArgs{Group: m.Group, Consumer: m.Name, Count: 1, Block: block,
@@ -68,16 +69,16 @@ func (m Member) read(ctx context.Context, from string, block, limit time.Duratio
 	return d, err
 }
 
-// Idle is a part of the entries that a group has handed out for so long that their readers are
-// taken for dead.
+// Idle is a page of a search for entries whose readers are considered dead, because the entries
+// have not been acknowledged for a long time.
 type Idle struct {
-	Taken *Delivered // one that is handed to the reader who asked; nil when there is none
-	Lost  []ID       // those that the stream has no more: nobody has to acknowledge them
-	Next  ID         // where the next part begins; the zero ID after the last
+	Taken *Delivered // an entry that is now this reader's; nil if there is none
+	Lost  []ID       // entries that the stream has lost; they need no acknowledgement
+	Next  ID         // where the next page begins; the zero ID after the last
 }
 
-// TakeOver hands the reader one entry that another one, or itself, was handed so long ago and did
-// not acknowledge. It looks at the next few from an id on.
+// TakeOver delivers to this reader one entry that was delivered to any reader at least idle ago
+// and not acknowledged since. It examines only a few entries, beginning at the id from.
 func (m Member) TakeOver(ctx context.Context, from ID, idle time.Duration) (part Idle, err error) {
 	err = m.store.call(ctx, "take over "+m.key(m.Stream), func(ctx context.Context) error {
 		found, next, deleted, err := m.store.client.XAutoClaimWithDeleted(ctx, &redis.XAutoClaimArgs{Stream: m.key(m.Stream), Group: m.Group, Consumer: m.Name,
@@ -100,8 +101,8 @@ func (m Member) TakeOver(ctx context.Context, from ID, idle time.Duration) (part
 	return part, err
 }
 
-// countTries asks how often an entry was handed out. It returns nil when somebody has acknowledged
-// the entry since.
+// countTries sets how often an entry was delivered. It returns nil if the entry has been
+// acknowledged meanwhile.
 func (m Member) countTries(ctx context.Context, d *Delivered) (*Delivered, error) {
 	err := m.store.call(ctx, "count deliveries in "+m.key(m.Stream), func(ctx context.Context) error {
 		found, err := m.store.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: m.key(m.Stream), Group: m.Group,
@@ -117,8 +118,8 @@ func (m Member) countTries(ctx context.Context, d *Delivered) (*Delivered, error
 	return d, nil
 }
 
-// Hold says that the reader still works at an entry: for TakeOver it is as if it had been handed
-// out now.
+// Hold tells Redis that the reader still works on an entry. For TakeOver the entry then counts
+// as delivered just now.
 func (m Member) Hold(ctx context.Context, id ID) error {
 	return m.store.call(ctx, "hold an entry of "+m.key(m.Stream), func(ctx context.Context) error {
 		return m.store.client.XClaimJustID(ctx, &redis.XClaimArgs{Stream: m.key(m.Stream), Group: m.Group, Consumer: m.Name, Messages: []string{id.String()}}).Err()
@@ -132,14 +133,15 @@ func (m Member) Acknowledge(ctx context.Context, id ID) error {
 	})
 }
 
-// Bury adds an entry with these fields to the dead letters of the stream, of which about keep stay.
+// Bury adds an entry with these fields to the dead letters of the stream, and drops all but
+// about the newest keep of these.
 func (m Member) Bury(ctx context.Context, fields []string, keep int) error {
 	return m.store.call(ctx, "bury an entry of "+m.key(m.Stream), func(ctx context.Context) error {
 		return m.store.client.XAdd(ctx, &redis.XAddArgs{Stream: m.key(m.Stream + ":dead"), MaxLen: int64(keep), Approx: true, Values: fields}).Err()
 	})
 }
 
-// deliveredOf returns the first entry of an answer, nil when there is none.
+// deliveredOf returns the first entry of an answer, or nil if there is none.
 func deliveredOf(found []redis.XMessage) (*Delivered, error) {
 	entries, err := entriesOf(found)
 	if err != nil || len(entries) == 0 {
@@ -160,7 +162,8 @@ func idsOf(texts []string) ([]ID, error) {
 	return all, nil
 }
 
-// groupFault marks the answers by which Redis says that there is no group, or none any more.
+// groupFault adds ErrNoGroup to the errors by which Redis says that the group does not exist or
+// was removed.
 func groupFault(err error) error {
 	if redis.HasErrorPrefix(err, "NOGROUP") || redis.HasErrorPrefix(err, "UNBLOCKED") {
 		return errors.Join(ErrNoGroup, err)

@@ -11,14 +11,14 @@ import (
 // Group is a consumer group of a stream.
 type Group struct {
 	Name           string
-	Delivered      ID    // the last entry that was handed out
-	Pending        ID    // the lowest that was handed out and not acknowledged; zero: there is none
-	Unacknowledged int64 // how many were handed out and not acknowledged
-	Consumers      int64 // that have read from it
+	Delivered      ID    // the last entry that was delivered
+	Pending        ID    // the lowest entry that was delivered and not acknowledged; zero: none
+	Unacknowledged int64 // number of entries that were delivered and not acknowledged
+	Consumers      int64 // number of consumers that have read from it
 }
 
-// CreateGroup makes a group that reads on behind an id, and the stream when there is none. A group
-// that is there stays as it is.
+// CreateGroup makes a group whose first entry is the one after an id. It also makes the stream
+// if there is none. If the group exists, it stays as it is.
 func (k Space) CreateGroup(ctx context.Context, stream, group string, after ID) error {
 	return k.store.call(ctx, "create a group of "+k.key(stream), func(ctx context.Context) error {
 		err := k.store.client.XGroupCreateMkStream(ctx, k.key(stream), group, after.String()).Err()
@@ -29,8 +29,8 @@ func (k Space) CreateGroup(ctx context.Context, stream, group string, after ID) 
 	})
 }
 
-// MoveGroups moves a group of a stream of many users to an id each, in one round trip. A group that
-// is not there is left out.
+// MoveGroups sets the position of the same group for many users, each to an id, in one round
+// trip. Users without the group are skipped.
 func (s *Store) MoveGroups(ctx context.Context, users []vocab.Username, stream, group string, ids []ID) error {
 	if len(users) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (s *Store) Groups(ctx context.Context, users []vocab.Username, stream strin
 	return all, err
 }
 
-// groupsOf reads an answer. A stream that is not there has no groups.
+// groupsOf returns the groups in an answer. A stream that does not exist has no groups.
 func groupsOf(answer *redis.XInfoGroupsCmd) ([]Group, error) {
 	found, err := answer.Result()
 	if redis.HasErrorPrefix(err, "no such key") {
@@ -82,7 +82,7 @@ func groupsOf(answer *redis.XInfoGroupsCmd) ([]Group, error) {
 	for n, f := range found {
 		groups[n] = Group{Name: f.Name, Unacknowledged: f.Pending, Consumers: f.Consumers}
 		if f.Pending > 0 {
-			groups[n].Pending.Seq = 1 // until it is asked for
+			groups[n].Pending.Seq = 1 // a mark: addPending reads the real id
 		}
 		if err == nil {
 			groups[n].Delivered, err = ParseID(f.LastDeliveredID)
@@ -91,7 +91,7 @@ func groupsOf(answer *redis.XInfoGroupsCmd) ([]Group, error) {
 	return groups, err
 }
 
-// addPending asks for the lowest pending ids of the groups that have some.
+// addPending reads the lowest pending ids of the groups that have pending entries.
 func (s *Store) addPending(ctx context.Context, users []vocab.Username, stream string, all [][]Group) error {
 	p := s.client.Pipeline()
 	var asked []*Group
@@ -117,8 +117,8 @@ func (s *Store) addPending(ctx context.Context, users []vocab.Username, stream s
 	return err
 }
 
-// Oldest returns the first ids of a stream of many users, in one round trip; the zero ID where
-// there is no entry.
+// Oldest returns the id of the first entry of a stream for each of many users, in one round
+// trip. It is the zero ID where there is no entry.
 func (s *Store) Oldest(ctx context.Context, users []vocab.Username, stream string) ([]ID, error) {
 	ids := make([]ID, len(users))
 	err := s.call(ctx, "read first ids", func(ctx context.Context) error {

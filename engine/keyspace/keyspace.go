@@ -1,10 +1,10 @@
-// Package keyspace is the only door to Redis. Every key begins with the name of the user it
-// belongs to, or with one that no user can have; nothing else in the engine makes a key.
+// Package keyspace is the only package that uses Redis. Every key begins with the name of the
+// user that it belongs to, or with a name that no user can have. No other package builds keys.
 //
-// There are two roles, which one server may have both: the cache holds what can be rebuilt and may
-// lose any key at any time, the events are streams that programs live on. A call ends within a
-// quarter of a second. After three that fail the server counts as away, and calls fail at once
-// until it answers again.
+// Redis has two roles, and one server may have both. The cache holds data that can be rebuilt,
+// and may lose any key at any time. The events are streams that programs depend on. A call ends
+// within a quarter of a second. After three failed calls the server is considered away: calls
+// then fail immediately until it answers again.
 package keyspace
 
 import (
@@ -21,29 +21,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// callLimit is when a call ends that got no answer.
+// callLimit is how long a call waits for an answer.
 const callLimit = 250 * time.Millisecond
 
-// Config says where the two roles are.
+// Config has the URLs of the servers for the two roles.
 type Config struct {
-	CacheURL  string // as CheckURL takes it
-	EventsURL string // empty: the cache's
+	CacheURL  string // in a form that CheckURL accepts
+	EventsURL string // empty: the same as CacheURL
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer // may be nil
 }
 
-// Keyspace is Redis in its two roles. Its methods may be called concurrently.
+// Keyspace gives access to Redis in its two roles. Its methods may be called concurrently.
 type Keyspace struct {
 	Cache  *Store
-	Events *Store // the cache's, where one server has both roles
+	Events *Store // equal to Cache if one server has both roles
 }
 
-// Open prepares for calls, and makes none: an engine starts without Redis too.
+// Open prepares the clients, and makes no call, so that an engine can start without Redis.
 func Open(c Config) (*Keyspace, error) {
 	if c.EventsURL == "" {
 		c.EventsURL = c.CacheURL
 	}
-	redis.SetLogger(silent{}) // Watch tells when a server is away, once
+	redis.SetLogger(silent{}) // Watch logs once when a server is away
 	m := newMetrics(c.Metrics)
 	cache, err := newStore(cacheRole, c.CacheURL, c.Log, m)
 	if err != nil {
@@ -60,14 +60,14 @@ func Open(c Config) (*Keyspace, error) {
 	return &Keyspace{Cache: cache, Events: events}, nil
 }
 
-// silent is the log of the client library, which would write to standard error.
+// silent is an empty log for the client library, which would otherwise write to standard error.
 type silent struct{}
 
 // Printf does nothing.
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Watch asks the servers every second whether they answer, until ctx ends. It warns once of
-// settings by which they lose what they should keep.
+// Watch checks every second whether the servers answer, until ctx ends. It warns once about
+// settings that do not suit the role of a server, such as those by which it may lose events.
 func (k *Keyspace) Watch(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -81,7 +81,7 @@ func (k *Keyspace) Watch(ctx context.Context) {
 	}
 }
 
-// Look is one turn of Watch.
+// Look checks the servers once, as Watch does every second.
 func (k *Keyspace) Look(ctx context.Context) {
 	k.Cache.watch(ctx)
 	if k.Events != k.Cache {
@@ -98,23 +98,23 @@ func (k *Keyspace) Close() error {
 	return err
 }
 
-// The roles of a server, as logs and metrics name them.
+// The roles of a server, with their names in logs and metrics.
 const (
 	cacheRole  = "cache"
 	eventsRole = "events"
 	bothRoles  = "cache and events"
 )
 
-// Store is one Redis.
+// Store is one Redis server, cluster or Sentinel group.
 type Store struct {
 	role    string
 	client  redis.UniversalClient
-	cluster bool // keys of one user share a slot
+	cluster bool // cluster mode: keys of one user share a slot
 	breaker breaker
 	log     *slog.Logger
 	metrics *metrics
 
-	watched watched // of Watch alone
+	watched watched // used only by Watch
 }
 
 func newStore(role, url string, log *slog.Logger, m *metrics) (*Store, error) {
@@ -126,13 +126,13 @@ func newStore(role, url string, log *slog.Logger, m *metrics) (*Store, error) {
 	return s, nil
 }
 
-// Space is what belongs to one user, or to no user: the keys that begin with its name.
+// Space is the keys of one user: those that begin with the user's name.
 type Space struct {
 	store  *Store
 	prefix string
 }
 
-// Of returns the user's keys. In cluster mode all of them share a slot.
+// Of returns the key space of a user. In cluster mode all its keys share a slot.
 func (s *Store) Of(u vocab.Username) Space { return Space{s, prefixOf(u.String(), s.cluster)} }
 
 func prefixOf(name string, cluster bool) string {
@@ -144,10 +144,10 @@ func prefixOf(name string, cluster bool) string {
 
 func (k Space) key(name string) string { return k.prefix + name }
 
-// errAway is the fault of a call that Redis does not answer.
+// errAway says that Redis did not answer a call.
 var errAway = errors.New("no answer from Redis")
 
-// IsAway reports whether err is that Redis does not answer now.
+// IsAway reports whether err says that Redis does not answer now.
 func IsAway(err error) bool { return errors.Is(err, errAway) }
 
 // call makes a call that ends within callLimit.
@@ -164,7 +164,7 @@ func (s *Store) callWithin(ctx context.Context, limit time.Duration, attempt str
 	defer cancel()
 	err := work(limited)
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", attempt, ctx.Err()) // the caller gave up: that says nothing of the server
+		return fmt.Errorf("%s: %w", attempt, ctx.Err()) // the caller gave up: no failure of the server
 	}
 	isAway := err != nil && !isAnswer(err)
 	s.breaker.record(time.Now(), isAway)
@@ -184,12 +184,12 @@ func (s *Store) away(attempt string, err error) error {
 	return fault.Wrap(fault.Unavailable, "Redis does not answer", fmt.Errorf("%s: %w: %w", attempt, errAway, err))
 }
 
-// notNow are the first words of answers by which a server says that it cannot serve for the
+// notNow lists the first words of errors by which a server says that it cannot serve at the
 // moment.
 var notNow = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"}
 
-// isAnswer reports whether err is what the server thinks of a call, and not that it cannot be
-// reached.
+// isAnswer reports whether err is the server's answer to a call, and not a failure to reach the
+// server or one of notNow.
 func isAnswer(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) {

@@ -12,15 +12,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Glance is what one look at some keys found.
+// Glance is the result of the method Glance.
 type Glance struct {
-	Texts    []string // in the order of their keys; "" for a key that is not there
-	Head     string   // the first element of the list; "" when there is no list
-	Elements []string // the range that was asked for, as far as the list reaches
+	Texts    []string // in the order of their keys; "" for a missing key
+	Head     string   // the first element of the list; "" if there is no list
+	Elements []string // the requested range, as far as the list reaches
 }
 
-// Glance reads texts, the first element of a list, and its elements from first to last, in one
-// round trip and at one moment.
+// Glance reads texts, the first element of a list, and its elements from index first to last. It
+// reads them in one transaction and round trip.
 func (k Space) Glance(ctx context.Context, texts []string, list string, first, last int) (g Glance, err error) {
 	err = k.store.call(ctx, "read "+k.key(list), func(ctx context.Context) error {
 		found := make([]*redis.StringCmd, len(texts))
@@ -48,8 +48,8 @@ func (k Space) Glance(ctx context.Context, texts []string, list string, first, l
 	return g, err
 }
 
-// ReplaceList makes a list of these elements in place of the one that was there. It goes when
-// nobody replaced it for a while.
+// ReplaceList replaces a list by one with these elements. The list expires after the duration
+// while.
 func (k Space) ReplaceList(ctx context.Context, list string, elements []string, while time.Duration) error {
 	values := make([]any, len(elements))
 	for n, e := range elements {
@@ -66,13 +66,13 @@ func (k Space) ReplaceList(ctx context.Context, list string, elements []string, 
 	})
 }
 
-// Text is a key that holds a text, for a while.
+// Text is a key with a text, which expires after the duration While.
 type Text struct {
 	Key, Value string
 	While      time.Duration
 }
 
-// Texts returns what the keys hold, in one round trip; "" for those that are not there.
+// Texts returns the texts of keys, in one round trip, with "" for missing keys.
 func (k Space) Texts(ctx context.Context, names []string) ([]string, error) {
 	keys, texts := make([]string, len(names)), make([]string, len(names))
 	for n, name := range names {
@@ -88,7 +88,8 @@ func (k Space) Texts(ctx context.Context, names []string) ([]string, error) {
 	return texts, err
 }
 
-// TextsOf returns what a key holds for many users, in one round trip; "" where it is not there.
+// TextsOf returns the texts of one key of many users, in one round trip, with "" for missing
+// keys.
 func (s *Store) TextsOf(ctx context.Context, users []vocab.Username, name string) ([]string, error) {
 	texts := make([]string, len(users))
 	err := s.call(ctx, "read texts", func(ctx context.Context) error {
@@ -108,7 +109,8 @@ func (s *Store) TextsOf(ctx context.Context, users []vocab.Username, name string
 	return texts, err
 }
 
-// Use returns what a key holds, and keeps it for so long from now on; "" when it is not there.
+// Use returns the text of a key, and makes it expire after the duration while from now on. It
+// returns "" if the key does not exist.
 func (k Space) Use(ctx context.Context, name string, while time.Duration) (text string, err error) {
 	err = k.store.call(ctx, "use "+k.key(name), func(ctx context.Context) error {
 		text, err = k.store.client.GetEx(ctx, k.key(name), while).Result()
@@ -120,8 +122,8 @@ func (k Space) Use(ctx context.Context, name string, while time.Duration) (text 
 	return text, err
 }
 
-// Enlist puts an element before all others of a list that has so many at most, and returns those
-// that have no place in it any more.
+// Enlist inserts an element at the start of a list, and shortens the list to the given number of
+// elements. It returns the elements that it removed from the end.
 func (k Space) Enlist(ctx context.Context, list, element string, most int) (dropped []string, err error) {
 	err = k.store.call(ctx, "add to "+k.key(list), func(ctx context.Context) error {
 		var beyond *redis.StringSliceCmd
@@ -137,7 +139,7 @@ func (k Space) Enlist(ctx context.Context, list, element string, most int) (drop
 	return dropped, err
 }
 
-// SetTexts gives keys their texts, in one round trip.
+// SetTexts stores texts, in one round trip.
 func (k Space) SetTexts(ctx context.Context, texts []Text) error {
 	return k.store.call(ctx, "write texts", func(ctx context.Context) error {
 		_, err := k.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -150,14 +152,15 @@ func (k Space) SetTexts(ctx context.Context, texts []Text) error {
 	})
 }
 
-// Sweep shows the user and the rest of the name of every key to isChosen, and deletes the keys that
-// it chooses, unless dryRun is set. Keys that come or go meanwhile may be missed.
+// Sweep calls isChosen with the user and the rest of the name of every key. It deletes the keys
+// for which isChosen returns true, unless dryRun is set. Keys that are added or removed
+// meanwhile may be missed.
 func (s *Store) Sweep(ctx context.Context, dryRun bool, isChosen func(user, name string) bool) error {
 	cluster, isCluster := s.client.(*redis.ClusterClient)
 	if !isCluster {
 		return s.sweep(ctx, s.client, dryRun, isChosen)
 	}
-	var one sync.Mutex // isChosen is called by one at a time
+	var one sync.Mutex // isChosen is not called concurrently
 	return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
 		one.Lock()
 		defer one.Unlock()
@@ -191,10 +194,10 @@ func (s *Store) sweep(ctx context.Context, server redis.Cmdable, dryRun bool, is
 	return nil
 }
 
-// sweepStep is about how many keys one call of a sweep looks at.
+// sweepStep is about how many keys one call of a sweep examines.
 const sweepStep = 1000
 
-// Delete removes keys, and returns how many there were.
+// Delete removes keys, and returns how many of them existed.
 func (k Space) Delete(ctx context.Context, names ...string) (n int64, err error) {
 	keys := make([]string, len(names))
 	for i, name := range names {

@@ -2,7 +2,7 @@ package keyspace
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are what is told of Redis.
+// metrics holds the metrics of calls to Redis.
 type metrics struct {
 	up    *prometheus.GaugeVec
 	calls *prometheus.CounterVec

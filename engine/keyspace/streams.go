@@ -14,10 +14,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ID is the id of an entry of a stream. Ids of one stream rise.
+// ID is the id of an entry of a stream. The ids in a stream increase.
 type ID struct{ Milli, Seq uint64 }
 
-// ParseID reads an id as Redis writes it, <milliseconds>-<number>.
+// ParseID parses an id in the form of Redis, <milliseconds>-<number>.
 func ParseID(s string) (ID, error) {
 	ms, seq, ok := strings.Cut(s, "-")
 	milli, err1 := strconv.ParseUint(ms, 10, 64)
@@ -43,7 +43,7 @@ type Entry struct {
 	Fields []string // names and values in turn
 }
 
-// Field returns the value of a field, "" when there is none of that name.
+// Field returns the value of a field, or "" if there is none with that name.
 func (e Entry) Field(name string) string {
 	for n := 0; n+1 < len(e.Fields); n += 2 {
 		if e.Fields[n] == name {
@@ -53,9 +53,9 @@ func (e Entry) Field(name string) string {
 	return ""
 }
 
-// appendScript adds entries behind the one id that the caller takes for the last, and answers with
-// the id that is the last. One script does both: a server that has lost entries since the caller
-// looked gets none that would leave a gap.
+// appendScript appends entries if the last id of the stream is the one that the caller expects,
+// and returns the last id of the stream. Both happen in one script. So if the server has lost
+// entries, no entries are added that would leave a gap.
 var appendScript = redis.NewScript(`
 local last = '0-0'
 if redis.call('EXISTS', KEYS[1]) == 1 then
@@ -73,9 +73,9 @@ while at <= #ARGV do
 end
 return last`)
 
-// Append adds entries to a stream whose last id is after, and returns the id that is the last
-// then. When another one is the last, nothing is added, and that one is returned. All entries have
-// as many fields. About keep entries stay.
+// Append appends entries to a stream if its last id is after, and returns the new last id. If
+// the stream has another last id, nothing is added, and that id is returned. All entries must
+// have the same number of fields. The stream is trimmed to about the newest keep entries.
 func (k Space) Append(ctx context.Context, stream string, after ID, keep int, entries []Entry) (last ID, err error) {
 	if len(entries) == 0 {
 		return after, nil
@@ -97,7 +97,8 @@ func (k Space) Append(ctx context.Context, stream string, after ID, keep int, en
 	return last, err
 }
 
-// LastID returns the last id that the stream has ever had; the zero ID when there is no stream.
+// LastID returns the highest id that the stream has ever had, or the zero ID if there is no
+// stream.
 func (k Space) LastID(ctx context.Context, stream string) (last ID, err error) {
 	err = k.store.call(ctx, "read the last id of "+k.key(stream), func(ctx context.Context) error {
 		answer, err := appendScript.Run(ctx, k.store.client, []string{k.key(stream)}, "", 0, 0).Text()
@@ -118,7 +119,7 @@ func (k Space) Length(ctx context.Context, stream string) (n int64, err error) {
 	return n, err
 }
 
-// LastIDs returns the last ids of a stream of many users, in one round trip.
+// LastIDs returns the LastID of a stream for each of many users, in one round trip.
 func (s *Store) LastIDs(ctx context.Context, users []vocab.Username, stream string) ([]ID, error) {
 	ids := make([]ID, len(users))
 	err := s.call(ctx, "read last ids", func(ctx context.Context) error {
@@ -137,8 +138,8 @@ func (s *Store) LastIDs(ctx context.Context, users []vocab.Username, stream stri
 	return ids, err
 }
 
-// pipeline sends commands at once. A server that does not know the script, as after a restart,
-// learns it.
+// pipeline sends commands in one round trip. If the server does not have the script, as after a
+// restart, it loads the script and sends the commands again.
 func (s *Store) pipeline(ctx context.Context, queue func(redis.Pipeliner)) ([]redis.Cmder, error) {
 	send := func() ([]redis.Cmder, error) {
 		p := s.client.Pipeline()
@@ -174,8 +175,8 @@ func (k Space) Range(ctx context.Context, stream string, after ID, n int) (entri
 	return entries, err
 }
 
-// NewestBefore returns the last n entries before an id, the oldest first; the zero ID stands behind
-// all.
+// NewestBefore returns the last n entries before an id, the oldest first. The zero ID is after
+// all entries.
 func (k Space) NewestBefore(ctx context.Context, stream string, before ID, n int) (entries []Entry, err error) {
 	from := "+"
 	if before != (ID{}) {
@@ -192,7 +193,8 @@ func (k Space) NewestBefore(ctx context.Context, stream string, before ID, n int
 	return entries, err
 }
 
-// Wait returns entries after an id as soon as there are some, or none after a while.
+// Wait returns up to n entries after an id. If there are none, it waits for some, and returns
+// none after the duration while.
 func (k Space) Wait(ctx context.Context, stream string, after ID, n int, while time.Duration) (entries []Entry, err error) {
 	err = k.store.callWithin(ctx, while+callLimit, "wait for "+k.key(stream), func(ctx context.Context) error {
 		found, err := k.store.client.XRead(ctx, &redis.XReadArgs{Streams: []string{k.key(stream), after.String()}, Count: int64(n), Block: while}).Result()
@@ -224,7 +226,7 @@ func entriesOf(found []redis.XMessage) ([]Entry, error) {
 	return entries, nil
 }
 
-// Sizes returns the memory that a stream of many users takes, in bytes.
+// Sizes returns the memory of a stream for each of many users, in bytes.
 func (s *Store) Sizes(ctx context.Context, users []vocab.Username, stream string) ([]int64, error) {
 	sizes := make([]int64, len(users))
 	err := s.call(ctx, "measure streams", func(ctx context.Context) error {
@@ -245,7 +247,8 @@ func (s *Store) Sizes(ctx context.Context, users []vocab.Username, stream string
 	return sizes, err
 }
 
-// Trim leaves the newest entries of a stream, and returns how many bytes that freed.
+// Trim removes all entries of a stream except the newest keep, and returns how many bytes that
+// freed.
 func (k Space) Trim(ctx context.Context, stream string, keep int) (freed int64, err error) {
 	err = k.store.call(ctx, "trim "+k.key(stream), func(ctx context.Context) error {
 		before, err := k.store.client.MemoryUsage(ctx, k.key(stream)).Result()

@@ -11,15 +11,17 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// CheckURL returns nil when Open takes the URL: redis://user:password@host:6379/0, rediss:// with
-// TLS, unix:///path of a socket; redis://host:26379?master_name=mymaster&addr=host2:26379 for
-// Sentinel; redis://host:7000?cluster=true, with any number of addr=host:port, for Cluster.
+// CheckURL returns nil if Open accepts the URL. The forms are redis://user:password@host:6379/0,
+// rediss:// with TLS, and unix:///path of a socket. For Sentinel it is
+// redis://host:26379?master_name=mymaster&addr=host2:26379. For Cluster it is
+// redis://host:7000?cluster=true, with any number of addr=host:port.
 func CheckURL(address string) error {
 	_, err := parse(address)
 	return err
 }
 
-// parse reads the URL of a Redis. Its errors never hold the URL, and with it the password.
+// parse parses the URL of a Redis. Its errors do not contain the URL, because the URL contains
+// the password.
 func parse(address string) (*redis.UniversalOptions, error) {
 	wrong := func(problem string) error {
 		return fault.New(fault.Config, "the address of Redis "+problem).

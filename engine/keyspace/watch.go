@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// oldest is the oldest major version whose commands are those that the engine uses; Valkey's are
-// all newer.
+// oldest is the oldest major version of Redis that has all commands that the engine uses. All
+// versions of Valkey are newer.
 const oldest = 7
 
-// watched is what the watch knows of a server.
+// watched is what Watch remembers about a server.
 type watched struct {
-	told   bool // whether the server answers
+	told   bool // up is set
 	up     bool
 	probed bool
 }
 
-// watch asks the server whether it answers, and tells when that has changed.
+// watch checks whether the server answers, and logs when that has changed.
 func (s *Store) watch(ctx context.Context) {
 	err := s.call(ctx, "ask Redis", func(ctx context.Context) error { return s.client.Ping(ctx).Err() })
 	if ctx.Err() != nil {
@@ -37,7 +37,8 @@ func (s *Store) watch(ctx context.Context) {
 	}
 }
 
-// probe asks once what the server is, warns of what does not suit, and reports whether it could.
+// probe reads the version and settings of the server, and warns about those that do not suit its
+// role. It returns false if it has to be tried again.
 func (s *Store) probe(ctx context.Context) bool {
 	var info string
 	err := s.call(ctx, "probe Redis", func(ctx context.Context) (err error) {
@@ -45,7 +46,7 @@ func (s *Store) probe(ctx context.Context) bool {
 		return err
 	})
 	if err != nil {
-		return !IsAway(err) // the stand-in does not tell, nor do some who rent Redis out
+		return !IsAway(err) // the stand-in and some hosted servers refuse INFO
 	}
 	told := parseInfo(info)
 	if problem, hint := s.unsuited(told); problem != "" {
@@ -54,7 +55,7 @@ func (s *Store) probe(ctx context.Context) bool {
 	return true
 }
 
-// parseInfo reads what INFO answers.
+// parseInfo parses the answer of INFO.
 func parseInfo(info string) map[string]string {
 	told := map[string]string{}
 	for line := range strings.Lines(info) {
@@ -65,7 +66,8 @@ func parseInfo(info string) map[string]string {
 	return told
 }
 
-// unsuited says what is wrong with a server for its role, and what to set; nothing when it suits.
+// unsuited returns why the settings of a server do not suit its role, and how to change them. It
+// returns "" if they do.
 func (s *Store) unsuited(info map[string]string) (problem, hint string) {
 	policy, full := info["maxmemory_policy"], info["maxmemory"] != "" && info["maxmemory"] != "0"
 	major, _, _ := strings.Cut(info["redis_version"], ".")
@@ -91,10 +93,10 @@ func (s *Store) unsuited(info map[string]string) (problem, hint string) {
 	return "", ""
 }
 
-// Ask returns nil when Redis answers.
+// Ask returns nil if Redis answers.
 func (s *Store) Ask(ctx context.Context) error {
 	return s.call(ctx, "ask Redis", func(ctx context.Context) error { return s.client.Ping(ctx).Err() })
 }
 
-// IsUp reports whether calls are made, and do not fail at once.
+// IsUp reports whether the server is not considered away, so that calls are made.
 func (s *Store) IsUp() bool { return !s.breaker.isOpen() }

@@ -1,9 +1,9 @@
-// Package mailbox is a bounded queue with one worker, which handles what is queued in order and
-// in batches.
+// Package mailbox is a bounded queue with one worker, which handles the queued letters in order
+// and in batches.
 //
-// The worker takes its slot, such as a connection, before it takes a batch: while it waits for
-// the slot the batch grows. A panic costs the batch that caused it, not the worker. An empty
-// mailbox has no goroutine.
+// The worker acquires a slot, such as a database connection, before it takes a batch. So the
+// batch grows while the worker waits for the slot. A panic fails only the batch that caused it;
+// the worker goes on. An empty mailbox has no goroutine.
 package mailbox
 
 import (
@@ -17,28 +17,28 @@ import (
 )
 
 var (
-	// ErrFull refuses a letter while a mailbox holds as many as it may.
+	// ErrFull refuses a letter while the number of letters in a mailbox is at its limit.
 	ErrFull = fault.New(fault.Unavailable, "the mailbox is full; try again later")
-	// ErrClosed refuses a letter after Close, and answers those that Close could not let the
-	// worker handle.
+	// ErrClosed refuses a letter after Close. It is also the answer to the letters of a batch
+	// that fails after Close.
 	ErrClosed = fault.New(fault.Unavailable, "the mailbox is closed")
-	// ErrPanicked answers the letters of a batch that made the worker panic.
+	// ErrPanicked is the answer to the letters of a batch that made the worker panic.
 	ErrPanicked = errors.New("the worker panicked")
 )
 
-// Owner is what a mailbox works for. Its functions are called by the worker alone, one at a time.
+// Owner holds the functions that a mailbox calls. Only the worker calls them, one at a time.
 type Owner[S, T any] struct {
-	// Slot takes what a batch is handled in, calls use with it, and gives it back. It may call
-	// use again, for the same batch.
+	// Slot acquires a slot, such as a transaction, calls use with it, and releases it. It may
+	// call use again, for the same batch.
 	Slot func(use func(ctx context.Context, slot S) error) error
-	// Together says how many of the first letters are handled together, one at least; nil: all. A
-	// panic is answered to these alone.
+	// Together returns how many of the first letters are handled together, at least one; nil:
+	// all. Only these letters fail if the worker panics.
 	Together func(first []*Letter[T]) int
 	// Handle handles a batch in a slot.
 	Handle func(ctx context.Context, slot S, batch []*Letter[T]) error
-	// Settle answers the letters of a batch; err is what Slot returned. A letter that it does not
-	// answer keeps its place and is in the next batch. After an error the worker waits before it
-	// takes that one.
+	// Settle answers the letters of a batch; err is the error of Slot. A letter that Settle does
+	// not answer keeps its place, and is in the next batch. If Settle returns an error, the
+	// worker waits before it takes the next batch.
 	Settle func(batch []*Letter[T], err error) error
 	// Panicked reports a panic of the worker.
 	Panicked func(value any, stack []byte)
@@ -46,22 +46,22 @@ type Owner[S, T any] struct {
 
 // Limits bounds a mailbox.
 type Limits struct {
-	Letters int // in the mailbox at once, with those that are being handled
-	Batch   int // letters handled at once
+	Letters int // in the mailbox at one time, including those being handled
+	Batch   int // letters handled together
 	Backoff Backoff
 }
 
-// Backoff says how long to wait before something that failed is tried again.
+// Backoff is the range of waits before a retry.
 type Backoff struct{ Min, Max time.Duration }
 
-// After returns the wait after so many failures in a row before the last one: Min, doubled with
-// each, and Max at most.
+// After returns the wait after a failure that follows so many other failures in a row: Min,
+// doubled for each of them, and at most Max.
 func (b Backoff) After(failures int) time.Duration {
 	return min(b.Min<<min(failures, 20), b.Max)
 }
 
-// Mailbox is a queue of letters that hold a T, for a worker that needs an S. It is safe for
-// concurrent use.
+// Mailbox is a queue of letters with values of type T, for a worker that needs a slot of type S.
+// It is safe for concurrent use.
 type Mailbox[S, T any] struct {
 	*queue[T]
 	owner   Owner[S, T]
@@ -76,9 +76,9 @@ func New[S, T any](o Owner[S, T], l Limits) *Mailbox[S, T] {
 	return m
 }
 
-// Close refuses new letters and waits until the worker has handled those that are there. A batch
-// that fails now is answered with ErrClosed. The error is that of ctx when it ends first; the
-// worker goes on.
+// Close refuses new letters, and waits until the worker has handled those in the mailbox. The
+// letters of a batch that fails from now on are answered with ErrClosed. If ctx ends first,
+// Close returns its error, and the worker goes on.
 func (m *Mailbox[S, T]) Close(ctx context.Context) error {
 	m.close()
 	select {
@@ -89,7 +89,8 @@ func (m *Mailbox[S, T]) Close(ctx context.Context) error {
 	}
 }
 
-// run handles batch after batch until the first letter is not ready, or there is none.
+// run is the worker. It handles batch after batch until the first letter is not ready or there
+// is none.
 func (m *Mailbox[S, T]) run() {
 	for failures := 0; m.goOn(); {
 		if m.turn() == nil {
@@ -141,7 +142,7 @@ func (m *Mailbox[S, T]) takeBatch() []*Letter[T] {
 	return batch
 }
 
-// pause waits; Close ends the wait.
+// pause waits for d, or until Close is called.
 func (m *Mailbox[S, T]) pause(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

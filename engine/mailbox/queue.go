@@ -8,34 +8,34 @@ import (
 // queue holds letters in their order.
 type queue[T any] struct {
 	limit   int
-	start   func() // runs the worker
+	start   func() // starts the worker
 	closing chan struct{}
 	ended   chan struct{} // closed once the queue is closed and empty, and the worker has ended
 
 	mu      sync.Mutex
 	letters []*Letter[T]
-	running bool // the worker
+	running bool // the worker runs
 }
 
-// Letter is what a mailbox holds in one place of its order.
+// Letter is a value in the queue of a mailbox.
 type Letter[T any] struct {
 	Value T
 
 	queue *queue[T]
-	ready bool        // for the worker
-	gone  bool        // out of the queue
-	done  func(error) // is told the answer
+	ready bool        // the worker may handle it
+	gone  bool        // removed from the queue
+	done  func(error) // called with the answer
 }
 
 func newQueue[T any](limit int, start func()) *queue[T] {
 	return &queue[T]{limit: limit, start: start, closing: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// Put queues a value; done is told the answer.
+// Put queues a value. The function done is called with the answer.
 func (q *queue[T]) Put(v T, done func(error)) (*Letter[T], error) { return q.add(v, done, true) }
 
-// Reserve takes a place for a value that is not ready. The worker handles neither it nor any
-// letter behind it before Release or Withdraw.
+// Reserve queues a value that is not ready. The worker does not handle it, or any letter behind
+// it, before Release or Withdraw.
 func (q *queue[T]) Reserve(v T, done func(error)) (*Letter[T], error) { return q.add(v, done, false) }
 
 func (q *queue[T]) add(v T, done func(error), ready bool) (*Letter[T], error) {
@@ -53,7 +53,7 @@ func (q *queue[T]) add(v T, done func(error), ready bool) (*Letter[T], error) {
 	return l, nil
 }
 
-// First returns the value of the first letter, ready or not.
+// First returns the value of the first letter, ready or not. ok is false if there is no letter.
 func (q *queue[T]) First() (v T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +63,14 @@ func (q *queue[T]) First() (v T, ok bool) {
 	return q.letters[0].Value, true
 }
 
-// IsIdle reports whether there is no letter and no worker.
+// Len returns how many letters there are, with those being handled.
+func (q *queue[T]) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.letters)
+}
+
+// IsIdle reports whether the mailbox is empty and its worker has ended.
 func (q *queue[T]) IsIdle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,18 +85,19 @@ func (l *Letter[T]) Release() {
 	l.queue.wake()
 }
 
-// Withhold takes a letter back from the worker, which calls it: the letter keeps its place as if
-// it were reserved.
+// Withhold makes a letter not ready again, as if it were reserved; the letter keeps its place.
+// Only the worker calls it.
 func (l *Letter[T]) Withhold() {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	l.ready = false
 }
 
-// Withdraw gives up the place of a letter without an answer.
+// Withdraw removes a letter from the queue without an answer.
 func (l *Letter[T]) Withdraw() { l.queue.remove(l) }
 
-// Answer ends a letter, and reports the answer to who put it there. Further answers have no effect.
+// Answer removes a letter from the queue, and calls its done with the answer. Further answers
+// have no effect.
 func (l *Letter[T]) Answer(err error) {
 	if l.queue.remove(l) {
 		l.done(err)
@@ -108,7 +116,7 @@ func answerReady[T any](batch []*Letter[T], err error) {
 	}
 }
 
-// remove takes a letter out of the queue, and reports whether it was there.
+// remove removes a letter from the queue, and reports whether it was there.
 func (q *queue[T]) remove(l *Letter[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +134,8 @@ func (q *queue[T]) remove(l *Letter[T]) bool {
 	return true
 }
 
-// take returns the first letters as far as they are ready, n at most. They keep their places.
+// take returns up to n of the first letters, up to the first that is not ready. They stay in the
+// queue.
 func (q *queue[T]) take(n int) []*Letter[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -140,8 +149,8 @@ func (q *queue[T]) take(n int) []*Letter[T] {
 	return batch
 }
 
-// wake starts the worker when the first letter is ready, and ends a closed queue that is empty.
-// The caller holds mu.
+// wake starts the worker if the first letter is ready. If the queue is closed and empty, it
+// closes ended. The caller holds mu.
 func (q *queue[T]) wake() {
 	if q.running {
 		return
@@ -155,7 +164,7 @@ func (q *queue[T]) wake() {
 	}
 }
 
-// goOn reports whether the worker has something to handle; when not, the worker ends.
+// goOn reports whether the worker has a letter to handle. If not, the worker has to end.
 func (q *queue[T]) goOn() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

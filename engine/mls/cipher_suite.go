@@ -12,8 +12,8 @@ import (
 // CipherSuite is a set of algorithms that a group uses (§17.1).
 type CipherSuite uint16
 
-// suite has the algorithms of a supported CipherSuite that a delivery service needs. Each of them
-// hashes by SHA-256.
+// suite has the algorithms of a supported CipherSuite that a delivery service needs. All
+// supported suites use SHA-256.
 type suite struct {
 	name   string
 	curve  ecdh.Curve
@@ -26,7 +26,7 @@ var suites = map[CipherSuite]suite{
 	3: {"MLS_128_DHKEMX25519_CHACHA20POLY1305_SHA256_Ed25519", ecdh.X25519(), verifyEd25519},
 }
 
-// String returns the name that IANA gave the suite, empty when it is not supported.
+// String returns the name of the suite in the registry of IANA, or "" if it is not supported.
 func (s CipherSuite) String() string { return suites[s].name }
 
 // isKey reports whether b is a public key of the suite's KEM.
@@ -35,7 +35,7 @@ func (s suite) isKey(b []byte) bool {
 	return err == nil
 }
 
-// verify is VerifyWithLabel (§5.1.2) of a content in parts.
+// verify is VerifyWithLabel (§5.1.2). The content is the concatenation of the given parts.
 func (s CipherSuite) verify(key []byte, label string, signature []byte, content ...[]byte) error {
 	algorithms, is := suites[s]
 	if !is {
@@ -68,7 +68,7 @@ func (s CipherSuite) hashReference(label string, value []byte) ([]byte, error) {
 	return digest[:], nil
 }
 
-// appendVector appends v to b behind its length (§2.1.2).
+// appendVector appends the length of v and then v to b (§2.1.2).
 func appendVector(b, v []byte) []byte {
 	switch n := len(v); {
 	case n < 1<<6:

@@ -2,7 +2,7 @@ package mls
 
 import "github.com/lightweb/lightweb/engine/fault"
 
-// Reasons why bytes are no message of RFC 9420.
+// Reasons why bytes are not a message of RFC 9420.
 var (
 	ErrTruncated   error = fault.New(fault.Invalid, "the MLS message ends in the middle of a field")
 	ErrTrailing    error = fault.New(fault.Invalid, "bytes follow the end of the MLS message")
@@ -20,7 +20,7 @@ var (
 	ErrTooMany     error = fault.New(fault.Invalid, "the MLS message has more members or proposals than a group may have")
 )
 
-// Reasons why a message that can be read does not hold.
+// Reasons why a well-formed message is not valid.
 var (
 	ErrSuite     error = fault.New(fault.Invalid, "the MLS cipher suite is not supported")
 	ErrIdentity  error = fault.New(fault.Invalid, "the MLS credential does not name this actor")

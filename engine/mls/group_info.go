@@ -5,9 +5,9 @@ type GroupInfo struct {
 	Suite          CipherSuite
 	GroupID        []byte
 	Epoch          uint64
-	Members        []Member // of the extension ratchet_tree; nil without it
+	Members        []Member // from the extension ratchet_tree; nil without it
 	HasExternalPub bool     // devices may join by an external commit
-	Signer         uint32   // the leaf of the member that made it
+	Signer         uint32   // the leaf index of the member that made it
 
 	context   []byte // the GroupContext
 	signed    []byte // the GroupInfoTBS
@@ -66,8 +66,8 @@ func (g *GroupInfo) readMembers(r *reader, data []byte) {
 	}
 }
 
-// Verify reports whether the member that made the GroupInfo, at its leaf of the ratchet tree, has
-// signed it (§12.4.3.1).
+// Verify returns nil if the GroupInfo is signed by the member that made it, whose key is at its
+// leaf in the ratchet tree (§12.4.3.1).
 func (g *GroupInfo) Verify() error {
 	leaf := g.leaf(g.Signer)
 	if leaf == nil {
@@ -76,7 +76,7 @@ func (g *GroupInfo) Verify() error {
 	return g.Suite.verify(leaf.SignatureKey, "GroupInfoTBS", g.signature, g.signed)
 }
 
-// leaf returns the leaf of the member at index, nil when there is none.
+// leaf returns the leaf of the member at index, or nil if there is none.
 func (g *GroupInfo) leaf(index uint32) *LeafNode {
 	for i := range g.Members {
 		if g.Members[i].Index == index {

@@ -1,17 +1,17 @@
 package mls
 
-// Header has the fields of an MLSMessage by which a delivery service finds the group of a message
-// and puts it in order.
+// Header has the fields of an MLSMessage that a delivery service needs to find the group of the
+// message and to order it.
 type Header struct {
 	WireFormat        WireFormat
-	GroupID           []byte      // not of a Welcome or a KeyPackage
-	Epoch             uint64      // not of a Welcome or a KeyPackage
-	ContentType       ContentType // of a PublicMessage or a PrivateMessage
-	AuthenticatedData []byte      // of a PublicMessage or a PrivateMessage
+	GroupID           []byte      // empty for a Welcome or a KeyPackage
+	Epoch             uint64      // empty for a Welcome or a KeyPackage
+	ContentType       ContentType // for a PublicMessage or a PrivateMessage
+	AuthenticatedData []byte      // for a PublicMessage or a PrivateMessage
 }
 
-// ReadHeader reads the header of an MLSMessage, and allocates nothing. A PrivateMessage or a
-// Welcome is read to its end; of the others the rest is left to their parsers.
+// ReadHeader reads the header of an MLSMessage, and allocates nothing. It reads a PrivateMessage
+// or a Welcome to the end. The rest of other messages is checked by their parsers.
 func ReadHeader(message []byte) (Header, error) {
 	r := reader{rest: message}
 	h := r.readHeader()
@@ -45,7 +45,8 @@ func (r *reader) readHeader() (h Header) {
 	return h
 }
 
-// readFrame reads the FramedContent of a PublicMessage as far as the type of its content (§6).
+// readFrame reads the FramedContent of a PublicMessage up to and including its content type
+// (§6).
 func (r *reader) readFrame(h *Header) Sender {
 	h.GroupID, h.Epoch = r.readVector(), r.readUint64()
 	sender := r.readSender()

@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// KeyPackage is what a device publishes so that others may add it to groups (§10).
+// KeyPackage is published by a device so that others can add the device to groups (§10).
 type KeyPackage struct {
 	Suite   CipherSuite
 	initKey []byte
 	Leaf    LeafNode
-	Raw     []byte // the bare KeyPackage: the form that is published
+	Raw     []byte // the KeyPackage without an MLSMessage around it
 
 	signed    []byte // the KeyPackageTBS
 	signature []byte
 }
 
-// wrapped begins a KeyPackage in an MLSMessage: the version and the wire format of the message,
-// then the version of the package. A bare one begins with its version and its suite. In suite 5
-// these are the same four bytes, but the length of its init key follows, 133, which is written
-// 0x4085.
+// wrapped is the start of a KeyPackage inside an MLSMessage: the version and the wire format of
+// the message, then the version of the package. A KeyPackage without a message begins with its
+// version and its suite. Suite 5 would give the same four bytes, but then the length of its init
+// key follows: 133, written as 0x4085.
 var wrapped = []byte{0, mls10, 0, byte(FormatKeyPackage), 0, mls10}
 
-// ParseKeyPackage reads a KeyPackage, whether bare, as peers publish it, or in an MLSMessage.
+// ParseKeyPackage reads a KeyPackage, either by itself, as other servers publish it, or inside
+// an MLSMessage.
 func ParseKeyPackage(b []byte) (*KeyPackage, error) {
 	if bytes.HasPrefix(b, wrapped) {
 		b = b[4:]
@@ -52,10 +53,10 @@ func (k *KeyPackage) Reference() ([]byte, error) {
 	return k.Suite.hashReference("MLS 1.0 KeyPackage Reference", k.Raw)
 }
 
-// Check refuses a package that nobody may add to a group at now (§7.3, §10.1): one of a suite that
-// is not supported, of a credential other than the basic one of identity, with keys that are none
-// of its suite or the same for two uses, outside its lifetime or with one over longest, or with
-// signatures that do not hold.
+// Check refuses a package that nobody may add to a group at the time now (§7.3, §10.1). It
+// refuses a suite that is not supported, a credential other than the basic one of identity, keys
+// that are not of the suite, and one key for two uses. It also refuses a package outside its
+// lifetime, one whose lifetime is longer than longest, and signatures that are not valid.
 func (k *KeyPackage) Check(identity string, now time.Time, longest time.Duration) error {
 	suite, is := suites[k.Suite]
 	switch {

@@ -1,6 +1,6 @@
 package mls
 
-// leafSource says what a leaf was made for (§7.2).
+// leafSource says for which use a leaf was made (§7.2).
 type leafSource uint8
 
 // The sources of leaves.
@@ -10,20 +10,20 @@ const (
 	leafOfCommit
 )
 
-// LeafNode is one device: its keys, and who it speaks for (§7.2).
+// LeafNode is one device: its keys, and the identity of its owner (§7.2).
 type LeafNode struct {
 	encryptionKey []byte
 	SignatureKey  []byte
-	Identity      []byte // of a basic credential; nil with X.509
+	Identity      []byte // from a basic credential; nil with X.509
 	source        leafSource
-	NotBefore     uint64 // in Unix seconds; of a key package's leaf
+	NotBefore     uint64 // in Unix seconds; only in a key package's leaf
 	NotAfter      uint64
 
-	signed    []byte // the LeafNodeTBS, but for the place in the group that an update or commit adds
+	signed    []byte // the LeafNodeTBS, without the group id and leaf index
 	signature []byte
 }
 
-// readLeafNode reads a leaf, whatever it was made for.
+// readLeafNode reads a leaf of any source.
 func (r *reader) readLeafNode() LeafNode {
 	start := r.rest
 	l := LeafNode{encryptionKey: r.readVector(), SignatureKey: r.readVector()}
@@ -38,7 +38,7 @@ func (r *reader) readLeafNode() LeafNode {
 	return l
 }
 
-// readLeafOf reads a leaf that was made for the message it is in.
+// readLeafOf reads a leaf, and refuses one of another source.
 func (r *reader) readLeafOf(source leafSource) *LeafNode {
 	l := r.readLeafNode()
 	if l.source != source {
@@ -77,8 +77,8 @@ func (l *LeafNode) readSource(r *reader) {
 	}
 }
 
-// checkLifetime refuses a leaf that is not valid at now, in Unix seconds, or whose lifetime is
-// over longest seconds (§7.2).
+// checkLifetime refuses a leaf that is not valid at the time now, in Unix seconds, or whose
+// lifetime is longer than longest seconds (§7.2).
 func (l *LeafNode) checkLifetime(now, longest uint64) error {
 	if now < l.NotBefore || now > l.NotAfter || l.NotAfter-l.NotBefore > longest {
 		return ErrLifetime

@@ -1,24 +1,27 @@
-// Package mls reads the parts of RFC 9420 that a delivery service may see: the framing of
-// messages, and the commits, welcomes, key packages and states of groups that travel in the
-// open. It holds no secret, decrypts nothing, and keeps no state.
+// Package mls reads the parts of messages of RFC 9420 that a delivery service may see: the
+// framing, and the commits, Welcomes, key packages and GroupInfos that are not encrypted. It has
+// no secrets and no state, and decrypts nothing. Section numbers are those of RFC 9420.
 //
-// Values share the bytes they were read from; no length in a message makes anything be allocated.
+// Parsed values share the bytes of the message. Memory is never allocated by a length that a
+// message claims.
 package mls
 
-// MaxMembers is how many members a group may have. No list of members, welcomes or leaves is read
-// further.
+// MaxMembers is how many members a group may have. A Welcome with more secrets, or a ratchet
+// tree with more leaves, is refused.
 const MaxMembers = 256
 
-// maxProposals is how many proposals a commit may have: all members leave, and as many join.
+// maxProposals is how many proposals a commit may have: enough to remove all members and add as
+// many.
 const maxProposals = 2 * MaxMembers
 
-// maxPath is how many nodes stand between a leaf and the root of a whole group, the root included.
+// maxPath is how many nodes a path from a leaf to the root of the largest group has, with the
+// root and without the leaf.
 const maxPath = 8
 
-// mls10 is the only protocol version there is (§6).
+// mls10 is the only protocol version (§6).
 const mls10 = 1
 
-// WireFormat says how an MLSMessage is framed (§6).
+// WireFormat is the kind of an MLSMessage (§6).
 type WireFormat uint16
 
 // The wire formats. Their numbers are those of §17.2.
@@ -30,7 +33,7 @@ const (
 	FormatKeyPackage
 )
 
-// ContentType says what the content of a PublicMessage or PrivateMessage is (§6).
+// ContentType is the kind of the content of a PublicMessage or PrivateMessage (§6).
 type ContentType uint8
 
 // The content types.

@@ -1,6 +1,6 @@
 package mls
 
-// ProposalType says what a proposal changes (§12.1).
+// ProposalType is the kind of change that a proposal makes (§12.1).
 type ProposalType uint16
 
 // The types of proposals. Their numbers are those of §17.4.
@@ -14,13 +14,13 @@ const (
 	ProposalGroupContextExtensions
 )
 
-// Proposal is one change of a group. Of a type without a field here, the type is all that a
-// delivery service needs to refuse it or let it pass.
+// Proposal is one proposed change of a group. For types without a field in this struct, a
+// delivery service needs only the type, to accept or refuse the proposal.
 type Proposal struct {
 	Type       ProposalType
-	KeyPackage *KeyPackage // of Add
-	Leaf       *LeafNode   // of Update
-	Removed    uint32      // of Remove: a leaf
+	KeyPackage *KeyPackage // for Add
+	Leaf       *LeafNode   // for Update
+	Removed    uint32      // for Remove: a leaf index
 }
 
 // The two forms in which a commit holds a proposal (§12.4).
@@ -88,7 +88,7 @@ func (r *reader) skipPreSharedKey() {
 	r.readVector() // psk_nonce
 }
 
-// skipReInit reads the group that is to replace this one (§12.1.5).
+// skipReInit reads the parameters of the group that will replace this one (§12.1.5).
 func (r *reader) skipReInit() {
 	r.readVector()
 	r.readVersion()

@@ -6,11 +6,11 @@ import "bytes"
 type PublicMessage struct {
 	Header
 	Sender     Sender
-	Proposals  []Proposal // the one of a proposal, or those that a commit holds by value
-	References int        // proposals that a commit names by reference
-	Path       *LeafNode  // the new leaf of who commits; nil without a path
+	Proposals  []Proposal // of a proposal the only one, of a commit those by value
+	References int        // the number of proposals that a commit names by reference
+	Path       *LeafNode  // the committer's new leaf; nil without a path
 
-	signed    []byte // of the FramedContentTBS all but the group context
+	signed    []byte // the FramedContentTBS without the group context
 	signature []byte
 }
 
@@ -58,8 +58,9 @@ func (m *PublicMessage) readContent(r *reader) {
 	}
 }
 
-// Verify reports whether the sender signed the message in the epoch of g: the member at its
-// leaf, or the device that joins with its path (§6.1). Others may not change a group.
+// Verify checks that the message is of the epoch of g and that its sender signed it (§6.1): the
+// member at the sender's leaf, or the joining device with the key in its path. Messages of other
+// senders are refused.
 func (m *PublicMessage) Verify(g *GroupInfo) error {
 	if m.Epoch != g.Epoch || !bytes.Equal(m.GroupID, g.GroupID) {
 		return ErrGroup

@@ -1,8 +1,8 @@
 package mls
 
-// Member is one device in a group, and its place in the ratchet tree.
+// Member is one device in a group, and its index in the ratchet tree.
 type Member struct {
-	Index uint32 // among the leaves
+	Index uint32 // of its leaf, counting only leaves
 	LeafNode
 }
 
@@ -12,8 +12,9 @@ const (
 	nodeParent
 )
 
-// readTree reads the data of the extension ratchet_tree (§12.4.3.3): the nodes from left to right,
-// leaves at even places and parents at odd ones, as far as the last that is not blank.
+// readTree reads the data of the extension ratchet_tree (§12.4.3.3). It has the nodes from left
+// to right, leaves at even places and parents at odd places, and ends with the last node that is
+// not blank.
 func (r *reader) readTree() []Member {
 	members := []Member{}
 	place, last := uint32(0), false
@@ -33,7 +34,7 @@ func (r *reader) readTree() []Member {
 	return members
 }
 
-// readNode reads the node at place, and returns the members with it when it is a leaf.
+// readNode reads the node at place, and appends it to the members if it is a leaf.
 func (r *reader) readNode(place uint32, members []Member) []Member {
 	kind := r.readUint8()
 	switch {

@@ -2,15 +2,15 @@ package mls
 
 import "encoding/binary"
 
-// reader takes the fields of a message from its front. The first field that is missing or
-// malformed sets err; every read after it returns zero and consumes nothing, so that err is
-// looked at once, at the end.
+// reader reads the fields of a message one after another. The first field that is missing or
+// malformed sets err; every later read returns zero and consumes nothing. So callers check err
+// only once, at the end.
 type reader struct {
 	rest []byte
 	err  error
 }
 
-// finish returns why the message could not be read, and refuses what is left of it.
+// finish returns the error of the reading. Bytes that are left over are an error, too.
 func (r *reader) finish() error {
 	if len(r.rest) > 0 {
 		r.fail(ErrTrailing)
@@ -37,7 +37,8 @@ func (r *reader) take(n int) []byte {
 	return taken
 }
 
-// readSince returns what was read since the rest of the message was start.
+// readSince returns the bytes that were read since start, which was the rest of the message
+// then.
 func (r *reader) readSince(start []byte) []byte { return start[:len(start)-len(r.rest)] }
 
 func (r *reader) readUint8() uint8 {
@@ -68,8 +69,8 @@ func (r *reader) readUint64() uint64 {
 	return 0
 }
 
-// readLength reads the length of a vector, in one, two or four bytes (§2.1.2). A length that a
-// shorter form could hold is malformed.
+// readLength reads the length of a vector, in one, two or four bytes (§2.1.2). A length is
+// malformed if a shorter form could hold it.
 func (r *reader) readLength() int {
 	first := r.readUint8()
 	length := int(first & 0x3f)
@@ -89,7 +90,8 @@ func (r *reader) readLength() int {
 	return 0
 }
 
-// checkLength returns length, which is written in a form for lengths from least on.
+// checkLength returns length. It refuses a length below least, the smallest one for which its
+// form may be used.
 func (r *reader) checkLength(length, least int) int {
 	if length < least {
 		r.fail(ErrLength)
@@ -100,7 +102,7 @@ func (r *reader) checkLength(length, least int) int {
 // readVector reads a vector of bytes.
 func (r *reader) readVector() []byte { return r.take(r.readLength()) }
 
-// readList reads a vector of values, each of which read takes from the front.
+// readList reads a vector of values. The function read reads one value.
 func (r *reader) readList(read func(*reader)) {
 	values := r.readVector()
 	after := r.rest
@@ -129,20 +131,20 @@ func (r *reader) readPresence() bool {
 	return presence == 1
 }
 
-// skipExtensions reads the extensions of a leaf or a key package, none of which concerns a
-// delivery service.
+// skipExtensions reads a list of extensions that a delivery service does not need.
 func (r *reader) skipExtensions() {
 	r.readList(func(r *reader) { r.readUint16(); r.readVector() })
 }
 
-// readVersion reads the version that a message, a key package and a group context begin with.
+// readVersion reads the version at the start of a message, a key package or a group context.
 func (r *reader) readVersion() {
 	if r.readUint16() != mls10 {
 		r.fail(ErrVersion)
 	}
 }
 
-// readFormat reads the beginning of an MLSMessage of the format want.
+// readFormat reads the version and wire format of an MLSMessage, and refuses a format other than
+// want.
 func (r *reader) readFormat(want WireFormat) {
 	r.readVersion()
 	if WireFormat(r.readUint16()) != want {

@@ -1,10 +1,10 @@
 package mls
 
-// SenderType says in which role a PublicMessage was sent (§6).
+// SenderType is the role of the sender of a PublicMessage (§6).
 type SenderType uint8
 
-// The roles of senders. Only members, and a device that joins by an external commit, change a
-// group of this engine.
+// The roles of senders. In groups of this engine only members, and a device that joins by an
+// external commit, may make changes.
 const (
 	SenderMember SenderType = iota + 1
 	SenderExternal
@@ -12,10 +12,10 @@ const (
 	SenderNewMemberCommit
 )
 
-// Sender is who a PublicMessage says it is from.
+// Sender is the sender that a PublicMessage names.
 type Sender struct {
 	Type SenderType
-	Leaf uint32 // of a member
+	Leaf uint32 // the leaf index of a member
 }
 
 func (r *reader) readSender() Sender {
@@ -24,7 +24,7 @@ func (r *reader) readSender() Sender {
 	case SenderMember:
 		s.Leaf = r.readUint32()
 	case SenderExternal:
-		r.readUint32() // the place among the external senders of the group
+		r.readUint32() // the index in the group's list of external senders
 	case SenderNewMemberProposal, SenderNewMemberCommit:
 	default:
 		r.fail(ErrSender)

@@ -1,9 +1,9 @@
 package mls
 
-// Welcome lets devices into a group (§12.4.3.1).
+// Welcome holds what devices need to join a group (§12.4.3.1).
 type Welcome struct {
 	Suite       CipherSuite
-	KeyPackages [][]byte // the references of the key packages it was made for
+	KeyPackages [][]byte // the references of the key packages of those devices
 }
 
 // ParseWelcome reads an MLSMessage that is a Welcome.

@@ -1,5 +1,6 @@
-// Package oidc finds out who somebody is by asking an OpenID provider: the authorization code flow
-// of OpenID Connect, with PKCE. Whose account here that is, it does not know.
+// Package oidc identifies people by asking an OpenID provider: the authorization code flow of
+// OpenID Connect, with PKCE. It does not know which account on this server an identity belongs
+// to.
 package oidc
 
 import (
@@ -16,46 +17,47 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Bounds of what a provider says of somebody, and of what a browser brings from it.
+// Bounds of the data from a provider, and from a browser that comes back from it.
 const (
 	MaxIssuer  = 512 // bytes
 	MaxSubject = 255 // OpenID Connect Core §2
 	maxCode    = 4096
 )
 
-// Config says which provider is asked, and as whose client.
+// Config names the provider, and the client as which this server asks it.
 type Config struct {
 	Issuer       string // as its documents spell it
 	ClientID     string
 	ClientSecret string // empty for a public client
-	Callback     string // where the provider sends the browser back to
+	Callback     string // the address to which the provider sends the browser back
 	Client       *http.Client
 	Now          func() time.Time
 }
 
-// Identity is somebody as a provider knows them, for good: a name or an address may become somebody
-// else's.
+// Identity names one person at a provider permanently. A name or an address would not: the
+// provider may give it to another person later.
 type Identity struct{ Issuer, Subject string }
 
-// Provider is a provider. Its own description is asked for when it is first needed, and kept. It is
-// safe for concurrent use.
+// Provider is an OpenID provider. Its own description is fetched when it is first needed, and
+// then stored. It is safe for concurrent use.
 type Provider struct {
 	Config
 	pending *pending
-	asking  chan struct{} // held by who asks for the description
+	asking  chan struct{} // held by the caller that fetches the description
 	known   *oidc.Provider
-	failure error     // of the last time that it was asked for
-	again   time.Time // when it is asked for again
+	failure error     // of the last fetch
+	again   time.Time // when the description is fetched again
 }
 
-// New returns a provider, of which nothing is asked yet.
+// New returns a provider. It fetches nothing yet.
 func New(c Config) *Provider {
 	return &Provider{Config: c, pending: newPending(c.Now), asking: make(chan struct{}, 1)}
 }
 
-// BeginLogin begins a login. It returns where the browser is to be sent, and a secret for the
-// browser alone, which it shows when it comes back. FinishLogin returns the page. The fault is
-// Unavailable when the provider does not answer, or too many logins are under way.
+// BeginLogin begins a login. It returns the address to which the browser is sent, and a secret
+// for this browser alone, which the browser shows when it comes back. FinishLogin returns the
+// page. The fault is Unavailable if the provider does not answer, or too many logins are under
+// way.
 func (p *Provider) BeginLogin(ctx context.Context, payer, page string) (location, browser string, err error) {
 	known, err := p.learnProvider(ctx)
 	if err != nil {
@@ -68,23 +70,23 @@ func (p *Provider) BeginLogin(ctx context.Context, payer, page string) (location
 	return p.asClient(known).AuthCodeURL(state, oidc.Nonce(l.nonce), oauth2.S256ChallengeOption(l.verifier)), l.browser, nil
 }
 
-// Return is what a browser brings back from the provider.
+// Return is the data that a browser brings back from the provider.
 type Return struct {
 	Browser, State, Code string
-	Issuer               string // who says that it sent the browser; may be empty (RFC 9207)
-	Refusal              string // why the provider let nobody in; else empty
+	Issuer               string // the issuer that claims to have sent the browser; may be empty (RFC 9207)
+	Refusal              string // the provider's reason to let nobody in; else empty
 }
 
-// errUnproven is the one answer to whatever does not prove an identity. The cause is for the log.
+// errUnproven is the one answer to a login that proves no identity. The cause is for the log.
 func errUnproven(why string, cause error) error {
 	return fault.Wrap(fault.Unauthenticated, "the login could not be proven: begin it again", fmt.Errorf("%s: %w", why, cause)).WithCode("login_not_proven")
 }
 
 var errNot = errors.New("it is another one")
 
-// FinishLogin ends a login, and returns who it is, and the page of BeginLogin. A login ends once,
-// whatever comes of it, in the browser that began it, within ten minutes. The fault is
-// Unauthenticated when nobody is proven, Unavailable when the provider does not answer.
+// FinishLogin ends a login, and returns the proven identity and the page of BeginLogin. A login
+// ends once, whatever the result, in the browser that began it, within ten minutes. The fault is
+// Unauthenticated if no identity is proven, and Unavailable if the provider does not answer.
 func (p *Provider) FinishLogin(ctx context.Context, r Return) (who Identity, page string, err error) {
 	l, ok := p.pending.takeLogin(r.State, r.Browser)
 	if !ok {
@@ -94,7 +96,7 @@ func (p *Provider) FinishLogin(ctx context.Context, r Return) (who Identity, pag
 	return who, l.page, err
 }
 
-// identifyVisitor asks the provider who came back from it.
+// identifyVisitor asks the provider for the identity of the person who came back from it.
 func (p *Provider) identifyVisitor(ctx context.Context, r Return, l login) (Identity, error) {
 	switch {
 	case r.Refusal != "":
@@ -120,8 +122,8 @@ func (p *Provider) identifyVisitor(ctx context.Context, r Return, l login) (Iden
 	return p.verifyToken(ctx, known, raw, l.nonce)
 }
 
-// verifyToken reads the token that says who somebody is: signed by the provider, for this client
-// and this login.
+// verifyToken returns the identity in an ID token. The token must be signed by the provider, for
+// this client and this login.
 func (p *Provider) verifyToken(ctx context.Context, known *oidc.Provider, raw, nonce string) (Identity, error) {
 	token, err := known.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.Now}).Verify(p.withClient(ctx), raw)
 	if err != nil {
@@ -129,7 +131,7 @@ func (p *Provider) verifyToken(ctx context.Context, known *oidc.Provider, raw, n
 	}
 	var claims struct {
 		For   any    `json:"aud"` // the client, or a list with it
-		Party string `json:"azp"` // the client that it was made for, where there are several
+		Party string `json:"azp"` // the client that the token was made for, if aud names several
 	}
 	if err := token.Claims(&claims); err != nil {
 		return Identity{}, errUnproven("the token", err)
@@ -146,8 +148,9 @@ func (p *Provider) verifyToken(ctx context.Context, known *oidc.Provider, raw, n
 	return Identity{token.Issuer, token.Subject}, nil
 }
 
-// learnProvider returns what the provider says of itself. It is asked by one request at a time, and
-// left alone for a while when it does not answer: the others need not wait for the same.
+// learnProvider returns the provider's own description. One request at a time fetches it. After
+// a failure it is not fetched again for retryAfter: the other requests need not wait for the
+// same failure.
 func (p *Provider) learnProvider(ctx context.Context) (*oidc.Provider, error) {
 	select {
 	case p.asking <- struct{}{}:
@@ -159,7 +162,7 @@ func (p *Provider) learnProvider(ctx context.Context) (*oidc.Provider, error) {
 		return nil, p.faultOf(p.failure)
 	}
 	if p.known == nil {
-		p.known, p.failure = oidc.NewProvider(p.withClient(context.WithoutCancel(ctx)), p.Issuer) // a browser that leaves is no failure
+		p.known, p.failure = oidc.NewProvider(p.withClient(context.WithoutCancel(ctx)), p.Issuer) // a browser that disconnects does not stop the fetch
 		p.again = p.Now().Add(retryAfter)
 	}
 	if p.failure != nil {
@@ -173,10 +176,10 @@ func (p *Provider) faultOf(err error) error {
 		WithHint("sign in by password meanwhile; the log says what the provider answered").After(retryAfter)
 }
 
-// retryAfter is how long a provider is left alone that did not answer.
+// retryAfter is how long nothing is fetched from a provider that did not answer.
 const retryAfter = 10 * time.Second
 
-// withClient lets the libraries use the client that was given.
+// withClient makes the libraries use p.Client.
 func (p *Provider) withClient(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.Client)
 }

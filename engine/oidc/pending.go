@@ -12,27 +12,27 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// lifetime is how long somebody has to sign in at the provider.
+// lifetime is how long a person has to sign in at the provider.
 const lifetime = 10 * time.Minute
 
-// login is one that was begun. The browser is told its state and its own secret, the provider state
-// and nonce; the verifier is shown to the provider alone, with the code.
+// login is a login that was begun. The browser gets its state and the browser's own secret, the
+// provider state and nonce. The verifier is shown to the provider only, with the code.
 type login struct {
 	nonce, verifier, browser string
-	page                     string // where its browser is sent in the end; may be empty
+	page                     string // the page to which its browser is sent in the end; may be empty
 	payer                    string
 	ends                     time.Time
 }
 
-// pending are the logins under way, in the memory of this process: after a restart they are begun
-// again.
+// pending are the logins under way. They are in the memory of this process: after a restart
+// people begin them again.
 type pending struct {
 	now  func() time.Time
 	pool *policy.Pool
 
 	mu     sync.Mutex
 	logins map[[32]byte]login // by the digests of their states
-	order  [][32]byte         // as they were begun, so as they end
+	order  [][32]byte         // in the order of their beginnings, and so of their ends
 }
 
 func newPending(now func() time.Time) *pending {
@@ -55,7 +55,8 @@ func (p *pending) addLogin(payer, page string) (state string, l login, ok bool) 
 	return state, l, true
 }
 
-// takeLogin takes the login of a state away, and reports whether it was there, and the browser's.
+// takeLogin removes the login of a state. It reports whether there was one that this browser
+// began.
 func (p *pending) takeLogin(state, browser string) (l login, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +67,7 @@ func (p *pending) takeLogin(state, browser string) (l login, ok bool) {
 	return l, ok && subtle.ConstantTimeCompare([]byte(l.browser), []byte(browser)) == 1
 }
 
-// forgetOld forgets the logins whose time is over.
+// forgetOld removes the logins whose time is over.
 func (p *pending) forgetOld() {
 	for len(p.order) > 0 {
 		l, is := p.logins[p.order[0]]

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -22,7 +23,7 @@ import (
 type idle struct{}
 
 // Leases is outbox.Dispatcher's.
-func (idle) Leases() db.DeliveryLeases { return db.DeliveryLeases{} }
+func (idle) Leases() user.DeliveryLeases { return user.DeliveryLeases{} }
 
 // Whatever users and actors do to each other, the acquaintances know every actor that has anything
 // in a user's database, and every actor that a user follows or has asked to follow.
@@ -63,8 +64,8 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	}
 
 	w.in.Instance(t, `DELETE FROM acquaintances`)
-	r, err := in.Store.MakeAcquaintances(t.Context(), db.Acquainting{ID: in.Local.ID})
-	if err != nil || !r.Removes {
+	r, err := in.Store.MakeAcquaintances(t.Context(), db.Acquainting{}, in.Local.ID)
+	if err != nil || !r.Removed {
 		t.Fatalf("made again: %+v, %v", r, err)
 	}
 	w.checkParams("made again from the users' databases")

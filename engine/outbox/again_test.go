@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -28,14 +28,14 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 			return map[string]any{"name": "friends", "actorUri": bob}
 		}},
 		{"AcceptFollow", func(d *desk) map[string]any {
-			d.befriend(d.world.actors[bob], db.Pending)
+			d.befriend(d.world.actors[bob], user.Pending)
 			return map[string]any{"actorUri": bob}
 		}},
 		{"SendFriendRequest", func(*desk) map[string]any {
 			return map[string]any{"actorUri": bob, "relationshipType": "friendOf"}
 		}},
 		{"AcceptFriendRequest", func(d *desk) map[string]any {
-			return map[string]any{"offerId": d.offers(d.world.actors[bob], db.FriendOf, db.Pending)}
+			return map[string]any{"offerId": d.offers(d.world.actors[bob], user.FriendOf, user.Pending)}
 		}},
 		{"Unlike", func(d *desk) map[string]any { d.must("Like", naming(bobsPost)); return naming(bobsPost) }},
 		{"Unboost", func(d *desk) map[string]any { d.must("Boost", naming(bobsPost)); return naming(bobsPost) }},
@@ -118,7 +118,7 @@ func TestAnsweringAgainShowsWhatBecameOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.owed()
-	again := func(counts db.JobCounts) {
+	again := func(counts user.JobCounts) {
 		t.Helper()
 		want := Result{ActivityID: first.ActivityID, ObjectID: first.ObjectID, Job: &Job{JobID: first.Job.JobID, Recipients: first.Job.Recipients, Counts: counts}}
 		if got, err := d.dispatch("DeleteObject", note); err != nil {
@@ -127,9 +127,9 @@ func TestAnsweringAgainShowsWhatBecameOfIt(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	delivered := db.JobCounts{Total: 2, Delivered: 2}
+	delivered := user.JobCounts{Total: 2, Delivered: 2}
 	again(delivered)
-	_, err = d.c.Prune(t.Context(), d.alice, db.Pruning{Me: me, Deliveries: db.DeliveryRetention{Now: d.Now().AddDate(2, 0, 0), Delivered: time.Hour, Jobs: 9999 * time.Hour * 24}})
+	_, err = d.c.Prune(t.Context(), d.alice, user.Pruning{Me: me, Deliveries: user.DeliveryRetention{Now: d.Now().AddDate(2, 0, 0), Delivered: time.Hour, Jobs: 9999 * time.Hour * 24}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// maxTitle bounds the title of an article, file or thing, in characters.
+// maxTitle is the most characters that the title of an article, file or product may have.
 const maxTitle = 300
 
 // createArticle writes an article: a text with a title (ActivityStreams vocabulary §3.3).

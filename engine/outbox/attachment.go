@@ -11,23 +11,23 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of what is attached to a note.
+// Bounds of the attachments of a note.
 const (
 	maxAttached = 16
 	maxAltText  = 1500 // characters
 )
 
-// attachment is a file that a note shows. It lies where its URL says; nobody fetches it here.
+// attachment is a file that a note shows. It lies at its URL; this server never fetches it.
 type attachment struct {
 	URL        string    `json:"url" schema:"address"`
 	MediaType  string    `json:"mediaType" schema:"mediaType"`
-	Name       string    `json:"name" schema:"alt,optional"`              // its description for people who do not see it
-	FocalPoint []float64 `json:"focalPoint" schema:"focalPoint,optional"` // the middle of what is seen when it is cut, from -1, -1 at the lower left to 1, 1
+	Name       string    `json:"name" schema:"alt,optional"`              // describes the file to people who cannot see it
+	FocalPoint []float64 `json:"focalPoint" schema:"focalPoint,optional"` // x and y of the point that a cropped image shows in its middle, from -1, -1 at the lower left to 1, 1
 }
 
 var mediaTypeForm = regexp.MustCompile(`^(image|video|audio|application|text)/[a-z0-9][a-z0-9.+-]{0,60}$`)
 
-// readAttachments reads the parameter of that name.
+// readAttachments reads the parameter attachments.
 func readAttachments(raw []json.RawMessage) (all []attachment, err error) {
 	if len(raw) > maxAttached {
 		return nil, badParam("attachments", "more than 16 attachments")
@@ -64,7 +64,8 @@ func (a attachment) check(place string) error {
 	return nil
 }
 
-// doc returns the attachment as other servers read it (ActivityStreams vocabulary §3.3).
+// doc returns the attachment as an object that other servers can read (ActivityStreams vocabulary
+// §3.3).
 func (a attachment) doc() vocab.Doc {
 	kind := map[string]string{"image": "Image", "video": "Video", "audio": "Audio"}[strings.SplitN(a.MediaType, "/", 2)[0]]
 	if kind == "" {
@@ -80,7 +81,8 @@ func (a attachment) doc() vocab.Doc {
 	return d
 }
 
-// asThousandths writes a number as every JSON library does: proofs are made of it.
+// asThousandths rounds a number to thousandths. It writes it as every JSON library would, because
+// the proof covers the written form.
 func asThousandths(f float64) json.Number {
 	return json.Number(strconv.FormatFloat(math.Round(f*1000)/1000+0, 'f', -1, 64))
 }

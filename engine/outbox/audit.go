@@ -7,29 +7,29 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	maxAudited       = 1 << 10            // bytes of one text among the parameters
-	maxAuditedParams = 4<<10 - 512        // bytes of all of them: with the rest, a record has 4 KiB at most
-	auditedPart      = 12                 // bytes that each part of a document takes beside its text when it is stored
-	leftOut          = "lightweb:leftOut" // how many parameters are not in the record
+	maxAudited       = 1 << 10            // bytes of one text in the parameters
+	maxAuditedParams = 4<<10 - 512        // bytes of all parameters; with its other fields a record has at most 4 KiB
+	auditedPart      = 12                 // bytes that the database needs for each value of a document, besides its text
+	leftOut          = "lightweb:leftOut" // the name under which a record has the number of parameters that it omits
 	auditTime        = 5 * time.Second
 )
 
-// newAudit returns the record of a dispatch that ended like this.
-func newAudit(x *exchange, outcome string) db.Audit {
-	return db.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.answer.Activity}
+// newAudit returns the audit record of a dispatch that ended with this outcome.
+func newAudit(x *exchange, outcome string) user.Audit {
+	return user.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.answer.Activity}
 }
 
-// recordRefusal counts a dispatch that came to nothing. It is answered all the same when that
-// fails: the record of a refusal is not worth another one.
+// recordRefusal counts a refused dispatch. If the count cannot be stored, this is logged, and the
+// client still gets the refusal.
 func (r *refusals) recordRefusal(ctx context.Context, x *exchange, refusal error) {
 	kind := refused{token: x.Token, outcome: refusalCode(refusal), hour: x.now.Truncate(time.Hour)}
-	if _, known := vocabulary[x.Action.Name]; known { // else names could be invented without end
+	if _, known := vocabulary[x.Action.Name]; known { // otherwise clients could invent names without limit
 		kind.action = x.Action.Name
 	}
 	counted := r.countRefusal(x.User, kind)
@@ -39,20 +39,21 @@ func (r *refusals) recordRefusal(ctx context.Context, x *exchange, refusal error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
 	err := r.storeCounts(ctx, x.User, counted, kind, auditedParams(x.Action.Params))
-	if err != nil && fault.KindOf(refusal) != fault.Unavailable { // else what stood in the way of both is told already
+	if err != nil && fault.KindOf(refusal) != fault.Unavailable { // otherwise the same cause was logged already
 		r.log.ErrorContext(ctx, "refusal could not be audited", "user", x.User, "err", err)
 	}
 }
 
-// storeCounts stores counts of refusals; params are those of the latest one.
+// storeCounts stores counts of refusals. The parameter params has the parameters of the latest
+// one.
 func (r *refusals) storeCounts(ctx context.Context, u vocab.Username, counted map[refused]int, latest refused, params []byte) error {
-	return r.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	return r.store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		for kind, times := range counted {
-			a := db.Audit{At: kind.hour, Token: kind.token, Action: kind.action, Params: []byte("{}"), Outcome: kind.outcome, Times: times}
+			a := user.Audit{At: kind.hour, Token: kind.token, Action: kind.action, Params: []byte("{}"), Outcome: kind.outcome, Times: times}
 			if kind == latest {
 				a.Params = params
 			}
-			if err := tx.AddRefusal(ctx, a); err != nil {
+			if err := tx.Audits.AddRefusal(ctx, a); err != nil {
 				return err
 			}
 		}
@@ -60,10 +61,10 @@ func (r *refusals) storeCounts(ctx context.Context, u vocab.Username, counted ma
 	})
 }
 
-// Flush stores what was refused and only counted.
+// Flush stores the counts of refusals that are not stored yet.
 func (o *Outbox) Flush(ctx context.Context) { o.refusals.flushCounts(ctx) }
 
-// flushCounts stores every count that waits.
+// flushCounts stores the waiting counts of all users.
 func (r *refusals) flushCounts(ctx context.Context) {
 	for u, counted := range r.takeAll() {
 		if err := r.storeCounts(ctx, u, counted, refused{}, nil); err != nil {
@@ -72,7 +73,7 @@ func (r *refusals) flushCounts(ctx context.Context) {
 	}
 }
 
-// codes name the refusals that have no name of their own.
+// codes are the outcomes of refusals that have no code of their own.
 var codes = map[fault.Kind]string{
 	fault.Invalid:       "invalid",
 	fault.Unprocessable: "unprocessable",
@@ -96,10 +97,11 @@ func refusalCode(err error) string {
 	return "internal_error"
 }
 
-// auditedParams returns the parameters that an audit record keeps, in the order of their names, as
-// far as there is room: those that say what an action was about and for which actors. Of the words
-// it keeps their size alone, so that they are gone with the post, and of parameters that no action
-// has their number; none when raw is no JSON object that can be stored.
+// auditedParams returns the parameters for an audit record, as many as fit in the order of
+// their names. They say what the action was about and which actors it was for. Of texts that
+// people wrote the record has only the size, so that deleting the post removes its text. It
+// also has the number of omitted parameters. If raw is no JSON object that can be stored, it
+// has no parameters.
 func auditedParams(raw []byte) []byte {
 	d, err := vocab.ParseDoc(raw)
 	if err != nil {
@@ -124,14 +126,14 @@ func auditedParams(raw []byte) []byte {
 	return out.JSON()
 }
 
-// audited are the parameters of actions: whether an audit record has them as they are, or the size
-// of their words.
+// audited lists the parameters of actions. True means that an audit record has the value of the
+// parameter, false that it has only the size.
 var audited = map[string]bool{"actorUri": true, "objectId": true, "activityId": true, "recipientUri": true, "inReplyTo": true, "to": true, "cc": true,
 	"visibility": true, "sensitive": true, "name": true, "content": false, "summary": false, "title": false, "tags": false, "type": true, "streamId": true, "feed": true, "entryId": true, "cursor": true, "conversationId": true, "with": true, "upgrades": true, "predecessor": true, "seq": true, "entry": true,
-	"commit": false, "groupInfo": false, "welcomes": false, "proposal": false, "icon": true, "image": true, "fields": false}
+	"commit": false, "groupInfo": false, "welcomes": false, "added": false, "removed": true, "proposal": false, "icon": true, "image": true, "fields": false}
 
-// textSize returns how many bytes a text has, or what else stands in its place when it is written
-// as JSON.
+// textSize returns the number of bytes of a text. For any other value it is the number of bytes
+// of its JSON.
 func textSize(v any) int {
 	if s, ok := v.(string); ok {
 		return len(s)
@@ -141,7 +143,7 @@ func textSize(v any) int {
 
 func jsonSize(v any) int { return len(vocab.Doc{"": v}.JSON()) - len(`{"":}`) }
 
-// shortenTexts cuts the texts in v.
+// shortenTexts returns v with each text cut to maxAudited bytes.
 func shortenTexts(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -162,8 +164,8 @@ func shortenTexts(v any) any {
 	return v
 }
 
-// weighJSON returns about how many bytes v takes when it is stored, and not less than it is written
-// with.
+// weighJSON estimates how many bytes v takes in the database. The estimate is never less than the
+// length of its JSON.
 func weighJSON(v any) int {
 	n := auditedPart
 	switch v := v.(type) {

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// findBio finds where the handles of a summary lead, as those of a note are found, but tells
-// nobody. Of handles that are known nobody is asked.
+// findBio finds the actors that the handles in a summary name, as for a note, but does not address
+// them. For a handle whose page the profile (known) has already, it sends no request.
 func (f *finder) findBio(ctx context.Context, x *exchange, summary string, known *registry.Profile) (all []registry.Mention, err error) {
 	handles := listHandles(summary)
 	handles = handles[:min(len(handles), registry.MaxMentions)]
@@ -37,7 +37,9 @@ func (f *finder) findBio(ctx context.Context, x *exchange, summary string, known
 	return all, nil
 }
 
-// linkBio looks up the handles of a summary that was written by hand, and keeps where they lead.
+// linkBio looks up the handles in the summary of the user's profile, and stores the pages of
+// their actors in the profile. The user may have edited the summary in the configuration file,
+// and no handle is looked up at that time.
 func (f *finder) linkBio(ctx context.Context, x *exchange) error {
 	now := f.profiles.User(x.User).Profile
 	found, err := f.findBio(ctx, x, now.Summary, &now)
@@ -45,7 +47,7 @@ func (f *finder) linkBio(ctx context.Context, x *exchange) error {
 		return err
 	}
 	err = f.profiles.UpdateUser(x.User, func(c *registry.User) error {
-		if c.Profile.Summary == now.Summary { // else who changed it looks its own handles up
+		if c.Profile.Summary == now.Summary { // otherwise the dispatch that changed it looks up its handles
 			c.Profile.Mentions = found
 		}
 		return nil

@@ -3,15 +3,15 @@ package outbox
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// block shuts an actor out: the follows between it and the user end, and nothing of it reaches the
-// user any more. The Block itself stays here (ActivityPub §6.9) unless the operator has settled
-// otherwise.
+// block blocks an actor: the follows between it and the user end, and the user gets nothing
+// from it any more. The Block is not sent to the actor (ActivityPub §6.9), unless the operator
+// has configured that it is.
 type block struct {
 	ActorURI string `json:"actorUri" schema:"actor"`
 
@@ -25,7 +25,7 @@ func (p *block) findRecipients(ctx context.Context, f *finder, x *exchange) erro
 	if err != nil {
 		return err
 	}
-	if x.counterpart, err = f.reachActor(ctx, x, id); err != nil { // an id is enough: nobody escapes by a server that does not answer
+	if x.counterpart, err = f.reachActor(ctx, x, id); err != nil { // only the id is needed: an actor whose server does not answer can be blocked too
 		return err
 	}
 	if x.counterpart.ID.Same(x.actor.ID) {
@@ -45,20 +45,20 @@ func (p *block) constructObject(*actor.Local, *exchange) (string, any) {
 
 func (p *block) lockName() string { return blocks }
 
-func (p *block) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	b, err := tx.Block(ctx, db.Outbound, p.actor)
+func (p *block) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
+	b, err := tx.Blocks.Find(ctx, user.Outbound, p.actor)
 	if err != nil || b == nil {
 		return "", err
 	}
 	return b.Activity, nil
 }
 
-// unblock takes a block back, from the actor too if it was told. The follows that the block ended
-// stay ended.
+// unblock undoes a block. The actor gets the Undo if it got the Block. The follows that the block
+// ended stay ended.
 type unblock struct {
 	ActorURI string `json:"actorUri" schema:"actor"`
 
-	block  *db.Block
+	block  *user.Block
 	undone vocab.Doc
 }
 
@@ -69,8 +69,8 @@ func (p *unblock) findRecipients(ctx context.Context, f *finder, x *exchange) er
 	if err != nil {
 		return err
 	}
-	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		if p.block, err = tx.Block(ctx, db.Outbound, id); err != nil {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+		if p.block, err = tx.Blocks.Find(ctx, user.Outbound, id); err != nil {
 			return err
 		}
 		if p.block == nil {
@@ -79,7 +79,7 @@ func (p *unblock) findRecipients(ctx context.Context, f *finder, x *exchange) er
 		if p.undone, err = readStoredActivity(ctx, tx, vocab.Block, p.block.Activity, x.actor.ID, p.block.Actor); err != nil {
 			return err
 		}
-		x.earlier, err = tx.SentTo(ctx, p.block.Activity)
+		x.earlier, err = tx.Deliveries.ListSentTo(ctx, p.block.Activity)
 		return err
 	})
 	if err != nil {
@@ -102,27 +102,27 @@ func (p *unblock) constructObject(*actor.Local, *exchange) (string, any) { retur
 
 func (p *unblock) lockName() string { return blocks }
 
-func (p *unblock) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	b, err := tx.Block(ctx, db.Outbound, p.block.Actor)
+func (p *unblock) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
+	b, err := tx.Blocks.Find(ctx, user.Outbound, p.block.Actor)
 	if err == nil && (b == nil || b.Activity != p.block.Activity) {
 		err = refuseNotBlocked()
 	}
 	return "", err
 }
 
-// blocks is what Blocks and their ends change one after another.
+// blocks is the name of the lock under which Blocks are made and undone, one at a time.
 const blocks = "blocks"
 
-// checkNotBlocked refuses what cannot be between the user and an actor when one blocks the other.
-func checkNotBlocked(ctx context.Context, tx *db.Tx, actor vocab.ID) error {
-	mine, err := tx.Block(ctx, db.Outbound, actor)
+// checkNotBlocked refuses an action with an actor if the actor or the user blocks the other one.
+func checkNotBlocked(ctx context.Context, tx *user.Tx, actor vocab.ID) error {
+	mine, err := tx.Blocks.Find(ctx, user.Outbound, actor)
 	if err != nil {
 		return err
 	}
 	if mine != nil {
 		return fault.New(fault.Conflict, "the user blocks the actor: unblock it first").WithCode("blocked").At("/params/actorUri")
 	}
-	theirs, err := tx.Block(ctx, db.Inbound, actor)
+	theirs, err := tx.Blocks.Find(ctx, user.Inbound, actor)
 	if err == nil && theirs != nil {
 		err = fault.New(fault.Forbidden, "the actor blocks the user").WithCode("blocked_by").At("/params/actorUri")
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -39,9 +39,9 @@ func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
 	if d.wakes.Load() == wakes {
 		t.Error("the dispatcher sleeps on, want it awake")
 	}
-	d.read(func(ctx context.Context, tx *db.Tx) error {
-		for _, kind := range []string{db.Follower, db.Following} {
-			if rel, err := tx.Relationship(ctx, kind, carol); err != nil || rel != nil {
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		for _, kind := range []string{user.Follower, user.Following} {
+			if rel, err := tx.Relationships.Find(ctx, kind, carol); err != nil || rel != nil {
 				t.Errorf("%s: %+v, %v; want none", kind, rel, err)
 			}
 		}
@@ -122,12 +122,12 @@ func TestNobodyFollowsWhereABlockStands(t *testing.T) {
 	d.must("Block", map[string]any{"actorUri": bob})
 	refused(fault.Conflict, "blocked")
 	d.must("Unblock", map[string]any{"actorUri": bob})
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddBlock(ctx, db.Block{Actor: bob, Direction: db.Inbound, Activity: bob + "/blocks/1"}, d.Now())
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Blocks.Add(ctx, user.Block{Actor: bob, Direction: user.Inbound, Activity: bob + "/blocks/1"}, d.Now())
 	})
 	refused(fault.Forbidden, "blocked_by")
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.RemoveBlock(ctx, db.Inbound, bob)
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Blocks.Remove(ctx, user.Inbound, bob)
 		return err
 	})
 	d.must("Follow", map[string]any{"actorUri": bob})
@@ -137,8 +137,8 @@ func TestABlockWhoseActivityWasPrunedCanBeTakenBack(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	b := d.must("Block", map[string]any{"actorUri": bob})
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		return tx.RemoveActivity(ctx, db.Owned{ID: b.URI, Actor: b.Actor})
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Activities.Remove(ctx, user.Owned{ID: b.URI, Actor: b.Actor})
 	})
 	undo := mustDoc(t, d.must("Unblock", map[string]any{"actorUri": bob}).Raw)
 	if o := undo.Sub("object"); o.Text("id") != string(b.URI) || o.Text("type") != "Block" || o.Text("object") != bob {

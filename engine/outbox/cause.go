@@ -7,17 +7,18 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 )
 
-// maxDepth is how many dispatches may follow from one another: two programs that answer each other
-// come to an end.
+// maxDepth is the longest allowed chain of dispatches in which each reacts to an event of the one
+// before. It ends the loop of two clients that answer each other.
 const maxDepth = 8
 
-// findCause counts the dispatches that led to x, and refuses one too many. The event that x answers
-// has the count of those before; one that is not kept any more begins a new one.
+// findCause sets the cause of x, and refuses x if the chain of dispatches before it already has
+// the length maxDepth. The event that x reacts to stores that length. If the event is no longer
+// stored, x begins a new chain.
 func (o *Outbox) findCause(ctx context.Context, x *exchange) error {
 	if x.CausedBy == uuid.Nil {
 		return nil
@@ -33,11 +34,11 @@ func (o *Outbox) findCause(ctx context.Context, x *exchange) error {
 	return nil
 }
 
-// depthOf returns the depth of the event that x answers.
+// depthOf returns the depth of the event that x reacts to; 0 if it is not stored.
 func (o *Outbox) depthOf(ctx context.Context, x *exchange) (int, error) {
-	var e *db.Event
-	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		e, err = tx.EventByID(ctx, x.CausedBy)
+	var e *user.Event
+	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		e, err = tx.Events.Find(ctx, x.CausedBy)
 		return err
 	})
 	if err != nil || e == nil {

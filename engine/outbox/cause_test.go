@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/pipeline"
 )
@@ -32,8 +32,8 @@ func (d *desk) answered(cause uuid.UUID) (told, error) {
 
 func (d *desk) lastEvent() (last told) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) error {
-		all, err := tx.Events(ctx, 0, 1000)
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		all, err := tx.Events.List(ctx, 0, 1000)
 		if err != nil {
 			return err
 		}

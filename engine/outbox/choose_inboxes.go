@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -12,83 +12,85 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// lockAudience lets nobody be blocked, taken out of followers or groups, or added, while an
-// activity is stored that relies on it, and the other way round: an actor who is blocked or out
-// when an activity commits gets nothing of it. Nothing at all is stored while everybody is told
-// that the user is gone.
-func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error {
+// lockAudience locks the user's blocks, followers and groups until the transaction ends. An
+// activity that changes them takes the lock alone; all others share it. So an actor that is
+// blocked or removed before an activity commits gets nothing of the activity, and two
+// activities cannot change the relationship of the user and an actor at the same time. The
+// Delete of the user takes the lock alone, too: no other activity is stored at the same time.
+func (f *fanOut) lockAudience(ctx context.Context, tx *user.Tx, x *exchange) error {
 	endsGroup := x.activity.Type == vocab.Delete && x.group != nil
 	_, leaves := x.intent.(deleteActor)
-	if endsGroup || leaves || o.Handlers.Lookup(x.activity).ChangesWho {
+	undone := x.activity.Type == vocab.Undo && f.handlers.OfType(x.activity.Object.Type()).ChangesWho
+	if endsGroup || leaves || undone || f.handlers.Lookup(x.activity).ChangesWho {
 		return tx.ChangeAudience(ctx)
 	}
 	return tx.HoldAudience(ctx)
 }
 
-// chooseInboxes chooses where the activity goes, in the transaction that stores it. Followers are
-// reached where their collection is addressed, others where they are named or in a group; nobody
-// is delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1),
-// and an actor that the policy refuses is skipped, which the job shows. Nothing local
-// reaches another server, whoever is named in it.
-func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) error {
+// chooseInboxes chooses the inboxes that the activity goes to, in the transaction that stores
+// it. Followers get it if their collection is addressed, other actors if they are named or in
+// an addressed group. For Public only relays get it (ActivityPub §5.6). The sender is left out
+// (§7.1). An actor that the policy refuses is skipped, and the job shows that. A local activity
+// goes to no other server, even if it names actors there.
+func (f *fanOut) chooseInboxes(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if _, leaves := x.intent.(deleteActor); leaves {
-		return o.chooseEverybody(ctx, tx, x)
+		return f.chooseEverybody(ctx, tx, x)
 	}
-	named, earlier, err := o.admitRecipients(ctx, tx, x)
+	named, earlier, err := f.admitRecipients(ctx, tx, x)
 	if err != nil {
 		return err
 	}
 	to := x.audience()
-	var followers []db.Destination
+	var followers []user.Destination
 	if to.ReachesFollowers() {
-		if followers, err = tx.FollowerDestinations(ctx); err != nil {
+		if followers, err = tx.Relationships.FollowerDestinations(ctx); err != nil {
 			return err
 		}
 	}
 	if x.embedded != nil {
-		related, err := tx.RelatedDestinations(ctx)
+		related, err := tx.Relationships.RelatedDestinations(ctx)
 		if err != nil {
 			return err
 		}
 		named = append(named, related...)
 	}
 	followers, named = x.replaceRenewed(followers), x.replaceRenewed(named)
-	relays, told := o.chooseRelays(x)
-	inboxes := delivery.MergeInboxes(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(earlier, relays))
+	relays, told := f.chooseRelays(x)
+	inboxes := delivery.MergeInboxes(delivery.Destinations(followers, named, f.addresses.InboxOwner), slices.Concat(earlier, relays))
 	if to.IsLocal() {
-		inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host != "" })
+		inboxes = slices.DeleteFunc(inboxes, func(i user.Inbox) bool { return i.Host != "" })
 	}
 	if to.IncludesFollowers() {
 		delivery.AddFollowersDigests(inboxes, followers)
 	}
-	x.inboxes, x.told = o.skipRefused(x, inboxes), o.skipRefused(x, told)
+	x.inboxes, x.told = f.skipRefused(x, inboxes), f.skipRefused(x, told)
 	if x.activity.Type == vocab.Delete && x.before != nil {
-		return o.withdrawDeliveries(ctx, tx, x)
+		return f.withdrawDeliveries(ctx, tx, x)
 	}
 	return nil
 }
 
-// audience returns who the activity is for.
+// audience returns the audience of the activity.
 func (x *exchange) audience() audience.Audience {
 	return audience.Of(vocab.Addressing{To: x.to, Cc: x.cc}, x.actor.ID, x.actor.Followers)
 }
 
-// admitRecipients returns those named or in a group that the activity may go to, and where it went
-// before. An Undo or Delete goes to everybody who had the activity that it takes back. Nothing
-// else goes to an actor that is in the group no more, or that the user blocks: an action that
-// names one is refused, while new words of an old object leave one out.
-func (o *Outbox) admitRecipients(ctx context.Context, tx *db.Tx, x *exchange) (to []db.Destination, earlier []db.Inbox, err error) {
-	if o.Handlers.Lookup(x.activity).Ends {
+// admitRecipients returns the named actors and group members that the activity may go to, and the
+// inboxes that the object or activity went to before. An Undo or Delete goes to everybody who got
+// the activity that it takes back. No other activity goes to an actor that has left the group or
+// that the user blocks: if one is named, the action is refused, but an Update only leaves it out.
+func (f *fanOut) admitRecipients(ctx context.Context, tx *user.Tx, x *exchange) (to []user.Destination, earlier []user.Inbox, err error) {
+	if f.handlers.Lookup(x.activity).Ends {
 		return listDestinations(x.named, x.unnamed, nil), x.earlier, nil
 	}
-	blocked, err := tx.Blocked(ctx, x.listRecipients())
+	blocked, err := tx.Blocks.FindAmong(ctx, x.listRecipients())
 	if err != nil {
 		return nil, nil, err
 	}
 	if x.activity.Type != vocab.Update && slices.ContainsFunc(x.listRecipients(), func(id vocab.ID) bool { return blocked[id] }) {
 		return nil, nil, refuseBlocked()
 	}
-	x.members, err = tx.StillMembers(ctx, x.unnamed)
+	x.members, err = tx.Groups.StillMembers(ctx, x.unnamed)
 	return listDestinations(x.named, x.members, blocked), handler.WithoutActors(x.earlier, blocked), err
 }
 
@@ -96,7 +98,8 @@ func refuseBlocked() error {
 	return fault.New(fault.Conflict, "this would go to an actor that the user blocks: unblock it first").WithCode("blocked")
 }
 
-// listRecipients returns everybody but followers that the activity would go to.
+// listRecipients returns the actors that the activity would go to, except followers and group
+// members.
 func (x *exchange) listRecipients() (ids []vocab.ID) {
 	for _, a := range x.named {
 		ids = append(ids, a.ID)
@@ -110,21 +113,21 @@ func (x *exchange) listRecipients() (ids []vocab.ID) {
 	return ids
 }
 
-func listDestinations(named []*vocab.Actor, members []db.Unnamed, but map[vocab.ID]bool) (all []db.Destination) {
+func listDestinations(named []*vocab.Actor, members []user.Unnamed, but map[vocab.ID]bool) (all []user.Destination) {
 	for _, a := range named {
 		if a.Inbox != "" && !but[a.ID] {
-			all = append(all, db.Destination{Actor: a.ID, Inbox: a.Inbox})
+			all = append(all, user.Destination{Actor: a.ID, Inbox: a.Inbox})
 		}
 	}
 	for _, m := range members {
-		all = append(all, db.Destination{Actor: m.Actor, Inbox: m.Inbox})
+		all = append(all, user.Destination{Actor: m.Actor, Inbox: m.Inbox})
 	}
 	return all
 }
 
-// skipRefused leaves out the user's own inbox, and says of those that the policy refuses that they
-// are skipped.
-func (o *Outbox) skipRefused(x *exchange, inboxes []db.Inbox) []db.Inbox {
-	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User)) })
-	return delivery.SkipRefused(o.Gate, inboxes)
+// skipRefused removes the user's own inbox from the list, and marks the inboxes that the policy
+// refuses as skipped.
+func (f *fanOut) skipRefused(x *exchange, inboxes []user.Inbox) []user.Inbox {
+	inboxes = slices.DeleteFunc(inboxes, func(i user.Inbox) bool { return i.Host == "" && i.URL.Same(f.addresses.Inbox(x.User)) })
+	return delivery.SkipRefused(f.gate, inboxes)
 }

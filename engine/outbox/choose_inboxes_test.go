@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -18,7 +18,7 @@ type interrupted struct {
 	first func()
 }
 
-func (s *interrupted) Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error {
+func (s *interrupted) Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
 	if first := s.first; first != nil {
 		s.first = nil
 		first()

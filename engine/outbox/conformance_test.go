@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // leaves does one of each thing that a user can send, and returns everything that is owed for it.
-func leaves(d *desk) (all []db.Delivery) {
+func leaves(d *desk) (all []user.Delivery) {
 	d.finder.deliverBlocks = true
 	article, zoe := d.world.article(bob), d.world.person(d.t, "p.example", "zoe", true)
 	pam := d.world.person(d.t, "q.example", "pam", false)
-	d.befriend(pam, db.Pending)
-	d.offers(pam, db.FriendOf, db.Pending)
+	d.befriend(pam, user.Pending)
+	d.offers(pam, user.FriendOf, user.Pending)
 	mine := ""
 	for _, step := range []struct {
 		action string
@@ -70,7 +70,7 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 			t.Errorf("no %s was sent: this test proves too little", kind)
 		}
 	}
-	each := func(name string, check func(*testing.T, db.Delivery, *vocab.Activity)) {
+	each := func(name string, check func(*testing.T, user.Delivery, *vocab.Activity)) {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range rows {
 				a, err := vocab.ParseActivity(r.Body)
@@ -81,7 +81,7 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 			}
 		})
 	}
-	each("OB-01 every id is of this server and given once, and none is null", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+	each("OB-01 every id is of this server and given once, and none is null", func(t *testing.T, r user.Delivery, a *vocab.Activity) {
 		job := vocab.ID(r.Job.String())
 		if other, known := ids[a.ID]; !strings.HasPrefix(string(a.ID), string(me)+"/activities/") || known && other != job {
 			t.Errorf("%s has the id %s, as another one", a.Type, a.ID)
@@ -91,7 +91,7 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 			t.Errorf("%s", r.Body)
 		}
 	})
-	each("OB-08 the context of ActivityStreams comes first", func(t *testing.T, r db.Delivery, _ *vocab.Activity) {
+	each("OB-08 the context of ActivityStreams comes first", func(t *testing.T, r user.Delivery, _ *vocab.Activity) {
 		var d struct {
 			Context []any `json:"@context"`
 		}
@@ -99,40 +99,40 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 			t.Errorf("%s, %v", r.Body, err)
 		}
 	})
-	each("DL-02 there is an object", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+	each("DL-02 there is an object", func(t *testing.T, r user.Delivery, a *vocab.Activity) {
 		if a.Object.IsZero() {
 			t.Errorf("%s", r.Body)
 		}
 	})
-	each("DL-03 who is named is reached", func(t *testing.T, _ db.Delivery, a *vocab.Activity) {
+	each("DL-03 who is named is reached", func(t *testing.T, _ user.Delivery, a *vocab.Activity) {
 		for _, id := range a.All() {
 			if id == vocab.Public || string(id) == followers || id.Same(me) {
 				continue
 			}
-			if !slices.ContainsFunc(rows, func(r db.Delivery) bool { return r.Activity == a.ID && slices.Contains(r.Targets, id) }) {
+			if !slices.ContainsFunc(rows, func(r user.Delivery) bool { return r.Activity == a.ID && slices.Contains(r.Targets, id) }) {
 				t.Errorf("%s names %s, which does not get it", a.Type, id)
 			}
 		}
 	})
-	each("DL-04 nobody is named in secret", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+	each("DL-04 nobody is named in secret", func(t *testing.T, r user.Delivery, a *vocab.Activity) {
 		if a.Doc.Hides() || bytes.Contains(r.Body, []byte(`"bto"`)) || bytes.Contains(r.Body, []byte(`"bcc"`)) {
 			t.Errorf("%s", r.Body)
 		}
 	})
 	seen := map[string]bool{}
-	each("DL-05 nobody gets it twice, and who acts does not", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+	each("DL-05 nobody gets it twice, and who acts does not", func(t *testing.T, r user.Delivery, a *vocab.Activity) {
 		key := string(a.ID) + " " + string(r.Inbox)
 		if seen[key] || r.Inbox == me+"/inbox" || slices.Contains(r.Targets, me) {
 			t.Errorf("%s to %s, for %v", a.Type, r.Inbox, r.Targets)
 		}
 		seen[key] = true
 	})
-	each("DL-07 nothing goes to Public", func(t *testing.T, r db.Delivery, _ *vocab.Activity) {
+	each("DL-07 nothing goes to Public", func(t *testing.T, r user.Delivery, _ *vocab.Activity) {
 		if slices.Contains(r.Targets, vocab.Public) || strings.Contains(string(r.Inbox), "w3.org") {
 			t.Errorf("a delivery to %s, for %v", r.Inbox, r.Targets)
 		}
 	})
-	each("DL-18 an Update says when, and keeps when it was published", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+	each("DL-18 an Update says when, and keeps when it was published", func(t *testing.T, r user.Delivery, a *vocab.Activity) {
 		o := a.Object.Doc
 		if a.Type == "Update" && (!o.Time("updated").After(o.Time("published")) || o.Time("published").IsZero()) {
 			t.Errorf("%s", r.Body)
@@ -151,8 +151,8 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 	})
 	t.Run("FE-08 what is for followers says who they are", func(t *testing.T) {
 		parts := map[string]*vocab.FollowersDigest{}
-		d.read(func(ctx context.Context, tx *db.Tx) error {
-			all, err := tx.FollowerDestinations(ctx)
+		d.read(func(ctx context.Context, tx *user.Tx) error {
+			all, err := tx.Relationships.FollowerDestinations(ctx)
 			for _, f := range all {
 				if parts[f.Actor.Origin()] == nil {
 					parts[f.Actor.Origin()] = &vocab.FollowersDigest{}

@@ -11,12 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// timeForm is how times are written: to the millisecond, in UTC.
+// timeForm is the layout of written times: in UTC, with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
-// constructActivity writes the activity as it will be stored, and as it will be sent: with ids of
-// peers as these write them. Both have the user's proof. It names nobody in bto or bcc: who is
-// addressed by a group stands in no document.
+// constructActivity builds the activity in its stored form and in the form that is sent. The
+// sent form has the ids of peers as their own servers write them. Both have the user's proof.
+// Neither has bto or bcc: no document names the recipients that are addressed through a group.
 func (o *Outbox) constructActivity(ctx context.Context, x *exchange) error {
 	kind, object := x.intent.constructObject(o.Local, x)
 	d := vocab.Doc{"id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
@@ -37,7 +37,8 @@ func (o *Outbox) constructActivity(ctx context.Context, x *exchange) error {
 	return o.constructPlacing(ctx, x)
 }
 
-// proveActivity returns an activity with the user's proof, as it is stored and as it is sent.
+// proveActivity adds the user's proof to an activity, and returns its stored form (raw) and the
+// form that is sent (body).
 func (o *Outbox) proveActivity(d vocab.Doc, x *exchange) (raw, body json.RawMessage, err error) {
 	raw, err = o.Local.Prove(x.User, d, o.Now()) // not x.now, which may be ahead of the clock
 	s := x.collectSpellings()
@@ -51,15 +52,15 @@ func (o *Outbox) proveActivity(d vocab.Doc, x *exchange) (raw, body json.RawMess
 	return raw, body, err
 }
 
-// embedObject returns an activity with its object in the place of the id. The terms of the object
-// are in the context of the whole.
+// embedObject returns an activity with the whole object in place of its id. The context of the
+// activity then has the terms of the object, too.
 func embedObject(d, object vocab.Doc) vocab.Doc {
 	d, object = maps.Clone(d), maps.Clone(object)
 	terms, _ := object["@context"].([]any)
 	context := slices.Clone(vocab.ActivityContext())
 	delete(object, "@context")
 	for _, t := range terms {
-		if t != any(vocab.ContextAS) { // which the activity has
+		if t != any(vocab.ContextAS) { // the activity has it already
 			context = append(context, t)
 		}
 	}
@@ -67,7 +68,7 @@ func embedObject(d, object vocab.Doc) vocab.Doc {
 	return d
 }
 
-// collectSpellings returns how peers write what the activity may name.
+// collectSpellings returns the ids that the activity may name, as their own servers write them.
 func (x *exchange) collectSpellings() vocab.Spelling {
 	s := x.spelling
 	if x.counterpart != nil {
@@ -79,7 +80,7 @@ func (x *exchange) collectSpellings() vocab.Spelling {
 	return s
 }
 
-// writeAddressing writes an addressing into a document.
+// writeAddressing writes to and cc into a document.
 func writeAddressing(d vocab.Doc, to, cc []vocab.ID) {
 	for name, ids := range map[string][]vocab.ID{"to": to, "cc": cc} {
 		if len(ids) > 0 {
@@ -98,8 +99,8 @@ func listIDs(ids []vocab.ID) []any {
 
 func formatTime(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// embedActivity returns a stored activity of the user's as a part of another one, without what
-// holds of it only as a whole.
+// embedActivity returns a stored activity of the user's in the form in which another activity
+// embeds it: without hidden recipients, context and proof.
 func embedActivity(d vocab.Doc) vocab.Doc {
 	d = d.WithoutHidden()
 	delete(d, "@context")

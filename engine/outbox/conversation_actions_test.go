@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
@@ -49,17 +49,20 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 	add, grown := commitParams(made, phone, group, mlstest.Change{Add: []*mlstest.Device{his}})
 	d.refused("AddMembers", add, fault.Invalid, "idempotency_key_missing")
 	d.refused("RemoveMember", add, fault.Unprocessable, "bad_proposal")
+	private := map[string]any{"conversationId": made.Conversation, "commit": base64Of(group.PrivateCommit())}
+	if _, err := d.keyed("nothing", "AddMembers", private); refusalCode(err) != "bad_proposal" {
+		t.Errorf("a commit that is not said to add a device: %v", err)
+	}
+	private["added"] = []string{base64Of(his.Package)}
+	if _, err := d.keyed("private", "AddMembers", private); refusalCode(err) != "commit_not_public" {
+		t.Errorf("a commit that nobody can judge: %v", err)
+	}
 	first, err := d.keyed("add", "AddMembers", add)
 	if err != nil || first.Accepted == nil || first.Accepted.Seq != 1 || first.Accepted.Epoch != 1 || first.ObjectID != made.ObjectID || first.Job != nil {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	if again, err := d.keyed("add", "AddMembers", add); err != nil || !again.Replayed || *again.Accepted != *first.Accepted || again.Conversation != made.Conversation {
 		t.Errorf("again: %+v, %v", again, err)
-	}
-	private, _ := commitParams(made, phone, grown, mlstest.Change{})
-	private["commit"] = base64Of(grown.PrivateCommit())
-	if _, err := d.keyed("private", "AddMembers", private); refusalCode(err) != "commit_not_public" {
-		t.Errorf("a commit that nobody can judge: %v", err)
 	}
 	late, _ := commitParams(made, phone, group, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice(carol, time.Now())}})
 	if _, err := d.keyed("late", "AddMembers", late); refusalCode(err) != "epoch_conflict" {
@@ -70,6 +73,10 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 	if _, err := d.keyed("wrong", "AddMembers", remove); refusalCode(err) != "bad_proposal" {
 		t.Errorf("a removal that is said to add: %v", err)
 	}
+	if _, err := d.keyed("open", "RemoveMember", remove); refusalCode(err) != "not_private" { // bob's server knows the SWICG draft alone
+		t.Errorf("a commit in the open: %v", err)
+	}
+	remove["commit"], remove["removed"] = base64Of(grown.PrivateCommit()), []string{bob}
 	if r, err := d.keyed("remove", "RemoveMember", remove); err != nil || r.Accepted.Epoch != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -94,8 +101,8 @@ func TestAConversationOfTwoIsPlayedByActions(t *testing.T) {
 	phone := mlstest.NewDevice(string(me), time.Now())
 	upgrade := map[string]any{"upgrades": open.Conversation, "groupInfo": base64Of(mlstest.NewGroup(phone).Info(phone))}
 	d.refused("CreateConversation", upgrade, fault.Forbidden, "encryption_not_permitted")
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRelationship(ctx, db.Relationship{Actor: bob, Type: db.FriendOf, Status: db.Accepted, Activity: bob + "/offer", Direction: db.Inbound}, d.Now())
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: bob, Type: user.FriendOf, Status: user.Accepted, Activity: bob + "/offer", Direction: user.Inbound}, d.Now())
 	})
 	if r := d.does("CreateConversation", upgrade); r.Conversation != open.Conversation || r.ObjectID != open.ObjectID {
 		t.Errorf("the upgrade of %v is %+v", open.Conversation, r)

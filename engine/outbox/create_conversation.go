@@ -8,7 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/conversation"
 )
 
-// createConversation begins a conversation with another actor, or out of a new MLS group.
+// createConversation begins a conversation with another actor, or an encrypted one with the
+// GroupInfo of a new MLS group.
 type createConversation struct {
 	With        string `json:"with" schema:"actor,either"`
 	GroupInfo   string `json:"groupInfo" schema:"mls,either"`
@@ -37,25 +38,25 @@ func (p *createConversation) checkParams() (err error) {
 	return err
 }
 
-func (p *createConversation) submit(ctx context.Context, o *Outbox, x *exchange) (bool, error) {
+func (p *createConversation) submit(ctx context.Context, in *conversations, x *exchange) (bool, error) {
 	if p.With != "" {
-		return true, p.open(ctx, o, x)
+		return true, p.open(ctx, in, x)
 	}
-	v, err := p.host(ctx, o, x)
+	v, err := p.host(ctx, in, x)
 	if err != nil {
 		return true, pointToParam(err)
 	}
-	_, err = o.findConversation(ctx, x, v.ID.String())
+	_, err = in.findConversation(ctx, x, v.ID.String())
 	return true, err
 }
 
-// open finds the conversation of the user with an actor, and begins it if there is none.
-func (p *createConversation) open(ctx context.Context, o *Outbox, x *exchange) error {
-	with, err := o.finder.findActor(ctx, x, "with", p.With)
+// open finds the user's conversation with an actor, or begins it if there is none.
+func (p *createConversation) open(ctx context.Context, in *conversations, x *exchange) error {
+	with, err := in.finder.findActor(ctx, x, "with", p.With)
 	if err != nil {
 		return err
 	}
-	c, _, err := o.Conversations.Open(ctx, x.User, with.ID)
+	c, _, err := in.registry.Open(ctx, x.User, with.ID)
 	if err != nil {
 		return pointToParam(err)
 	}
@@ -63,12 +64,12 @@ func (p *createConversation) open(ctx context.Context, o *Outbox, x *exchange) e
 	return nil
 }
 
-func (p *createConversation) host(ctx context.Context, o *Outbox, x *exchange) (conversation.View, error) {
+func (p *createConversation) host(ctx context.Context, in *conversations, x *exchange) (conversation.View, error) {
 	switch {
 	case p.Upgrades != "":
-		return o.Conversations.Upgrade(ctx, x.User, uuid.MustParse(p.Upgrades), p.group)
+		return in.registry.Upgrade(ctx, x.User, uuid.MustParse(p.Upgrades), p.group)
 	case p.Predecessor != "":
-		return o.Conversations.Continue(ctx, x.User, uuid.MustParse(p.Predecessor), p.group)
+		return in.registry.Continue(ctx, x.User, uuid.MustParse(p.Predecessor), p.group)
 	}
-	return o.Conversations.Create(ctx, x.User, p.group)
+	return in.registry.Create(ctx, x.User, p.group)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// publishedTypes are the types of objects that CreateObject makes.
+// publishedTypes are the types of objects that CreateObject creates.
 var publishedTypes = []string{"Audio", "Video", "Product"}
 
 // createObject publishes an Audio, Video (ActivityStreams vocabulary §3.3) or Product.
@@ -22,8 +22,7 @@ type createObject struct {
 	file *mediaFile
 }
 
-// mediaFile is the file that an Audio or Video is. It lies where its URL says; nobody fetches it
-// here.
+// mediaFile is the file of an Audio or Video. It lies at its URL; this server never fetches it.
 type mediaFile struct {
 	URL       string `json:"url" schema:"address"`
 	MediaType string `json:"mediaType" schema:"mediaType"`
@@ -42,7 +41,7 @@ func (p *createObject) checkParams() error {
 	return p.post.checkParams()
 }
 
-// readFile reads the file: an Audio and a Video are one, and a Product is none.
+// readFile reads the parameter file: an Audio or Video must have it, a Product must not.
 func (p *createObject) readFile() error {
 	isMedia := p.Type != "Product"
 	if isMedia != (len(p.File) > 0) {
@@ -68,8 +67,8 @@ func (p *createObject) findRecipients(ctx context.Context, f *finder, x *exchang
 	return p.post.findRecipients(ctx, f, x, note{kind: p.Type, title: p.Title, file: p.file})
 }
 
-// setFile says where the file lies that the object is, in the form that servers of audio and video
-// read.
+// setFile writes the address of the object's file, if it has one, in the form that servers of
+// audio and video read.
 func setFile(d vocab.Doc, file *mediaFile) {
 	if file != nil {
 		d["url"] = []any{vocab.Doc{"type": "Link", "href": file.URL, "mediaType": file.MediaType}}

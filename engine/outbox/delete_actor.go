@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// deleteActor tells every actor that the user's database knows that the user is gone (ActivityPub
-// §7.4). It is no action: no program may dispatch it.
+// deleteActor sends the Delete of the user's actor (ActivityPub §7.4) to every actor in the
+// user's database. It is not in the vocabulary: no client may dispatch it.
 type deleteActor struct{}
 
 func (deleteActor) checkParams() error { return nil }
@@ -29,18 +29,18 @@ func (deleteActor) constructObject(_ *actor.Local, x *exchange) (string, any) {
 
 func (deleteActor) lockName() string { return "deletion" }
 
-// findEarlier returns the activity that told of it before.
-func (deleteActor) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	before, err := tx.LatestActivity(ctx, vocab.Delete, x.actor.ID, x.actor.ID)
+// findEarlier returns the Delete of the user's actor that was sent before, if there is one.
+func (deleteActor) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	before, err := tx.Activities.Latest(ctx, vocab.Delete, x.actor.ID, x.actor.ID)
 	if err != nil || before == nil {
 		return "", err
 	}
 	return before.URI, nil
 }
 
-// refuseGone refuses what is to be stored after everybody was told that the user is gone: it was
-// under way when the user was deleted.
-func refuseGone(ctx context.Context, tx *db.Tx, x *exchange) error {
+// refuseGone refuses to store an activity after the Delete of the user's actor. Such a dispatch
+// was in progress when the user was deleted.
+func refuseGone(ctx context.Context, tx *user.Tx, x *exchange) error {
 	told, err := deleteActor{}.findEarlier(ctx, tx, x)
 	if err == nil && told != "" {
 		err = fault.New(fault.Gone, "the user is deleted")
@@ -48,24 +48,24 @@ func refuseGone(ctx context.Context, tx *db.Tx, x *exchange) error {
 	return err
 }
 
-// TellDeletion tells everybody who may hold something of the user that it is gone, unless they were
-// told. Whatever else the user owed goes to nobody any more.
+// TellDeletion sends the Delete of the user to all actors in the user's database, unless it was
+// sent before. All other open deliveries of the user are skipped.
 func (o *Outbox) TellDeletion(ctx context.Context, u vocab.Username) error {
 	x := &exchange{Dispatch: Dispatch{User: u, Action: pipeline.Action{Name: "DeleteActor"}}, now: o.Now().UTC().Truncate(time.Millisecond), intent: deleteActor{}}
 	return o.pipeline.Run(ctx, x)
 }
 
-// chooseEverybody chooses the inboxes of all actors that the user's database knows, and skips what
-// the user owes them beside.
-func (o *Outbox) chooseEverybody(ctx context.Context, tx *db.Tx, x *exchange) error {
-	if err := tx.SkipOpenDeliveries(ctx, "the user is deleted", x.now); err != nil {
+// chooseEverybody chooses the inboxes of all actors in the user's database and of the relays. It
+// skips the user's other open deliveries.
+func (f *fanOut) chooseEverybody(ctx context.Context, tx *user.Tx, x *exchange) error {
+	if err := tx.Deliveries.SkipOpen(ctx, "the user is deleted", x.now); err != nil {
 		return err
 	}
-	all, err := tx.KnownDestinations(ctx)
+	all, err := tx.Relationships.KnownDestinations(ctx)
 	if err != nil {
 		return err
 	}
-	relays, _ := o.chooseRelays(x)
-	x.inboxes = o.skipRefused(x, delivery.MergeInboxes(delivery.Destinations(all, nil, o.Local.InboxOwner), relays))
+	relays, _ := f.chooseRelays(x)
+	x.inboxes = f.skipRefused(x, delivery.MergeInboxes(delivery.Destinations(all, nil, f.addresses.InboxOwner), relays))
 	return nil
 }

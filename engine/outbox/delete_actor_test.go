@@ -4,7 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -44,12 +45,12 @@ func TestADeletionWaitsForWhatIsBeingStored(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	told := make(chan error, 1)
-	d.write(func(ctx context.Context, tx *db.Tx) error {
+	d.write(func(ctx context.Context, tx *user.Tx) error {
 		if err := tx.HoldAudience(ctx); err != nil {
 			return err
 		}
 		go func() { told <- d.TellDeletion(t.Context(), d.alice) }()
-		d.awaitLock(ctx, told)
+		dbtest.AwaitLock(t, d.c, d.alice, told)
 		return nil
 	})
 	if err := <-told; err != nil {

@@ -16,8 +16,10 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/enginetest/keytest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -37,7 +39,7 @@ const (
 // dispatcher takes no leases.
 type dispatcher struct{}
 
-func (dispatcher) Leases() db.DeliveryLeases { return db.DeliveryLeases{} }
+func (dispatcher) Leases() user.DeliveryLeases { return user.DeliveryLeases{} }
 
 // world is what other servers say.
 type world struct {
@@ -204,7 +206,7 @@ func newDesk(t *testing.T) *desk {
 	dir := t.TempDir()
 	keyring := actor.NewKeyring(dir, dir, here)
 	d := &desk{t: t, c: c, keyring: keyring, gate: gate{}, token: uuid.New()}
-	c.Subscribe(db.Subscriber{Name: "desk", Committed: func(_ context.Context, commit db.Commit) {
+	c.Subscribe(user.Subscriber{Name: "desk", Committed: func(_ context.Context, commit user.Commit) {
 		if commit.Owes {
 			d.wakes.Add(1)
 		}
@@ -214,7 +216,7 @@ func newDesk(t *testing.T) *desk {
 	local := actor.NewLocal(here, keyring, d.files, "test")
 	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
 	d.relays = relay.NewList(relay.Deps{Store: c.Instance.Relays, Actor: local.InstanceID(), Now: time.Now})
-	hosted := conversation.NewRegistry(conversation.Deps{Store: c, Actors: local, Finder: d.world, Inboxes: func([]db.Destination) []db.Inbox { return nil }, Rules: d.files,
+	hosted := conversation.NewRegistry(conversation.Deps{Store: c, Actors: local, Finder: d.world, Inboxes: func([]user.Destination) []user.Inbox { return nil }, Rules: d.files,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	d.Outbox = New(Deps{Store: c, Instance: c.Instance, Local: local, Actors: d.world, Stale: d.world, Objects: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Profiles: d.files, Handlers: handler.New(local, d.files),
 		Conversations: hosted,
@@ -229,6 +231,7 @@ func newDesk(t *testing.T) *desk {
 func (d *desk) user(name string) vocab.Username {
 	d.t.Helper()
 	u := dbtest.User(d.t, d.c, name)
+	keytest.Lend(d.t, d.keyring.Dir(u))
 	if err := d.keyring.Create(u); err != nil {
 		d.t.Fatal(err)
 	}
@@ -254,7 +257,7 @@ func (d *desk) keyed(key, action string, params any) (Result, error) {
 		Action: pipeline.Action{Name: action, Params: json.RawMessage(raw)}})
 }
 
-func (d *desk) must(action string, params any) *db.Activity {
+func (d *desk) must(action string, params any) *user.Activity {
 	d.t.Helper()
 	r, err := d.dispatch(action, params)
 	if err != nil {
@@ -263,39 +266,24 @@ func (d *desk) must(action string, params any) *db.Activity {
 	return d.activity(r.ActivityID)
 }
 
-func (d *desk) read(work func(context.Context, *db.Tx) error) {
+func (d *desk) read(work func(context.Context, *user.Tx) error) {
 	d.t.Helper()
 	if err := d.c.Read(d.t.Context(), d.alice, work); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) write(work func(context.Context, *db.Tx) error) {
+func (d *desk) write(work func(context.Context, *user.Tx) error) {
 	d.t.Helper()
 	if err := d.c.Write(d.t.Context(), d.alice, work); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// awaitLock waits until a transaction on alice's database waits for another one, or is done without
-// that.
-func (d *desk) awaitLock(ctx context.Context, done chan error) {
+func (d *desk) activity(id vocab.ID) (a *user.Activity) {
 	d.t.Helper()
-	on := dbtest.SQL(d.t, d.c, d.alice)
-	for n := 0; n == 0 && len(done) == 0; {
-		if err := on.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
-			d.t.Fatal(err)
-		}
-	}
-	if len(done) > 0 {
-		d.t.Error("it does not wait for the other transaction")
-	}
-}
-
-func (d *desk) activity(id vocab.ID) (a *db.Activity) {
-	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
-		a, err = tx.Activity(ctx, id)
+	d.read(func(ctx context.Context, tx *user.Tx) (err error) {
+		a, err = tx.Activities.Find(ctx, id)
 		return err
 	})
 	if a == nil {
@@ -304,10 +292,10 @@ func (d *desk) activity(id vocab.ID) (a *db.Activity) {
 	return a
 }
 
-func (d *desk) object(id vocab.ID) (o *db.Object) {
+func (d *desk) object(id vocab.ID) (o *user.Object) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
-		o, err = tx.Object(ctx, id)
+	d.read(func(ctx context.Context, tx *user.Tx) (err error) {
+		o, err = tx.Objects.Find(ctx, id)
 		return err
 	})
 	return o
@@ -315,8 +303,8 @@ func (d *desk) object(id vocab.ID) (o *db.Object) {
 
 func (d *desk) sent() (n int) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
-		n, err = tx.CountActivities(ctx, db.Outbound, nil)
+	d.read(func(ctx context.Context, tx *user.Tx) (err error) {
+		n, err = tx.Activities.Count(ctx, user.Outbound, nil)
 		return err
 	})
 	return n
@@ -346,18 +334,18 @@ func (d *desk) checkProof(activity vocab.Doc) {
 }
 
 // owed claims everything that is to be delivered, and forgets it.
-func (d *desk) owed() (rows []db.Delivery) {
+func (d *desk) owed() (rows []user.Delivery) {
 	d.t.Helper()
-	d.write(func(ctx context.Context, tx *db.Tx) (err error) {
+	d.write(func(ctx context.Context, tx *user.Tx) (err error) {
 		now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 		for rows = nil; ; {
-			claimed, err := tx.ClaimDeliveries(ctx, "test", now, time.Hour, db.ClaimBounds{Most: 100, Forwarded: 100})
+			claimed, err := tx.Deliveries.Claim(ctx, "test", now, time.Hour, user.ClaimBounds{Most: 100, Forwarded: 100})
 			if err != nil || len(claimed) == 0 {
 				return err
 			}
 			rows = append(rows, claimed...)
 			for _, r := range claimed {
-				if _, err := tx.FinishDeliveries(ctx, "test", []db.Outcome{{Delivery: r.ID, Status: db.DeliveryDelivered}}, now); err != nil {
+				if _, err := tx.Deliveries.Finish(ctx, "test", []user.Outcome{{Delivery: r.ID, Status: user.DeliveryDelivered}}, now); err != nil {
 					return err
 				}
 			}
@@ -366,7 +354,7 @@ func (d *desk) owed() (rows []db.Delivery) {
 	return rows
 }
 
-func inboxes(rows []db.Delivery) []string {
+func inboxes(rows []user.Delivery) []string {
 	out := []string{}
 	for _, r := range rows {
 		out = append(out, string(r.Inbox))
@@ -377,8 +365,8 @@ func inboxes(rows []db.Delivery) []string {
 
 func (d *desk) events() (types []string) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) error {
-		all, err := tx.Events(ctx, 0, 100)
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		all, err := tx.Events.List(ctx, 0, 100)
 		for _, e := range all {
 			types = append(types, e.Type)
 		}
@@ -388,7 +376,7 @@ func (d *desk) events() (types []string) {
 }
 
 // audits returns what was recorded, the newest first.
-func (d *desk) audits() (all []db.Audit) {
+func (d *desk) audits() (all []user.Audit) {
 	d.t.Helper()
 	rows, err := dbtest.SQL(d.t, d.c, d.alice).QueryContext(d.t.Context(), `SELECT token_id, action, params, outcome, coalesce(activity_uri, '') FROM audit ORDER BY id DESC`)
 	if err != nil {
@@ -396,7 +384,7 @@ func (d *desk) audits() (all []db.Audit) {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var a db.Audit
+		var a user.Audit
 		var token uuid.NullUUID
 		if err := rows.Scan(&token, &a.Action, &a.Params, &a.Outcome, &a.Activity); err != nil {
 			d.t.Fatal(err)
@@ -415,16 +403,16 @@ func (d *desk) offers(a *vocab.Actor, kind, status string) vocab.ID {
 	d.t.Helper()
 	id := a.ID + vocab.ID("/offers/"+kind)
 	raw := vocab.Doc{"@context": vocab.ContextAS, "id": string(id), "type": "Offer", "actor": string(a.ID), "object": vocab.Friendship{Type: kind, Subject: a.ID, Object: me}.Doc()}.JSON()
-	d.write(func(ctx context.Context, tx *db.Tx) error {
+	d.write(func(ctx context.Context, tx *user.Tx) error {
 		now := d.Now()
-		err := tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: id, Direction: db.Inbound, Type: "Offer", Actor: a.ID, Published: now, Raw: raw})
+		err := tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: id, Direction: user.Inbound, Type: "Offer", Actor: a.ID, Published: now, Raw: raw})
 		if err != nil {
 			return err
 		}
-		if err := tx.SaveActor(ctx, a, now); err != nil {
+		if err := tx.Actors.Save(ctx, a, now); err != nil {
 			return err
 		}
-		return tx.SetRelationship(ctx, db.Relationship{Actor: a.ID, Type: kind, Status: status, Activity: id, Direction: db.Inbound}, now)
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: a.ID, Type: kind, Status: status, Activity: id, Direction: user.Inbound}, now)
 	})
 	return id
 }
@@ -434,16 +422,16 @@ func (d *desk) befriend(a *vocab.Actor, status string) vocab.ID {
 	d.t.Helper()
 	id := a.ID + "/follows/1"
 	raw := vocab.Doc{"@context": vocab.ContextAS, "id": string(id), "type": "Follow", "actor": string(a.ID), "object": string(me), "proof": vocab.Doc{"type": "x"}, "summary": json.Number("9007199254740993")}.JSON()
-	d.write(func(ctx context.Context, tx *db.Tx) error {
+	d.write(func(ctx context.Context, tx *user.Tx) error {
 		now := d.Now()
-		err := tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: id, Direction: db.Inbound, Type: "Follow", Actor: a.ID, Object: me, Published: now, Raw: raw})
+		err := tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: id, Direction: user.Inbound, Type: "Follow", Actor: a.ID, Object: me, Published: now, Raw: raw})
 		if err != nil {
 			return err
 		}
-		if err := tx.SaveActor(ctx, a, now); err != nil {
+		if err := tx.Actors.Save(ctx, a, now); err != nil {
 			return err
 		}
-		return tx.SetRelationship(ctx, db.Relationship{Actor: a.ID, Type: db.Follower, Status: status, Activity: id}, now)
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: a.ID, Type: user.Follower, Status: status, Activity: id}, now)
 	})
 	return id
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FindActor returns the actor with this id or handle, as an action of the user's would find it: for
-// an LLM engine, one that the user's database holds something of. The fault says why there is none,
-// by the codes of a Follow.
+// FindActor returns the actor with this id or handle, in the way in which an action of the
+// user's finds it. An LLM engine finds only actors that the user's database has data of. If
+// there is none, the fault has the code that a Follow would get.
 func (o *Outbox) FindActor(ctx context.Context, u vocab.Username, isAssistant bool, name string) (*vocab.Actor, error) {
 	a, err := o.finder.findActor(ctx, &exchange{Dispatch: Dispatch{User: u, Assistant: isAssistant}}, "the parameter", name)
 	if e := fault.Of(err); e != nil {
-		return nil, e.At("") // there is no document that it stands in
+		return nil, e.At("") // without the pointer: there is no document that it could point into
 	}
 	return a, err
 }

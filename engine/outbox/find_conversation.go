@@ -6,34 +6,43 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxSealed is how many characters of base64 a message of MLS, or a GroupInfo, has in an action.
-// The routes of conversations take larger ones.
+// maxSealed is the most base64 characters that an MLS message or a GroupInfo may have in an
+// action. The routes of conversations accept larger ones.
 const maxSealed = 1 << 20
 
-// findConversation finds the conversation of the user's that an action is about, and answers with
-// it.
-func (o *Outbox) findConversation(ctx context.Context, x *exchange, id string) (*db.Conversation, error) {
-	c, err := o.Conversations.Find(ctx, x.User, uuid.MustParse(id))
+// conversations finds the conversations that actions are about, and carries out the actions in
+// encrypted ones.
+type conversations struct {
+	registry *conversation.Registry
+	members  *conversation.Members
+	finder   *finder
+}
+
+// findConversation finds the user's conversation that an action is about, and puts its id into
+// the answer.
+func (in *conversations) findConversation(ctx context.Context, x *exchange, id string) (*user.Conversation, error) {
+	c, err := in.registry.Find(ctx, x.User, uuid.MustParse(id))
 	if err == nil {
 		x.answer.Object, x.answer.Conversation = c.URI, c.ID
 	}
 	return c, err
 }
 
-// findGroup finds the conversation that an action is about, if it has an MLS group.
-func (o *Outbox) findGroup(ctx context.Context, x *exchange, id string) (*db.Conversation, error) {
-	c, err := o.findConversation(ctx, x, id)
+// findGroup finds the conversation that an action is about. It refuses one without an MLS group.
+func (in *conversations) findGroup(ctx context.Context, x *exchange, id string) (*user.Conversation, error) {
+	c, err := in.findConversation(ctx, x, id)
 	if err == nil && c.GroupID == "" {
 		err = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted").At("/params/conversationId")
 	}
 	return c, err
 }
 
-// checkUUID refuses what is not the one spelling of a UUID.
+// checkUUID refuses a value that is not a UUID in its canonical form.
 func checkUUID(name, value string) error {
 	if id, err := uuid.Parse(value); err != nil || id.String() != value {
 		return badParam(name, name+" is the id of a conversation")
@@ -41,7 +50,7 @@ func checkUUID(name, value string) error {
 	return nil
 }
 
-// decodeSealed reads a parameter that is base64.
+// decodeSealed decodes a parameter that is base64.
 func decodeSealed(name, value string) ([]byte, error) {
 	if value == "" {
 		return nil, badParam(name, name+" is missing")
@@ -56,7 +65,8 @@ func decodeSealed(name, value string) ([]byte, error) {
 	return content, nil
 }
 
-// pointToParam has a refusal of a request to a conversation point to the parameter of the action.
+// pointToParam changes the pointer of a conversation's refusal, so that it points to the
+// parameter of the action.
 func pointToParam(err error) error {
 	if e := fault.Of(err); e != nil && e.Pointer != "" {
 		return e.At("/params" + e.Pointer)

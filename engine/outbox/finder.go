@@ -7,15 +7,17 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 )
 
-// finder finds the actors and objects that an action names.
+// finder finds the actors and objects that an action names, and the current inboxes of the
+// actors.
 type finder struct {
 	store         Store
 	instance      *instance.Database
 	local         *actor.Local
 	actors        Actors
+	stale         Stale
 	objects       Objects
 	gate          Gate
 	profiles      Profiles
 	log           *slog.Logger
-	deliverBlocks bool // a Block is addressed to its object
+	deliverBlocks bool // a Block is sent to its object
 }

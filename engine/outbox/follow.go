@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// follow asks to get an actor's posts (ActivityPub §6.5).
+// follow asks an actor to send its posts to the user (ActivityPub §6.5).
 type follow struct {
 	ActorURI string `json:"actorUri" schema:"actor"`
 
@@ -30,7 +30,7 @@ func (p *follow) findRecipients(ctx context.Context, f *finder, x *exchange) (er
 	p.actor = x.counterpart.ID
 	x.to = []vocab.ID{p.actor}
 	x.addNamed(x.counterpart)
-	// Before the Follow leaves: what the actor posts next must find its way to the user.
+	// This is stored before the Follow is sent: the actor's next post must reach the user.
 	return f.instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, true)
 }
 
@@ -40,18 +40,18 @@ func (p *follow) constructObject(*actor.Local, *exchange) (string, any) {
 
 func (p *follow) lockName() string { return followLock(p.actor) }
 
-func (p *follow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *follow) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
 	if err := checkNotBlocked(ctx, tx, p.actor); err != nil {
 		return "", err
 	}
-	rel, err := tx.Relationship(ctx, db.Following, p.actor)
-	if err != nil || rel == nil || rel.Status == db.Rejected {
+	rel, err := tx.Relationships.Find(ctx, user.Following, p.actor)
+	if err != nil || rel == nil || rel.Status == user.Rejected {
 		return "", err
 	}
 	return rel.Activity, nil
 }
 
-// unfollow takes a follow back.
+// unfollow undoes a follow.
 type unfollow struct {
 	ActorURI string `json:"actorUri" schema:"actor"`
 
@@ -66,7 +66,7 @@ func (p *unfollow) findRecipients(ctx context.Context, f *finder, x *exchange) (
 	if err != nil {
 		return err
 	}
-	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
 		rel, err := p.readFollowing(ctx, tx, id)
 		if err != nil {
 			return err
@@ -86,8 +86,8 @@ func (p *unfollow) findRecipients(ctx context.Context, f *finder, x *exchange) (
 	return nil
 }
 
-func (p *unfollow) readFollowing(ctx context.Context, tx *db.Tx, actor vocab.ID) (*db.Relationship, error) {
-	rel, err := tx.Relationship(ctx, db.Following, actor)
+func (p *unfollow) readFollowing(ctx context.Context, tx *user.Tx, actor vocab.ID) (*user.Relationship, error) {
+	rel, err := tx.Relationships.Find(ctx, user.Following, actor)
 	if err != nil {
 		return nil, err
 	}
@@ -103,23 +103,23 @@ func (p *unfollow) constructObject(*actor.Local, *exchange) (string, any) {
 
 func (p *unfollow) lockName() string { return followLock(p.actor) }
 
-func (p *unfollow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *unfollow) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
 	_, err := p.readFollowing(ctx, tx, p.actor)
 	return "", err
 }
 
-// answerFollow is what AcceptFollow and RejectFollow share: the Follow that is answered, by its id
-// or by who sent it.
+// answerFollow is the common part of AcceptFollow and RejectFollow. Its parameters name the
+// Follow that is answered, either by its id or by its sender.
 type answerFollow struct {
 	ActivityID string `json:"activityId" schema:"activity,either"`
 	ActorURI   string `json:"actorUri" schema:"actor,either"`
 
-	rel      *db.Relationship
+	rel      *user.Relationship
 	answered vocab.Doc
 }
 
-// acceptFollow lets an actor have the user's posts, rejectFollow does not, or no longer
-// (ActivityPub §7.5).
+// acceptFollow makes an actor a follower of the user. rejectFollow refuses a Follow, or ends
+// one that was accepted (ActivityPub §7.5).
 type (
 	acceptFollow struct{ answerFollow }
 	rejectFollow struct{ answerFollow }
@@ -137,18 +137,18 @@ func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchang
 	if err != nil {
 		return err
 	}
-	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
 		if p.rel, err = p.readFollow(ctx, tx, by); err != nil {
 			return err
 		}
-		written, err := handler.Written(ctx, tx, db.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
+		written, err := handler.Written(ctx, tx, user.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
 		x.spelling = x.spelling.Add(p.rel.Activity, written)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID) // not as it came: what others write may be nothing to prove
+	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID) // a description in place of the received Follow, which the user's proof may be unable to cover
 	if x.counterpart, err = f.reachActor(ctx, x, p.rel.Actor); err != nil {
 		return err
 	}
@@ -157,7 +157,8 @@ func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchang
 	return nil
 }
 
-// findFollower returns the actor whose Follow is answered, empty when the Follow itself is named.
+// findFollower returns the actor whose Follow is answered; empty when the action names the
+// Follow.
 func (p *answerFollow) findFollower(ctx context.Context, f *finder, x *exchange) (vocab.ID, error) {
 	if p.ActorURI == "" {
 		_, err := parseIdentifier("activityId", p.ActivityID)
@@ -166,9 +167,9 @@ func (p *answerFollow) findFollower(ctx context.Context, f *finder, x *exchange)
 	return f.actorID(ctx, x, p.ActorURI)
 }
 
-func (p *answerFollow) readFollow(ctx context.Context, tx *db.Tx, by vocab.ID) (rel *db.Relationship, err error) {
+func (p *answerFollow) readFollow(ctx context.Context, tx *user.Tx, by vocab.ID) (rel *user.Relationship, err error) {
 	if by != "" {
-		rel, err = tx.Relationship(ctx, db.Follower, by)
+		rel, err = tx.Relationships.Find(ctx, user.Follower, by)
 	} else {
 		rel, err = p.readNamedFollow(ctx, tx)
 	}
@@ -178,9 +179,9 @@ func (p *answerFollow) readFollow(ctx context.Context, tx *db.Tx, by vocab.ID) (
 	return rel, err
 }
 
-// readNamedFollow returns the follow that the named Follow made.
-func (p *answerFollow) readNamedFollow(ctx context.Context, tx *db.Tx) (*db.Relationship, error) {
-	all, err := tx.RelationshipsBy(ctx, db.Follower, vocab.IDOf(p.ActivityID))
+// readNamedFollow returns the relationship that the named Follow made; nil when there is none.
+func (p *answerFollow) readNamedFollow(ctx context.Context, tx *user.Tx) (*user.Relationship, error) {
+	all, err := tx.Relationships.FindBy(ctx, user.Follower, vocab.IDOf(p.ActivityID))
 	switch {
 	case err != nil || len(all) == 0:
 		return nil, err
@@ -190,7 +191,7 @@ func (p *answerFollow) readNamedFollow(ctx context.Context, tx *db.Tx) (*db.Rela
 	return &all[0], nil
 }
 
-// refuseAmbiguous says that several actors of one server use an id.
+// refuseAmbiguous refuses an id that several actors of one server use.
 func refuseAmbiguous() error {
 	return fault.New(fault.Conflict, "several actors of that server use this id: give actorUri instead").WithCode("ambiguous_id").At("/params/activityId")
 }
@@ -204,7 +205,7 @@ func (p *rejectFollow) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Reject, p.answered
 }
 
-func (p *acceptFollow) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *acceptFollow) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	rel, err := p.readFollow(ctx, tx, p.rel.Actor)
 	if err != nil {
 		return "", err
@@ -212,17 +213,17 @@ func (p *acceptFollow) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) 
 	if rel.Activity != p.rel.Activity {
 		return "", fault.New(fault.Conflict, "another Follow came meanwhile")
 	}
-	if rel.Status != db.Accepted {
+	if rel.Status != user.Accepted {
 		return "", nil
 	}
-	before, err := tx.LatestActivity(ctx, vocab.Accept, x.actor.ID, rel.Activity)
+	before, err := tx.Activities.Latest(ctx, vocab.Accept, x.actor.ID, rel.Activity)
 	if err != nil || before == nil {
 		return "", err
 	}
 	return before.URI, nil
 }
 
-func (p *rejectFollow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *rejectFollow) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
 	rel, err := p.readFollow(ctx, tx, p.rel.Actor)
 	if err == nil && rel.Activity != p.rel.Activity {
 		err = fault.New(fault.Conflict, "another Follow came meanwhile")
@@ -230,7 +231,8 @@ func (p *rejectFollow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) 
 	return "", err
 }
 
-// actorID returns the id that actorUri is, or of the actor whose handle it is.
+// actorID returns the value of actorUri if it is an id, else the id of the actor with this
+// handle.
 func (f *finder) actorID(ctx context.Context, x *exchange, value string) (vocab.ID, error) {
 	if id, err := vocab.ParseID(value); err == nil {
 		return id, nil
@@ -251,10 +253,10 @@ func checkPresent(name, value string) error {
 	return nil
 }
 
-// readStoredActivity returns a Follow or Block of the user's as it is stored, to be embedded; when
-// it is not there any more, what it must have said.
-func readStoredActivity(ctx context.Context, tx *db.Tx, kind string, id, actor, object vocab.ID) (vocab.Doc, error) {
-	stored, err := tx.Activity(ctx, id)
+// readStoredActivity returns a stored Follow or Block of the user's in the form in which another
+// activity embeds it. If it is no longer stored, its content follows from the arguments.
+func readStoredActivity(ctx context.Context, tx *user.Tx, kind string, id, actor, object vocab.ID) (vocab.Doc, error) {
+	stored, err := tx.Activities.Find(ctx, id)
 	if err != nil {
 		return nil, err
 	}

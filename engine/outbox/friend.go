@@ -3,14 +3,14 @@ package outbox
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sendFriendRequest asks an actor to be friends.
+// sendFriendRequest asks an actor to become a friend of the user.
 type sendFriendRequest struct {
 	ActorURI         string `json:"actorUri" schema:"actor"`
 	RelationshipType string `json:"relationshipType" schema:"friendship"`
@@ -57,18 +57,18 @@ func (p *sendFriendRequest) constructObject(*actor.Local, *exchange) (string, an
 
 func (p *sendFriendRequest) lockName() string { return friendLock(p.asked.Object) }
 
-// findEarlier returns the Offer that waits for an answer, or was accepted.
-func (p *sendFriendRequest) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+// findEarlier returns the user's Offer that is pending or was accepted.
+func (p *sendFriendRequest) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
 	if err := checkNotBlocked(ctx, tx, p.asked.Object); err != nil {
 		return "", err
 	}
-	rel, err := tx.Relationship(ctx, p.asked.Type, p.asked.Object)
+	rel, err := tx.Relationships.Find(ctx, p.asked.Type, p.asked.Object)
 	switch {
 	case err != nil || rel == nil:
 		return "", err
-	case rel.Direction == db.Outbound:
+	case rel.Direction == user.Outbound:
 		return rel.Activity, nil
-	case rel.Status == db.Accepted:
+	case rel.Status == user.Accepted:
 		return "", fault.New(fault.Conflict, "the two are friends already").WithCode("already_friends").At("/params/actorUri")
 	}
 	return "", fault.New(fault.Conflict, "the actor has asked first: accept its request").WithCode("request_waits").At("/params/actorUri")
@@ -76,16 +76,16 @@ func (p *sendFriendRequest) findEarlier(ctx context.Context, tx *db.Tx, _ *excha
 
 func friendLock(actor vocab.ID) string { return "friend " + string(actor) }
 
-// answerOffer is what AcceptFriendRequest and RejectFriendRequest share: the Offer that is
-// answered, by its id or by who sent it.
+// answerOffer is the common part of AcceptFriendRequest and RejectFriendRequest. Its parameters
+// name the Offer that is answered, either by its id or by its sender.
 type answerOffer struct {
 	OfferID  string `json:"offerId" schema:"activity,either"`
 	ActorURI string `json:"actorUri" schema:"actor,either"`
 
-	rel *db.Relationship
+	rel *user.Relationship
 }
 
-// acceptFriendRequest makes an actor a friend, rejectFriendRequest does not.
+// acceptFriendRequest makes an actor a friend of the user; rejectFriendRequest refuses to.
 type (
 	acceptFriendRequest struct{ answerOffer }
 	rejectFriendRequest struct{ answerOffer }
@@ -100,10 +100,10 @@ func (p *answerOffer) checkParams() error {
 
 // findOffer finds the Offer that is answered.
 func (p *answerOffer) findOffer(ctx context.Context, f *finder, x *exchange) error {
-	list, name := (*db.Tx).OffersBy, "offerId"
+	name := "offerId"
 	id, err := vocab.IDOf(p.OfferID), error(nil)
 	if p.ActorURI != "" {
-		list, name = (*db.Tx).OffersOf, "actorUri"
+		name = "actorUri"
 		id, err = f.actorID(ctx, x, p.ActorURI)
 	} else {
 		_, err = parseIdentifier(name, p.OfferID)
@@ -111,24 +111,29 @@ func (p *answerOffer) findOffer(ctx context.Context, f *finder, x *exchange) err
 	if err != nil {
 		return err
 	}
-	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		found, err := list(tx, ctx, id.Canonical())
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+		list := tx.Relationships.FindOffersBy
+		if p.ActorURI != "" {
+			list = tx.Relationships.FindOffersOf
+		}
+		found, err := list(ctx, id.Canonical())
 		if err != nil {
 			return err
 		}
 		if p.rel, err = chooseOffer(found, name); err != nil {
 			return err
 		}
-		written, err := handler.Written(ctx, tx, db.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
+		written, err := handler.Written(ctx, tx, user.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
 		x.spelling = x.spelling.Add(p.rel.Activity, written)
 		return err
 	})
 }
 
-// chooseOffer returns the one Offer that waits, else the one that was accepted.
-func chooseOffer(found []db.Relationship, name string) (*db.Relationship, error) {
-	var chosen *db.Relationship
-	for _, status := range []string{db.Pending, db.Accepted} {
+// chooseOffer returns the pending Offer, or if there is none the accepted one. It refuses when
+// there are several of that status.
+func chooseOffer(found []user.Relationship, name string) (*user.Relationship, error) {
+	var chosen *user.Relationship
+	for _, status := range []string{user.Pending, user.Accepted} {
 		for n := range found {
 			if found[n].Status != status {
 				continue
@@ -156,9 +161,9 @@ func (p *answerOffer) findRecipients(ctx context.Context, f *finder, x *exchange
 	return f.addressFriend(ctx, x, p.rel)
 }
 
-// addressFriend addresses the actor of a relationship, which is told also when its server does not
-// describe it just now.
-func (f *finder) addressFriend(ctx context.Context, x *exchange, rel *db.Relationship) (err error) {
+// addressFriend addresses the actor of a relationship. If the actor cannot be fetched, the user's
+// stored copy is used.
+func (f *finder) addressFriend(ctx context.Context, x *exchange, rel *user.Relationship) (err error) {
 	if x.counterpart, err = f.reachActor(ctx, x, rel.Actor); err != nil {
 		return err
 	}
@@ -176,46 +181,47 @@ func (p *rejectFriendRequest) constructObject(_ *actor.Local, x *exchange) (stri
 	return vocab.Reject, handler.DescribeOffer(p.rel, x.actor.ID)
 }
 
-// findEarlier returns the Accept by which the two became friends.
-func (p *acceptFriendRequest) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+// findEarlier returns the Accept that made the two friends.
+func (p *acceptFriendRequest) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	if err := checkNotBlocked(ctx, tx, p.rel.Actor); err != nil {
 		return "", err
 	}
 	rel, err := readUnchanged(ctx, tx, p.rel)
-	if err != nil || rel.Status != db.Accepted {
+	if err != nil || rel.Status != user.Accepted {
 		return "", err
 	}
-	before, err := tx.LatestActivity(ctx, vocab.Accept, x.actor.ID, rel.Activity)
+	before, err := tx.Activities.Latest(ctx, vocab.Accept, x.actor.ID, rel.Activity)
 	if err != nil || before == nil {
 		return "", err
 	}
 	return before.URI, nil
 }
 
-func (p *rejectFriendRequest) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *rejectFriendRequest) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
 	rel, err := readUnchanged(ctx, tx, p.rel)
-	if err == nil && rel.Status == db.Accepted {
+	if err == nil && rel.Status == user.Accepted {
 		err = fault.New(fault.Conflict, "the two are friends: RemoveRelationship ends that").WithCode("already_friends").At("/params")
 	}
 	return "", err
 }
 
-// readUnchanged returns the relationship as it stands, unless the Offer that made it has gone.
-func readUnchanged(ctx context.Context, tx *db.Tx, before *db.Relationship) (*db.Relationship, error) {
-	rel, err := tx.Relationship(ctx, before.Type, before.Actor)
+// readUnchanged reads the relationship again. It refuses if the Offer that made it is gone or was
+// replaced.
+func readUnchanged(ctx context.Context, tx *user.Tx, before *user.Relationship) (*user.Relationship, error) {
+	rel, err := tx.Relationships.Find(ctx, before.Type, before.Actor)
 	if err == nil && (rel == nil || rel.Activity != before.Activity) {
 		err = refuseNoOffer()
 	}
 	return rel, err
 }
 
-// removeRelationship ends what the user has with an actor: a follow of the user's, or a friendship,
-// whoever asked for it.
+// removeRelationship ends the user's follow of an actor, or a friendship with it. It does not
+// matter which of the two asked for the friendship.
 type removeRelationship struct {
 	ActorURI         string `json:"actorUri" schema:"actor"`
 	RelationshipType string `json:"relationshipType" schema:"relationship"`
 
-	intent // that of its type
+	intent // unfollow or endFriendship, by the relationship type
 }
 
 // followingType is the relationship type of a follow.
@@ -237,11 +243,11 @@ func (p *removeRelationship) checkParams() error {
 	return nil
 }
 
-// endFriendship ends a friendship, or takes the request for one back.
+// endFriendship ends a friendship, or a request for one.
 type endFriendship struct {
 	actorURI, kind string
 
-	rel *db.Relationship
+	rel *user.Relationship
 }
 
 func (p *endFriendship) checkParams() error { return nil }
@@ -251,14 +257,14 @@ func (p *endFriendship) findRecipients(ctx context.Context, f *finder, x *exchan
 	if err != nil {
 		return err
 	}
-	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		if p.rel, err = tx.Relationship(ctx, p.kind, id.Canonical()); err != nil {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		if p.rel, err = tx.Relationships.Find(ctx, p.kind, id.Canonical()); err != nil {
 			return err
 		}
 		if p.rel == nil {
 			return refuseNotRelated()
 		}
-		written, err := handler.Written(ctx, tx, db.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
+		written, err := handler.Written(ctx, tx, user.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
 		x.spelling = x.spelling.Add(p.rel.Activity, written)
 		return err
 	})
@@ -272,10 +278,10 @@ func refuseNotRelated() error {
 	return fault.New(fault.NotFound, "there is no such relationship").WithCode("not_related").At("/params/actorUri")
 }
 
-// constructObject undoes the user's own Offer, and rejects the actor's.
+// constructObject undoes the Offer if the user sent it, and rejects it if the actor did.
 func (p *endFriendship) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	offer := handler.DescribeOffer(p.rel, x.actor.ID)
-	if p.rel.Direction == db.Inbound {
+	if p.rel.Direction == user.Inbound {
 		return vocab.Reject, offer
 	}
 	return vocab.Undo, offer
@@ -283,8 +289,8 @@ func (p *endFriendship) constructObject(_ *actor.Local, x *exchange) (string, an
 
 func (p *endFriendship) lockName() string { return friendLock(p.rel.Actor) }
 
-func (p *endFriendship) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	rel, err := tx.Relationship(ctx, p.rel.Type, p.rel.Actor)
+func (p *endFriendship) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
+	rel, err := tx.Relationships.Find(ctx, p.rel.Type, p.rel.Actor)
 	if err == nil && (rel == nil || rel.Activity != p.rel.Activity) {
 		err = refuseNotRelated()
 	}

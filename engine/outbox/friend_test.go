@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -16,14 +16,14 @@ func TestFriendActionsRefuse(t *testing.T) {
 	d := town(t)
 	shut, shutOut, waits, friend := d.world.person(t, "q.example", "shut", false), d.world.person(t, "q.example", "shutout", false), d.world.person(t, "q.example", "waits", false), d.world.person(t, "q.example", "friend", false)
 	d.world.fails["https://gone.example/users/x"] = fault.New(fault.Gone, "the actor was deleted")
-	d.offers(shut, db.FriendOf, db.Pending)
+	d.offers(shut, user.FriendOf, user.Pending)
 	d.must("Block", map[string]any{"actorUri": shut.ID})
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddBlock(ctx, db.Block{Actor: shutOut.ID, Direction: db.Inbound, Activity: shutOut.ID + "/blocks/1"}, d.Now())
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Blocks.Add(ctx, user.Block{Actor: shutOut.ID, Direction: user.Inbound, Activity: shutOut.ID + "/blocks/1"}, d.Now())
 	})
-	first := d.offers(waits, db.FriendOf, db.Pending)
-	d.offers(waits, db.CloseFriendOf, db.Pending)
-	accepted := d.offers(friend, db.FriendOf, db.Accepted)
+	first := d.offers(waits, user.FriendOf, user.Pending)
+	d.offers(waits, user.CloseFriendOf, user.Pending)
+	accepted := d.offers(friend, user.FriendOf, user.Accepted)
 	own := d.must("SendFriendRequest", map[string]any{"actorUri": carol, "relationshipType": "friendOf"})
 	long := `"https://p.example/` + strings.Repeat("x", 3000) + `"`
 	ask := func(actor string) string { return `{"actorUri":"` + actor + `","relationshipType":"friendOf"}` }
@@ -99,9 +99,9 @@ func TestFriendActionsRefuse(t *testing.T) {
 func (d *desk) friendships() string {
 	d.t.Helper()
 	var all []string
-	d.read(func(ctx context.Context, tx *db.Tx) error {
-		for _, kind := range db.FriendTypes {
-			found, err := tx.AllRelationships(ctx, db.Ties{Type: kind}, nil, 100)
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		for _, kind := range user.FriendTypes {
+			found, err := tx.Relationships.ListAll(ctx, user.Ties{Type: kind}, nil, 100)
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -21,7 +21,7 @@ const (
 	maxGroupName = 64  // characters
 )
 
-// groupName names a group of the user's. Activities about groups are stored, and leave for nobody.
+// groupName names a group of the user's. Activities about groups are stored, but sent to nobody.
 type groupName struct {
 	Name string `json:"name" schema:"group"`
 }
@@ -34,28 +34,29 @@ func (p *groupName) checkParams() error {
 	return nil
 }
 
-// lockName is that of all groups: how many there are is bounded.
+// lockName returns one lock for all groups, because their number is bounded.
 func (p *groupName) lockName() string { return "groups" }
 
-// readGroup returns the group of that name.
-func (p *groupName) readGroup(ctx context.Context, tx *db.Tx) (*db.Group, error) {
-	g, err := tx.Group(ctx, p.Name)
+// readGroup returns the group with the name in the parameters.
+func (p *groupName) readGroup(ctx context.Context, tx *user.Tx) (*user.Group, error) {
+	g, err := tx.Groups.Find(ctx, p.Name)
 	if err == nil && g == nil {
 		err = fault.New(fault.NotFound, "there is no such group").WithCode("no_group").At("/params/name")
 	}
 	return g, err
 }
 
-// findGroup finds the group that is to be changed.
+// findGroup finds the group that the action changes.
 func (p *groupName) findGroup(ctx context.Context, f *finder, x *exchange) error {
-	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
 		x.group, err = p.readGroup(ctx, tx)
 		return err
 	})
 }
 
-// checkUnchanged refuses to change a group that was deleted meanwhile, whatever has its name now.
-func (p *groupName) checkUnchanged(ctx context.Context, tx *db.Tx, x *exchange) (*db.Group, error) {
+// checkUnchanged refuses to change a group that was deleted meanwhile, even if another group
+// has its name now.
+func (p *groupName) checkUnchanged(ctx context.Context, tx *user.Tx, x *exchange) (*user.Group, error) {
 	g, err := p.readGroup(ctx, tx)
 	if err == nil && g.ID != x.group.ID {
 		err = fault.New(fault.Conflict, "the group was deleted meanwhile").WithCode("changed_meanwhile").At("/params/name")
@@ -66,10 +67,10 @@ func (p *groupName) checkUnchanged(ctx context.Context, tx *db.Tx, x *exchange) 
 // createGroup makes a group.
 type createGroup struct{ groupName }
 
-// findRecipients gives the group an id that does not tell its name.
+// findRecipients gives the group an id that does not reveal its name.
 func (p *createGroup) findRecipients(_ context.Context, f *finder, x *exchange) error {
 	id := uuid.New()
-	x.group = &db.Group{ID: id, Name: p.Name, URI: f.local.Groups(x.User) + vocab.ID("/"+id.String())}
+	x.group = &user.Group{ID: id, Name: p.Name, URI: f.local.Groups(x.User) + vocab.ID("/"+id.String())}
 	return nil
 }
 
@@ -77,8 +78,8 @@ func (p *createGroup) constructObject(_ *actor.Local, x *exchange) (string, any)
 	return vocab.Create, vocab.Doc{"id": string(x.group.URI), "type": "Collection", "name": p.Name, "attributedTo": string(x.actor.ID)}
 }
 
-func (p *createGroup) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	groups, err := tx.Groups(ctx)
+func (p *createGroup) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
+	groups, err := tx.Groups.List(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -93,7 +94,7 @@ func (p *createGroup) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (
 	return "", nil
 }
 
-// deleteGroup deletes a group, and keeps what was written to it.
+// deleteGroup deletes a group. Posts that were written to the group stay.
 type deleteGroup struct{ groupName }
 
 func (p *deleteGroup) findRecipients(ctx context.Context, f *finder, x *exchange) error {
@@ -104,7 +105,7 @@ func (p *deleteGroup) constructObject(_ *actor.Local, x *exchange) (string, any)
 	return vocab.Delete, buildTombstone(x.group.URI, "Collection", x.now)
 }
 
-func (p *deleteGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *deleteGroup) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	_, err := p.checkUnchanged(ctx, tx, x)
 	return "", err
 }
@@ -140,7 +141,7 @@ func (p *addToGroup) constructObject(_ *actor.Local, x *exchange) (string, any) 
 	return vocab.Add, string(x.counterpart.ID)
 }
 
-func (p *addToGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *addToGroup) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	if err := checkNotBlocked(ctx, tx, x.counterpart.ID); err != nil {
 		return "", err
 	}
@@ -148,7 +149,7 @@ func (p *addToGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (v
 	if err != nil {
 		return "", err
 	}
-	earlier, err := tx.Membership(ctx, g.ID, x.counterpart.ID)
+	earlier, err := tx.Groups.FindMembership(ctx, g.ID, x.counterpart.ID)
 	if err == nil && earlier == "" && len(g.Members) >= maxMembers {
 		err = fault.New(fault.Conflict, "the group has 500 members already").WithCode("too_many_members").At("/params/name")
 	}
@@ -170,7 +171,7 @@ func (p *removeFromGroup) findRecipients(ctx context.Context, f *finder, x *exch
 		return err
 	}
 	if n := slices.IndexFunc(x.group.Members, p.member.Same); n >= 0 {
-		p.member = x.group.Members[n] // as it writes its id itself
+		p.member = x.group.Members[n] // the id in the form of the actor's own server
 	}
 	return nil
 }
@@ -180,31 +181,32 @@ func (p *removeFromGroup) constructObject(_ *actor.Local, x *exchange) (string, 
 	return vocab.Remove, string(p.member)
 }
 
-func (p *removeFromGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *removeFromGroup) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	g, err := p.checkUnchanged(ctx, tx, x)
 	if err != nil {
 		return "", err
 	}
-	there, err := tx.Membership(ctx, g.ID, p.member)
+	there, err := tx.Groups.FindMembership(ctx, g.ID, p.member)
 	if err == nil && there == "" {
 		err = fault.New(fault.NotFound, "the actor is not in the group").WithCode("not_in_group").At("/params/actorUri")
 	}
 	return "", err
 }
 
-// addressGroups makes the members of the user's groups recipients, who are named nowhere. They are
-// looked up once other servers were asked for what they were asked: that can take long, and who
-// was taken out or blocked meanwhile is not reached.
+// addressGroups makes the members of the user's groups recipients. No document names them. They
+// are read after the requests for the named actors and the parent, which can take long, so that
+// members that were removed or blocked meanwhile are not reached. admitRecipients checks them
+// once more.
 func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
 	if len(groups) == 0 {
 		return nil
 	}
 	slices.Sort(groups)
 	groups = slices.Compact(groups)
-	var members []db.Unnamed
+	var members []user.Unnamed
 	found := 0
-	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		members, found, err = tx.GroupRecipients(ctx, groups)
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		members, found, err = tx.Groups.ListRecipients(ctx, groups)
 		return err
 	})
 	switch {
@@ -219,20 +221,20 @@ func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 	return nil
 }
 
-// addressMembers adds the recipients that a group gave the object, if they are still in the group.
-// Like those of addressGroups, they are looked up last.
+// addressMembers adds the recipients that the object has through a group, if they are still
+// members of the group. Like those of addressGroups, they are read late and checked once more.
 func (f *finder) addressMembers(ctx context.Context, x *exchange, object vocab.ID) error {
-	var all []db.Unnamed
-	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		all, err = tx.Unnamed(ctx, object)
+	var all []user.Unnamed
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		all, err = tx.Groups.ListUnnamed(ctx, object)
 		return err
 	})
-	x.unnamed = append(x.unnamed, slices.DeleteFunc(all, func(r db.Unnamed) bool { return !r.Still })...)
+	x.unnamed = append(x.unnamed, slices.DeleteFunc(all, func(r user.Unnamed) bool { return !r.Still })...)
 	return err
 }
 
-// listAudience returns the recipients that the activity addresses and, for the user alone, the
-// groups that made them so.
+// listAudience returns the ids that the activity addresses, and the groups through which it has
+// further recipients. Only the user sees the groups.
 func (x *exchange) listAudience() []vocab.ID {
 	all := x.activity.All()
 	for _, r := range x.unnamed {

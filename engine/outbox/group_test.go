@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -25,10 +25,10 @@ func (d *desk) group(name string, members ...string) vocab.ID {
 	return id
 }
 
-func (d *desk) groups() (all []db.Group) {
+func (d *desk) groups() (all []user.Group) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
-		all, err = tx.Groups(ctx)
+	d.read(func(ctx context.Context, tx *user.Tx) (err error) {
+		all, err = tx.Groups.List(ctx)
 		return err
 	})
 	return all
@@ -59,8 +59,8 @@ func TestAGroupIsKnownToNobodyElse(t *testing.T) {
 	if got, owed := d.groups(), d.owed(); len(got) != 0 || len(owed) != 0 {
 		t.Errorf("after it was deleted there are %+v, and %d deliveries; want nothing", got, len(owed))
 	}
-	d.read(func(ctx context.Context, tx *db.Tx) error {
-		if public, err := tx.CountActivities(ctx, db.Outbound, []vocab.ID{vocab.Public, vocab.ID(followers)}); err != nil || public != 0 {
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		if public, err := tx.Activities.Count(ctx, user.Outbound, []vocab.ID{vocab.Public, vocab.ID(followers)}); err != nil || public != 0 {
 			t.Errorf("%d activities about groups are shown, %v", public, err)
 		}
 		return nil

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -16,7 +16,8 @@ type actorFinder interface {
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 }
 
-// actorsFor returns who finds the actors that the action names.
+// actorsFor returns the actorFinder for the action: a restricted one if an LLM engine
+// dispatched it.
 func (f *finder) actorsFor(x *exchange) actorFinder {
 	if x.Assistant {
 		return held{f, x.User}
@@ -24,27 +25,29 @@ func (f *finder) actorsFor(x *exchange) actorFinder {
 	return f.actors
 }
 
-// held finds for an LLM engine only those actors the user's database holds something of, and asks
-// nobody: an address that is asked for could tell its server of the letters that the LLM engine has
-// read.
+// held is the actorFinder for an LLM engine. It finds only actors that the user's database has
+// data of, and sends no request: the address in a request could reveal to its server the
+// private messages that the LLM engine has read.
 type held struct {
 	*finder
 	user vocab.Username
 }
 
-// errUnheld is that the user's database holds nothing of what is named, whether there is such a
-// thing or not.
+// errUnheld means that the user's database has no data of the named actor or object. It does not
+// tell whether the actor or object exists.
 var errUnheld = errors.New("the user's database holds nothing of it")
 
 func isUnheld(err error) bool { return errors.Is(err, errUnheld) }
 
-// refuseUnheld refuses the parameter of that name.
+// refuseUnheld refuses a parameter that names an actor or object of which the database has no
+// data.
 func refuseUnheld(name string) error {
 	return fault.Wrap(fault.Forbidden, "the token may name only actors and objects that the user has here already", errUnheld).
 		WithCode("not_known_here").At("/params/" + name)
 }
 
-// Resolve returns the actor with this id, as it was last seen.
+// Resolve returns the stored copy of the actor with this id: the one that Known returns, or
+// else the one in the user's database.
 func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if id.Same(h.local.ID(h.user)) {
 		return h.local.Actor(h.user)
@@ -68,14 +71,14 @@ func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return nil, errUnheld
 }
 
-// readCopy returns the user's own copy of an actor, nil when there is none but something else of
-// the actor's is there.
+// readCopy returns the copy of an actor in the user's database. It returns nil if the database
+// has other data of the actor but no copy, and errUnheld if it has nothing.
 func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err error) {
-	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *db.Tx) error {
-		if a, err = tx.Actor(ctx, id); err != nil || a != nil {
+	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *user.Tx) error {
+		if a, err = tx.Actors.Find(ctx, id); err != nil || a != nil {
 			return err
 		}
-		holds, err := tx.HoldsOf(ctx, id, "")
+		holds, err := tx.Actors.IsHeld(ctx, id, "")
 		if err == nil && !holds {
 			err = errUnheld
 		}
@@ -84,7 +87,7 @@ func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err er
 	return a, err
 }
 
-// Handle returns the actor that was last known by this handle.
+// Handle returns the actor that had this handle when it was last fetched.
 func (h held) Handle(ctx context.Context, handle string) (*vocab.Actor, error) {
 	a, err := h.actors.KnownHandle(ctx, handle)
 	switch {
@@ -94,8 +97,8 @@ func (h held) Handle(ctx context.Context, handle string) (*vocab.Actor, error) {
 		return h.Resolve(ctx, a.ID)
 	}
 	name, host, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(handle, "acct:"), "@"), "@")
-	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *db.Tx) error {
-		a, err = tx.ActorCalled(ctx, name, host)
+	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *user.Tx) error {
+		a, err = tx.Actors.FindCalled(ctx, name, host)
 		return err
 	})
 	if err == nil && a == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// leaveConversation asks the members of an encrypted conversation to remove the user: a device
-// cannot remove itself.
+// leaveConversation asks the other members of an encrypted conversation to remove the user,
+// because in MLS a device cannot remove itself.
 type leaveConversation struct {
 	ConversationID string `json:"conversationId" schema:"conversation"`
 	Proposal       string `json:"proposal" schema:"mls"`
@@ -24,15 +24,15 @@ func (p *leaveConversation) checkParams() (err error) {
 	return err
 }
 
-func (p *leaveConversation) submit(ctx context.Context, o *Outbox, x *exchange) (bool, error) {
-	c, err := o.findGroup(ctx, x, p.ConversationID)
+func (p *leaveConversation) submit(ctx context.Context, in *conversations, x *exchange) (bool, error) {
+	c, err := in.findGroup(ctx, x, p.ConversationID)
 	if err != nil {
 		return true, err
 	}
 	if conversation.IsCiphertext(p.content) {
 		return true, fault.New(fault.Unprocessable, "who leaves sends a proposal to be removed").WithCode("bad_proposal").At("/params/proposal")
 	}
-	accepted, err := o.Members.Send(ctx, x.User, c, p.content)
+	accepted, err := in.members.Send(ctx, x.User, c, p.content)
 	x.answer.Accepted = &accepted
 	if e := fault.Of(err); e != nil && e.Pointer == "/message" {
 		err = e.At("/params/proposal")

@@ -4,34 +4,35 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// localIntent is the intent of an action that changes what the user alone has: no activity is made
-// of it, and nobody is told.
+// localIntent is the intent of an action that only changes private data of the user. No
+// activity is made of it, and no other actor is told.
 type localIntent interface {
 	params
 	// applyChange makes the change.
-	applyChange(ctx context.Context, tx *db.Tx, x *exchange) error
+	applyChange(ctx context.Context, tx *user.Tx, x *exchange) error
 }
 
-// applyLocally does a local action and answers it: the steps that make an activity are left out.
+// applyLocally carries out a local action and answers it. The later steps of the pipeline,
+// which make an activity, do not run.
 func (o *Outbox) applyLocally(ctx context.Context, x *exchange, intent localIntent) error {
-	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		if err := o.keepAnswer(ctx, tx, x); err != nil {
+	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+		if err := o.answers.keepAnswer(ctx, tx, x); err != nil {
 			return err
 		}
 		if err := intent.applyChange(ctx, tx, x); err != nil {
 			return err
 		}
-		return tx.AddAudit(ctx, newAudit(x, "ok"))
+		return tx.Audits.Add(ctx, newAudit(x, "ok"))
 	})
-	if db.TakenKey(err) {
+	if user.TakenKey(err) {
 		return fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
 	}
 	if err != nil {
 		return err
 	}
-	return o.respond(ctx, x)
+	return o.answers.respond(ctx, x)
 }

@@ -6,15 +6,15 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markRead says up to which entry the user has read a feed, or how far a conversation. The mark
-// does not go back.
+// markRead records up to which entry the user has read a feed or a conversation. The mark never
+// moves back.
 type markRead struct {
 	Feed           string `json:"feed" schema:"feed,optional"`
 	EntryID        string `json:"entryId" schema:"entry,either,feed"`
@@ -53,34 +53,34 @@ func (p *markRead) checkConversation() error {
 	return checkUUID("conversationId", p.ConversationID)
 }
 
-// submit moves the marks of a conversation, if it is about one.
-func (p *markRead) submit(ctx context.Context, o *Outbox, x *exchange) (bool, error) {
+// submit moves the marks of a conversation. It reports whether the action names a conversation.
+func (p *markRead) submit(ctx context.Context, in *conversations, x *exchange) (bool, error) {
 	if p.ConversationID == "" {
 		return false, nil
 	}
-	c, err := o.findConversation(ctx, x, p.ConversationID)
+	c, err := in.findConversation(ctx, x, p.ConversationID)
 	if err != nil {
 		return true, err
 	}
-	return true, o.Conversations.MarkRead(ctx, x.User, c.ID, p.Seq, p.Entry)
+	return true, in.registry.MarkRead(ctx, x.User, c.ID, p.Seq, p.Entry)
 }
 
-// applyChange moves the mark. Other programs of the user's are told when it moved.
-func (p *markRead) applyChange(ctx context.Context, tx *db.Tx, x *exchange) error {
+// applyChange moves the mark of a feed. If the mark moved, the user's other clients get an event.
+func (p *markRead) applyChange(ctx context.Context, tx *user.Tx, x *exchange) error {
 	place, err := p.findPlace(ctx, tx, x.User)
 	if err != nil {
 		return err
 	}
-	moved, err := tx.MoveFeedMark(ctx, p.Feed, *place)
+	moved, err := tx.Feed.MoveMark(ctx, p.Feed, *place)
 	if err != nil || !moved {
 		return err
 	}
 	at := feed.NewMark(*place)
-	return tx.AddEvent(ctx, handler.NewReadEvent(handler.ReadPayload{Feed: p.Feed, Entry: at.ID, Published: at.Published, Cause: x.cause}, x.now))
+	return tx.Events.Add(ctx, handler.NewReadEvent(handler.ReadPayload{Feed: p.Feed, Entry: at.ID, Published: at.Published, Cause: x.cause}, x.now))
 }
 
-// findPlace returns the place up to which the feed is read.
-func (p *markRead) findPlace(ctx context.Context, tx *db.Tx, u vocab.Username) (*db.Place, error) {
+// findPlace returns the place in the feed up to which the user has read it.
+func (p *markRead) findPlace(ctx context.Context, tx *user.Tx, u vocab.Username) (*user.Place, error) {
 	if p.Cursor != "" {
 		place, err := feed.FindPlace(u, p.Feed, p.Cursor)
 		if err != nil {

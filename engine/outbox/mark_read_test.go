@@ -7,16 +7,16 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 )
 
 // entries returns the entries of the main feed, the newest first.
-func (d *desk) entries() (items []db.FeedItem) {
+func (d *desk) entries() (items []user.FeedItem) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
-		items, err = tx.Feed(ctx, nil, 10)
+	d.read(func(ctx context.Context, tx *user.Tx) (err error) {
+		items, err = tx.Feed.List(ctx, nil, 10)
 		return err
 	})
 	return items
@@ -25,8 +25,8 @@ func (d *desk) entries() (items []db.FeedItem) {
 // readUpTo returns the entry up to which the main feed is read, the zero id for none.
 func (d *desk) readUpTo() (id uuid.UUID) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) error {
-		mark, err := tx.FeedMark(ctx, feed.Main)
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		mark, err := tx.Feed.FindMark(ctx, feed.Main)
 		if mark != nil {
 			id = mark.ID
 		}
@@ -60,7 +60,7 @@ func TestAFeedIsMarkedAsRead(t *testing.T) {
 	if got := d.readUpTo(); got != middle {
 		t.Errorf("read up to %s, want %s", got, middle)
 	}
-	oldest := db.Place{At: items[2].Published, ID: items[2].ID}
+	oldest := user.Place{At: items[2].Published, ID: items[2].ID}
 	mark(map[string]any{"feed": "main", "cursor": feed.EncodeCursor(d.alice.String()+"/feed/main", oldest)})
 	if got := d.readUpTo(); got != middle {
 		t.Errorf("after an older item was marked, read up to %s, want %s", got, middle)

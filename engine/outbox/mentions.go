@@ -8,24 +8,24 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of what is looked up for one text: the handles beyond them stay text.
+// Bounds of the look-ups for one text. Handles beyond them stay plain text.
 const (
 	maxHandles  = 20
 	handlesTime = 5 * time.Second
-	handlesOnce = 5 // looked up at once
+	handlesOnce = 5 // look-ups that run at the same time
 )
 
-// mentions are the actors that handles in a text lead to, by the handle in lower case.
+// mentions maps handles in a text, in lower case, to the actors that they name.
 type mentions map[string]*vocab.Actor
 
-// findMentions finds the actors that a text names by their handles, and addresses them: who is
-// named in a text is told of it. A handle that leads to nobody, or to somebody that the user
-// blocks, stays text.
+// findMentions finds the actors that a text names by their handles, and addresses them, so that
+// they get the activity. A handle of no actor, or of an actor that the user blocks, stays plain
+// text.
 func (f *finder) findMentions(ctx context.Context, x *exchange, text string) error {
 	handles := listHandles(text)
 	found, err := f.findHandles(ctx, x, handles[:min(len(handles), maxHandles)])
@@ -44,9 +44,9 @@ func (f *finder) findMentions(ctx context.Context, x *exchange, text string) err
 	return nil
 }
 
-// linkNamed links the handles of those that the activity is for anyway. Others stay text: a text
-// that is for some actors alone is for nobody else because it speaks of them, and their servers are
-// not asked.
+// linkNamed links only the handles of the activity's sender and named recipients. Other handles
+// stay plain text: a private text is not sent to further actors because it mentions them, and
+// their servers get no request.
 func (x *exchange) linkNamed(text string) {
 	found := mentions{}
 	for _, a := range append(slices.Clone(x.named), x.actor) {
@@ -57,7 +57,7 @@ func (x *exchange) linkNamed(text string) {
 	x.noteMentions(listHandles(text), found)
 }
 
-// noteMentions notes what handles of a text lead to, and those that lead nowhere.
+// noteMentions records the actors that were found, and the handles for which none was found.
 func (x *exchange) noteMentions(handles []string, found mentions) {
 	x.mentions = found
 	for _, h := range handles {
@@ -79,7 +79,8 @@ func listHandles(text string) (handles []string) {
 	return handles
 }
 
-// findHandles looks handles up. Those that lead to no actor in time are left out.
+// findHandles finds the actors of handles. It omits handles for which no actor was found within
+// handlesTime.
 func (f *finder) findHandles(ctx context.Context, x *exchange, handles []string) (mentions, error) {
 	limited, cancel := context.WithTimeout(ctx, handlesTime)
 	defer cancel()
@@ -119,8 +120,8 @@ func (f *finder) withoutBlocked(ctx context.Context, x *exchange, found mentions
 		return found, nil
 	}
 	var blocked map[vocab.ID]bool
-	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		blocked, err = tx.Blocked(ctx, ids)
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		blocked, err = tx.Blocks.FindAmong(ctx, ids)
 		return err
 	})
 	for h, a := range found {
@@ -131,8 +132,8 @@ func (f *finder) withoutBlocked(ctx context.Context, x *exchange, found mentions
 	return found, err
 }
 
-// linkText returns where the parts of a text of the user's lead.
-func (x *exchange) linkText(local *actor.Local) vocab.Href {
+// linkText returns a function that returns the address of each link in a text of the user's.
+func (x *exchange) linkText(local actor.Addresses) vocab.Href {
 	return func(s vocab.Span) string {
 		if s.Kind != vocab.HandleSpan {
 			return local.HrefOf(x.User, s)
@@ -144,10 +145,11 @@ func (x *exchange) linkText(local *actor.Local) vocab.Href {
 	}
 }
 
-// handleOf returns what people write to name an actor.
+// handleOf returns the handle of an actor, as people write it.
 func handleOf(a *vocab.Actor) string { return "@" + a.PreferredUsername + "@" + a.ID.Host() }
 
-// listHashtags returns the first hashtags of a text without their #, each once in whichever case.
+// listHashtags returns the first maxHashtags hashtags of a text without their #. Hashtags that
+// differ only in case count as one.
 func listHashtags(text string) (tags []string) {
 	for _, s := range vocab.Spans(text) {
 		if s.Kind == vocab.HashtagSpan && len(tags) < maxHashtags {

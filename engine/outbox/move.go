@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// moveActor tells the followers that the user's account has become another one (FEP-7628): those
-// who believe it follow that one from then on. It is no action: the user's file orders it.
+// moveActor tells the followers that the user's account has moved to another one (FEP-7628).
+// Servers that accept the Move make the followers follow the new account. The action is not in
+// the vocabulary: the user's file sets the new account.
 type moveActor struct{ to vocab.ID }
 
 func (moveActor) checkParams() error { return nil }
@@ -28,9 +29,9 @@ func (moveActor) constructObject(_ *actor.Local, x *exchange) (string, any) {
 
 func (moveActor) lockName() string { return "profile" }
 
-// findEarlier returns the last activity that told of a move, if it was to the same account.
-func (m moveActor) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	before, err := tx.LatestActivity(ctx, vocab.Move, x.actor.ID, x.actor.ID)
+// findEarlier returns the newest Move of the user, if it named the same account.
+func (m moveActor) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	before, err := tx.Activities.Latest(ctx, vocab.Move, x.actor.ID, x.actor.ID)
 	if err != nil || before == nil {
 		return "", err
 	}
@@ -44,7 +45,7 @@ func (m moveActor) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (voc
 	return before.URI, nil
 }
 
-// tellMove tells the followers where the user's account has moved, unless they were told.
+// tellMove sends the followers the Move to the new account, unless they got it before.
 func (o *Outbox) tellMove(ctx context.Context, u vocab.Username, to vocab.ID) error {
 	x := &exchange{Dispatch: Dispatch{User: u, Action: pipeline.Action{Name: "MoveActor"}}, now: o.Now().UTC().Truncate(time.Millisecond), intent: moveActor{to}}
 	return o.pipeline.Run(ctx, x)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -17,7 +17,7 @@ const (
 	maxContent  = 64 << 10 // bytes
 	maxSummary  = 1000     // characters
 	maxTags     = 32
-	maxHashtags = 64  // with those of the text
+	maxHashtags = 64  // tags and hashtags in the text together
 	maxTag      = 64  // characters
 	maxNamed    = 100 // actors
 )
@@ -29,7 +29,7 @@ func (p *createNote) findRecipients(ctx context.Context, f *finder, x *exchange)
 	return p.post.findRecipients(ctx, f, x, note{kind: "Note"})
 }
 
-// post is what everything takes that is written for people to read.
+// post has the common parameters of actions that write something for people to read.
 type post struct {
 	Content    string   `json:"content" schema:"content"`
 	Tags       []string `json:"tags" schema:"tags,optional"`
@@ -73,11 +73,11 @@ func (p *post) checkParams() error {
 	return checkContent(p.Content)
 }
 
-// findRecipients finds who the post is for, and adds its parameters to what is to be written.
+// findRecipients finds the recipients of the post, and completes n from its parameters.
 func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n note) error {
 	n.content, n.tags, n.summary, n.sensitive, n.visibility, n.language, n.attached = p.Content, p.Tags, p.Summary, p.Sensitive, p.Visibility, p.Language, p.attached
 	p.note = n
-	said := "" // by the collections addressed
+	said := "" // the visibility that the addressed collections and groups stand for
 	var groups []vocab.ID
 	for _, field := range []struct {
 		name   string
@@ -105,7 +105,7 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 	}
 	p.note.visibility = widerVisibility(said, p.Visibility)
 	if p.note.visibility == "" && p.hasRecipients() {
-		p.note.visibility = audience.Direct // as in ActivityPub: for the actors that to and cc name, and nobody else
+		p.note.visibility = audience.Direct // as in ActivityPub: only for the actors that to and cc name
 	}
 	if p.note.visibility == audience.Local && slices.ContainsFunc(x.named, f.isElsewhere) {
 		return badParam("to", "to and cc name an actor of another server, and a local post is for nobody there").WithCode("not_local")
@@ -129,10 +129,10 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 	return p.findTarget(ctx, f, x)
 }
 
-// hasRecipients reports whether to or cc says who the note is for.
+// hasRecipients reports whether to or cc names any recipient.
 func (p *post) hasRecipients() bool { return len(p.To)+len(p.Cc) > 0 }
 
-// makeReply makes the note a reply, if it is to be one.
+// makeReply makes the note a reply, if inReplyTo is set.
 func (p *post) makeReply(ctx context.Context, f *finder, x *exchange) error {
 	if p.InReplyTo == "" {
 		return nil
@@ -143,8 +143,8 @@ func (p *post) makeReply(ctx context.Context, f *finder, x *exchange) error {
 	return p.note.continueThread(ctx, f, x)
 }
 
-// visibilityOf returns the visibility that a collection stands for in to or cc, empty when id is
-// none of those that can be addressed.
+// visibilityOf returns the visibility that a collection stands for in the field to or cc. It is
+// empty when id is not one of the collections that can be addressed.
 func visibilityOf(field string, id vocab.ID, author *vocab.Actor) string {
 	switch {
 	case id == vocab.Public && field == "to":
@@ -159,7 +159,7 @@ func visibilityOf(field string, id vocab.ID, author *vocab.Actor) string {
 	return ""
 }
 
-// widerVisibility returns the visibility that shows more; empty shows nothing.
+// widerVisibility returns the wider one of two visibilities. The empty one is the narrowest.
 func widerVisibility(a, b string) string {
 	for _, v := range audience.Visibilities {
 		if v == a || v == b {
@@ -173,7 +173,7 @@ func (p *post) constructObject(local *actor.Local, x *exchange) (string, any) {
 	return p.note.constructObject(local, x)
 }
 
-// Each note is a new one: none is in another's way but in a stream.
+// lockName returns a lock only for a post that is put into a stream: other posts are independent.
 func (p *post) lockName() string {
 	if p.StreamTarget == "" {
 		return ""
@@ -181,16 +181,16 @@ func (p *post) lockName() string {
 	return streams
 }
 
-func (*post) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
+func (*post) findEarlier(context.Context, *user.Tx, *exchange) (vocab.ID, error) { return "", nil }
 
-// note is what is to be written.
+// note is the content of the object that the action writes.
 type note struct {
 	kind                         string // of object
 	title                        string // empty for none
 	file                         *mediaFile
 	content, summary, visibility string
 	sensitive                    bool
-	exact                        bool // for the actors it names: the author of its parent is one of them, or gets nothing
+	exact                        bool // only for the actors it names: the author of its parent gets it only if named
 	tags                         []string
 	language                     string
 	attached                     []attachment
@@ -198,7 +198,8 @@ type note struct {
 	quoted                       vocab.ID // empty for nothing
 }
 
-// makeReply makes n a reply, as visible as its parent unless something else is asked for.
+// makeReply makes n a reply to the object that the parameter names. Without a visibility of its
+// own, n gets that of the parent.
 func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, value string) error {
 	parent, author, err := f.findObject(ctx, x, name, value)
 	if err != nil {
@@ -214,9 +215,10 @@ func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, valu
 	return nil
 }
 
-// continueThread addresses an answer that names nobody itself to the recipients of the user's own
-// note that it answers, when that is private: those that the note names, and the members of its
-// groups as they are now.
+// continueThread addresses a reply to a note of the user's own, if the reply has no recipients
+// in its parameters. If reply and note are private, the reply goes to the actors that the note
+// names. It also goes to the note's recipients through groups that are still members of the
+// groups.
 func (n *note) continueThread(ctx context.Context, f *finder, x *exchange) error {
 	if !n.parent.AttributedTo.Same(x.actor.ID) {
 		return nil
@@ -229,11 +231,12 @@ func (n *note) continueThread(ctx context.Context, f *finder, x *exchange) error
 	return f.addressMembers(ctx, x, n.parent.ID)
 }
 
-// nameEarlierRecipients names the actors that the user wrote to before, and does not block since.
+// nameEarlierRecipients addresses by name the actors among ids, except those that the user blocks
+// now.
 func (f *finder) nameEarlierRecipients(ctx context.Context, x *exchange, ids []vocab.ID) error {
 	var blocked map[vocab.ID]bool
-	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		blocked, err = tx.Blocked(ctx, ids)
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		blocked, err = tx.Blocks.FindAmong(ctx, ids)
 		return err
 	})
 	if err != nil {
@@ -252,8 +255,8 @@ func (f *finder) nameEarlierRecipients(ctx context.Context, x *exchange, ids []v
 	return nil
 }
 
-// readText finds the actors that the text names. A direct note that has its recipients goes to
-// nobody else.
+// readText finds the actors that the text names, and addresses them. A direct note whose
+// parameters have its recipients goes to no further actors.
 func (n *note) readText(ctx context.Context, f *finder, x *exchange, hasRecipients bool) error {
 	if n.visibility == audience.Direct && hasRecipients {
 		x.linkNamed(n.content)
@@ -262,8 +265,8 @@ func (n *note) readText(ctx context.Context, f *finder, x *exchange, hasRecipien
 	return f.findMentions(ctx, x, n.content)
 }
 
-// setAddressing sets the addressing from the visibility and who is named. Of a local post nobody of
-// another server is told, not even the author of what it answers.
+// setAddressing sets to and cc from the visibility and the named actors. A local post goes to no
+// actor of another server, not even to the author of its parent.
 func (n *note) setAddressing(f *finder, x *exchange) error {
 	if n.visibility == audience.Local {
 		f.keepLocal(x)
@@ -285,7 +288,7 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 	default:
 		x.to = ids
 		if len(ids) == 0 && len(x.unnamed) > 0 {
-			x.to = []vocab.ID{x.actor.ID} // some servers refuse what is for nobody
+			x.to = []vocab.ID{x.actor.ID} // some servers refuse an activity without recipients
 		}
 		if len(x.to) == 0 {
 			return badParam("to", "a direct note names somebody else")
@@ -301,14 +304,14 @@ func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	writeAddressing(d, x.to, x.cc)
 	setTitle(d, n.title)
 	setQuote(d, n.quoted)
-	setContent(d, n.content, x.linkText(local))
+	setContent(d, n.content, x.linkText(local.Addresses))
 	setLanguage(d, n.language)
 	setFile(d, n.file)
 	setPage(local, d, isPublic)
 	setAttachments(d, n.attached)
 	setSummary(d, n.summary)
 	setSensitive(d, n.sensitive)
-	setThread(local, d, n.parent, isPublic)
+	setThread(local.Addresses, d, n.parent, isPublic)
 	setQuotePolicy(local, x.User, d, isPublic)
 	setTags(d, n.tags, listMentions(x.named), func(tag string) string { return local.TagPage(x.User, tag) })
 	return vocab.Create, d

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// listMentions returns the Mention tags (ActivityStreams vocabulary §3.4) of those who are named.
+// listMentions returns Mention tags (ActivityStreams vocabulary §3.4) for the named actors.
 func listMentions(named []*vocab.Actor) []any {
 	var out []any
 	for _, a := range named {
@@ -28,7 +28,8 @@ func setContent(d vocab.Doc, text string, href vocab.Href) {
 	d["source"] = vocab.Doc{"content": text, "mediaType": "text/plain"}
 }
 
-// setLanguage says in which language the content is; empty for not.
+// setLanguage writes the language of the content into the document. With an empty language it
+// removes it.
 func setLanguage(d vocab.Doc, language string) {
 	delete(d, "contentMap")
 	if language != "" {
@@ -36,7 +37,7 @@ func setLanguage(d vocab.Doc, language string) {
 	}
 }
 
-// languageOf returns in which language the content of a document of ours is, empty when it says
+// languageOf returns the language of the content of a local document, empty when the document has
 // none.
 func languageOf(d vocab.Doc) string {
 	for language := range d.Sub("contentMap") {
@@ -72,8 +73,9 @@ func setSensitive(d vocab.Doc, sensitive bool) {
 	}
 }
 
-// setTags writes free tags, and as hashtags those of them that can be such for other servers and
-// those of the text, beside other tags. A hashtag leads to its page.
+// setTags writes the free tags (lwTags). It also writes the other tags together with Hashtag
+// tags: one for each free tag that other servers accept as a hashtag, and for each hashtag in
+// the text. page returns the address of a hashtag's page.
 func setTags(d vocab.Doc, tags []string, others []any, page func(tag string) string) {
 	delete(d, "tag")
 	delete(d, "lwTags")
@@ -125,7 +127,7 @@ func checkVisibility(v string) error {
 	return nil
 }
 
-// checkTags returns the tags, each once and without a leading #.
+// checkTags returns the tags without a leading #, and without repeats.
 func checkTags(tags []string) ([]string, error) {
 	if len(tags) > maxTags {
 		return nil, badParam("tags", "more than 32 tags")

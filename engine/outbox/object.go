@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// findObject returns the object that a parameter names and the actor who wrote it: as it is stored
-// for the user, else, when another user of this server wrote it, as it is stored there, else as its
-// own server serves it. An object that the user may not see is not found.
+// findObject returns the object that a parameter names, and its author. It reads the object
+// from the user's database, or else from the database of the local user who wrote it, or else
+// fetches it from its server. An object that the user may not see is not found.
 func (f *finder) findObject(ctx context.Context, x *exchange, name, value string) (*vocab.Object, *vocab.Actor, error) {
 	id, err := parseIdentifier(name, value)
 	if err != nil {
@@ -56,29 +56,29 @@ func (f *finder) findObject(ctx context.Context, x *exchange, name, value string
 	return obj, author, nil
 }
 
-// checkTaken refuses an action that is not about objects of this type. To answer or to quote one
-// passes for a Reply, by whatever action.
+// checkTaken refuses an action that objects of this type do not support. An action that answers
+// or quotes the object is checked as a Reply.
 func (x *exchange) checkTaken(o *vocab.Object, name string) error {
 	action := x.Action.Name
 	if name == "inReplyTo" || name == "quote" {
 		action = "Reply"
 	}
 	switch {
-	case action == "" || conversation.ManifestOf(o.Type).Takes(action): // it is only looked at, or may be done
+	case action == "" || conversation.ManifestOf(o.Type).Takes(action): // without an action, FindObject only reads the object
 		return nil
-	case len(conversation.TypesTaking(action)) > 0: // it is for reviewable types alone
+	case len(conversation.TypesTaking(action)) > 0: // the action is only for reviewable types
 		return badParam(name, "objects of this type cannot be disliked").WithCode("not_reviewable")
 	}
 	return badParam(name, "the action is not for objects of this type").WithCode("not_for_type")
 }
 
-// findMeantID returns the id of the object that a parameter means: the one it names, or what a
-// stored activity of these types is about that it names. With an actor only that one's own
-// activities count.
+// findMeantID returns the id of the object that a parameter means. If the parameter names a
+// stored activity of one of the types, that is the object of the activity; otherwise it is the
+// named id itself. If by is not empty, only activities of that actor count.
 func (f *finder) findMeantID(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
 	var objects []vocab.ID
-	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		objects, err = tx.ObjectsOf(ctx, id, types, by, !x.Assistant)
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		objects, err = tx.Activities.ListObjects(ctx, id, types, by, !x.Assistant)
 		return err
 	})
 	switch {
@@ -93,6 +93,9 @@ func (f *finder) findMeantID(ctx context.Context, x *exchange, name string, id, 
 func (f *finder) lookUpObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	stored, err := f.storedObject(ctx, x.User, id)
 	if err != nil || stored != nil {
+		if stored != nil {
+			x.held = append(x.held, id)
+		}
 		return stored, err
 	}
 	if x.Assistant {
@@ -110,8 +113,8 @@ func (f *finder) lookUpObject(ctx context.Context, x *exchange, id vocab.ID) (*v
 }
 
 func (f *finder) storedObject(ctx context.Context, u vocab.Username, id vocab.ID) (obj *vocab.Object, err error) {
-	err = f.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		row, err := tx.Object(ctx, id)
+	err = f.store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		row, err := tx.Objects.Find(ctx, id)
 		if err != nil || row == nil {
 			return err
 		}
@@ -121,8 +124,8 @@ func (f *finder) storedObject(ctx context.Context, u vocab.Username, id vocab.ID
 	return obj, err
 }
 
-// findLocalObject returns an object of another user of this server, if the user may see it: what is
-// private is shown no more to a user that its author blocks.
+// findLocalObject returns an object of another user of this server, if the user may see it. A
+// user that the author blocks does not see the author's non-public objects.
 func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	hidden := fault.New(fault.NotFound, "there is no such object here")
 	owner, _, ok := f.local.Holder(id)
@@ -137,14 +140,14 @@ func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) 
 		return nil, err
 	}
 	if obj == nil || !obj.AttributedTo.Same(f.local.ID(owner)) || !audience.OfObject(obj, "").MaySee(audience.Viewer{ID: x.actor.ID}) {
-		return nil, hidden // what only followers see was delivered to them
+		return nil, hidden // posts for followers only were delivered to the followers
 	}
 	if audience.IsPublic(obj.Addressing) {
 		return obj, nil
 	}
-	var block *db.Block
-	err = f.store.Read(ctx, owner, func(ctx context.Context, tx *db.Tx) (err error) {
-		block, err = tx.Block(ctx, db.Outbound, x.actor.ID)
+	var block *user.Block
+	err = f.store.Read(ctx, owner, func(ctx context.Context, tx *user.Tx) (err error) {
+		block, err = tx.Blocks.Find(ctx, user.Outbound, x.actor.ID)
 		return err
 	})
 	if err == nil && block != nil {
@@ -153,12 +156,11 @@ func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) 
 	return obj, err
 }
 
-// findCreatedObject returns the object that a Create of the user's with this id made, nil when
-// there is none.
+// findCreatedObject returns the object of the user's Create with this id, nil when there is none.
 func (f *finder) findCreatedObject(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
 	var objects []vocab.ID
-	err := f.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		objects, err = tx.ObjectsOf(ctx, create, []string{vocab.Create}, f.local.ID(u), false)
+	err := f.store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		objects, err = tx.Activities.ListObjects(ctx, create, []string{vocab.Create}, f.local.ID(u), false)
 		return err
 	})
 	if err != nil || len(objects) == 0 {
@@ -167,7 +169,8 @@ func (f *finder) findCreatedObject(ctx context.Context, u vocab.Username, create
 	return f.storedObject(ctx, u, objects[0])
 }
 
-// fetchObject asks the server of an object for it. A Create leads to what it made.
+// fetchObject fetches an object from its server. If the id is that of a Create, it fetches the
+// object that the Create made, on the same server.
 func (f *finder) fetchObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	obj, _, err := f.objects.Object(ctx, id, &x.User)
 	if err == nil && obj.Type == vocab.Create {
@@ -182,12 +185,13 @@ func (f *finder) fetchObject(ctx context.Context, x *exchange, id vocab.ID) (*vo
 	return obj, err
 }
 
-// noteSpelling notes how its server writes the id of an object, if that is stored.
-func (x *exchange) noteSpelling(ctx context.Context, tx *db.Tx, id vocab.ID) error {
+// noteSpelling records how the object's own server writes the object's id, if the object is
+// stored.
+func (x *exchange) noteSpelling(ctx context.Context, tx *user.Tx, id vocab.ID) error {
 	if id == "" {
 		return nil
 	}
-	stored, err := tx.Object(ctx, id)
+	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -17,15 +17,15 @@ func TestAnActivityStandsForItsObject(t *testing.T) {
 	d := town(t)
 	d.must("Like", naming(bobsPost)) // now it is here
 	came := func(id, kind string, object vocab.ID) {
-		d.write(func(ctx context.Context, tx *db.Tx) error {
-			return tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: vocab.ID(id), Direction: db.Inbound, Type: kind, Actor: bob, Object: object, Published: d.Now(),
+		d.write(func(ctx context.Context, tx *user.Tx) error {
+			return tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: vocab.ID(id), Direction: user.Inbound, Type: kind, Actor: bob, Object: object, Published: d.Now(),
 				Raw: vocab.Doc{"id": id, "type": kind, "actor": bob, "object": string(object)}.JSON()})
 		})
 	}
 	create := d.must("CreateNote", map[string]any{"content": "hi"})
 	came(bob+"/creates/1", "Create", bobsPost)
 	came(bob+"/boosts/1", "Announce", create.Object)
-	want := func(action string, params map[string]any, object vocab.ID) *db.Activity {
+	want := func(action string, params map[string]any, object vocab.ID) *user.Activity {
 		t.Helper()
 		r, err := d.dispatch(action, params)
 		if err != nil || r.ObjectID != object {
@@ -64,14 +64,14 @@ func TestARequestIsAnsweredByTheIDOfItsMessage(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"creates", "notes"} {
 		d := town(t)
-		d.write(func(ctx context.Context, tx *db.Tx) error {
+		d.write(func(ctx context.Context, tx *user.Tx) error {
 			create, note := vocab.ID(bob+"/creates/1"), bob+"/notes/1"
-			err := tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: create, Direction: db.Inbound, Type: "Create", Actor: bob, Object: vocab.ID(note), Published: d.Now(),
+			err := tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: create, Direction: user.Inbound, Type: "Create", Actor: bob, Object: vocab.ID(note), Published: d.Now(),
 				Raw: vocab.Doc{"id": string(create), "type": "Create", "actor": bob, "object": note}.JSON()})
 			if err != nil {
 				return err
 			}
-			return tx.AddRequest(ctx, db.Request{Activity: create, Actor: bob, Host: "p.example"}, d.Now())
+			return tx.Requests.Add(ctx, user.Request{Activity: create, Actor: bob, Host: "p.example"}, d.Now())
 		})
 		d.refused("DeclineRequest", map[string]any{"activityId": bob + "/notes/2"}, fault.NotFound, "no_request")
 		d.must("AcceptRequest", map[string]any{"activityId": bob + "/" + by + "/1"})
@@ -90,11 +90,11 @@ func TestANeighboursCreateStandsForWhatMayBeSeen(t *testing.T) {
 	for name, to := range map[string]string{"public": public, "private": string(author) + "/followers"} {
 		object, create := d.Local.NewObjectID(neighbour), d.Local.NewActivityID(neighbour)
 		note := vocab.Doc{"id": string(object), "type": "Note", "attributedTo": string(author), "content": "hi", "to": []any{to}}
-		err := d.c.Write(t.Context(), neighbour, func(ctx context.Context, tx *db.Tx) error {
-			if _, err := tx.AddObject(ctx, db.Object{ID: uuid.New(), URI: object, Published: d.Now(), Raw: note.JSON()}); err != nil {
+		err := d.c.Write(t.Context(), neighbour, func(ctx context.Context, tx *user.Tx) error {
+			if _, err := tx.Objects.Add(ctx, user.Object{ID: uuid.New(), URI: object, Published: d.Now(), Raw: note.JSON()}); err != nil {
 				return err
 			}
-			return tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: create, Direction: db.Outbound, Type: "Create", Actor: author, Object: object, Published: d.Now(),
+			return tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: create, Direction: user.Outbound, Type: "Create", Actor: author, Object: object, Published: d.Now(),
 				Raw: vocab.Doc{"id": string(create), "type": "Create", "actor": string(author), "object": note}.JSON()})
 		})
 		if err != nil {

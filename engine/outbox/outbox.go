@@ -1,5 +1,5 @@
-// Package outbox is the outbound pipeline: it turns an action that a user's program dispatches
-// into an activity that is stored and owed to everybody it concerns. One file per step.
+// Package outbox is the outbound pipeline: it turns an action that a user's client dispatches
+// into an activity that is stored and delivered to everybody it concerns. Each step has a file.
 package outbox
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -24,23 +24,23 @@ import (
 
 // Store reads and writes users' databases.
 type Store interface {
-	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
-	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
 // Actors finds actors of other servers.
 type Actors interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
-	// Known and KnownHandle ask nobody, and return nil for those that are not remembered.
+	// Known and KnownHandle send no request. They return nil for actors that are not stored.
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	KnownHandle(ctx context.Context, handle string) (*vocab.Actor, error)
 }
 
-// Stale knows the actors that have said that they changed.
+// Stale knows the actors that have announced a change.
 type Stale interface {
-	// IsStale reports whether the actor has said that it changed, and the user's copy of it may be
-	// old; HasStale, whether any actor has said so.
+	// IsStale reports whether the actor has announced a change, so that the user's copy of it
+	// may be out of date. HasStale reports whether there is any such actor.
 	IsStale(id vocab.ID) bool
 	HasStale() bool
 }
@@ -50,7 +50,7 @@ type Objects interface {
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
 }
 
-// Profiles are the files in which users say what others see of them.
+// Profiles are the files of the users. They contain the users' profiles.
 type Profiles interface {
 	User(u vocab.Username) registry.User
 	UpdateUser(u vocab.Username, change func(*registry.User) error) error
@@ -61,26 +61,29 @@ type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
 }
 
-// Gate says whether a host may be contacted, and an actor be delivered to: nil, or why not.
+// Gate decides whether requests may be sent to a host, and deliveries to an actor. Its methods
+// return nil if so, else the reason.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
 }
 
-// Dispatcher makes the deliveries. The commit hands it what is stored under its leases.
+// Dispatcher makes the deliveries. A commit passes it the deliveries that are stored with its
+// leases.
 type Dispatcher interface {
-	Leases() db.DeliveryLeases
+	Leases() user.DeliveryLeases
 }
 
-// Relays are the servers that pass public posts on.
+// Relays are the relays that pass public posts on to other servers.
 type Relays interface {
-	// Active returns those that have accepted this server.
+	// Active returns the relays that have accepted this server.
 	Active() []instance.Relay
-	// AnnounceActivity returns the activity that tells LitePub relays of an object, with its id.
+	// AnnounceActivity returns an Announce of an object for LitePub relays, and the Announce's
+	// id.
 	AnnounceActivity(object vocab.ID) (vocab.ID, vocab.Doc)
 }
 
-// Deps is what an outbox works with.
+// Deps are the dependencies of an outbox.
 type Deps struct {
 	Store         Store
 	Instance      *instance.Database
@@ -95,25 +98,31 @@ type Deps struct {
 	Handlers      *handler.Registry
 	Conversations *conversation.Registry
 	Members       *conversation.Members
-	DeliverBlocks bool // deliver a Block to its object
+	DeliverBlocks bool // send a Block to the blocked actor
 	Dispatcher    Dispatcher
 	Log           *slog.Logger
 	Metrics       prometheus.Registerer
 	Now           func() time.Time
 }
 
-// Outbox does what users' programs ask for.
+// Outbox carries out the actions of users' clients.
 type Outbox struct {
 	Deps
-	pipeline *pipeline.Pipeline[*exchange]
-	finder   *finder
-	refusals *refusals
+	pipeline      *pipeline.Pipeline[*exchange]
+	finder        *finder
+	fanOut        *fanOut
+	answers       *answers
+	conversations *conversations
+	refusals      *refusals
 }
 
-// New returns an outbox. It holds the table of contents of the pipeline.
+// New returns an outbox. Its code lists the steps of the pipeline in order.
 func New(d Deps) *Outbox {
 	o := &Outbox{Deps: d, refusals: newRefusals(d.Store, d.Log, d.Now),
-		finder: &finder{store: d.Store, instance: d.Instance, local: d.Local, actors: d.Actors, objects: d.Objects, gate: d.Gate, profiles: d.Profiles, log: d.Log, deliverBlocks: d.DeliverBlocks}}
+		finder:  &finder{store: d.Store, instance: d.Instance, local: d.Local, actors: d.Actors, stale: d.Stale, objects: d.Objects, gate: d.Gate, profiles: d.Profiles, log: d.Log, deliverBlocks: d.DeliverBlocks},
+		fanOut:  &fanOut{addresses: d.Local.Addresses, handlers: d.Handlers, gate: d.Gate, relays: d.Relays},
+		answers: &answers{store: d.Store, handlers: d.Handlers, log: d.Log}}
+	o.conversations = &conversations{registry: d.Conversations, members: d.Members, finder: o.finder}
 	o.pipeline = pipeline.New("dispatch", d.Log, d.Metrics,
 		pipeline.Step[*exchange]{Name: "validateAction", Run: o.validateAction},
 		pipeline.Do("resolveRecipients", o.resolveRecipients),
@@ -123,42 +132,42 @@ func New(d Deps) *Outbox {
 		pipeline.Do("signRequest", o.signRequest),
 		pipeline.Do("deliver", o.deliver),
 		pipeline.Do("emitEvents", o.emitEvents),
-		pipeline.Do("respond", o.respond),
+		pipeline.Do("respond", o.answers.respond),
 	)
 	return o
 }
 
-// Dispatch is an action that is to be done in a user's name.
+// Dispatch is a request to carry out an action in a user's name.
 type Dispatch struct {
 	User           vocab.Username
-	Token          uuid.UUID // by which it came; zero: by none
-	Assistant      bool      // the token is the LLM engine's, which is not trusted like its user
+	Token          uuid.UUID // of the client; zero: dispatched without a token
+	Assistant      bool      // the token is the LLM engine's, which is trusted less than its user
 	Action         pipeline.Action
 	IdempotencyKey string    // empty for none
-	CausedBy       uuid.UUID // eventId of the event that this answers; zero: of none
+	CausedBy       uuid.UUID // eventId of the event that this reacts to; zero: none
 }
 
-// Result is what came of a Dispatch.
+// Result is the result of a Dispatch.
 type Result struct {
 	ActivityID vocab.ID
-	ObjectID   vocab.ID // the object or group that it makes, changes or is about; empty when that is an actor
-	Job        *Job     // nil when nothing leaves
-	Unresolved []string // handles in the text that lead to nobody, and stay text
+	ObjectID   vocab.ID // the object or group that the action makes, changes or is about; empty when that is an actor
+	Job        *Job     // nil when nothing is sent
+	Unresolved []string // handles in the text for which no actor was found; they stay plain text
 
-	Accepted     *conversation.Accepted // where ciphertext stands in a conversation; nil when it was none
-	Conversation uuid.UUID              // that the action is about; zero when it is about none
-	Replayed     bool                   // the answer is an earlier one's, to the same Idempotency-Key
+	Accepted     *conversation.Accepted // the place of a ciphertext in its conversation; nil when none was sent
+	Conversation uuid.UUID              // the conversation that the action is about; zero when it is about none
+	Replayed     bool                   // the answer is that of an earlier dispatch with the same Idempotency-Key
 }
 
-// Job is the fan-out of an activity.
+// Job is the set of deliveries of an activity.
 type Job struct {
-	JobID      string       `json:"jobId"`
-	Recipients int          `json:"recipients"` // actors that it will reach
-	Counts     db.JobCounts `json:"counts"`     // of deliveries: several recipients may share one
+	JobID      string         `json:"jobId"`
+	Recipients int            `json:"recipients"` // actors that will get the activity
+	Counts     user.JobCounts `json:"counts"`     // of the deliveries; several recipients may share one
 }
 
-// exchange is one dispatch on its way through the pipeline, with what the steps have learnt so
-// far.
+// exchange is one dispatch on its way through the pipeline, with the results of the steps so
+// far. A comment names the step that sets the field.
 type exchange struct {
 	Dispatch
 	now    time.Time
@@ -167,52 +176,53 @@ type exchange struct {
 	cause  handler.Cause // validateAction
 
 	// resolveRecipients
-	actor       *vocab.Actor              // who acts
-	counterpart *vocab.Actor              // the actor a Follow, an answer to one, a Block or an Add is about
+	actor       *vocab.Actor              // the sender
+	counterpart *vocab.Actor              // the actor that a Follow, an answer to one, a Block or an Add is about
 	to, cc      []vocab.ID                // the addressing
-	quoted      *vocab.Actor              // who wrote what is quoted, and is to be asked to approve
-	named       []*vocab.Actor            // who is addressed by name, or was, without the one who acts
-	spelling    vocab.Spelling            // how peers write what is named, beside actors
-	mentions    mentions                  // what handles in the text lead to
-	unresolved  []string                  // handles in the text that lead nowhere
-	unnamed     []db.Unnamed              // who is addressed by a group, or was
-	request     vocab.ID                  // the stranger whose messages are accepted or declined
-	group       *db.Group                 // that is made, changed or deleted
-	stream      *db.Stream                // that is made, changed or deleted
+	quoted      *vocab.Actor              // author of the quoted object, if its approval is needed
+	named       []*vocab.Actor            // actors that are or were addressed by name, without the sender
+	spelling    vocab.Spelling            // ids other than actors' as their own servers write them
+	mentions    mentions                  // the actors of handles in the text
+	unresolved  []string                  // handles in the text for which no actor was found
+	unnamed     []user.Unnamed            // actors that are or were addressed through a group
+	request     vocab.ID                  // the stranger whose messages the user accepts or declines
+	group       *user.Group               // the group that is created, changed or deleted
+	stream      *user.Stream              // the stream that is created, changed or deleted
 	target      vocab.ID                  // the collection that an Add or Remove changes
-	fetched     []*vocab.Object           // to be kept, so that the feed can show them
-	before      *db.Object                // the stored object that an Update or Delete is about
-	earlier     []db.Inbox                // where it went before
-	renewed     map[vocab.ID]*vocab.Actor // who have changed, as they are now
-	embedded    vocab.Doc                 // goes in the place of the object's id to those who are told
-	profile     []byte                    // stands for the profile that others are told of
-	unchanged   bool                      // they were told of it before
-	placing     *placing                  // the Add of what is written; nil when it is put into no stream
+	held        []vocab.ID                // stored objects that the action needs
+	fetched     []*vocab.Object           // stored with the activity, so that the feed can show them
+	before      *user.Object              // the stored object that an Update or Delete is about
+	earlier     []user.Inbox              // the inboxes that the object or activity was sent to before
+	renewed     map[vocab.ID]*vocab.Actor // changed recipients, as fetched just now
+	embedded    vocab.Doc                 // replaces the object's id in the activity that is sent
+	profile     []byte                    // digest of the profile that the activity sends
+	unchanged   bool                      // the same profile was sent before
+	placing     *placing                  // the Add of the post to a stream; nil when there is none
 
 	activity *vocab.Activity // constructActivity
 	body     json.RawMessage // constructActivity: the activity as it is sent
-	members  []db.Unnamed    // persist: of those unnamed, who are in the groups
-	inboxes  []db.Inbox      // persist
-	told     []db.Inbox      // persist: of relays that take an Announce by the instance actor
-	answer   answer          // persist: as it is stored; validateAction: as it was stored by an earlier dispatch
-	replayed bool            // validateAction: the answer is an earlier one's
+	members  []user.Unnamed  // persist: those in unnamed that are still in their groups
+	inboxes  []user.Inbox    // persist
+	told     []user.Inbox    // persist: inboxes of relays that get an Announce by the instance actor
+	answer   answer          // persist: the new answer; validateAction: the stored answer of an earlier dispatch
+	replayed bool            // validateAction: the answer is that of an earlier dispatch
 	result   Result          // respond
-	leases   db.DeliveryLeases
+	leases   user.DeliveryLeases
 }
 
-// Dispatch does what d asks for. With a nil error everything that follows from it is stored and
-// will be delivered. Dispatched again under the same Idempotency-Key, it is answered as before.
-// Every dispatch is audited: one that is refused may be counted only.
+// Dispatch carries out the action of d. If the error is nil, all its results are stored and
+// will be delivered. A repeated dispatch with the same Idempotency-Key gets the same answer.
+// Every dispatch is audited; a refused one may only be counted.
 func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
 	x := &exchange{Dispatch: d, now: o.Now().UTC().Truncate(time.Millisecond)}
 	err := o.pipeline.Run(ctx, x)
 	if err != nil && x.IdempotencyKey != "" && x.digest != nil {
-		// Another dispatch under the key may have been quicker, and what it did be in the way of
-		// this one.
-		switch replayed, refusal := o.replayAnswer(ctx, x); {
+		// Another dispatch with the same key may have ended first, and its effect may be the
+		// reason for this refusal.
+		switch replayed, refusal := o.answers.replayAnswer(ctx, x); {
 		case replayed:
 			return x.result, nil
-		case refusal != nil && db.TakenKey(err):
+		case refusal != nil && user.TakenKey(err):
 			err = refusal
 		}
 	}

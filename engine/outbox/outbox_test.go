@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -30,8 +30,8 @@ func town(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t)
 	d.world.person(t, "p.example", "bob", true)
-	d.befriend(d.world.person(t, "p.example", "carol", true), db.Accepted)
-	d.befriend(d.world.person(t, "q.example", "dan", false), db.Accepted)
+	d.befriend(d.world.person(t, "p.example", "carol", true), user.Accepted)
+	d.befriend(d.world.person(t, "q.example", "dan", false), user.Accepted)
 	d.world.post(bobsPost, bob, public)
 	return d
 }
@@ -62,7 +62,7 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 		{name: "Unfollow", action: "Unfollow", before: func(d *desk) params { d.must("Follow", params{"actorUri": bob}); return params{"actorUri": bob} },
 			kind: "Undo", object: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "AcceptFollow by actor", action: "AcceptFollow", before: func(d *desk) params {
-			d.befriend(d.world.actors[bob], db.Pending)
+			d.befriend(d.world.actors[bob], user.Pending)
 			return params{"actorUri": bob}
 		}, kind: "Accept", object: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "RejectFollow by activity", action: "RejectFollow", before: func(*desk) params { return params{"activityId": carol + "/follows/1"} },
@@ -71,19 +71,19 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 			return params{"actorUri": "@bob@p.example", "relationshipType": "lw:friendOf"}
 		}, kind: "Offer", object: "Relationship", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "AcceptFriendRequest by actor", action: "AcceptFriendRequest", before: func(d *desk) params {
-			d.offers(d.world.actors[bob], db.FriendOf, db.Pending)
+			d.offers(d.world.actors[bob], user.FriendOf, user.Pending)
 			return params{"actorUri": bob}
 		}, kind: "Accept", object: "Offer", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "RejectFriendRequest by id", action: "RejectFriendRequest", before: func(d *desk) params {
-			d.offers(d.world.actors[bob], db.FriendOf, db.Pending)
-			return params{"offerId": d.offers(d.world.actors[bob], db.CloseFriendOf, db.Pending)}
+			d.offers(d.world.actors[bob], user.FriendOf, user.Pending)
+			return params{"offerId": d.offers(d.world.actors[bob], user.CloseFriendOf, user.Pending)}
 		}, kind: "Reject", object: "Offer", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "RemoveRelationship that alice asked for", action: "RemoveRelationship", before: func(d *desk) params {
 			d.must("SendFriendRequest", params{"actorUri": bob, "relationshipType": "closeFriendOf"})
 			return params{"actorUri": bob, "relationshipType": "https://lightwebbrowser.org/ns/closeFriendOf"}
 		}, kind: "Undo", object: "Offer", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "RemoveRelationship that the other asked for", action: "RemoveRelationship", before: func(d *desk) params {
-			d.offers(d.world.actors[bob], db.FriendOf, db.Accepted)
+			d.offers(d.world.actors[bob], user.FriendOf, user.Accepted)
 			return params{"actorUri": bob, "relationshipType": "friendOf"}
 		}, kind: "Reject", object: "Offer", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "RemoveRelationship of a follow", action: "RemoveRelationship", before: func(d *desk) params {
@@ -181,7 +181,7 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Type != c.kind || a.Object.Type() != c.object || a.Actor != me || stored.Direction != db.Outbound {
+			if a.Type != c.kind || a.Object.Type() != c.object || a.Actor != me || stored.Direction != user.Outbound {
 				t.Errorf("stored %s, want a %s(%s) of alice's", stored.Raw, c.kind, c.object)
 			}
 			if diff := cmp.Diff(c.to, strs(a.To)); diff != "" {
@@ -220,7 +220,7 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 func TestAnswersNameTheObject(t *testing.T) {
 	t.Parallel()
 	d := town(t)
-	d.befriend(d.world.actors[bob], db.Pending)
+	d.befriend(d.world.actors[bob], user.Pending)
 	own, article := d.note(map[string]any{"content": "hi"}), d.world.article(bob)
 	friends := d.group("friends")
 	member := map[string]any{"name": "friends", "actorUri": bob}
@@ -254,15 +254,15 @@ func TestAnswersNameTheObject(t *testing.T) {
 
 func (d *desk) feed() (n int) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) error {
-		items, err := tx.Feed(ctx, nil, 100)
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		items, err := tx.Feed.List(ctx, nil, 100)
 		n = len(items)
 		return err
 	})
 	return n
 }
 
-func (d *desk) checkJob(r Result, rows []db.Delivery) {
+func (d *desk) checkJob(r Result, rows []user.Delivery) {
 	d.t.Helper()
 	if len(rows) == 0 {
 		if r.Job != nil {
@@ -405,8 +405,8 @@ func TestUndoWaitsForWhatItTakesBack(t *testing.T) {
 	d := town(t)
 	d.must("Like", map[string]any{"objectId": bobsPost})
 	d.must("Unlike", map[string]any{"objectId": bobsPost})
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "test", d.Now(), 0, db.ClaimBounds{Most: 10, Forwarded: 10})
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		rows, err := tx.Deliveries.Claim(ctx, "test", d.Now(), 0, user.ClaimBounds{Most: 10, Forwarded: 10})
 		if len(rows) != 1 || rows[0].Type != "Like" {
 			t.Errorf("claimed %d deliveries at once, want the Like alone", len(rows))
 		}
@@ -465,8 +465,8 @@ func TestANeighboursPostIsSeenIfItMayBe(t *testing.T) {
 	for name, to := range map[string]string{"public": public, "named": string(me), "private": author + "/followers"} {
 		ids[name] = d.Local.NewObjectID(neighbour)
 		raw := vocab.Doc{"id": string(ids[name]), "type": "Note", "attributedTo": author, "content": "hi", "to": []any{to}}.JSON()
-		err := d.c.Write(t.Context(), neighbour, func(ctx context.Context, tx *db.Tx) error {
-			_, err := tx.AddObject(ctx, db.Object{ID: d.token, URI: ids[name], Published: d.Now(), Raw: raw})
+		err := d.c.Write(t.Context(), neighbour, func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Objects.Add(ctx, user.Object{ID: d.token, URI: ids[name], Published: d.Now(), Raw: raw})
 			d.token[0]++
 			return err
 		})
@@ -479,8 +479,8 @@ func TestANeighboursPostIsSeenIfItMayBe(t *testing.T) {
 			t.Errorf("like of a %s post: %v", name, err)
 		}
 	}
-	err := d.c.Write(t.Context(), neighbour, func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddBlock(ctx, db.Block{Actor: me, Direction: db.Outbound, Activity: vocab.ID(author + "/blocks/1")}, d.Now())
+	err := d.c.Write(t.Context(), neighbour, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Blocks.Add(ctx, user.Block{Actor: me, Direction: user.Outbound, Activity: vocab.ID(author + "/blocks/1")}, d.Now())
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// setPage says on which page people read a public object, if there is one, beside the address of
-// the file that the object may be.
+// setPage writes the address of the object's web page into a public object, if this server has
+// pages. The address of the object's file stays, if it has one.
 func setPage(local *actor.Local, d vocab.Doc, isPublic bool) {
 	page := local.PostPage(vocab.ID(d.Text("id")))
 	var links []any

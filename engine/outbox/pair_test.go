@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
@@ -16,10 +16,10 @@ import (
 )
 
 // conversationWith returns the conversation that alice has with an actor.
-func (d *desk) conversationWith(actor vocab.ID) (c *db.Conversation) {
+func (d *desk) conversationWith(actor vocab.ID) (c *user.Conversation) {
 	d.t.Helper()
-	d.write(func(ctx context.Context, tx *db.Tx) (err error) {
-		c, err = tx.PairConversation(ctx, actor)
+	d.write(func(ctx context.Context, tx *user.Tx) (err error) {
+		c, err = tx.Pairs.Find(ctx, actor)
 		return err
 	})
 	if c == nil {
@@ -37,12 +37,12 @@ func TestRow25NothingIsSaidInTheOpenOnceItIsEncrypted(t *testing.T) {
 	c := d.conversationWith(bob)
 	d.must("SendMessage", map[string]any{"conversationId": c.ID, "content": "and again"})
 	d.must("CreateNote", map[string]any{"content": "to you both", "to": []string{bob, carol}})
-	if kinds, _, err := d.Conversations.Timeline(t.Context(), d.alice, c.ID, db.TimelineEnd, 10); err != nil || len(kinds) != 2 || !kinds[0].Own {
+	if kinds, _, err := d.Conversations.Timeline(t.Context(), d.alice, c.ID, user.TimelineEnd, 10); err != nil || len(kinds) != 2 || !kinds[0].Own {
 		t.Errorf("the timeline is %+v, %v", kinds, err)
 	}
 
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRelationship(ctx, db.Relationship{Actor: bob, Type: db.FriendOf, Status: db.Accepted, Activity: bob + "/offer", Direction: db.Inbound}, d.Now())
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: bob, Type: user.FriendOf, Status: user.Accepted, Activity: bob + "/offer", Direction: user.Inbound}, d.Now())
 	})
 	phone, his := mlstest.NewDevice(string(me), time.Now()), mlstest.NewDevice(bob, time.Now())
 	group := mlstest.NewGroup(phone)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -16,17 +16,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// tellProfile tells everybody who shows the user somewhere how its actor looks now (ActivityPub
-// §7.3). The activity is stored with the id of the actor, since the document is at that address:
-// only those who are told get it whole, and no old version of it stays.
+// tellProfile sends the user's current actor document to everybody who shows the user somewhere
+// (ActivityPub §7.3). The stored activity has only the id of the actor, because the document
+// can be read at that address: only the sent activity has the document, and no old version of
+// it is stored.
 type tellProfile struct {
-	movedTo vocab.ID // where the profile says that the account has moved; empty for nowhere
+	movedTo vocab.ID // the account that the profile names as the new one; empty for none
 }
 
 func (p *tellProfile) checkParams() error { return nil }
 
-// findRecipients reads the actor after what stands for it: when the file changes in between, what
-// others are told passes for older than it is, and they are told once more.
+// findRecipients reads the actor after the digest of the profile. If the file changes between the
+// two, the stored digest is older than the sent profile, and the profile is sent once more.
 func (p *tellProfile) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
 	if err := f.linkBio(ctx, x); err != nil {
 		return err
@@ -54,21 +55,21 @@ func (p *tellProfile) constructObject(_ *actor.Local, x *exchange) (string, any)
 
 func (p *tellProfile) lockName() string { return "profile" }
 
-// findEarlier returns the activity that told of the profile as it is.
-func (p *tellProfile) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+// findEarlier returns the Update that sent the present profile, if there is one.
+func (p *tellProfile) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	if !x.unchanged {
 		return "", p.checkMove(ctx, tx, x)
 	}
-	before, err := tx.LatestActivity(ctx, vocab.Update, x.actor.ID, x.actor.ID)
+	before, err := tx.Activities.Latest(ctx, vocab.Update, x.actor.ID, x.actor.ID)
 	if err != nil || before == nil {
 		return "", err
 	}
 	return before.URI, nil
 }
 
-// checkMove leaves it unnoted that others are told of a profile, when no follower was told of the
-// move that it says: the engine has to tell of both.
-func (p *tellProfile) checkMove(ctx context.Context, tx *db.Tx, x *exchange) error {
+// checkMove keeps the profile from being recorded as sent if it names a new account and no Move
+// to it was sent. The engine then has to send the Move and the profile.
+func (p *tellProfile) checkMove(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if p.movedTo == "" {
 		return nil
 	}
@@ -79,8 +80,9 @@ func (p *tellProfile) checkMove(ctx context.Context, tx *db.Tx, x *exchange) err
 	return err
 }
 
-// updateProfile changes what the user says about itself. Absent parameters stay as they are. The
-// file is written first: whatever happens then, the engine sees that others were not told of it.
+// updateProfile changes the user's profile. Fields whose parameters are absent stay as they
+// are. The file is written first: if a later step fails, the engine sees that the profile was
+// not sent.
 type updateProfile struct {
 	tellProfile
 	Name    *string            `json:"name" schema:"person,optional"`
@@ -126,7 +128,7 @@ func (p *updateProfile) findRecipients(ctx context.Context, f *finder, x *exchan
 	return p.tellProfile.findRecipients(ctx, f, x)
 }
 
-// writeProfile puts what is given into the profile.
+// writeProfile puts the given parameters into the profile.
 func (p *updateProfile) writeProfile(to *registry.Profile) {
 	if p.Name != nil {
 		to.Name = *p.Name
@@ -145,7 +147,8 @@ func (p *updateProfile) writeProfile(to *registry.Profile) {
 	}
 }
 
-// explainUnwritten says why the profile stays as it was. The rules are the file's.
+// explainUnwritten turns the error of an unchanged profile into the refusal of the action. The
+// rules for a profile are checked where the user's file is written.
 func explainUnwritten(err error) error {
 	e := fault.Of(err)
 	switch {
@@ -161,8 +164,9 @@ func explainUnwritten(err error) error {
 	return fmt.Errorf("write the profile: %w", err)
 }
 
-// TellProfile tells everybody who shows the user somewhere how its actor looks now, unless they
-// were told, and before that the followers where it has moved.
+// TellProfile sends the user's current actor document to everybody who shows the user
+// somewhere. If the account has moved, it first sends the followers a Move. It does not repeat
+// either.
 func (o *Outbox) TellProfile(ctx context.Context, u vocab.Username) error {
 	if to := o.Local.MovedTo(u); to != "" {
 		if err := o.tellMove(ctx, u, to); err != nil {
@@ -173,7 +177,8 @@ func (o *Outbox) TellProfile(ctx context.Context, u vocab.Username) error {
 	return o.pipeline.Run(ctx, x)
 }
 
-// noteProfile stores of which profile others are told. It may fail: they are told once more then.
+// noteProfile stores the digest of the profile that is being sent. If that fails, the profile
+// is sent once more later.
 func (o *Outbox) noteProfile(ctx context.Context, x *exchange) {
 	if x.profile == nil || x.unchanged {
 		return

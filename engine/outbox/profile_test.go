@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -26,11 +26,11 @@ func (d *desk) told() []byte {
 func (d *desk) relate(a *vocab.Actor) {
 	d.t.Helper()
 	now := d.Now()
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.SaveActor(ctx, a, now); err != nil {
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Actors.Save(ctx, a, now); err != nil {
 			return err
 		}
-		return tx.SetRelationship(ctx, db.Relationship{Actor: a.ID, Type: db.Following, Status: db.Accepted, Activity: me + "/activities/f"}, now)
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: a.ID, Type: user.Following, Status: user.Accepted, Activity: me + "/activities/f"}, now)
 	})
 }
 
@@ -39,7 +39,7 @@ func TestAProfileIsChangedAndToldToThoseWhoShowIt(t *testing.T) {
 	d := newDesk(t)
 	bob, carol := d.world.person(t, "r.example", "bob", true), d.world.person(t, "s.example", "carol", false)
 	d.world.person(t, "t.example", "stranger", false)
-	d.befriend(bob, db.Accepted)
+	d.befriend(bob, user.Accepted)
 	d.relate(carol)
 	update := d.must("UpdateProfile", map[string]any{"name": "Alice", "summary": "I like #cats", "icon": "https://img.example/a.png",
 		"fields": []any{map[string]any{"name": "Home", "value": "https://alice.example/"}}})
@@ -142,7 +142,7 @@ func TestAProfileThatIsNotTakenStaysAsItWas(t *testing.T) {
 func TestTheEngineTellsOfAProfile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.befriend(d.world.person(t, "r.example", "bob", true), db.Accepted)
+	d.befriend(d.world.person(t, "r.example", "bob", true), user.Accepted)
 	if err := d.files.SetMember(d.alice, "profile.name", "Alice"); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestHandlesInASummaryAreLinked(t *testing.T) {
 func TestAChangedProfileHidesNoMove(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.befriend(d.world.person(t, "r.example", "bob", true), db.Accepted)
+	d.befriend(d.world.person(t, "r.example", "bob", true), user.Accepted)
 	if err := d.files.SetMember(d.alice, "profile.moved_to", "https://new.example/users/alice"); err != nil {
 		t.Fatal(err)
 	}
@@ -222,8 +222,8 @@ func TestAChangedProfileHidesNoMove(t *testing.T) {
 	if err := d.TellProfile(t.Context(), d.alice); err != nil {
 		t.Fatal(err)
 	}
-	d.read(func(ctx context.Context, tx *db.Tx) error {
-		move, err := tx.LatestActivity(ctx, vocab.Move, me, me)
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		move, err := tx.Activities.Latest(ctx, vocab.Move, me, me)
 		if move == nil {
 			t.Error("no follower is told of the move")
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"html"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// findQuoted finds what the note quotes: what everybody may see.
+// findQuoted finds the object that the note quotes. It must be public.
 func (n *note) findQuoted(ctx context.Context, f *finder, x *exchange, value string) error {
 	if value == "" {
 		return nil
@@ -28,8 +28,8 @@ func (n *note) findQuoted(ctx context.Context, f *finder, x *exchange, value str
 	return nil
 }
 
-// chooseAsked leaves nobody to be asked whose leave to quote is not needed, or who may not see the
-// note.
+// chooseAsked decides whether the author of the quoted object is asked for approval. The author
+// is not asked if it is the user, or if it may not see the note.
 func (x *exchange) chooseAsked() {
 	if x.quoted == nil {
 		return
@@ -40,7 +40,7 @@ func (x *exchange) chooseAsked() {
 	}
 }
 
-// setQuote says what a note quotes, in the forms that servers read.
+// setQuote writes the id of the quoted object into a note, under all names that servers read.
 func setQuote(d vocab.Doc, quoted vocab.ID) {
 	if quoted == "" {
 		return
@@ -50,8 +50,8 @@ func setQuote(d vocab.Doc, quoted vocab.ID) {
 	}
 }
 
-// quoteLine is what a note begins with for readers whose servers know no quotes; others hide it. It
-// is empty when the note quotes nothing.
+// quoteLine returns the first line of a note that quotes. It is for readers whose servers do not
+// support quotes; other servers hide it. It is empty when the note quotes nothing.
 func quoteLine(d vocab.Doc) string {
 	quoted := html.EscapeString(string(vocab.QuoteOf(d)))
 	if quoted == "" {
@@ -60,15 +60,16 @@ func quoteLine(d vocab.Doc) string {
 	return `<p class="quote-inline">RE: <a href="` + quoted + `">` + quoted + `</a></p>`
 }
 
-// setQuotePolicy says of a public note who may quote it.
+// setQuotePolicy writes into a public note who may quote it.
 func setQuotePolicy(local *actor.Local, u vocab.Username, d vocab.Doc, isPublic bool) {
 	if isPublic {
 		d["interactionPolicy"] = local.QuotePolicy(u)
 	}
 }
 
-// revokeQuote takes back that a post may quote one of the user's: the stamp goes, and with it what
-// others were told (FEP-044f).
+// revokeQuote withdraws the permission of a post to quote one of the user's (FEP-044f). It
+// deletes the stamp that grants the permission, and sends its Delete to the stamp's recipients
+// and the followers.
 type revokeQuote struct{ deleteObject }
 
 func (p *revokeQuote) findRecipients(ctx context.Context, f *finder, x *exchange) error {
@@ -76,8 +77,8 @@ func (p *revokeQuote) findRecipients(ctx context.Context, f *finder, x *exchange
 	if err != nil {
 		return err
 	}
-	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		stamps, err := tx.StampsFor(ctx, x.actor.ID+"/", quoting)
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+		stamps, err := tx.Objects.ListStamps(ctx, x.actor.ID+"/", quoting)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -114,10 +115,10 @@ func TestAQuoteIsRevoked(t *testing.T) {
 	d := town(t)
 	own := d.note(map[string]any{"content": "hi", "visibility": "public"})
 	stamp, quote := me+"/objects/019c8052-5f00-5000-8000-000000000001", "https://p.example/notes/quote"
-	d.write(func(ctx context.Context, tx *db.Tx) error {
+	d.write(func(ctx context.Context, tx *user.Tx) error {
 		o, err := vocab.ObjectOf(vocab.Stamp{Author: me, Quoting: vocab.ID(quote), Quoted: own}.Doc(stamp, bob))
 		if err == nil {
-			_, err = tx.AddObject(ctx, handler.Stored(o, d.Now()))
+			_, err = tx.Objects.Add(ctx, handler.Stored(o, d.Now()))
 		}
 		return err
 	})
@@ -142,23 +143,28 @@ func TestAQuoteIsRevoked(t *testing.T) {
 // approve lets bob approve of what a note of alice's quotes.
 func (d *desk) approve(note vocab.ID) error {
 	d.t.Helper()
-	bobs := d.world.actors[bob]
 	stamp, err := vocab.ObjectOf(vocab.Stamp{Author: bob, Quoting: note, Quoted: bobsPost}.Doc("https://p.example/stamps/1", me))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return d.c.Write(d.t.Context(), d.alice, func(ctx context.Context, tx *db.Tx) error {
-		request, err := tx.LatestActivity(ctx, vocab.QuoteRequest, me, note)
+	return d.answerQuote(note, vocab.Doc{"type": vocab.Accept, "result": string(stamp.ID)}, map[vocab.ID]*vocab.Object{stamp.ID: stamp})
+}
+
+// answerQuote lets bob's answer to the request for a quote arrive.
+func (d *desk) answerQuote(note vocab.ID, answer vocab.Doc, fetched map[vocab.ID]*vocab.Object) error {
+	d.t.Helper()
+	return d.c.Write(d.t.Context(), d.alice, func(ctx context.Context, tx *user.Tx) error {
+		request, err := tx.Activities.Latest(ctx, vocab.QuoteRequest, me, note)
 		if err != nil || request == nil {
 			return fmt.Errorf("bob was asked by %v, %w", request, err)
 		}
-		a, err := vocab.ParseActivity(vocab.Doc{"id": "https://p.example/accepts/1", "type": vocab.Accept, "actor": bob, "object": string(request.URI), "result": string(stamp.ID)}.JSON())
+		answer["id"], answer["actor"], answer["object"] = "https://p.example/answers/1", bob, string(request.URI)
+		a, err := vocab.ParseActivity(answer.JSON())
 		if err != nil {
 			return err
 		}
 		now := d.Now()
-		_, err = d.Handlers.Lookup(a).Received(ctx, tx, &handler.Received{User: d.alice, Me: me, Activity: a, Actor: bobs, Fetched: map[vocab.ID]*vocab.Object{stamp.ID: stamp},
-			Named: true, Now: now, Applied: now})
+		_, err = d.Handlers.Lookup(a).Received(ctx, tx, &handler.Received{User: d.alice, Me: me, Activity: a, Actor: d.world.actors[bob], Fetched: fetched, Named: true, Now: now, Applied: now})
 		return err
 	})
 }
@@ -204,11 +210,11 @@ func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 	d := town(t)
 	note := d.note(map[string]any{"content": "see", "quote": bobsPost})
 	approved := make(chan error, 1)
-	d.write(func(ctx context.Context, tx *db.Tx) error {
+	d.write(func(ctx context.Context, tx *user.Tx) error {
 		if err := tx.Lock(ctx, handler.LockName(note)); err != nil {
 			return err
 		}
-		o, err := tx.Object(ctx, note)
+		o, err := tx.Objects.Find(ctx, note)
 		if err != nil {
 			return err
 		}
@@ -217,11 +223,11 @@ func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 			return err
 		}
 		doc["content"] = "look"
-		if _, err := tx.ReplaceObject(ctx, note, doc.JSON(), o.Readable, d.Now()); err != nil {
+		if _, err := tx.Objects.Replace(ctx, note, doc.JSON(), o.Readable, d.Now()); err != nil {
 			return err
 		}
 		go func() { approved <- d.approve(note) }()
-		d.awaitLock(ctx, approved)
+		dbtest.AwaitLock(t, d.c, d.alice, approved)
 		return nil
 	})
 	if err := <-approved; err != nil {
@@ -230,5 +236,24 @@ func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 	doc, err := vocab.ParseDoc(d.object(note).Raw)
 	if err != nil || doc.Text("content") != "look" || doc.Text("quoteAuthorization") == "" {
 		t.Errorf("the post is %s, %v; want the new words, approved", doc.JSON(), err)
+	}
+}
+
+// A Reject that comes while the user's words are looked through is final, whatever they become.
+func TestAnEditLosesNoRefusalThatIsJustComing(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	note := d.note(map[string]any{"content": "see", "quote": bobsPost})
+	d.world.handleAsked = func() {
+		d.world.handleAsked = nil
+		if err := d.answerQuote(note, vocab.Doc{"type": vocab.Reject}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	d.refused("UpdateObject", map[string]any{"objectId": note, "content": "look, @dan@q.example"}, fault.Conflict, "changed_meanwhile")
+	d.must("UpdateObject", map[string]any{"objectId": note, "content": "look, @dan@q.example"})
+	doc, err := vocab.ParseDoc(d.object(note).Raw)
+	if err != nil || !doc.Flag("lwQuoteRefused") {
+		t.Errorf("the post is %s, %v; want it refused", doc.JSON(), err)
 	}
 }

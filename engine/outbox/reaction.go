@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// about is the parameter of everything that is about one object.
+// about is the common parameter of actions that are about one object.
 type about struct {
 	ObjectID string `json:"objectId" schema:"id"`
 }
@@ -45,23 +45,23 @@ func (p *like) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Like, string(p.object)
 }
 
-func (p *like) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return readReaction(ctx, tx, p.object, db.Review, vocab.Like, x.actor.ID)
+func (p *like) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	return readReaction(ctx, tx, p.object, user.Review, vocab.Like, x.actor.ID)
 }
 
-// dislike tells the author of an object of a type that can be disliked that the user dislikes it.
-// It takes the place of a Like.
+// dislike tells the author of an object that the user dislikes it. The object must have a type
+// that can be disliked. A Dislike replaces the user's Like.
 type dislike struct{ like }
 
 func (p *dislike) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Dislike, string(p.object)
 }
 
-func (p *dislike) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return readReaction(ctx, tx, p.object, db.Review, vocab.Dislike, x.actor.ID)
+func (p *dislike) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	return readReaction(ctx, tx, p.object, user.Review, vocab.Dislike, x.actor.ID)
 }
 
-// boost passes an object on to the user's followers, if everybody may see it.
+// boost announces a public object to the user's followers.
 type boost struct {
 	about
 	object vocab.ID
@@ -88,22 +88,22 @@ func (p *boost) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Announce, string(p.object)
 }
 
-func (p *boost) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return readReaction(ctx, tx, p.object, db.Announce, vocab.Announce, x.actor.ID)
+func (p *boost) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	return readReaction(ctx, tx, p.object, user.Announce, vocab.Announce, x.actor.ID)
 }
 
-// readReaction returns the activity of the reaction that the actor has to the object, empty when it
-// has none of this type.
-func readReaction(ctx context.Context, tx *db.Tx, object vocab.ID, kind, reaction string, actor vocab.ID) (vocab.ID, error) {
-	r, err := tx.Reaction(ctx, db.Reaction{Object: object, Actor: actor, Kind: kind})
+// readReaction returns the id of the activity by which the actor reacted to the object. It is
+// empty when the actor has no reaction of this type.
+func readReaction(ctx context.Context, tx *user.Tx, object vocab.ID, kind, reaction string, actor vocab.ID) (vocab.ID, error) {
+	r, err := tx.Reactions.Find(ctx, user.Reaction{Object: object, Actor: actor, Kind: kind})
 	if err != nil || r == nil || r.Type != reaction {
 		return "", err
 	}
 	return r.Activity, nil
 }
 
-// unlike, undoDislike and unboost take a reaction back, from everybody who was told (ActivityPub
-// §6.10).
+// unlike, undoDislike and unboost undo a reaction. Everybody who got the reaction gets the Undo
+// (ActivityPub §6.10).
 type (
 	unlike      struct{ takeBack }
 	undoDislike struct{ takeBack }
@@ -116,15 +116,15 @@ type takeBack struct {
 }
 
 func (p *unlike) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	return p.findReaction(ctx, f, x, db.Review, vocab.Like)
+	return p.findReaction(ctx, f, x, user.Review, vocab.Like)
 }
 
 func (p *undoDislike) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	return p.findReaction(ctx, f, x, db.Review, vocab.Dislike)
+	return p.findReaction(ctx, f, x, user.Review, vocab.Dislike)
 }
 
 func (p *unboost) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	return p.findReaction(ctx, f, x, db.Announce, vocab.Announce)
+	return p.findReaction(ctx, f, x, user.Announce, vocab.Announce)
 }
 
 func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kind, reaction string) error {
@@ -134,7 +134,7 @@ func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kin
 	}
 	p.ObjectID = string(object)
 	var stands bool
-	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
 		id, err := readReaction(ctx, tx, object, kind, reaction, x.actor.ID)
 		if err != nil {
 			return err
@@ -142,7 +142,7 @@ func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kin
 		if stands = id != ""; !stands {
 			return p.findUndone(ctx, tx, x, reaction)
 		}
-		stored, err := tx.Activity(ctx, id)
+		stored, err := tx.Activities.Find(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kin
 		if err := x.noteSpelling(ctx, tx, p.undone.Object.ID); err != nil {
 			return err
 		}
-		x.earlier, err = tx.SentTo(ctx, p.undone.ID) // who was told is told, follower no more or not
+		x.earlier, err = tx.Deliveries.ListSentTo(ctx, p.undone.ID) // all who got the reaction get the Undo, even former followers
 		return err
 	})
 	if err != nil || !stands {
@@ -164,10 +164,10 @@ func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kin
 	return f.reachAll(ctx, x, p.undone.Addressing)
 }
 
-// findUndone finds the reaction that was taken back last, as its Undo embeds it: taking back again
-// is answered with that Undo.
-func (p *takeBack) findUndone(ctx context.Context, tx *db.Tx, x *exchange, reaction string) error {
-	stored, err := tx.LatestUndo(ctx, reaction, x.actor.ID, vocab.IDOf(p.ObjectID))
+// findUndone finds the reaction that was undone last, in the form in which its Undo embeds it. A
+// repeated action is then answered with that Undo.
+func (p *takeBack) findUndone(ctx context.Context, tx *user.Tx, x *exchange, reaction string) error {
+	stored, err := tx.Activities.LatestUndo(ctx, reaction, x.actor.ID, vocab.IDOf(p.ObjectID))
 	if err != nil {
 		return err
 	}
@@ -192,12 +192,12 @@ func (p *takeBack) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Undo, embedActivity(p.undone.Doc)
 }
 
-func (p *takeBack) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	there, err := tx.Activity(ctx, p.undone.ID)
+func (p *takeBack) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	there, err := tx.Activities.Find(ctx, p.undone.ID)
 	if err != nil || there != nil {
 		return "", err
 	}
-	before, err := tx.LatestActivity(ctx, vocab.Undo, x.actor.ID, p.undone.ID)
+	before, err := tx.Activities.Latest(ctx, vocab.Undo, x.actor.ID, p.undone.ID)
 	if err == nil && before == nil {
 		err = refuseNotReacted()
 	}

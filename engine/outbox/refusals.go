@@ -11,14 +11,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// refused is what refusals are counted by.
+// refused is the key of a count: refusals with the same token, action, outcome and hour count
+// as one.
 type refused struct {
 	token           uuid.UUID
-	action, outcome string // action is empty when there is no such
+	action, outcome string // action is empty when the vocabulary has no such action
 	hour            time.Time
 }
 
-// maxRefused is how many counts wait.
+// maxRefused is the number of waiting counts beyond which new ones are dropped.
 const maxRefused = 10_000
 
 // refusals counts refused dispatches.
@@ -36,8 +37,9 @@ func newRefusals(store Store, log *slog.Logger, now func() time.Time) *refusals 
 	return &refusals{store: store, log: log, written: policy.WrittenRefusals.Limiter(now), waiting: map[vocab.Username]map[refused]int{}}
 }
 
-// countRefusal counts a refusal, and returns the counts of the user's that are to be written now,
-// if any. Beyond so many that wait those that are not among them are not counted.
+// countRefusal counts a refusal. If the limiter lets the token write now, it returns the user's
+// counts for the caller to store. While maxRefused counts wait, a refusal that has no count yet
+// is not counted, unless the caller can store it now.
 func (r *refusals) countRefusal(u vocab.Username, kind refused) map[refused]int {
 	write, _ := r.written.Allow(u.String() + " " + kind.token.String())
 	r.mu.Lock()
@@ -60,7 +62,7 @@ func (r *refusals) countRefusal(u vocab.Username, kind refused) map[refused]int 
 	return counts
 }
 
-// takeAll returns every count that waits, and forgets it.
+// takeAll removes the waiting counts of all users, and returns them.
 func (r *refusals) takeAll() map[vocab.Username]map[refused]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

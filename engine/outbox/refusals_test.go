@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
@@ -128,8 +128,8 @@ func TestRefusals(t *testing.T) {
 func TestABrokenStoredObjectIsNoFaultOfTheRequest(t *testing.T) {
 	t.Parallel()
 	d := town(t)
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AddObject(ctx, db.Object{ID: uuid.New(), URI: bobsPost, Published: d.Now(), Raw: []byte(`{"type":"Note"}`)})
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.New(), URI: bobsPost, Published: d.Now(), Raw: []byte(`{"type":"Note"}`)})
 		return err
 	})
 	if _, err := d.dispatch("Like", map[string]any{"objectId": bobsPost}); err == nil || fault.KindOf(err) != fault.Internal {

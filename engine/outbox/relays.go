@@ -6,16 +6,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// chooseRelays returns the inboxes of relays that take the activity as it is, and of those that are
-// told of its object by the instance actor. Relays get posts that are openly to everybody, and what
-// changes or deletes these: LitePub ones take that as it is, too. Nothing that is unlisted, and no
-// boost: whose post that is may not be on any relay (FEP-ae0c).
-func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
+// chooseRelays returns the inboxes of relays that take the activity itself, and of relays that
+// get an Announce of its object by the instance actor (told). Relays get posts with Public in
+// to, and the Updates and Deletes of such posts. LitePub relays get an Announce of a new post,
+// but the Update or Delete itself. No relay gets unlisted posts, or boosts: the author of a
+// boosted post may be on no relay (FEP-ae0c).
+func (f *fanOut) chooseRelays(x *exchange) (take, told []user.Inbox) {
 	writes := false
 	switch x.intent.(type) {
 	case *createNote, *createArticle, *createObject, *reply:
@@ -27,8 +28,8 @@ func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
 	if !slices.Contains(x.to, vocab.Public) {
 		return nil, nil
 	}
-	for _, r := range o.Relays.Active() {
-		i := db.Inbox{URL: r.Inbox, Host: r.Inbox.Host(), Targets: []vocab.ID{r.Actor}}
+	for _, r := range f.relays.Active() {
+		i := user.Inbox{URL: r.Inbox, Host: r.Inbox.Host(), Targets: []vocab.ID{r.Actor}}
 		if writes && r.Style == instance.RelayLitePub {
 			told = append(told, i)
 		} else {
@@ -38,12 +39,13 @@ func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
 	return take, told
 }
 
-// tellRelays owes LitePub relays an Announce of what the user wrote. It is by the instance actor,
-// which they know, and is about the post, so that no Delete of that overtakes it.
-func (o *Outbox) tellRelays(ctx context.Context, tx *db.Tx, x *exchange) error {
+// tellRelays stores the deliveries of an Announce of the user's post to LitePub relays. The
+// Announce is by the instance actor, which the relays accept. Its deliveries are ordered with
+// those of the post, so that no Delete of the post overtakes it.
+func (f *fanOut) tellRelays(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if len(x.told) == 0 {
 		return nil
 	}
-	id, d := o.Relays.AnnounceActivity(x.activity.Object.ID)
-	return tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: x.activity.Object.ID, Type: vocab.Announce, Body: d.JSON(), Instance: true}, x.told, x.now)
+	id, d := f.relays.AnnounceActivity(x.activity.Object.ID)
+	return tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: x.activity.Object.ID, Type: vocab.Announce, Body: d.JSON(), Instance: true}, x.told, x.now)
 }

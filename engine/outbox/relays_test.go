@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -54,9 +54,9 @@ func TestWhatRelaysGet(t *testing.T) {
 	relay := func(host, style, state string) instance.Relay {
 		return instance.Relay{Actor: vocab.ID("https://" + host + "/actor"), Inbox: vocab.ID("https://" + host + "/inbox"), Style: style, State: state}
 	}
-	d.subscribe(relay("mastodon-relay.example", instance.RelayMastodon, db.Accepted), relay("litepub-relay.example", instance.RelayLitePub, db.Accepted),
-		relay("blocked-relay.example", instance.RelayMastodon, db.Accepted), relay("pending-relay.example", instance.RelayMastodon, db.Pending),
-		relay("rejected-relay.example", instance.RelayLitePub, db.Rejected))
+	d.subscribe(relay("mastodon-relay.example", instance.RelayMastodon, user.Accepted), relay("litepub-relay.example", instance.RelayLitePub, user.Accepted),
+		relay("blocked-relay.example", instance.RelayMastodon, user.Accepted), relay("pending-relay.example", instance.RelayMastodon, user.Pending),
+		relay("rejected-relay.example", instance.RelayLitePub, user.Rejected))
 	theirs := d.world.post("https://p.example/notes/77", bob, public)
 
 	public := d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"}).Object
@@ -97,7 +97,7 @@ func TestWhatRelaysGet(t *testing.T) {
 func TestTheAnnounceForRelays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.subscribe(instance.Relay{Actor: "https://litepub-relay.example/actor", Inbox: "https://litepub-relay.example/inbox", Style: instance.RelayLitePub, State: db.Accepted})
+	d.subscribe(instance.Relay{Actor: "https://litepub-relay.example/actor", Inbox: "https://litepub-relay.example/inbox", Style: instance.RelayLitePub, State: user.Accepted})
 	note := d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"}).Object
 	if d.wakes.Load() == 0 {
 		t.Error("the dispatcher sleeps on, want it awake")
@@ -126,7 +126,7 @@ func TestARelayThatFollowsGetsAPostOnce(t *testing.T) {
 	if len(before) == 0 {
 		t.Fatal("alice has no followers")
 	}
-	d.subscribe(instance.Relay{Actor: "https://p.example/relay", Inbox: vocab.ID(before[0]), Style: instance.RelayMastodon, State: db.Accepted})
+	d.subscribe(instance.Relay{Actor: "https://p.example/relay", Inbox: vocab.ID(before[0]), Style: instance.RelayMastodon, State: user.Accepted})
 	d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"})
 	if got := inboxes(d.owed()); !slices.Equal(got, before) {
 		t.Errorf("it goes to %q, want %q", got, before)

@@ -4,20 +4,21 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// renewTime bounds how long a dispatch waits for recipients that have changed.
+// renewTime is the longest time that a dispatch waits for the fetches of changed recipients.
 const renewTime = 5 * time.Second
 
-// renewRecipients asks where recipients take deliveries now who have said that they changed, and
-// were not asked since. When that cannot be told in time, they are reached as they are known.
-func (o *Outbox) renewRecipients(ctx context.Context, x *exchange) error {
-	if !o.Stale.HasStale() {
+// renewRecipients fetches every recipient that has announced a change and was not fetched
+// since, to learn its current inbox. If a fetch fails or takes too long, the stored copy is
+// used.
+func (f *finder) renewRecipients(ctx context.Context, x *exchange) error {
+	if !f.stale.HasStale() {
 		return nil
 	}
-	ids, err := o.listExpected(ctx, x)
+	ids, err := f.listExpected(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -25,12 +26,12 @@ func (o *Outbox) renewRecipients(ctx context.Context, x *exchange) error {
 	defer cancel()
 	x.renewed = map[vocab.ID]*vocab.Actor{}
 	for _, id := range ids {
-		if !o.Stale.IsStale(id) {
+		if !f.stale.IsStale(id) {
 			continue
 		}
-		a, err := o.Actors.Resolve(ctx, id)
+		a, err := f.actors.Resolve(ctx, id)
 		if err != nil {
-			o.Log.DebugContext(ctx, "old copy of a recipient used", "actor", id, "err", err)
+			f.log.DebugContext(ctx, "old copy of a recipient used", "actor", id, "err", err)
 			continue
 		}
 		x.renewed[id] = a
@@ -38,8 +39,9 @@ func (o *Outbox) renewRecipients(ctx context.Context, x *exchange) error {
 	return nil
 }
 
-// listExpected returns who will be reached, unless that changes before the activity is stored.
-func (o *Outbox) listExpected(ctx context.Context, x *exchange) (ids []vocab.ID, err error) {
+// listExpected returns the expected recipients. They may still change before the activity is
+// stored.
+func (f *finder) listExpected(ctx context.Context, x *exchange) (ids []vocab.ID, err error) {
 	for _, a := range x.named {
 		ids = append(ids, a.ID)
 	}
@@ -49,18 +51,18 @@ func (o *Outbox) listExpected(ctx context.Context, x *exchange) (ids []vocab.ID,
 	if !x.audience().IncludesFollowers() {
 		return ids, nil
 	}
-	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		followers, err := tx.FollowerDestinations(ctx)
-		for _, f := range followers {
-			ids = append(ids, f.Actor)
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+		followers, err := tx.Relationships.FollowerDestinations(ctx)
+		for _, d := range followers {
+			ids = append(ids, d.Actor)
 		}
 		return err
 	})
 	return ids, err
 }
 
-// replaceRenewed lets recipients that have changed be reached where they take deliveries now.
-func (x *exchange) replaceRenewed(to []db.Destination) []db.Destination {
+// replaceRenewed sets the inboxes of recipients that renewRecipients fetched to the current ones.
+func (x *exchange) replaceRenewed(to []user.Destination) []user.Destination {
 	for n, d := range to {
 		a := x.renewed[d.Actor]
 		if a == nil {

@@ -3,7 +3,7 @@ package outbox
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -51,4 +51,4 @@ func (p *reply) constructObject(local *actor.Local, x *exchange) (string, any) {
 
 func (*reply) lockName() string { return "" }
 
-func (*reply) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
+func (*reply) findEarlier(context.Context, *user.Tx, *exchange) (vocab.ID, error) { return "", nil }

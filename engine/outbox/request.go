@@ -3,22 +3,22 @@ package outbox
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// answerRequest is what AcceptRequest and DeclineRequest share: the stranger whose private messages
-// wait, by one of them or by who sent them. The activity is stored, and leaves for nobody: the
-// stranger is not told.
+// answerRequest is the common part of AcceptRequest and DeclineRequest. Its parameters name the
+// stranger whose private messages wait as a request, either by one of the messages or by its
+// id. The activity is stored, but sent to nobody: the stranger is not told.
 type answerRequest struct {
 	ActivityID string `json:"activityId" schema:"activity,either"`
 	ActorURI   string `json:"actorUri" schema:"actor,either"`
 }
 
-// acceptRequest moves a stranger's messages to the feed and takes further ones, declineRequest
-// removes them.
+// acceptRequest moves a stranger's waiting messages to the feed, and later messages go to the
+// feed, too. declineRequest removes the waiting messages.
 type (
 	acceptRequest  struct{ answerRequest }
 	declineRequest struct{ answerRequest }
@@ -41,8 +41,8 @@ func (p *answerRequest) findRecipients(ctx context.Context, f *finder, x *exchan
 	if err != nil {
 		return err
 	}
-	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		senders, err := tx.RequestedBy(ctx, id.Canonical())
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+		senders, err := tx.Requests.FindSenders(ctx, id.Canonical())
 		switch {
 		case err != nil:
 			return err
@@ -70,24 +70,25 @@ func (p *declineRequest) constructObject(_ *actor.Local, x *exchange) (string, a
 	return vocab.Reject, string(x.request)
 }
 
-// findEarlier returns the earlier answer to who was accepted before.
-func (p *acceptRequest) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	n, err := tx.CountRequests(ctx, x.request, "")
+// findEarlier returns the earlier Accept, if the stranger was accepted before and no message
+// waits.
+func (p *acceptRequest) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	n, err := tx.Requests.Count(ctx, x.request, "")
 	switch {
 	case err != nil || n.OfActor > 0:
 		return "", err
 	case !n.Accepted:
 		return "", refuseNoRequest()
 	}
-	before, err := tx.LatestActivity(ctx, vocab.Accept, x.actor.ID, x.request)
+	before, err := tx.Activities.Latest(ctx, vocab.Accept, x.actor.ID, x.request)
 	if err != nil || before == nil {
 		return "", err
 	}
 	return before.URI, nil
 }
 
-func (p *declineRequest) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	n, err := tx.CountRequests(ctx, x.request, "")
+func (p *declineRequest) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	n, err := tx.Requests.Count(ctx, x.request, "")
 	if err == nil && n.OfActor == 0 {
 		err = refuseNoRequest()
 	}

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveRecipients finds what the action is about and who is addressed. Through which inboxes they
-// are reached is chosen when the activity is stored. The user's own actor comes first: its document
-// holds its keys, so what could never be signed ends here, before anything is stored.
+// resolveRecipients finds the object of the action and the addressed actors. Their inboxes are
+// chosen later, when the activity is stored. The user's own actor is read first: its document
+// has the user's keys, so an activity that could not be signed is refused here, before anything
+// is stored.
 func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error) {
 	if x.actor, err = o.Local.Actor(x.User); err != nil {
 		return refuseWithoutKeys(err)
@@ -29,12 +30,12 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 	for _, a := range x.named {
 		known = append(known, a.ID)
 	}
-	for _, id := range known { // before anything of it enters the user's database
+	for _, id := range known { // this must precede any of the actor's data in the user's database
 		if err := o.Instance.Acquaintances.Add(ctx, id, []vocab.Username{x.User}, false); err != nil {
 			return err
 		}
 	}
-	return o.renewRecipients(ctx, x)
+	return o.finder.renewRecipients(ctx, x)
 }
 
 func refuseWithoutKeys(err error) error {
@@ -65,9 +66,9 @@ func (f *finder) findActor(ctx context.Context, x *exchange, name, value string)
 	return a, nil
 }
 
-// explainUnfound names the cause for which no actor was found under the parameter of that name, if
-// that lies with the parameter or with another server. The policy's refusal, and what is wrong
-// here, keep their own words.
+// explainUnfound turns the error of an actor that was not found into a refusal that names the
+// cause, if the cause is the parameter (name) or another server. A refusal by the policy and an
+// error of this server are returned unchanged.
 func explainUnfound(name string, err error) error {
 	e := fault.Of(err)
 	if e == nil {
@@ -83,7 +84,7 @@ func explainUnfound(name string, err error) error {
 		return refuse(fault.Unprocessable, "no_such_host", name+" names a host that there is not")
 	case e.Code == actor.PeerRefused:
 		return refuse(fault.Unprocessable, actor.PeerRefused, "the server of "+name+" refuses to show the actor")
-	case e.Kind == fault.Unavailable && e.Code == "": // with a code it is this server that cannot ask now
+	case e.Kind == fault.Unavailable && e.Code == "": // a fault with a code means that this server cannot send requests now
 		return refuse(fault.Unavailable, "unreachable", "the server of "+name+" does not answer")
 	}
 	switch e.Kind {
@@ -93,7 +94,7 @@ func explainUnfound(name string, err error) error {
 	return err
 }
 
-// checkActive refuses an actor of this server who is no active user.
+// checkActive refuses an actor of this server that is not an active user.
 func (f *finder) checkActive(ctx context.Context, id vocab.ID) error {
 	u, local := f.local.Owner(id)
 	if !local {
@@ -105,7 +106,7 @@ func (f *finder) checkActive(ctx context.Context, id vocab.ID) error {
 	return fault.New(fault.NoUser, "there is no such user here")
 }
 
-// addNamed addresses actors by name, each once, but never the one who acts.
+// addNamed adds actors to the named recipients, each once. It never adds the sender.
 func (x *exchange) addNamed(actors ...*vocab.Actor) {
 	for _, a := range actors {
 		known := func(b *vocab.Actor) bool { return b.ID.Same(a.ID) }
@@ -115,17 +116,17 @@ func (x *exchange) addNamed(actors ...*vocab.Actor) {
 	}
 }
 
-// reachActor returns the actor with this id, or what the user's own database knows of it: whoever
-// was told something must be told when it is taken back, also when its server does not describe it
-// just now. When nothing is known of it, it has only the id, and nothing is sent to it.
+// reachActor returns the actor with this id. If it cannot be fetched, the copy in the user's
+// database is used: an actor that got an activity must also get its Undo, even while its server
+// does not answer. Without a copy the result has only the id, and nothing is sent to the actor.
 func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
 	a, failed := f.actorsFor(x).Resolve(ctx, id)
 	if failed == nil {
 		return a, nil
 	}
-	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		if a, err = tx.Actor(ctx, id); err == nil && a == nil {
-			a, err = tx.Actor(ctx, id.Canonical())
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		if a, err = tx.Actors.Find(ctx, id); err == nil && a == nil {
+			a, err = tx.Actors.Find(ctx, id.Canonical())
 		}
 		return err
 	})
@@ -139,13 +140,14 @@ func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*voc
 	return a, nil
 }
 
-// isOther reports whether what is addressed is another actor, and no collection that stands for
-// many.
+// isOther reports whether an addressed id is that of another actor. It is not if it is the
+// author, or a collection that can be addressed.
 func isOther(id vocab.ID, author *vocab.Actor) bool {
 	return id != vocab.Public && id != audience.Here(author.ID) && !id.Same(author.Followers) && !id.Same(author.ID)
 }
 
-// keepLocal leaves out of those who are addressed whoever is on another server.
+// keepLocal removes actors of other servers from the named recipients, and all recipients through
+// groups.
 func (f *finder) keepLocal(x *exchange) {
 	x.named = slices.DeleteFunc(slices.Clone(x.named), f.isElsewhere)
 	x.unnamed = nil
@@ -153,7 +155,7 @@ func (f *finder) keepLocal(x *exchange) {
 
 func (f *finder) isElsewhere(a *vocab.Actor) bool { return !f.local.IsLocal(a.ID) }
 
-// reachAll addresses again whoever an earlier activity or object addressed.
+// reachAll addresses the same actors and collections as an earlier activity or object.
 func (f *finder) reachAll(ctx context.Context, x *exchange, to vocab.Addressing) error {
 	x.to, x.cc = to.To, to.Cc
 	for _, id := range to.All() {

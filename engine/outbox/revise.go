@@ -4,24 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
-	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// reviseObject puts the words of an edit in the place of the old ones wherever the user's database
-// holds these. A recipient whose server ignores an Update of an object that it does not know gets
-// the Create with the new words.
-func (o *Outbox) reviseObject(ctx context.Context, tx *db.Tx, x *exchange) error {
-	r := db.Revision{Object: x.before.URI, Document: x.activity.Object.Doc.JSON(), Update: x.activity.ID}
+// reviseObject replaces the old text of an object by the edited one everywhere in the user's
+// database. An open delivery of the Create then carries the edited object, because some servers
+// ignore an Update of an object that they do not have.
+func (o *Outbox) reviseObject(ctx context.Context, tx *user.Tx, x *exchange) error {
+	r := user.Revision{Object: x.before.URI, Document: x.activity.Object.Doc.JSON(), Update: x.activity.ID}
 	for _, i := range x.inboxes {
 		if i.Skip == "" {
 			r.Targets = append(r.Targets, i.Targets...)
 		}
 	}
-	create, err := tx.LatestActivity(ctx, vocab.Create, x.actor.ID, x.before.URI)
+	create, err := tx.Activities.Latest(ctx, vocab.Create, x.actor.ID, x.before.URI)
 	if err != nil {
 		return err
 	}
@@ -32,12 +30,12 @@ func (o *Outbox) reviseObject(ctx context.Context, tx *db.Tx, x *exchange) error
 		}
 		r.Create, r.Raw, r.Body = create.URI, raw, body
 	}
-	return tx.Revise(ctx, r, x.now)
+	return tx.Deliveries.Revise(ctx, r, x.now)
 }
 
-// revisedCreate returns the Create of an object with the object as an Update shows it, as it is
-// stored and as it is sent.
-func (o *Outbox) revisedCreate(create *db.Activity, x *exchange) (raw, body json.RawMessage, err error) {
+// revisedCreate returns the Create of an object with the edited object of the Update, in the
+// stored form (raw) and in the form that is sent (body).
+func (o *Outbox) revisedCreate(create *user.Activity, x *exchange) (raw, body json.RawMessage, err error) {
 	d, err := vocab.ParseDoc(create.Raw)
 	if err != nil {
 		return nil, nil, err
@@ -46,19 +44,4 @@ func (o *Outbox) revisedCreate(create *db.Activity, x *exchange) (raw, body json
 	d["object"] = x.activity.Object.Doc
 	d["@context"] = x.activity.Doc["@context"]
 	return o.proveActivity(d, x)
-}
-
-// withdrawDeliveries takes back what is owed of a post that is deleted and was surely never sent.
-// An inbox that nothing of it was sent to gets no Delete either. Of a public post it does: its
-// server may have fetched it.
-func (o *Outbox) withdrawDeliveries(ctx context.Context, tx *db.Tx, x *exchange) error {
-	withdrawn, err := tx.WithdrawUntried(ctx, x.before.URI, x.now)
-	if err != nil || len(withdrawn) == 0 || audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}) {
-		return err
-	}
-	sent, err := tx.SentTo(ctx, x.before.URI)
-	x.inboxes = slices.DeleteFunc(x.inboxes, func(i db.Inbox) bool {
-		return slices.Contains(withdrawn, i.URL) && !slices.ContainsFunc(sent, func(s db.Inbox) bool { return s.URL == i.URL })
-	})
-	return err
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Description tells a program how to dispatch an action.
+// Description describes an action and its parameters to clients.
 type Description struct {
 	Action      string    `json:"action"`
 	Description string    `json:"description"`
-	Scopes      []string  `json:"scopes"`          // one of which its token needs
-	Types       []string  `json:"types,omitempty"` // of objects that alone it may be about
+	Scopes      []string  `json:"scopes"`          // the token needs one of them
+	Types       []string  `json:"types,omitempty"` // the only types of objects that it may be about; none: any post
 	Params      vocab.Doc `json:"params"`          // JSON Schema 2020-12 of the parameters
 
-	Names []Param `json:"-"` // of the parameters, in the order in which the page shows them
+	Names []Param `json:"-"` // the parameters, in the order of the documentation page
 }
 
-// Param names a parameter.
+// Param is a parameter of an action.
 type Param struct {
 	Name     string
 	Required bool
-	Either   bool // exactly one of those that say so is there
+	Either   bool // exactly one of the parameters with Either must be given
 }
 
-// Describe returns the descriptions of all actions, in the order of their names. They are made from
-// the fields that the parameters are read into.
+// Describe returns the descriptions of all actions, sorted by name. They are derived from the
+// fields of the structs that the parameters are decoded into.
 func Describe() []Description {
 	var all []Description
 	for _, name := range Actions() {
@@ -43,7 +43,7 @@ func Describe() []Description {
 	return all
 }
 
-// Schema returns the JSON Schema of what can be dispatched.
+// Schema returns the JSON Schema of all actions that can be dispatched.
 func Schema() vocab.Doc {
 	var all []any
 	for _, d := range Describe() {
@@ -53,9 +53,11 @@ func Schema() vocab.Doc {
 	return vocab.Doc{"oneOf": all}
 }
 
-// describeParams returns the schema of the struct that an object is read into. A field's schema tag
-// names its form. It must be there unless the tag says optional, or either: then exactly one of
-// those that say so must be there. A third word names what must be there with it.
+// describeParams returns the schema and the parameters of a struct that a JSON object is
+// decoded into. The first word of a field's schema tag names its form. Without a second word
+// the parameter is required. With optional it may be absent. Of the parameters with either,
+// exactly one must be given. A third word names a parameter that must be given together with
+// this one.
 func describeParams(t reflect.Type) (vocab.Doc, []Param) {
 	properties := vocab.Doc{}
 	var names []Param
@@ -93,13 +95,13 @@ func describeParams(t reflect.Type) (vocab.Doc, []Param) {
 	return schema, names
 }
 
-// paramName returns the name of the parameter that a field holds, empty when it holds none.
+// paramName returns the name of a field's parameter, empty when the field is no parameter.
 func paramName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
 
-// forms are the JSON Schemas of parameters, by the names in the schema tags.
+// forms maps the form names in the schema tags to the JSON Schemas of the parameters.
 var forms = map[string]vocab.Doc{
 	"activity":     textForm(maxURI, "The id of what is answered.", "https://remote.example/activities/7", uri),
 	"actor":        textForm(maxURI, "An actor's URI or handle.", "@bob@remote.example"),
@@ -108,6 +110,9 @@ var forms = map[string]vocab.Doc{
 	"conversation": textForm(36, "The id of a conversation.", "019c8052-5f00-7000-8000-000000000001", vocab.Doc{"format": "uuid"}),
 	"mls":          textForm(maxSealed, "Base64 of an MLS message, or of a GroupInfo.", "AAEAAQ==", filled),
 	"welcomes":     listForm(maxNamed, textForm(maxSealed, "Base64 of a Welcome for the devices that the commit adds.", "AAEAAw==", filled)),
+	"added":        listForm(maxNamed, textForm(maxSealed, "Base64 of the bare key package of a device that a PrivateMessage adds.", "AAEAAQ==", filled)),
+	"removed":      listForm(maxNamed, textForm(maxURI, "The id of an actor who has no device left after a PrivateMessage.", "https://remote.example/users/bob", uri)),
+	"groupInfo":    textForm(maxSealed, "Base64 of the GroupInfo of the epoch that the commit begins; empty for none, beside some PrivateMessages.", "AAEABA=="),
 	"seq":          {"type": "integer", "minimum": 0, "description": "A number of the log of the conversation: its messages up to that are read.", "examples": []any{42}},
 	"number":       {"type": "integer", "minimum": 0, "description": "A number of an entry of the timeline that is not of the log: those up to that are read.", "examples": []any{7}},
 	"message":      textForm(maxContent, "Plain text, as in a note; base64 of an MLS message when the conversation is encrypted.", "Hello", filled),
@@ -141,7 +146,7 @@ var forms = map[string]vocab.Doc{
 
 const maxURI = 1024
 
-// Further bounds of a text.
+// Further constraints on a text.
 var (
 	filled = vocab.Doc{"minLength": 1}
 	uri    = vocab.Doc{"format": "uri"}
@@ -159,14 +164,14 @@ func listForm(most int, item vocab.Doc) vocab.Doc {
 	return vocab.Doc{"type": "array", "maxItems": most, "items": item}
 }
 
-// relationshipForm is the form of a type of friendship, in any of its spellings, or of another
-// relationship.
+// relationshipForm returns the form of a parameter that names a type of friendship, in any of its
+// spellings, or one of the other relationships.
 func relationshipForm(words string, others ...string) vocab.Doc {
 	kinds := slices.Concat(others, vocab.FriendshipSpellings())
 	return vocab.Doc{"type": "string", "enum": listTexts(kinds), "description": words, "examples": []any{vocab.FriendOf}}
 }
 
-// paramForm returns the form of the parameter that a field holds.
+// paramForm returns the JSON Schema of a field's parameter.
 func paramForm(f reflect.StructField) vocab.Doc {
 	name, _, _ := strings.Cut(f.Tag.Get("schema"), ",")
 	switch name {

@@ -4,36 +4,38 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// sealedIntent is the intent of an action that may be for an encrypted conversation. That one keeps
-// what it is sent; no activity is made of it here.
+// sealedIntent is the intent of an action that may be for an encrypted conversation. The
+// conversation stores its own messages, so the outbox makes no activity of such an action.
 type sealedIntent interface {
 	params
-	// submit does what the action asks of an encrypted conversation, and reports whether it was for
-	// one. Done again it must change nothing: the answer is stored afterwards.
-	submit(ctx context.Context, o *Outbox, x *exchange) (bool, error)
+	// submit carries out the action if it is for an encrypted conversation, and reports whether
+	// it is. A repeated call must change nothing, because the answer is stored only after the
+	// call.
+	submit(ctx context.Context, in *conversations, x *exchange) (bool, error)
 }
 
-// submitSealed answers an action that was for an encrypted conversation.
+// submitSealed carries out and answers an action that is for an encrypted conversation. It
+// reports whether the action is for one.
 func (o *Outbox) submitSealed(ctx context.Context, x *exchange, intent sealedIntent) (bool, error) {
-	done, err := intent.submit(ctx, o, x)
+	done, err := intent.submit(ctx, o.conversations, x)
 	if !done || err != nil {
 		return done, err
 	}
-	err = o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		if err := o.keepAnswer(ctx, tx, x); err != nil {
+	err = o.Store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+		if err := o.answers.keepAnswer(ctx, tx, x); err != nil {
 			return err
 		}
-		return tx.AddAudit(ctx, newAudit(x, "ok"))
+		return tx.Audits.Add(ctx, newAudit(x, "ok"))
 	})
-	if db.TakenKey(err) {
+	if user.TakenKey(err) {
 		return true, fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
 	}
 	if err != nil {
 		return true, err
 	}
-	return true, o.respond(ctx, x)
+	return true, o.answers.respond(ctx, x)
 }

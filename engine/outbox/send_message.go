@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sendMessage writes to one actor in private, or to a conversation: words in one that is in the
-// open, ciphertext in one that is encrypted.
+// sendMessage writes a private message to one actor, or to a conversation. The content is plain
+// text, or ciphertext if the conversation is encrypted.
 type sendMessage struct {
 	RecipientURI   string `json:"recipientUri" schema:"actor,either"`
 	ConversationID string `json:"conversationId" schema:"conversation,either"`
@@ -36,17 +36,17 @@ func (p *sendMessage) checkParams() error {
 	return checkContent(p.Content)
 }
 
-// submit sends ciphertext to the conversation, if that is encrypted, and reports whether it is.
-// With one in the open it finds the recipient.
-func (p *sendMessage) submit(ctx context.Context, o *Outbox, x *exchange) (bool, error) {
+// submit sends ciphertext to the conversation if it is encrypted, and reports whether it is. If
+// it is not, submit sets the recipient to the partner in the conversation.
+func (p *sendMessage) submit(ctx context.Context, in *conversations, x *exchange) (bool, error) {
 	if p.ConversationID == "" {
 		return false, nil
 	}
-	c, err := o.Conversations.Find(ctx, x.User, uuid.MustParse(p.ConversationID))
+	c, err := in.registry.Find(ctx, x.User, uuid.MustParse(p.ConversationID))
 	if err != nil {
 		return false, err
 	}
-	if c.Mode == db.ModeFederated {
+	if c.Mode == user.ModeFederated {
 		p.RecipientURI = string(c.Partner)
 		return false, nil
 	}
@@ -57,7 +57,7 @@ func (p *sendMessage) submit(ctx context.Context, o *Outbox, x *exchange) (bool,
 	if err != nil || !conversation.IsCiphertext(content) {
 		return true, fault.New(fault.Unprocessable, "the conversation is encrypted: content is base64 of an MLS PrivateMessage").WithCode("mls_ciphertext_required").At("/params/content")
 	}
-	accepted, err := o.Members.Send(ctx, x.User, c, content)
+	accepted, err := in.members.Send(ctx, x.User, c, content)
 	x.answer.Object, x.answer.Accepted = c.URI, &accepted
 	return true, err
 }
@@ -84,4 +84,6 @@ func (p *sendMessage) constructObject(local *actor.Local, x *exchange) (string, 
 
 func (*sendMessage) lockName() string { return "" }
 
-func (*sendMessage) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
+func (*sendMessage) findEarlier(context.Context, *user.Tx, *exchange) (vocab.ID, error) {
+	return "", nil
+}

@@ -6,10 +6,10 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// signRequest loads the keys that the attempts will sign with; each makes its own signature, since
-// that carries the date. The activity is stored by now and will be sent whenever the keys can be
-// read, so that they cannot is no refusal any more: resolveRecipients refuses, before anything is
-// stored.
+// signRequest loads the keys that sign the delivery attempts, and logs an error. Each attempt
+// makes its own signature, because a signature has a date. The activity is stored by now and is
+// sent as soon as the keys can be read, so unreadable keys are no reason for a refusal here.
+// They are one in resolveRecipients, before anything is stored.
 func (o *Outbox) signRequest(ctx context.Context, x *exchange) error {
 	if len(x.inboxes) == 0 {
 		return nil

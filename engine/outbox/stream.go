@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -23,15 +23,15 @@ const (
 	maxStreamName    = 100 // characters
 )
 
-// featured names, in the place of a stream, what the user shows first.
+// featured is the value of streamId that names the user's featured posts in place of a stream.
 const featured = "featured"
 
-// addressPublicly lets everybody know, and tells followers.
-func (x *exchange) addressPublicly(local *actor.Local) {
+// addressPublicly addresses everybody, with the user's followers in cc.
+func (x *exchange) addressPublicly(local actor.Addresses) {
 	x.to, x.cc = []vocab.ID{vocab.Public}, []vocab.ID{local.Followers(x.User)}
 }
 
-// createStream makes a stream: a public collection, whose place is among the actor's streams
+// createStream creates a stream: a public collection that is listed in the actor's streams
 // (ActivityPub §4.1).
 type createStream struct {
 	Name string   `json:"name" schema:"streamName"`
@@ -49,8 +49,8 @@ func (p *createStream) checkParams() (err error) {
 func (p *createStream) findRecipients(_ context.Context, f *finder, x *exchange) error {
 	id := uuid.New()
 	x.target = f.local.Streams(x.User)
-	x.stream = &db.Stream{ID: id, Name: p.Name, Tags: p.Tags, URI: x.target + vocab.ID("/"+id.String())}
-	x.addressPublicly(f.local)
+	x.stream = &user.Stream{ID: id, Name: p.Name, Tags: p.Tags, URI: x.target + vocab.ID("/"+id.String())}
+	x.addressPublicly(f.local.Addresses)
 	return nil
 }
 
@@ -58,8 +58,8 @@ func (p *createStream) constructObject(_ *actor.Local, x *exchange) (string, any
 	return vocab.Add, StreamDoc(x.actor.ID, *x.stream)
 }
 
-// StreamDoc describes a stream to other servers, without what is in it.
-func StreamDoc(owner vocab.ID, s db.Stream) vocab.Doc {
+// StreamDoc returns the document of a stream for other servers, without the stream's objects.
+func StreamDoc(owner vocab.ID, s user.Stream) vocab.Doc {
 	d := vocab.Doc{"id": string(s.URI), "type": vocab.OrderedCollection, "name": s.Name, "attributedTo": string(owner)}
 	about := vocab.Doc{"displayHint": "stream"}
 	if len(s.Tags) > 0 {
@@ -69,17 +69,18 @@ func StreamDoc(owner vocab.ID, s db.Stream) vocab.Doc {
 	return d
 }
 
-// streams names what is bounded: how many streams there are, and what is in them.
+// streams is the name of the lock for the number of streams and of their objects, which are
+// bounded.
 const streams = "streams"
 
 func (p *createStream) lockName() string { return streams }
 
-func (p *createStream) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	all, err := tx.Streams(ctx)
+func (p *createStream) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
+	all, err := tx.Streams.List(ctx)
 	if err != nil {
 		return "", err
 	}
-	if n := slices.IndexFunc(all, func(s db.Stream) bool { return s.Name == p.Name }); n >= 0 {
+	if n := slices.IndexFunc(all, func(s user.Stream) bool { return s.Name == p.Name }); n >= 0 {
 		return all[n].Activity, nil
 	}
 	if len(all) >= maxStreams {
@@ -103,22 +104,22 @@ func (p *streamName) checkParams() error {
 
 func (p *streamName) lockName() string { return streams }
 
-func (p *streamName) readStream(ctx context.Context, tx *db.Tx) (*db.Stream, error) {
-	s, err := tx.Stream(ctx, vocab.IDOf(p.StreamID))
+func (p *streamName) readStream(ctx context.Context, tx *user.Tx) (*user.Stream, error) {
+	s, err := tx.Streams.Find(ctx, vocab.IDOf(p.StreamID))
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, "there is no such stream").WithCode("no_stream").At("/params/streamId")
 	}
 	return s, err
 }
 
-// findStream finds the stream that is to be changed or deleted: none for featured.
+// findStream finds the stream that the action changes or deletes. For featured there is none.
 func (p *streamName) findStream(ctx context.Context, f *finder, x *exchange) error {
-	x.addressPublicly(f.local)
+	x.addressPublicly(f.local.Addresses)
 	if p.StreamID == featured {
 		x.target = f.local.Featured(x.User)
 		return nil
 	}
-	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
 		if x.stream, err = p.readStream(ctx, tx); err == nil {
 			x.target = x.stream.URI
 		}
@@ -126,7 +127,7 @@ func (p *streamName) findStream(ctx context.Context, f *finder, x *exchange) err
 	})
 }
 
-// deleteStream deletes a stream, and keeps the objects that were in it.
+// deleteStream deletes a stream. Its objects stay.
 type deleteStream struct{ streamName }
 
 func (p *deleteStream) findRecipients(ctx context.Context, f *finder, x *exchange) error {
@@ -142,7 +143,7 @@ func (p *deleteStream) constructObject(_ *actor.Local, x *exchange) (string, any
 	return vocab.Remove, StreamDoc(x.actor.ID, *x.stream)
 }
 
-func (p *deleteStream) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *deleteStream) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vocab.ID, error) {
 	_, err := p.readStream(ctx, tx)
 	return "", err
 }
@@ -182,7 +183,8 @@ func (p *addToStream) findRecipients(ctx context.Context, f *finder, x *exchange
 	return nil
 }
 
-// refuseHidden refuses to put into a stream what the parameter of that name says.
+// refuseHidden refuses to put the object that the parameter (name) means into a stream, because
+// the object is not public.
 func refuseHidden(name string) error {
 	return fault.New(fault.Forbidden, "streams are public, and only what everybody may see is put into one").WithCode("not_public").At("/params/" + name)
 }
@@ -191,7 +193,7 @@ func (p *addToStream) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Add, string(p.object)
 }
 
-func (p *addToStream) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *addToStream) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	there, err := p.findAdd(ctx, tx, x, p.object)
 	if err != nil || there != "" {
 		return there, err
@@ -206,10 +208,11 @@ func (p *addToStream) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (
 	return "", err
 }
 
-// checkPins refuses a pin that would push another one out, which nobody would be told of.
-func checkPins(ctx context.Context, tx *db.Tx, author vocab.ID) error {
-	pins, err := tx.Pins(ctx, author)
-	if err == nil && len(pins) >= db.MaxPins {
+// checkPins refuses a pin beyond user.MaxPins: it would remove another pin, and nobody would be
+// told.
+func checkPins(ctx context.Context, tx *user.Tx, author vocab.ID) error {
+	pins, err := tx.Pins.List(ctx, author)
+	if err == nil && len(pins) >= user.MaxPins {
 		err = refuseFull("20 posts are featured already: remove one first")
 	}
 	return err
@@ -219,16 +222,17 @@ func refuseFull(words string) error {
 	return fault.New(fault.Conflict, words).WithCode("too_many_objects").At("/params/streamId")
 }
 
-// findAdd returns the Add that put an object where it is, empty when it is not there.
-func (p *streamName) findAdd(ctx context.Context, tx *db.Tx, x *exchange, object vocab.ID) (vocab.ID, error) {
+// findAdd returns the id of the Add that put the object into the stream or among the featured
+// posts. It is empty when the object is not there.
+func (p *streamName) findAdd(ctx context.Context, tx *user.Tx, x *exchange, object vocab.ID) (vocab.ID, error) {
 	if x.stream == nil {
-		pins, err := tx.Pins(ctx, x.actor.ID)
-		if n := slices.IndexFunc(pins, func(pin db.Pin) bool { return pin.Object == object }); n >= 0 {
+		pins, err := tx.Pins.List(ctx, x.actor.ID)
+		if n := slices.IndexFunc(pins, func(pin user.Pin) bool { return pin.Object == object }); n >= 0 {
 			return pins[n].Activity, err
 		}
 		return "", err
 	}
-	there, err := tx.ObjectInStream(ctx, x.stream.URI, object)
+	there, err := tx.Streams.FindObject(ctx, x.stream.URI, object)
 	if err != nil || there == nil {
 		return "", err
 	}
@@ -245,14 +249,14 @@ func (p *removeFromStream) findRecipients(ctx context.Context, f *finder, x *exc
 	if p.object, err = f.findMeantID(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", handler.BringingTypes()...); err != nil {
 		return err
 	}
-	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error { return x.noteSpelling(ctx, tx, p.object) })
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) error { return x.noteSpelling(ctx, tx, p.object) })
 }
 
 func (p *removeFromStream) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Remove, string(p.object)
 }
 
-func (p *removeFromStream) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *removeFromStream) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	there, err := p.findAdd(ctx, tx, x, p.object)
 	if err == nil && there == "" {
 		err = fault.New(fault.NotFound, "the object is not in the stream").WithCode("not_in_stream").At("/params/objectId")

@@ -3,17 +3,17 @@ package outbox
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// placing is the Add that puts a post into a stream: they are stored together, or neither is.
+// placing is the Add that puts a new post into a stream. Both are stored in one transaction.
 type placing struct {
 	add *addToStream
 	x   *exchange // of the Add
 }
 
-// checkTarget refuses what names no stream.
+// checkTarget refuses a streamTarget that cannot name a stream.
 func (p *post) checkTarget() error {
 	if p.StreamTarget == "" || p.StreamTarget == featured {
 		return nil
@@ -22,7 +22,7 @@ func (p *post) checkTarget() error {
 	return err
 }
 
-// findTarget finds the stream that the post is put into.
+// findTarget finds the stream that streamTarget names, and prepares the Add.
 func (p *post) findTarget(ctx context.Context, f *finder, x *exchange) error {
 	switch {
 	case p.StreamTarget == "":
@@ -37,7 +37,7 @@ func (p *post) findTarget(ctx context.Context, f *finder, x *exchange) error {
 	return atTarget(add.findStream(ctx, f, x.placing.x))
 }
 
-// atTarget lets a refusal of the Add point to the parameter of the post.
+// atTarget makes a refusal of the Add point to the parameter streamTarget.
 func atTarget(err error) error {
 	if e := fault.Of(err); e != nil && e.Pointer != "" {
 		return e.At("/params/streamTarget")
@@ -45,7 +45,7 @@ func atTarget(err error) error {
 	return err
 }
 
-// constructPlacing writes the Add of what x writes, if it is put into a stream.
+// constructPlacing builds the Add of the post of x, if the post is put into a stream.
 func (o *Outbox) constructPlacing(ctx context.Context, x *exchange) error {
 	if x.placing == nil {
 		return nil
@@ -54,17 +54,17 @@ func (o *Outbox) constructPlacing(ctx context.Context, x *exchange) error {
 	return o.constructActivity(ctx, x.placing.x)
 }
 
-// storePlacing stores the Add of what x writes, if it is put into a stream.
-func (o *Outbox) storePlacing(ctx context.Context, tx *db.Tx, x *exchange) error {
+// storePlacing stores the Add of the post of x, if the post is put into a stream.
+func (o *Outbox) storePlacing(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if x.placing == nil {
 		return nil
 	}
 	y := x.placing.x
-	if _, err := x.placing.add.findEarlier(ctx, tx, y); err != nil { // a new object is in no stream: it may be full, or gone
+	if _, err := x.placing.add.findEarlier(ctx, tx, y); err != nil { // finds no Add of a new object, but refuses if the stream is full or gone
 		return atTarget(err)
 	}
-	if err := o.chooseInboxes(ctx, tx, y); err != nil {
+	if err := o.fanOut.chooseInboxes(ctx, tx, y); err != nil {
 		return err
 	}
-	return o.storeActivity(ctx, tx, y, o.newJob(y))
+	return o.storeActivity(ctx, tx, y, o.fanOut.newJob(y))
 }

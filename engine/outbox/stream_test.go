@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -116,7 +116,7 @@ func TestATwentyFirstPinIsRefused(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	var first string
-	for n := range db.MaxPins {
+	for n := range user.MaxPins {
 		note := string(d.note(map[string]any{"content": "hi", "streamTarget": featured}))
 		if n == 0 {
 			first = note

@@ -5,10 +5,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// setThread says what a note of the user's answers, where its answers are listed, and in which
-// thread it is (FEP-7888). Nothing is listed but what everybody may see, so that a private note has
-// no lists. An answer is in the thread that its parent says it is in.
-func setThread(local *actor.Local, d vocab.Doc, parent *vocab.Object, isPublic bool) {
+// setThread writes into a note of the user's its parent, the collection of its replies, and its
+// thread (FEP-7888). Only public notes have a collection of replies and begin a thread, because
+// only public objects are listed. A reply has the thread that its parent names.
+func setThread(local actor.Addresses, d vocab.Doc, parent *vocab.Object, isPublic bool) {
 	id := vocab.ID(d.Text("id"))
 	if isPublic {
 		d["replies"] = string(local.Replies(id))

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -21,37 +21,38 @@ import (
 
 // params are the parameters of an action.
 type params interface {
-	// checkParams refuses parameters that are wrong beyond their types.
+	// checkParams refuses parameters whose types are right but whose values are wrong.
 	checkParams() error
 }
 
-// intent is what an action wants, with its parameters, when it becomes an activity.
+// intent is the effect of an action that becomes an activity, with its parameters.
 type intent interface {
 	params
-	// findRecipients finds what the action is about and sets the addressing.
+	// findRecipients finds the actors and objects that the action is about, and sets the
+	// addressing.
 	findRecipients(ctx context.Context, f *finder, x *exchange) error
-	// constructObject returns the activity's type and object, and what its deliveries are ordered
-	// by.
+	// constructObject returns the type and the object of the activity.
 	constructObject(local *actor.Local, x *exchange) (kind string, object any)
-	// lockName names what two dispatches must not change at once; empty when there is no such
-	// thing.
+	// lockName returns the name of the lock that storing the activity takes. Two dispatches
+	// with the same lock run one after the other. It is empty when no lock is needed.
 	lockName() string
-	// findEarlier returns, with the lock held, the activity that did the same before, empty when
-	// there is something left to do. The fault says why it cannot be done any more.
-	findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error)
+	// findEarlier returns the id of an earlier activity that did the same; empty when there is
+	// none and the action must be done. A fault refuses an action that has become impossible.
+	// The caller holds the lock.
+	findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error)
 }
 
 var (
 	people    = []string{instance.ScopeWrite, instance.ScopeAdmin}
-	assistant = []string{instance.ScopeWrite, instance.ScopeAdmin, instance.ScopeLLM} // what an LLM engine may do in the user's name, too
+	assistant = []string{instance.ScopeWrite, instance.ScopeAdmin, instance.ScopeLLM} // for actions that an LLM engine may dispatch, too
 )
 
-// action is a word of the vocabulary.
+// action is an entry of the vocabulary.
 type action struct {
 	read   func(json.RawMessage) (params, error)
-	params reflect.Type // the struct that they are read into
-	scopes []string     // any of which is enough
-	words  string       // that tell programs and people of it
+	params reflect.Type // the struct that the parameters are decoded into
+	scopes []string     // the token needs one of them
+	words  string       // the description for clients and people
 }
 
 func word[T any, P interface {
@@ -75,7 +76,8 @@ func sealedWord[T any, P interface {
 	return action{readParams[T, P], reflect.TypeFor[T](), scopes, words}
 }
 
-// vocabulary is everything that can be dispatched. It is closed: a security border.
+// vocabulary has every action that can be dispatched. The list is closed for security: nothing
+// adds to it at run time.
 var vocabulary = map[string]action{
 	"Follow":              word[follow](people, "Follow an actor."),
 	"Unfollow":            word[unfollow](people, "Take a Follow back."),
@@ -119,11 +121,12 @@ var vocabulary = map[string]action{
 	"UpdateProfile":       word[updateProfile](people, "Change what others see of the user. Absent parameters stay as they are."),
 }
 
-// Actions returns the names of all actions, in order.
+// Actions returns the names of all actions, sorted.
 func Actions() []string { return slices.Sorted(maps.Keys(vocabulary)) }
 
-// RequiredScopes returns the scopes of which one is needed to dispatch the action. That an action
-// does not exist may be learnt by whoever may dispatch any.
+// RequiredScopes returns the scopes that allow the action: the token needs one of them. For an
+// unknown action it returns the scopes that allow any action, so that every token that may
+// dispatch something is told that the action does not exist.
 func RequiredScopes(name string) []string {
 	if a, ok := vocabulary[name]; ok {
 		return a.scopes
@@ -136,12 +139,13 @@ func (o *Outbox) MayDispatch(scopes []string, name string) bool {
 	return slices.ContainsFunc(RequiredScopes(name), func(s string) bool { return slices.Contains(scopes, s) })
 }
 
-// badParam is a parameter that cannot be taken.
+// badParam refuses a parameter.
 func badParam(name, words string) *fault.Error {
 	return fault.New(fault.Unprocessable, words).WithCode("invalid_parameter").At("/params/" + name)
 }
 
-// readParams reads the parameters of an action. Names are exact, and there are no others.
+// readParams decodes and checks the parameters of an action. It refuses unknown names; the case
+// of a name matters.
 func readParams[T any, P interface {
 	*T
 	params
@@ -155,7 +159,8 @@ func readParams[T any, P interface {
 	return p, p.checkParams()
 }
 
-// readObject reads the parameters, or the object in a place among them, into a struct.
+// readObject decodes the parameters into a struct, or with a place the object at that place in
+// the parameters.
 func readObject(raw json.RawMessage, into any, place string) error {
 	at, what := "/params", "params"
 	if place != "" {
@@ -176,7 +181,7 @@ func readObject(raw json.RawMessage, into any, place string) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		var mismatch *json.UnmarshalTypeError
 		if errors.As(err, &mismatch) {
-			name := mismatch.Field[strings.LastIndexByte(mismatch.Field, '.')+1:] // without the structs that hold the field
+			name := mismatch.Field[strings.LastIndexByte(mismatch.Field, '.')+1:] // without the names of the enclosing structs
 			return badParam(place+name, fmt.Sprintf("%s must not be a JSON %s", name, mismatch.Value))
 		}
 		return wrong
@@ -184,8 +189,8 @@ func readObject(raw json.RawMessage, into any, place string) error {
 	return nil
 }
 
-// checkNames refuses parameters that t has no field for. encoding/json would take a name in any
-// mixture of cases.
+// checkNames refuses parameters for which t has no field. encoding/json would ignore the case of
+// names.
 func checkNames(given vocab.Doc, t reflect.Type, place string) error {
 	names := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -201,8 +206,9 @@ func checkNames(given vocab.Doc, t reflect.Type, place string) error {
 	return nil
 }
 
-// checkTexts refuses texts that are longer than their form says, and other texts for URIs. An empty
-// one is an absent one, which whoever needs it refuses.
+// checkTexts refuses texts that are longer than their form allows, and texts that should be
+// URIs but are not. An empty text counts as absent: checkParams refuses it if the action needs
+// it.
 func checkTexts(given vocab.Doc, t reflect.Type, place string) error {
 	for _, f := range reflect.VisibleFields(t) {
 		name, form := paramName(f), paramForm(f)
@@ -224,7 +230,7 @@ func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(strings.ToValidUTF8(name[:min(len(name), 60)], ""))
 }
 
-// parseIdentifier reads a parameter that is an id.
+// parseIdentifier parses a parameter that is an id.
 func parseIdentifier(name, value string) (vocab.ID, error) {
 	if value == "" {
 		return "", badParam(name, name+" is missing")

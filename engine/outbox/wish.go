@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FulfilWish does what an import wants done in a user's name. Nothing is done
-// twice.
+// FulfilWish carries out a follow, block or mute that an import asks for in a user's name. A
+// follow, block or mute that already stands is not repeated.
 func (o *Outbox) FulfilWish(ctx context.Context, w instance.Wish) error {
 	action := map[string]string{instance.WishFollow: vocab.Follow, instance.WishBlock: vocab.Block}[w.Kind]
 	if action == "" {
@@ -25,7 +25,7 @@ func (o *Outbox) FulfilWish(ctx context.Context, w instance.Wish) error {
 	return err
 }
 
-// muteActor adds an actor to those that the user has muted.
+// muteActor adds the actor that the wish names to the user's muted actors.
 func (o *Outbox) muteActor(ctx context.Context, w instance.Wish) error {
 	id, err := vocab.ParseID(w.Account)
 	if err != nil {

@@ -2,11 +2,10 @@ package outbox
 
 import (
 	"context"
+	"github.com/lightweb/lightweb/db/user"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/lightweb/lightweb/db"
 )
 
 // waiting returns the inboxes that are owed Creates and Updates, once those that were given up are
@@ -14,11 +13,11 @@ import (
 func (d *desk) waiting() (urls []string) {
 	d.t.Helper()
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.RequeueDeliveries(ctx, db.DeliveryChoice{States: []string{db.DeliveryPending, db.DeliveryParked, db.DeliveryFailed}}, true, 0, 100, now)
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Deliveries.Requeue(ctx, user.DeliveryChoice{States: []string{user.DeliveryPending, user.DeliveryParked, user.DeliveryFailed}}, true, 0, 100, now)
 		return err
 	})
-	return inboxes(slices.DeleteFunc(d.owed(), func(r db.Delivery) bool { return r.Type != "Create" && r.Type != "Update" }))
+	return inboxes(slices.DeleteFunc(d.owed(), func(r user.Delivery) bool { return r.Type != "Create" && r.Type != "Update" }))
 }
 
 func TestWhatIsOwedToAnActorWhoIsShutOutIsNotSent(t *testing.T) {
@@ -75,11 +74,11 @@ func TestWhatIsOwedToAnActorWhoIsShutOutIsNotSent(t *testing.T) {
 func TestOneOfTwoBehindAnInboxIsShutOut(t *testing.T) {
 	t.Parallel()
 	d := town(t)
-	d.befriend(d.world.person(t, "p.example", "bob", true), db.Accepted)
+	d.befriend(d.world.person(t, "p.example", "bob", true), user.Accepted)
 	d.must("CreateNote", map[string]any{"content": "hi", "visibility": "followers"})
 	d.must("Block", map[string]any{"actorUri": bob})
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "test", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour, db.ClaimBounds{Most: 100})
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		rows, err := tx.Deliveries.Claim(ctx, "test", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour, user.ClaimBounds{Most: 100})
 		for _, r := range rows {
 			if r.Inbox == "https://p.example/inbox" && (len(r.Targets) != 1 || r.Targets[0] != carol) {
 				t.Errorf("it goes to %q, want carol alone", r.Targets)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -69,34 +69,34 @@ func (d *desk) written(word string) vocab.ID {
 	note := d.activity(r.ActivityID).Object
 	d.must("Like", map[string]any{"objectId": note})
 	d.must("Boost", map[string]any{"objectId": note})
-	d.write(func(ctx context.Context, tx *db.Tx) error {
+	d.write(func(ctx context.Context, tx *user.Tx) error {
 		raw := func(kind string, object any) []byte {
 			return vocab.Doc{"id": bob + "/" + kind, "type": kind, "actor": bob, "object": object}.JSON()
 		}
 		embedded := vocab.Doc{"id": string(note), "type": "Note", "content": word}
-		for _, a := range []db.Activity{
+		for _, a := range []user.Activity{
 			{URI: bob + "/Announce", Object: r.ActivityID, Raw: raw("Announce", vocab.Doc{"id": string(r.ActivityID), "type": "Create", "object": embedded})},
 			{URI: bob + "/Like", Object: note, Raw: raw("Like", embedded)},
 		} {
-			a.ID, a.Direction, a.Type, a.Actor, a.Published = uuid.New(), db.Inbound, strings.TrimPrefix(string(a.URI), bob+"/"), bob, d.Now()
-			if err := tx.AddActivity(ctx, a); err != nil {
+			a.ID, a.Direction, a.Type, a.Actor, a.Published = uuid.New(), user.Inbound, strings.TrimPrefix(string(a.URI), bob+"/"), bob, d.Now()
+			if err := tx.Activities.Add(ctx, a); err != nil {
 				return err
 			}
 		}
 		now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-		rows, err := tx.ClaimDeliveries(ctx, "test", now, time.Hour, db.ClaimBounds{Most: 100})
+		rows, err := tx.Deliveries.Claim(ctx, "test", now, time.Hour, user.ClaimBounds{Most: 100})
 		if err != nil {
 			return err
 		}
 		for _, r := range rows {
-			o := db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered, Spent: true}
+			o := user.Outcome{Delivery: r.ID, Status: user.DeliveryDelivered, Spent: true}
 			if r.Type == "Create" {
 				o.HTTPStatus, o.Headers = 202, "server: "+word
 			}
 			if r.Host == "q.example" && r.Type == "Create" {
-				o.Status, o.HTTPStatus, o.Answer = db.DeliveryFailed, 400, []byte("refused: "+word)
+				o.Status, o.HTTPStatus, o.Answer = user.DeliveryFailed, 400, []byte("refused: "+word)
 			}
-			if _, err := tx.FinishDeliveries(ctx, "test", []db.Outcome{o}, now); err != nil {
+			if _, err := tx.Deliveries.Finish(ctx, "test", []user.Outcome{o}, now); err != nil {
 				return err
 			}
 		}
@@ -148,8 +148,8 @@ func TestRetriedCreateHasThePresentWords(t *testing.T) {
 	d.must("UpdateObject", map[string]any{"objectId": create.Object, "content": "secondmarker"})
 	d.exec(`UPDATE deliveries SET status = 'failed', attempts = 6, tried = true WHERE host = 'q.example'`)
 	d.must("UpdateObject", map[string]any{"objectId": create.Object, "content": "thirdmarker"})
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.RequeueDeliveries(ctx, db.DeliveryChoice{States: []string{db.DeliveryFailed}}, true, 0, 100, d.Now())
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Deliveries.Requeue(ctx, user.DeliveryChoice{States: []string{user.DeliveryFailed}}, true, 0, 100, d.Now())
 		return err
 	})
 	sent := map[string][]string{}
@@ -174,8 +174,8 @@ func TestFormerFollowerIsOwedNoEditedWords(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	create := d.must("CreateNote", map[string]any{"content": "firstmarker", "visibility": "followers"})
-	d.write(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.EndRelationship(ctx, db.Follower, dan)
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Relationships.End(ctx, user.Follower, dan)
 		return err
 	})
 	d.must("UpdateObject", map[string]any{"objectId": create.Object, "content": "secondmarker"})
@@ -212,8 +212,8 @@ func TestDeleteWithdrawsWhatWasNeverTried(t *testing.T) {
 				t.Error("the words are stored")
 			}
 			d.exec(`UPDATE deliveries SET lease_owner = NULL, status = 'delivered' WHERE lease_owner IS NOT NULL`) // that try ends
-			d.write(func(ctx context.Context, tx *db.Tx) error {
-				_, err := tx.RequeueDeliveries(ctx, db.DeliveryChoice{States: []string{db.DeliveryFailed, db.DeliveryParked}}, true, 0, 100, d.Now())
+			d.write(func(ctx context.Context, tx *user.Tx) error {
+				_, err := tx.Deliveries.Requeue(ctx, user.DeliveryChoice{States: []string{user.DeliveryFailed, user.DeliveryParked}}, true, 0, 100, d.Now())
 				return err
 			})
 			var dan []string

@@ -53,7 +53,7 @@ type atomContent struct {
 
 const atomType = "application/atom+xml"
 
-// Atom returns the posts as a page of the person's feed, whose own address is self.
+// Atom returns the posts as a page of the person's Atom feed. self is the address of that page.
 func (l List) Atom(self string) []byte {
 	p := l.Person
 	f := atomFeed{ID: p.Actor, Title: p.Name + " (" + p.Handle + ")", Subtitle: l.describeHead().Description, Updated: time.Unix(0, 0).UTC().Format(time.RFC3339),
@@ -68,7 +68,7 @@ func (l List) Atom(self string) []byte {
 		f.Entries = append(f.Entries, entry)
 	}
 	for _, e := range f.Entries {
-		f.Updated = max(f.Updated, e.Updated) // of one form and zone: as texts they are in the order of time
+		f.Updated = max(f.Updated, e.Updated) // all have one form and zone: the greater text is the later time
 	}
 	if next := l.Next(len(f.Entries)); next != "" {
 		f.Links = append(f.Links, atomLink{"next", atomType, next})
@@ -76,8 +76,8 @@ func (l List) Atom(self string) []byte {
 	return append([]byte(xml.Header), marshalPart(f)...)
 }
 
-// buildEntry returns the post as an entry of the feed. Its title is never empty: readers show it
-// alone.
+// buildEntry returns the post as an entry of the feed. The title is never empty: some feed
+// readers show nothing else.
 func (p Post) buildEntry() atomEntry {
 	e := atomEntry{ID: p.ID, Title: cutText(vocab.OneLine(p.Doc.Text("name")), 100), Published: p.Published.UTC().Format(time.RFC3339),
 		Links: []atomLink{{"alternate", "text/html", p.Page}}, Summary: p.warningWords(amongOthers), Content: atomContent{Type: "html"}}
@@ -101,7 +101,7 @@ func (p Post) buildEntry() atomEntry {
 	return e
 }
 
-// marshalPart writes a part of a feed. Characters that XML cannot hold are replaced.
+// marshalPart writes a part of a feed as XML. It replaces characters that XML cannot have.
 func marshalPart(part any) []byte {
 	b, err := xml.Marshal(part)
 	if err != nil {

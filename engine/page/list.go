@@ -7,17 +7,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// List is the posts of a person, all or those with a tag: a page of them, or of the Atom feed.
+// List is the posts of a person, all or those with a tag, for a page of HTML or of the Atom
+// feed.
 type List struct {
 	Person Person
 	Tag    string // empty for all
 	Posts  []Post
 
-	// Next returns the address of the posts behind the first n, empty when there are none.
+	// Next returns the address of the posts after the first n, empty if there are none.
 	Next func(n int) string
 }
 
-// room is kept on a page for the address of the next one.
+// room is reserved on a page for the address of the next one, in bytes.
 const room = 1_000
 
 // HTML returns the page.
@@ -47,7 +48,8 @@ func (l List) describeHead() head {
 	return h
 }
 
-// fitPosts returns the first posts as HTML that a page has room for, of which one is always.
+// fitPosts returns, as HTML, as many of the first posts as the page has room for, but at least
+// one.
 func (p Person) fitPosts(posts []Post, bytes int) (shown []template.HTML) {
 	for _, post := range posts {
 		part := post.renderPost(p, amongOthers, false)
@@ -59,11 +61,11 @@ func (p Person) fitPosts(posts []Post, bytes int) (shown []template.HTML) {
 	return shown
 }
 
-// maxAbout bounds what a page says about a person, in bytes of HTML.
+// maxAbout bounds a person's description on a page, in bytes of HTML.
 const maxAbout = 6_000
 
-// showAbout returns how a person describes itself: the beginning of it, as plain text, when it is
-// long.
+// showAbout returns a person's own description. If that is long, it returns the beginning as
+// plain text.
 func showAbout(p Person) template.HTML {
 	if html := sanitizeHTML(p.About); len(html) <= maxAbout {
 		return html
@@ -73,7 +75,7 @@ func showAbout(p Person) template.HTML {
 
 type fieldView struct{ Name, Value, Link string }
 
-// showFields returns the lines of a profile; a value that is an address is a link.
+// showFields returns the lines of a profile. A value that is an https address becomes a link.
 func showFields(lines []Field) (shown []fieldView) {
 	for _, f := range lines {
 		v := fieldView{Name: cutText(vocab.OneLine(f.Name), 60), Value: cutText(vocab.OneLine(f.Value), 120)}

@@ -1,5 +1,5 @@
 // Package page writes the pages and the Atom feed on which people read a user's public posts. It
-// knows no database and no request: it is handed what may be shown.
+// reads no database and no request: the caller passes all that may be shown.
 package page
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxPage bounds a page or a feed, in bytes: fewer posts stand on it when they are large.
+// maxPage bounds a page or a feed, in bytes. If posts are large, it has fewer.
 const maxPage = 64_000
 
 // Person is the user that a page is about.
@@ -20,11 +20,11 @@ type Person struct {
 	Name      string // of one line
 	Handle    string // such as @alice@example.org
 	Site      string // the host of this server
-	Actor     string // the id
+	Actor     string // the id of the person's actor
 	Page      string // the address of the page about the person
 	About     string // HTML
 	Icon      string // the address of a picture on this server, or nothing
-	Image     string // that of a wide one
+	Image     string // the address of a wide picture on this server, or nothing
 	Fields    []Field
 	Indexable bool // search engines may list the pages
 
@@ -58,22 +58,22 @@ var (
 // Favicon returns the picture of this server, as SVG.
 func Favicon() []byte { return favicon }
 
-// ContentPolicy returns the Content-Security-Policy of every page: no script, and nothing loaded
-// but pictures of this server.
+// ContentPolicy returns the Content-Security-Policy of every page: it allows no script, and
+// nothing is loaded except pictures of this server.
 func ContentPolicy() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-// head is what the beginning and the end of a page say.
+// head has the data for the beginning and the end of a page.
 type head struct {
 	Title, Description, Kind, Site string
 	Page, Document, Feed, Icon     string // addresses; some may be empty
 	Indexable                      bool
 }
 
-// renderTemplate writes a template. It panics when that cannot be: it is a mistake in the template.
+// renderTemplate writes a template. It panics on an error, which is a mistake in the template.
 func renderTemplate(name string, data any) []byte {
 	var b bytes.Buffer
 	if err := pages.ExecuteTemplate(&b, name, data); err != nil {
@@ -82,7 +82,7 @@ func renderTemplate(name string, data any) []byte {
 	return b.Bytes()
 }
 
-// sanitizeHTML returns HTML that a page may hold. There is no other way into one.
+// sanitizeHTML returns HTML that is safe on a page. All HTML from outside goes through it.
 func sanitizeHTML(html string) template.HTML { return template.HTML(vocab.Sanitize(html)) }
 
 // asRendered returns a part of a page that was rendered before.

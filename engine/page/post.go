@@ -14,17 +14,17 @@ import (
 // Post is an object that a page shows.
 type Post struct {
 	ID        vocab.ID
-	Page      string // where people read it
+	Page      string // the address where people read it
 	Author    Author
 	IsOwn     bool   // the person of the page wrote it
-	Answers   string // the address of the object that it answers, when that is not shown
+	Answers   string // the address of the object that it answers; empty if that is shown
 	Published time.Time
 	Updated   time.Time // zero: it was never changed
 	Doc       vocab.Doc // as vocab.Show returns it
 }
 
-// limits bound what is shown of a post. Every number is of characters, but for html, link and the
-// counts.
+// limits bound what is shown of a post. html and link are bytes, tags, files and options are
+// counts, and the others are characters.
 type limits struct {
 	html, excerpt, line, link int
 	tags, files, options      int
@@ -36,7 +36,7 @@ var (
 	onItsOwn    = limits{html: 20_000, excerpt: 4_000, line: 500, link: 2_000, tags: 64, files: 16, options: 20}
 )
 
-// view is a post as the template takes it.
+// view is a post in the form that the template takes.
 type view struct {
 	Author                          Author
 	Page, Answers                   string
@@ -78,7 +78,7 @@ func (p Post) renderPost(person Person, most limits, isMain bool) []byte {
 
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// chooseContent returns the text as HTML, or the beginning of a long one as plain text.
+// chooseContent returns the text as HTML, or the beginning of a long text as plain text.
 func (p Post) chooseContent(most limits) (html template.HTML, excerpt string) {
 	content := p.Doc.Text("content")
 	if len(content) <= most.html {
@@ -92,7 +92,7 @@ func (p Post) chooseContent(most limits) (html template.HTML, excerpt string) {
 // plainText returns the text without HTML.
 func (p Post) plainText() string { return p.Doc.Sub("source").Text("content") }
 
-// warningWords returns the words behind which the post is hidden, empty when it is not.
+// warningWords returns the warning that hides the post, empty if it has none.
 func (p Post) warningWords(most limits) string {
 	if warning := cutText(vocab.OneLine(p.Doc.Text("summary")), most.line); warning != "" {
 		return warning
@@ -103,7 +103,7 @@ func (p Post) warningWords(most limits) string {
 	return ""
 }
 
-// describePost returns the beginning of the post as one line, or its warning.
+// describePost returns the post's warning, or without one the beginning of its text as one line.
 func (p Post) describePost(characters int) string {
 	if warning := p.warningWords(amongOthers); warning != "" {
 		return warning
@@ -134,8 +134,8 @@ func addName(names []string, name string) []string {
 	return append(names, name)
 }
 
-// listFiles returns links to the files that the post shows or is, and how many more there are. None
-// of them is loaded by the page.
+// listFiles returns links to the files that the post shows or consists of, and how many others
+// there are. The page loads none of them.
 func (p Post) listFiles(most limits) (files []link, more int) {
 	for _, d := range p.Doc.Subs("url") {
 		if kind := d.Text("mediaType"); kind != "text/html" {
@@ -176,7 +176,7 @@ func fileKind(d vocab.Doc) string {
 	return "File"
 }
 
-// readPoll returns the options of a poll, and until when it is open.
+// readPoll returns the options of a poll, and says until when it is open or when it was closed.
 func (p Post) readPoll(most limits) (options []option, closes string) {
 	for _, d := range firstOf(append(p.Doc.Subs("oneOf"), p.Doc.Subs("anyOf")...), most.options) {
 		votes, _ := d.Sub("replies").Count("totalItems")
@@ -191,7 +191,7 @@ func (p Post) readPoll(most limits) (options []option, closes string) {
 	return options, ""
 }
 
-// cutText returns the beginning of a text, in characters.
+// cutText returns the first characters of a text.
 func cutText(s string, characters int) string {
 	if len(s) <= characters || utf8.RuneCountInString(s) <= characters {
 		return s

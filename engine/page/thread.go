@@ -6,19 +6,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Thread is a post of a person's, with what it answers and what answers it.
+// Thread is a post of a person's, with the posts that it answers and the answers to it.
 type Thread struct {
 	Person  Person
 	Post    Post
-	Above   []Post // what it answers, the first of the thread first
+	Above   []Post // the posts that it answers, the topmost first
 	Below   []Post // the answers, the oldest first
-	IsLater bool   // the page is not the first: the post is shown in short, and nothing above it
+	IsLater bool   // this is not the first page: it shows the post in short form, and nothing above it
 
-	// Next returns the address of the answers behind the first n, empty when there are none.
+	// Next returns the address of the answers after the first n, empty if there are none.
 	Next func(n int) string
 }
 
-// maxMain bounds the post that a page is about, in bytes; maxOther is more than any other can take.
+// maxMain bounds the post that a page is about, in bytes. No other post takes more than
+// maxOther.
 const (
 	maxMain  = 36_000
 	maxOther = 22_000
@@ -54,7 +55,7 @@ func (t Thread) renderMain() []byte {
 	return t.Post.renderPost(t.Person, amongOthers, true)
 }
 
-// fitLast returns the last posts as HTML that a page has room for.
+// fitLast returns, as HTML, as many of the last posts as the page has room for.
 func (p Person) fitLast(posts []Post, bytes int) (shown []template.HTML) {
 	for n := len(posts) - 1; n >= 0; n-- {
 		part := posts[n].renderPost(p, amongOthers, false)

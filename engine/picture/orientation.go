@@ -6,11 +6,11 @@ import (
 	"image"
 )
 
-// Cameras write pictures as they are held, and how they were held beside them (Exif 2.3 §4.6.4,
-// Orientation). A picture that loses what is beside it has to be turned.
+// Cameras write a picture as its sensor saw it, and beside it how the camera was held (Exif 2.3
+// §4.6.4, Orientation). If a picture loses that information, it has to be turned.
 
 const (
-	asSeen      = 1      // the orientation of a picture that says nothing
+	asSeen      = 1      // the orientation of a picture that states none
 	orientation = 0x0112 // the tag
 	app1        = 0xE1   // the segment of a JPEG that holds Exif
 	startOfScan = 0xDA

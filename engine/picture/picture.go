@@ -1,5 +1,5 @@
-// Package picture makes pictures that users upload fit to be shown: of a bounded size, without
-// anything but the picture in the file.
+// Package picture turns files that users upload into pictures that can be shown: of a bounded
+// size, and with nothing in the file except the picture.
 package picture
 
 import (
@@ -20,12 +20,12 @@ import (
 
 // Bounds of an uploaded file.
 const (
-	MaxBytes = 2 << 20 // also of the picture that is kept
+	MaxBytes = 2 << 20 // also of the resulting picture
 	maxSide  = 4096    // pixels
 	maxScans = 100     // of a JPEG: each costs a pass over the whole picture
 )
 
-// The longest side of what is kept, in pixels.
+// Longest sides of the resulting pictures, in pixels.
 const (
 	IconSide  = 1024
 	ImageSide = 2048
@@ -33,10 +33,10 @@ const (
 
 const quality = 90 // of JPEG
 
-// mediaTypes are those that are taken, by the names of their formats.
+// mediaTypes are the accepted media types, by the names of their formats in package image.
 var mediaTypes = map[string]string{"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 
-// IsTaken reports whether files of that media type are taken.
+// IsTaken reports whether files of that media type are accepted.
 func IsTaken(mediaType string) bool {
 	for _, t := range mediaTypes {
 		if t == mediaType {
@@ -52,16 +52,16 @@ type Picture struct {
 	Extension string // png or jpg
 }
 
-// Maker makes pictures, one at a time: one that is being read may take 350 MiB.
+// Maker makes pictures, one at a time: reading one may take 350 MiB.
 type Maker struct{ turn chan struct{} }
 
 // NewMaker returns a maker.
 func NewMaker() *Maker { return &Maker{make(chan struct{}, 1)} }
 
-// Make reads an uploaded file of a media type, and returns its picture, the first one of several,
-// upright and with no side longer than side. Everything else in the file is left out. The fault is
-// Unsupported for another file than the media type says, TooLarge for one with too many bytes or
-// pixels, Unprocessable for a damaged one, and Busy when ctx ends first.
+// Make reads an uploaded file of a media type, and returns its picture: the first one of
+// several, upright, and with no side longer than side. Everything else in the file is left out.
+// The fault is Unsupported if the file is not of the media type, TooLarge if it has too many
+// bytes or pixels, Unprocessable if it is damaged, and Busy if ctx ends first.
 func (m *Maker) Make(ctx context.Context, data []byte, mediaType string, side int) (Picture, error) {
 	if len(data) > MaxBytes {
 		return Picture{}, fault.New(fault.TooLarge, "a picture has at most 2 MiB").WithCode("picture_too_large")
@@ -92,7 +92,7 @@ func refuseDamaged(err error) error {
 	return fault.Wrap(fault.Unprocessable, "the picture is damaged", err).WithCode("damaged_picture")
 }
 
-// redraw reads a picture of bounded size, and writes it anew.
+// redraw reads a picture of bounded size, and encodes it again in at most MaxBytes.
 func redraw(data []byte, side int) (Picture, error) {
 	from, format, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -123,7 +123,7 @@ func encodePicture(i image.Image, asPNG bool) (Picture, error) {
 	return Picture{out.Bytes(), "jpg"}, err
 }
 
-// shrink returns the picture with no side longer than side, from 0, 0 on.
+// shrink returns the picture with no side longer than side. Its bounds begin at 0, 0.
 func shrink(from image.Image, side int) image.Image {
 	b := from.Bounds()
 	w, h := b.Dx(), b.Dy()

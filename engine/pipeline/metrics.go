@@ -20,7 +20,7 @@ func stepSeconds(reg prometheus.Registerer) *prometheus.HistogramVec {
 	if err := reg.Register(h); errors.As(err, &twice) {
 		return twice.ExistingCollector.(*prometheus.HistogramVec)
 	} else if err != nil {
-		panic(err) // the name or labels collide with another metric: a programming mistake
+		panic(err) // a bug: the name or labels collide with another metric
 	}
 	return h
 }

@@ -1,4 +1,5 @@
-// Package pipeline runs ordered steps over one exchange. It wraps, times and logs each step.
+// Package pipeline runs ordered steps, which share one value, the exchange. It times and logs
+// each step, and adds the step's name to its error.
 package pipeline
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Action is a dispatched action: a word of the closed vocabulary and its parameters.
+// Action is a user's action: its name, from a fixed vocabulary, and its parameters.
 type Action struct {
 	Name   string          `json:"action"`
 	Params json.RawMessage `json:"params"`
@@ -28,7 +29,7 @@ type Next func(ctx context.Context) error
 
 // Step is one part of the work on an exchange of type X.
 type Step[X any] struct {
-	Name string // as in docs/architecture.md; prefixes errors, labels timings
+	Name string // as in docs/architecture.md; the prefix of errors and the label of timings
 	Run  func(ctx context.Context, x X, next Next) error
 }
 
@@ -47,7 +48,7 @@ type Pipeline[X any] struct {
 	name  string
 	log   *slog.Logger
 	steps []Step[X]
-	took  []prometheus.Observer // as steps
+	took  []prometheus.Observer // one for each step
 }
 
 // New returns the pipeline of these steps. reg may be nil.
@@ -60,9 +61,8 @@ func New[X any](name string, log *slog.Logger, reg prometheus.Registerer, steps 
 	return p
 }
 
-// Run takes x through the steps until one ends the exchange. An error carries the name of the step
-// that made it, or that could not start because ctx had ended; a step that hands on the error of a
-// later one adds no name.
+// Run runs the steps on x until one ends the exchange. An error has the name of the step that
+// returned it first, or of the step that could not start because ctx had ended.
 func (p *Pipeline[X]) Run(ctx context.Context, x X) error { return p.runFrom(ctx, x, 0) }
 
 func (p *Pipeline[X]) runFrom(ctx context.Context, x X, i int) error {
@@ -73,7 +73,7 @@ func (p *Pipeline[X]) runFrom(ctx context.Context, x X, i int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", step.Name, fault.Wrap(fault.Busy, "time ran out", err))
 	}
-	var below error // of the steps after this one: named already
+	var below error // the error of the steps after this one, with a step's name
 	var after time.Duration
 	start := time.Now()
 	err := step.Run(ctx, x, func(ctx context.Context) error {
@@ -94,13 +94,13 @@ func (p *Pipeline[X]) runFrom(ctx context.Context, x X, i int) error {
 	return nil
 }
 
-// Inbound is one activity on its way in, with everything that the steps of Receive know so far.
-// Each field names the step that sets it; there is no map for anything else.
+// Inbound is one activity that is being received, with the results of the steps of Receive so
+// far. The last three fields name the step that sets them.
 type Inbound struct {
-	Request    *http.Request    // what the peer sent; its body is read already
-	Body       []byte           // the bytes the signature covers
-	User       vocab.Username   // whose inbox was addressed; zero for the shared one
-	Activity   *vocab.Activity  // parseBody
-	Actor      *vocab.Actor     // resolveActor: the sender
-	Recipients []vocab.Username // resolveAddressing
+	Request    *http.Request    // the peer's request; its body has been read
+	Body       []byte           // the bytes that the signature covers
+	User       vocab.Username   // the user whose inbox received it; zero for the shared inbox
+	Activity   *vocab.Activity  // set by parseBody
+	Actor      *vocab.Actor     // the sender; set by resolveActor
+	Recipients []vocab.Username // set by resolveAddressing
 }

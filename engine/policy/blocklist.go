@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of a list of domains that somebody else keeps.
+// Bounds of a list of domains from another party.
 const (
 	MaxBlocklist      = 64 << 20 // bytes
 	MaxBlocklistLines = 1_000_000
@@ -27,20 +27,20 @@ const (
 type Row struct {
 	Line     int // in the file, from 1
 	Text     string
-	Domain   string // as ParseDomain returns it; empty when the line cannot be taken
+	Domain   string // as ParseDomain returns it; empty when the line is invalid
 	Severity string // suspend, silence or noop
 	Comment  string // one line
-	Err      error  // why the line cannot be taken
+	Err      error  // why the line is invalid
 }
 
-// ErrObfuscated is of a line that hides a part of its domain behind asterisks, or stands for more
-// than one.
+// ErrObfuscated is the error for a domain with asterisks. They hide a part of the domain, or
+// make it stand for several domains.
 var ErrObfuscated = fault.New(fault.Invalid, "a part of the domain is hidden")
 
-// ParseDomain returns what somebody calls a domain in the form in which lists hold it: lower case,
-// A-labels, without port; or an IP address, in brackets when it has colons. The fault is Invalid
-// for what is none, and for what nobody means to list: one who lists a public suffix such as co.uk
-// lists a country.
+// ParseDomain returns a domain in the form that lists have: in lower case, with A-labels,
+// without a port. It also accepts an IP address, and returns it in brackets if it has colons.
+// The fault is Invalid for any other text. It is Invalid, too, for a public suffix such as
+// co.uk, because to list that would list a country.
 func ParseDomain(written string) (string, error) {
 	bad := func(why string) error {
 		return fault.New(fault.Invalid, fmt.Sprintf("%.60q %s", written, why))
@@ -66,10 +66,10 @@ func ParseDomain(written string) (string, error) {
 	return id.Host(), nil
 }
 
-// ReadBlocklist reads a list of domains: in Mastodon's format, whose first line names its columns,
-// or with a domain on each line and notes after #. Lines that cannot be taken are returned with the
-// reason. The fault is TooLarge beyond the bounds, Invalid for what is no such list: then nothing
-// of it can be relied on.
+// ReadBlocklist reads a list of domains. It may be in Mastodon's format, whose first line names
+// its columns, or have a domain on each line with notes after #. Invalid lines are returned with
+// the reason. The fault is TooLarge beyond the bounds. It is Invalid if the data is not such a
+// list; then no row is returned.
 func ReadBlocklist(r io.Reader) ([]Row, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBlocklist+1))
 	if err != nil {
@@ -91,7 +91,7 @@ func ReadBlocklist(r io.Reader) ([]Row, error) {
 	return readLines(data), nil
 }
 
-// columns are the places of what is read of a table; -1: it has none.
+// columns are the indexes of the columns that are read; -1 for a column that the table lacks.
 type columns struct{ domain, severity, comment int }
 
 func columnsOf(head []string) columns {
@@ -167,13 +167,14 @@ func (r *Row) rateSeverity(severity string) {
 	}
 }
 
-// oneLine makes one line of words, without what cannot be shown.
+// oneLine returns a text as one line, without control characters and invalid ones.
 func oneLine(words string) string {
 	return strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError }), " ")
 }
 
-// computed begin what a spreadsheet computes, or takes away: with a quote before them they are
-// text.
+// computed are the characters with which a spreadsheet begins a formula, and the quote, which it
+// removes. A cell that begins with one of them is written with a quote in front, so that the
+// spreadsheet takes it for text.
 const computed = "=+-@'"
 
 func quoteFormula(text string) string {
@@ -193,9 +194,9 @@ func unquoteFormula(cell string) string {
 // WriteBlocklist writes domains with their comments in Mastodon's format.
 func WriteBlocklist(w io.Writer, rows []Row) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"#domain", "#severity", "#reject_media", "#reject_reports", "#public_comment", "#obfuscate"}) //nolint:errcheck // Error tells at the end
+	c.Write([]string{"#domain", "#severity", "#reject_media", "#reject_reports", "#public_comment", "#obfuscate"}) //nolint:errcheck // c.Error returns the error at the end
 	for _, r := range rows {
-		c.Write([]string{r.Domain, r.Severity, "true", "true", quoteFormula(r.Comment), "false"}) //nolint:errcheck // the same
+		c.Write([]string{r.Domain, r.Severity, "true", "true", quoteFormula(r.Comment), "false"}) //nolint:errcheck // c.Error returns the error at the end
 	}
 	c.Flush()
 	return c.Error()

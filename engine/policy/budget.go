@@ -6,39 +6,40 @@ import (
 	"time"
 )
 
-// Payer names the party whose share of a budget a piece of work uses up: the party that caused the
-// work, as far as that is proven when it is counted.
+// Payer is the kind of party whose share of a budget some work uses up. That is the party that
+// caused the work, as far as it is verified when the work is counted.
 type Payer string
 
-// Payers. Before a signature is verified only the client address is known; afterwards the signer's
-// domain pays.
+// The kinds of payers. Before a signature is verified only the client address is known;
+// afterwards the signer's domain pays.
 const (
-	Address Payer = "client address"     // of IPv6 the network of 64 bits; what is shared its networks pay, too
-	Domain  Payer = "registrable domain" // of the actor who signed
-	Sender  Payer = "actor"              // who signed
+	Address Payer = "client address"     // with IPv6 the /64 network; in shared budgets the networks around it pay, too
+	Domain  Payer = "registrable domain" // of the actor that signed
+	Sender  Payer = "actor"              // the actor that signed
 	User    Payer = "user"               // of this server
-	Token   Payer = "token"              // of a user's program
-	Request Payer = "each request"       // bounded by itself; nothing is shared
+	Token   Payer = "token"              // of a user's client
+	Request Payer = "each request"       // each request has its own bound, and shares none
 )
 
-// Budget is one row of the table of budgets: what others can make this server do or keep, who pays
-// for it, and how far. It has exactly one of Rate, Setting, Pool, Hourly (with Daily) and Each.
-// docs/operations.md is written from the rows, and a test spends the share of one payer of each.
+// Budget is one row of the table of budgets. It bounds work or storage that others can cause on
+// this server, and says which party pays. It has exactly one of Rate, Setting, Pool, Hourly
+// (with Daily) and Each. The table in docs/operations.md is generated from the rows, and a test
+// uses up the share of one payer in each row.
 type Budget struct {
-	Bounds string // what is counted
+	Bounds string // the things that are counted
 	Payer  Payer
-	Beyond string // what the payer is answered, or what becomes of the work
+	Beyond string // the response, or the fate of the work, when the share is used up
 
-	Rate    Rate   // of each payer
-	Setting string // names the setting that says the rate of each payer
-	Pool    int64  // shared by all payers; see Pool
-	Bytes   bool   // what is counted are bytes
-	Each    string // bound of one thing
+	Rate    Rate   // the rate of each payer
+	Setting string // the name of the setting with the rate of each payer
+	Pool    int64  // the size of a Pool that all payers share
+	Bytes   bool   // bytes are counted
+	Each    string // the bound of a single thing, in words
 
-	Hourly, Daily int // of each payer, counted in the user's database and not in memory
+	Hourly, Daily int // the limits of each payer, counted in the user's database and not in memory
 
-	Per  string // the pool or the rate is one of many: each such thing has its own, which the payers share
-	Note string // for operators: what is kept back, or what does not count
+	Per  string // each thing of this kind has a pool or a rate of its own, which the payers share
+	Note string // for operators: parts that are reserved, or things that do not count
 }
 
 // budgets is the table.
@@ -53,18 +54,19 @@ func newBudget(b Budget) *Budget {
 // Budgets returns the rows of the table in their order.
 func Budgets() []*Budget { return budgets }
 
-// remembered bounds how many payers a budget tells apart.
+// remembered is how many keys a limiter of a budget remembers.
 const remembered = 50_000
 
 // Limiter returns a limiter with the rate of the row for each payer.
 func (b *Budget) Limiter(now func() time.Time) *Limiter { return b.LimiterAt(b.Rate, now) }
 
-// LimiterAt is Limiter for a row whose rate a setting says.
+// LimiterAt is Limiter for a row whose rate comes from a setting.
 func (b *Budget) LimiterAt(r Rate, now func() time.Time) *Limiter {
 	return NewLimiter(r, now, remembered)
 }
 
-// SharedAt returns a limiter whose rate payers share; r is the rate when a setting says it.
+// SharedAt returns a limiter with the rate r, which the payers share. It is for a row whose rate
+// comes from a setting.
 func (b *Budget) SharedAt(r Rate, now func() time.Time) *SharedLimiter {
 	return newSharedLimiter(r, now, remembered)
 }
@@ -72,18 +74,18 @@ func (b *Budget) SharedAt(r Rate, now func() time.Time) *SharedLimiter {
 // Shared is SharedAt for a row with a rate of its own.
 func (b *Budget) Shared(now func() time.Time) *SharedLimiter { return b.SharedAt(b.Rate, now) }
 
-// NewPool returns a pool as large as the row says.
+// NewPool returns a pool of the size in the row.
 func (b *Budget) NewPool() *Pool { return b.PoolOf(b.Pool) }
 
-// PoolOf returns a pool of another size, where the row's does not fit.
+// PoolOf returns a pool of another size than that in the row.
 func (b *Budget) PoolOf(size int64) *Pool { return NewPool(size) }
 
-// Daily returns the rate of n a day, all of which may be spent at once.
+// Daily returns the rate of n a day with a burst of n.
 func Daily(n int) Rate {
 	return Rate{PerSecond: float64(n) / (24 * time.Hour).Seconds(), Burst: n}
 }
 
-// Share returns in words what one payer may have.
+// Share returns a description of the share of one payer.
 func (b *Budget) Share() string {
 	var words []string
 	switch {
@@ -110,7 +112,7 @@ func (b *Budget) Share() string {
 	return strings.Join(words, "; ")
 }
 
-// countOf writes a number, or a number of bytes.
+// countOf returns a number as text; with b.Bytes it uses units of bytes.
 func (b *Budget) countOf(n int64) string {
 	if b.Bytes {
 		for _, unit := range []struct {
@@ -129,14 +131,15 @@ func (b *Budget) countOf(n int64) string {
 	return digits
 }
 
-// units are the times in which rates are written.
+// units are the units of time in which rates are written.
 var units = []struct {
 	seconds float64
 	name    string
 }{{1, "a second"}, {60, "a minute"}, {3600, "an hour"}, {86400, "a day"}}
 
-// rateOf writes the rate in the unit in which all of it may be spent at once, or else in the
-// shortest in which it is a whole number.
+// rateOf returns the rate as text. It uses the unit of time in which the rate equals the burst.
+// If there is none, it uses the shortest unit in which the rate is at least one, and adds the
+// burst.
 func (b *Budget) rateOf() string {
 	in := func(n int) float64 { return b.Rate.PerSecond * units[n].seconds }
 	often := 0
@@ -151,7 +154,7 @@ func (b *Budget) rateOf() string {
 	return b.countOf(int64(in(often)+0.5)) + " " + units[often].name + ", " + b.countOf(int64(b.Rate.Burst)) + " at once"
 }
 
-// OperationsTable returns the rows as the table of docs/operations.md.
+// OperationsTable returns the rows as the table in docs/operations.md.
 func OperationsTable() string {
 	var t strings.Builder
 	t.WriteString("| what is bounded | who pays | share | beyond |\n|---|---|---|---|\n")

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Reports that may be open: in all, of one domain, and of one actor. A row's note says so: they are
-// counted in the database.
+// How many reports may be open: in all, from one domain, and from one actor. They are counted in
+// the database, so the table has these bounds only in the note of the row Reports.
 const (
 	OpenReports         = 10_000
 	OpenReportsOfDomain = 1000
 	OpenReportsOfActor  = 750
 )
 
-// The network's part of one thread that is filled in: objects in all and of one domain, and
-// collections or pages of them.
+// How much is fetched from other servers to fill in one thread: objects in all, objects from one
+// domain, and collections or pages of collections.
 const (
 	FilledObjects     = 50
 	FilledOfDomain    = 30
@@ -24,21 +24,25 @@ const (
 // SocketsOfUser is how many sockets a user may have open.
 const SocketsOfUser = 10
 
-// The table of budgets. To bound one more thing, add a row here and take a Limiter, a SharedLimiter
-// or a Pool from it: the documentation and the test that one payer leaves something to the next one
-// follow by themselves.
+// The table of budgets. To bound one more thing, add a row here and take a Limiter, a
+// SharedLimiter or a Pool from it. The documentation is generated from the row, and a test
+// checks that one payer leaves something to others.
 var (
 	Connections = newBudget(Budget{Bounds: "connections", Payer: Address, Pool: 8192, Beyond: "closed",
-		Note: "fewer where `ulimit -n` is low: three quarters of a quarter of it; one of `trusted_proxies` may have all"})
+		Note: "for each of the two listeners, and fewer where `ulimit -n` is low: three eighths of it; one of `trusted_proxies` may have all"})
 	Headers = newBudget(Budget{Bounds: "headers of a request", Payer: Request, Each: "32 KiB, 10 s", Beyond: "431, closed"})
 	Body    = newBudget(Budget{Bounds: "a body", Payer: Request, Each: "`limits.body`, 10 s", Beyond: "413, closed"})
-	Bodies  = newBudget(Budget{Bounds: "bodies of requests to inboxes under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503"})
+	Bodies  = newBudget(Budget{Bounds: "bodies of requests to inboxes under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503",
+		Note: "for one above `limits.body` the sender's domain pays"})
 
 	InboxRequests = newBudget(Budget{Bounds: "requests to inboxes", Payer: Address, Setting: "limits.inbox_address_rate", Beyond: "429"})
 	HostRequests  = newBudget(Budget{Bounds: "requests to inboxes that are proven", Payer: Domain, Setting: "limits.inbox_host_rate", Beyond: "429"})
 	ActorRequests = newBudget(Budget{Bounds: "requests to inboxes that are proven", Payer: Sender, Setting: "limits.inbox_actor_rate", Beyond: "429"})
 	SecondKnocks  = newBudget(Budget{Bounds: "requests that come again in the other dialect, uncounted", Payer: Sender,
 		Rate: Rate{PerSecond: 1.0 / 10, Burst: 1}, Note: "for each body", Beyond: "counted"})
+
+	LargeBodies = newBudget(Budget{Bounds: "requests to inboxes with a body above `limits.body`, of senders who may write to a user in private", Payer: Sender,
+		Rate: Rate{PerSecond: 1, Burst: 60}, Note: "up to `limits.mls_body`, in 20 s; all others are answered 413 before the body is read", Beyond: "429"})
 
 	KeyFetches = newBudget(Budget{Bounds: "actors and keys fetched", Payer: Address, Setting: "limits.key_fetch_rate", Per: "domain that is asked", Beyond: "429",
 		Note: "half is kept from addresses whose last request could not be proven, and a quarter for those that have sent proven ones of that domain; once proven, the signer's domain pays"})
@@ -54,9 +58,9 @@ var (
 		Note: "for each actor", Beyond: "401"})
 
 	Memory = newBudget(Budget{Bounds: "memory for activities that are being read or applied", Payer: Address, Pool: 512 << 20, Bytes: true, Beyond: "503",
-		Note: "16 bytes for each byte of a body; none is held while an unproven request waits for a key"})
+		Note: "16 bytes for each byte of a body, 6 for those above `limits.body`, for which the signer's domain pays; none is held while an unproven request waits for a key"})
 	Queue      = newBudget(Budget{Bounds: "activities that wait for users' databases", Payer: Domain, Pool: 50_000, Beyond: "503"})
-	QueueBytes = newBudget(Budget{Bounds: "bodies that wait for users' databases", Payer: Domain, Pool: 32 << 20, Bytes: true, Beyond: "503"})
+	QueueBytes = newBudget(Budget{Bounds: "bodies that wait for users' databases", Payer: Domain, Pool: 64 << 20, Bytes: true, Beyond: "503"})
 	Journal    = newBudget(Budget{Bounds: "activities that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 200_000, Per: "user",
 		Beyond: "503; its other recipients get it"})
 	JournalBytes = newBudget(Budget{Bounds: "bodies that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 64 << 20, Bytes: true, Per: "user",
@@ -118,18 +122,25 @@ var (
 	StrangersEvents = newBudget(Budget{Bounds: "events that strangers cause", Payer: Domain, Rate: Daily(2000), Per: "user", Beyond: "counted in one event an hour"})
 	IdleEvents      = newBudget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})
 
-	// Of this server's own users.
+	// Budgets of this server's own users.
 	Sockets = newBudget(Budget{Bounds: "sockets of users' programs", Payer: Address, Pool: 4096, Beyond: "503, or close code 1013",
 		Note: fmt.Sprintf("a user has %d at most; they do not count as connections", SocketsOfUser)})
 	ActionBodies       = newBudget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
 	ConversationBodies = newBudget(Budget{Bounds: "bodies of requests to conversations under way, with those that wait for their turn", Payer: User, Pool: 128 << 20, Bytes: true, Beyond: "503",
 		Note: "8 MiB each; at most 256 requests wait for one conversation, and one more is answered 429"})
-	KeyPackageClaims = newBudget(Budget{Bounds: "claims of users' key packages", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429",
-		Note: "an actor claims 20 packages of one user a day"})
+	KeyPackageClaims = newBudget(Budget{Bounds: "claims of users' key packages", Payer: Sender, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429",
+		Note: "they count as requests to inboxes, too; an actor claims 20 packages of one user a day"})
 	RecoveryReports = newBudget(Budget{Bounds: "reports of users' devices that they cannot go on in a conversation", Payer: User, Rate: Rate{PerSecond: 1.0 / 60, Burst: 20}, Beyond: "429"})
 
 	LogPages = newBudget(Budget{Bounds: "pages of their logs that hosts of conversations are asked for", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "asked later",
 		Note: "of a conversation that no device of the user has joined, one"})
+	LogGaps = newBudget(Budget{Bounds: "conversations whose hosts are being asked for their logs, or wait for that", Payer: Domain, Pool: 1000,
+		Beyond: "asked once somebody reads the conversation, or more of it comes"})
+	LogReads     = newBudget(Budget{Bounds: "hosts of conversations that are being asked for their logs", Payer: Domain, Pool: 8, Beyond: "asked later"})
+	UnjoinedLogs = newBudget(Budget{Bounds: "storage of such pages, of conversations that no device of the user has joined", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
+		Beyond: "asked once a device joins"})
+	JoinedLogs = newBudget(Budget{Bounds: "storage of such pages, of conversations that a device of the user has joined", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
+		Note: "for each user", Beyond: "asked later"})
 
 	SignalsOfPair  = newBudget(Budget{Bounds: "signals about conversations", Payer: Sender, Rate: Rate{PerSecond: 1, Burst: 2}, Per: "actor that is told", Beyond: "dropped"})
 	SignalsWaiting = newBudget(Budget{Bounds: "signals that wait for other servers", Payer: User, Pool: 1024, Beyond: "dropped", Note: "and those that wait for 5 s"})

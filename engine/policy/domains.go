@@ -1,4 +1,4 @@
-// Package policy says who may talk to us, and how often.
+// Package policy decides which servers and actors may talk to this server, and how often.
 package policy
 
 import (
@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// Mode says what holds for a host that no list names.
+// Mode decides about hosts that are on no list.
 type Mode uint8
 
 // The modes.
@@ -19,21 +19,21 @@ const (
 	Allowlist             // only hosts that are allowed, and not blocked, may
 )
 
-// Domains is a compiled policy. A domain on a list stands for itself and everything below it; a
+// Domains is a compiled policy. A domain on a list matches itself and all domains below it. A
 // host on both lists is blocked. The zero Domains allows every well-formed host.
 type Domains struct {
 	blocked, allowed map[string]bool
 	mode             Mode
 }
 
-// NewDomains compiles a policy from lists of domains or IP addresses. *.example.org is taken for
-// example.org; entries that can name no host are passed over.
+// NewDomains compiles a policy from lists of domains or IP addresses. *.example.org means the
+// same as example.org. Entries that cannot be a host are ignored.
 func NewDomains(blocked, allowed []string, mode Mode) *Domains {
 	return &Domains{domainSet(blocked), domainSet(allowed), mode}
 }
 
-// IsAllowed reports whether host, with or without a port, may talk to us and be contacted. A name
-// that is no host never may.
+// IsAllowed reports whether host, with or without a port, may talk to us and be contacted. It is
+// false for a name that cannot be a host.
 func (d *Domains) IsAllowed(host string) bool {
 	name := normalizeDomain(host)
 	if name == "" || matchDomain(d.blocked, name) != "" {
@@ -42,13 +42,13 @@ func (d *Domains) IsAllowed(host string) bool {
 	return d.mode == Open || matchDomain(d.allowed, name) != ""
 }
 
-// Blocking returns the blocked domain that host is, or is below; nothing when there is none.
+// Blocking returns the blocked domain that is host or is above it, empty when there is none.
 func (d *Domains) Blocking(host string) string { return matchDomain(d.blocked, normalizeDomain(host)) }
 
-// RegistrableDomain returns what limits are keyed by, so that a wildcard in somebody's DNS buys
-// nothing: the name below the public suffix under which host was registered. IP literals and
-// single labels such as localhost:8080, which are met only where addresses beyond the public
-// internet are allowed, are returned as they are, with their port.
+// RegistrableDomain returns the name below the public suffix under which host was registered. It
+// is the key of limits, so that many subdomains of one owner share one limit. It returns IP
+// literals and single labels such as localhost:8080 as they are, with their port. These occur
+// only where addresses outside the public internet are allowed.
 func RegistrableDomain(host string) string {
 	name := normalizeDomain(host)
 	if name == "" || isAddress(name) || !strings.Contains(name, ".") {
@@ -61,8 +61,8 @@ func RegistrableDomain(host string) string {
 	return registered
 }
 
-// maxName is the longest name there can be in the DNS (RFC 1035 §2.3.4). It keeps the work on a
-// hostile one small.
+// maxName is the length of the longest name in the DNS (RFC 1035 §2.3.4). It bounds the work on
+// a hostile name.
 const maxName = 253
 
 func domainSet(list []string) map[string]bool {
@@ -75,7 +75,7 @@ func domainSet(list []string) map[string]bool {
 	return names
 }
 
-// matchDomain returns name, or the domain above it, that is in names; nothing when there is none.
+// matchDomain returns the domain in names that is name or is above it, empty when there is none.
 func matchDomain(names map[string]bool, name string) string {
 	if len(names) == 0 || isAddress(name) && !names[name] {
 		return ""
@@ -88,9 +88,9 @@ func matchDomain(names map[string]bool, name string) string {
 	return ""
 }
 
-// normalizeDomain returns host as it is compared: A-labels in lower case, or an IP address in its
-// one canonical form, without port, brackets or trailing dots. It is empty for what no host can be
-// called.
+// normalizeDomain returns host in the form in which hosts are compared: A-labels in lower case,
+// or an IP address in canonical form, without port, brackets or trailing dots. It is empty if
+// host cannot be the name of a host.
 func normalizeDomain(host string) string {
 	if isPlain(host) {
 		return host
@@ -98,8 +98,8 @@ func normalizeDomain(host string) string {
 	return normalizeAny(host)
 }
 
-// isPlain reports whether host is a name that is compared as it is, as nearly all are: every
-// request asks for a few.
+// isPlain reports whether host is in normalized form already. Nearly all hosts are, and every
+// request checks a few, so this is a fast path.
 func isPlain(host string) bool {
 	letters, last := false, byte('.')
 	for i := range len(host) {
@@ -113,7 +113,7 @@ func isPlain(host string) bool {
 	return letters && last != '.' && len(host) <= maxName && !strings.Contains(host, "xn--")
 }
 
-// normalizeAny is normalizeDomain for hosts in whatever form.
+// normalizeAny is normalizeDomain without the fast path.
 func normalizeAny(host string) string {
 	if len(host) > 4*maxName {
 		return ""
@@ -136,13 +136,14 @@ func normalizeAny(host string) string {
 	if len(name) > maxName || strings.Contains(name, "..") || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, isForeign) {
 		return ""
 	}
-	if addr, err := netip.ParseAddr(name); err == nil { // digits that only idna mapped to ASCII
+	if addr, err := netip.ParseAddr(name); err == nil { // an address whose digits idna has mapped to ASCII
 		return addr.Unmap().String()
 	}
 	return name
 }
 
-// isForeign reports whether r stands in no host name. The underscore does, in practice.
+// isForeign reports whether r cannot be in a host name. The underscore can, because names in use
+// have it.
 func isForeign(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }

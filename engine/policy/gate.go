@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Lists are what a policy is made from.
+// Lists are the lists from which a policy is compiled.
 type Lists struct {
 	Blocked, Allowed []string   // domains and IP addresses
 	Suspended        []vocab.ID // actors
@@ -22,26 +22,26 @@ type Gate struct {
 	mode Mode
 	own  string
 	now  atomic.Pointer[compiled]
-	mu   sync.Mutex // held while compiling: long lists are compiled once, and meanwhile the last ones hold
+	mu   sync.Mutex // locked while lists are compiled; meanwhile other callers use the last policy
 }
 
-// compiled is a policy with the lists it was made from. It holds on to them, so that no new list
-// can lie where an old one lay and be taken for it.
+// compiled is a policy with the lists from which it was compiled. It keeps the lists in memory,
+// so that a new list cannot get the address of an old one, by which isOf compares them.
 type compiled struct {
 	Lists
 	domains   *Domains
 	suspended map[vocab.ID]bool // by canonical id
 }
 
-// NewGate returns a gate over the lists that load returns. load is called for every check, so it
-// must be cheap, and it must not change a list it has returned: a change is a new list. own is the
-// host of this server, which no list concerns.
+// NewGate returns a gate for the lists that load returns. load is called for every check, so it
+// must be fast. It must not change a list that it has returned: to change a list, it returns a
+// new one. own is the host of this server, which is always allowed.
 func NewGate(load func() Lists, mode Mode, own string) *Gate {
 	return &Gate{load: load, mode: mode, own: own}
 }
 
-// Check returns nil when host may talk to us and be contacted, and fault.Forbidden in words that
-// do not tell a block from a missing permission.
+// Check returns nil when host may talk to us and be contacted. Otherwise the fault is Forbidden,
+// and its words do not reveal whether the host is blocked or only not allowed.
 func (g *Gate) Check(host string) error {
 	if host == g.own || g.currentPolicy().domains.IsAllowed(host) {
 		return nil
@@ -49,8 +49,9 @@ func (g *Gate) Check(host string) error {
 	return refuseActor(host)
 }
 
-// CheckActor is Check for an actor, who is refused in the same words when its host is, and when it
-// is suspended. The id of a key will do, where that is the actor's with a fragment.
+// CheckActor is Check for an actor. It refuses an actor that is suspended or whose host is
+// refused, in the same words. Instead of the actor's id it accepts the id of a key that is the
+// actor's id with a fragment.
 func (g *Gate) CheckActor(id vocab.ID) error {
 	if err := g.Check(id.Host()); err != nil {
 		return err
@@ -75,7 +76,7 @@ func (g *Gate) currentPolicy() *compiled {
 		return old
 	}
 	defer g.mu.Unlock()
-	if old = g.now.Load(); old != nil && old.isOf(l) { // somebody else was faster
+	if old = g.now.Load(); old != nil && old.isOf(l) { // another goroutine has compiled it
 		return old
 	}
 	c := &compiled{Lists: l}
@@ -92,10 +93,11 @@ func (g *Gate) currentPolicy() *compiled {
 	return c
 }
 
-// isOf reports whether c was made from these very lists.
+// isOf reports whether c was compiled from these lists. It compares their addresses and lengths,
+// not their contents.
 func (c *compiled) isOf(l Lists) bool {
 	return isSameLists(c.Blocked, l.Blocked) && isSameLists(c.Allowed, l.Allowed) && isSameLists(c.Suspended, l.Suspended)
 }
 
-// isSameLists reports whether a and b are the same list.
+// isSameLists reports whether a and b are the same slice.
 func isSameLists[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

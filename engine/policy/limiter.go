@@ -7,14 +7,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate is how often something may happen: so often a second in the long run, and so often at once.
-// The zero Rate is no limit.
+// Rate is the rate of a token bucket: tokens per second, and the size of the bucket. The zero
+// Rate is no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int // at least 1
 }
 
-// Limiter keeps one token bucket for each key, and remembers only so many keys. It is safe for
+// Limiter has one token bucket for each key, for a limited number of keys. It is safe for
 // concurrent use.
 type Limiter struct {
 	rate Rate
@@ -22,21 +22,21 @@ type Limiter struct {
 	half int
 
 	mu sync.Mutex
-	// Two generations: when young is full it becomes old, and what nobody asked for since is
-	// forgotten. A flood of new keys can thus make the limiter forget, which gives back at most one
-	// burst, but cannot make it grow.
+	// There are two generations of buckets. When young is full, it replaces old, and the buckets
+	// in old that were not used since are dropped. So a flood of new keys cannot make the
+	// limiter grow. It can make it forget keys, and a forgotten key gets at most one more burst.
 	young, old map[string]*rate.Limiter
 }
 
-// NewLimiter returns a limiter of r that remembers so many of the keys used last, and at least half
-// as many.
+// NewLimiter returns a limiter with the rate r. The parameter keys bounds how many keys it
+// remembers. It remembers at least half that many of the keys that were used last.
 func NewLimiter(r Rate, now func() time.Time, keys int) *Limiter {
 	r.Burst = max(r.Burst, 1)
 	return &Limiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*rate.Limiter{}}
 }
 
-// Allow takes a token for key and reports whether there was one, or else after how long there will
-// be.
+// Allow takes a token for key. ok is true if there was one; otherwise retryAfter is how long it
+// takes until there is one.
 func (l *Limiter) Allow(key string) (ok bool, retryAfter time.Duration) {
 	if l.rate.PerSecond <= 0 {
 		return true, 0
@@ -51,7 +51,7 @@ func (l *Limiter) Allow(key string) (ok bool, retryAfter time.Duration) {
 	return false, l.waitUntil(b, now)
 }
 
-// Ready reports what Allow would, and takes and remembers nothing.
+// Ready returns what Allow would return. It takes no token, and does not remember the key.
 func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
 	now := l.now()
 	l.mu.Lock()
@@ -63,8 +63,8 @@ func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
 	return false, l.waitUntil(b, now)
 }
 
-// Spend takes n tokens for key, up to a burst, whether they are there or not: key may owe them
-// then.
+// Spend takes n tokens for key, at most a burst, even if there are fewer. The bucket then has
+// less than none, and must refill first.
 func (l *Limiter) Spend(key string, n int) {
 	if l.rate.PerSecond <= 0 {
 		return
@@ -74,8 +74,8 @@ func (l *Limiter) Spend(key string, n int) {
 	l.bucketOf(key).ReserveN(l.now(), min(n, l.rate.Burst))
 }
 
-// waitUntil returns after how long there will be a token. It is never too early by a rounding
-// error.
+// waitUntil returns how long it takes until there is a token. It rounds up to a millisecond, so
+// that a retry is never too early.
 func (l *Limiter) waitUntil(b *rate.Limiter, now time.Time) time.Duration {
 	wait := time.Duration((1 - b.TokensAt(now)) / l.rate.PerSecond * float64(time.Second))
 	return wait.Truncate(time.Millisecond) + time.Millisecond

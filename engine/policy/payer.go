@@ -5,27 +5,29 @@ import (
 	"net/netip"
 )
 
-// payerKey is where a context holds who pays.
+// payerKey is the key of a context's payer.
 type payerKey struct{}
 
-// addressPayer begins the names of payers that are client addresses.
+// addressPayer is the prefix of payers that are client addresses.
 const addressPayer = "address "
 
-// NameAddress returns the client of an address as a payer: its networks pay with it.
+// NameAddress returns the payer for a client address. In a stock its networks pay with it.
 func NameAddress(client netip.Prefix) string { return addressPayer + client.String() }
 
-// PaidByAddress returns ctx for work that the client of an address causes, which nobody has proven
-// to be anybody yet.
+// PaidByAddress returns ctx for work that a client causes before its identity is verified. Its
+// address pays.
 func PaidByAddress(ctx context.Context, client netip.Prefix) context.Context {
 	return context.WithValue(ctx, payerKey{}, NameAddress(client))
 }
 
-// PaidByDomain returns ctx for work that an actor of a host causes who has proven to be that actor.
+// PaidByDomain returns ctx for work that a verified actor of a host causes. The host's
+// registrable domain pays.
 func PaidByDomain(ctx context.Context, host string) context.Context {
 	return context.WithValue(ctx, payerKey{}, "domain "+RegistrableDomain(host))
 }
 
-// PayerOf returns who pays for the work of ctx; empty for this server itself, and for its users.
+// PayerOf returns the payer for the work of ctx; empty for this server itself, and for its
+// users.
 func PayerOf(ctx context.Context) string {
 	payer, _ := ctx.Value(payerKey{}).(string)
 	return payer

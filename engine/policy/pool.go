@@ -2,8 +2,8 @@ package policy
 
 import "sync"
 
-// Pool is a stock that payers share: each has what it took until it gives that back. A share that
-// nobody else asks for may be used. It is safe for concurrent use.
+// Pool is a stock that payers share. A payer holds what it takes until it gives that back. It
+// may use shares that other payers do not use. It is safe for concurrent use.
 type Pool struct {
 	size float64
 
@@ -11,11 +11,11 @@ type Pool struct {
 	stock
 }
 
-// NewPool returns a pool of that size of which nothing is taken.
+// NewPool returns a pool of this size, of which nothing is taken.
 func NewPool(size int64) *Pool { return &Pool{size: float64(size), stock: newStock()} }
 
-// Take takes n for a payer, and reports whether it was there for it. The empty payer is this
-// server itself, which is held to no share.
+// Take takes n for a payer, if the payer's share allows that, and reports whether it did. The
+// empty payer is this server itself, which no share limits.
 func (p *Pool) Take(payer string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,29 +26,29 @@ func (p *Pool) Take(payer string, n int64) bool {
 	return true
 }
 
-// Spend takes n for a payer whether it is there or not.
+// Spend takes n for a payer, even if that exceeds its share or the pool.
 func (p *Pool) Spend(payer string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.addUse(payer, float64(n))
 }
 
-// Give gives n of a payer's back.
+// Give gives back n of what a payer holds.
 func (p *Pool) Give(payer string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.addUse(payer, -min(float64(n), p.heldBy(payer)))
 }
 
-// Used returns how much is taken.
+// Used returns how much all payers together hold.
 func (p *Pool) Used() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return int64(p.root.held)
 }
 
-// Share returns how much a payer who holds nothing may have, bit by bit. It is never all that is
-// left, but for the last one.
+// Share returns how much a payer that holds nothing now may take in total, in small steps. It is
+// less than what is left in the pool, unless only one is left.
 func (p *Pool) Share() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,8 @@ func (p *Pool) Share() int64 {
 	return int64(max(left-freely*p.size, fair, little))
 }
 
-// Full returns the payers who hold more than a little and may not have n more.
+// Full returns the payers that may not take n more, and that hold more than each payer may in
+// any case (littleOf).
 func (p *Pool) Full(n int64) (payers []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

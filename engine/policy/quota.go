@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Quota is how much a payer has left of what a budget gives it.
+// Quota is how much of its share of a budget a payer has left.
 type Quota struct {
 	Name   string
 	Limit  int
-	Window time.Duration // in which so much may be used
+	Window time.Duration // Limit may be used in this time
 	Left   int
-	Reset  time.Duration // until all of it is there again, if nothing is used
+	Reset  time.Duration // when Left is Limit again, if nothing is used
 }
 
-// Quota returns what key has left. It takes and remembers nothing.
+// Quota returns the quota of key. It takes no token, and does not remember the key.
 func (l *Limiter) Quota(name, key string) Quota {
 	q := Quota{Name: name, Limit: l.rate.Burst, Window: l.fill(float64(l.rate.Burst)), Left: l.rate.Burst}
 	now := l.now()
@@ -27,7 +27,7 @@ func (l *Limiter) Quota(name, key string) Quota {
 	return q
 }
 
-// fill returns how long so many tokens take to come, in whole seconds.
+// fill returns how long it takes to refill so many tokens, in whole seconds.
 func (l *Limiter) fill(tokens float64) time.Duration {
 	if l.rate.PerSecond <= 0 {
 		return 0

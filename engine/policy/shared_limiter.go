@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// SharedLimiter keeps one token bucket for each key, whose tokens payers share. Tokens that come
-// back into a bucket come back to all payers who took some, so that each of several eager payers
-// gets the same share in the long run. It is safe for concurrent use, and remembers only so many
-// keys.
+// SharedLimiter has one token bucket for each key, whose tokens the payers share. Tokens that
+// refill a bucket are credited to all payers that took some. So in the long run each of several
+// payers that want more gets the same share. It remembers a limited number of keys, and is safe
+// for concurrent use.
 type SharedLimiter struct {
 	rate Rate
 	now  func() time.Time
 	half int
 
 	mu         sync.Mutex
-	young, old map[string]*sharedBucket // two generations, as of a Limiter
+	young, old map[string]*sharedBucket // two generations, as in a Limiter
 }
 
-// sharedBucket is what payers have taken and did not get back yet.
+// sharedBucket has the tokens that payers have taken and that were not refilled yet.
 type sharedBucket struct {
 	at time.Time
 	stock
@@ -29,14 +29,15 @@ func newSharedLimiter(r Rate, now func() time.Time, keys int) *SharedLimiter {
 	return &SharedLimiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*sharedBucket{}}
 }
 
-// Allow takes a token of key's for a payer and reports whether there was one for it, or else after
-// how long there may be. kept is the part of the bucket that is not for this payer. The empty payer
-// is this server itself, which is held to no share.
+// Allow takes a token from the bucket of key for a payer. ok is true if there was one for the
+// payer; otherwise retryAfter is how long it takes until there may be one. kept is the part of
+// the bucket, from 0 to 1, that is reserved for others. The empty payer is this server itself,
+// which no share limits.
 func (l *SharedLimiter) Allow(key, payer string, kept float64) (ok bool, retryAfter time.Duration) {
 	return l.AllowMany(key, payer, 1, kept)
 }
 
-// AllowMany is Allow for n tokens at once, all or none.
+// AllowMany is Allow for n tokens. It takes all of them or none.
 func (l *SharedLimiter) AllowMany(key, payer string, n int, kept float64) (ok bool, retryAfter time.Duration) {
 	if l.rate.PerSecond <= 0 {
 		return true, 0
@@ -54,16 +55,17 @@ func (l *SharedLimiter) AllowMany(key, payer string, n int, kept float64) (ok bo
 	return false, max(time.Duration(b.lackOf(take, size)/l.rate.PerSecond*float64(time.Second)), time.Millisecond)
 }
 
-// lackOf returns how much must come back until everybody may have n more of a bucket of that size:
-// so much that half of it is left then, or else all.
+// lackOf returns how many tokens must be refilled until any payer may take n from a bucket of
+// this size. Then half of the bucket would be left after that; if n is too large for this, all
+// tokens must be refilled.
 func (b *sharedBucket) lackOf(n, size float64) float64 {
 	return b.root.held - max(size-n-freely*size, 0)
 }
 
-// crumb is how little a payer may owe and still be forgotten.
+// crumb is the number of tokens below which a payer is forgotten.
 const crumb = 0.05
 
-// refillBucket gives n tokens back to those who took them, each according to what it took.
+// refillBucket refills n tokens. It credits them to the payers in proportion to what they took.
 func (b *sharedBucket) refillBucket(n float64, now time.Time) {
 	b.at = now
 	if used := b.root.held; used > 0 {

@@ -5,33 +5,35 @@ import (
 	"strings"
 )
 
-// The rule by which payers share a stock. While half of it is left nobody is held to a share.
-// Beyond that each of k payers who hold something may hold eager/k times what is left above the
-// last eighth: alone three quarters of the stock, and many together three quarters, too, when they
-// take by turns (dynamic thresholds, Choudhury and Hahne 1998). The first thing of a newcomer is
-// taken as long as it leaves the last eighth. That is for payers who hold little: the few part of
-// what is left. The networks of an address are payers of their own, and what one may hold its
-// addresses share in the same way, less eagerly: one address leaves something to its neighbours.
+// The rule by which payers share a stock (dynamic thresholds, Choudhury and Hahne 1998). While
+// half of the stock is left, payers have no limit. Beyond that, if k payers hold something, each
+// may hold eager/k times the part that is left above the last eighth. So one payer alone may
+// hold three quarters of the stock, and many that take in turns may hold three quarters
+// together. A payer that holds nothing may take something if the last eighth is still left after
+// that. The last eighth is for payers that hold little: each may hold the part few of the stock
+// that is left. The networks of a client address are payers, too. The addresses in a network
+// share what the network may hold by the same rule with the factor within, so that one address
+// leaves something to its neighbours.
 const (
 	freely = 1.0 / 2
 	last   = 1.0 / 8
 	few    = 1.0 / 32
 	eager  = 6
-	within = 2 // how eager those in a network are
+	within = 2 // replaces eager within a network
 )
 
-// stock is how much of something payers hold. It is not safe for concurrent use.
+// stock counts what payers hold of something. It is not safe for concurrent use.
 type stock struct {
 	root     share
 	payers   map[string]*share
 	networks map[netip.Prefix]*share
 }
 
-// share is what a payer, or all payers of a network, hold of a stock.
+// share is the part of a stock that a payer, or all payers in a network, hold.
 type share struct {
 	held    float64
-	holders int    // payers and networks that hold this
-	within  *share // nil for the whole stock
+	holders int    // how many payers and networks directly within this share hold something
+	within  *share // the share that includes this one; nil for the whole stock
 	network netip.Prefix
 }
 
@@ -39,8 +41,8 @@ func newStock() stock {
 	return stock{payers: map[string]*share{}, networks: map[netip.Prefix]*share{}}
 }
 
-// mayTake reports whether a payer may have n more of a stock of that size. The empty payer is this
-// server itself, which is held to no share.
+// mayTake reports whether a payer may take n more of a stock of this size. The empty payer is
+// this server itself, which no share limits.
 func (s *stock) mayTake(payer string, n, size float64) bool {
 	left := size - s.root.held - n
 	switch {
@@ -68,10 +70,10 @@ func (s *stock) mayTake(payer string, n, size float64) bool {
 	return true
 }
 
-// littleOf returns how much one payer may hold whatever others do, when so much is left.
+// littleOf returns how much each payer may hold in any case, when left is left of the stock.
 func littleOf(left float64) float64 { return max(1, few*left) }
 
-// addUse counts n more for a payer; n may be negative.
+// addUse adds n to what a payer holds; n may be negative.
 func (s *stock) addUse(payer string, n float64) {
 	if n == 0 {
 		return
@@ -96,7 +98,7 @@ func (s *stock) heldBy(payer string) float64 {
 	return 0
 }
 
-// admitPayer remembers a payer, and its networks.
+// admitPayer adds a payer, and those of its networks that are missing.
 func (s *stock) admitPayer(payer string) *share {
 	at := &s.root
 	networks, n := networksOf(payer)
@@ -115,20 +117,21 @@ func (s *stock) admitPayer(payer string) *share {
 	return sh
 }
 
-// dismissPayer forgets a payer who holds nothing, and those of its networks that nobody else is of.
+// dismissPayer removes a payer that holds nothing, and those of its networks that have no other
+// payer.
 func (s *stock) dismissPayer(payer string, sh *share) {
 	delete(s.payers, payer)
 	for sh = sh.within; sh != nil; sh = sh.within {
 		if sh.holders--; sh.holders > 0 {
 			return
 		}
-		sh.held = 0 // but for errors of rounding
+		sh.held = 0 // it may differ from 0 by rounding errors
 		delete(s.networks, sh.network)
 	}
 }
 
-// scaleShares leaves a part of what each payer holds, and forgets those who then hold less than
-// crumb.
+// scaleShares multiplies what each payer holds by part, and removes the payers that then hold
+// less than crumb.
 func (s *stock) scaleShares(part, crumb float64) {
 	s.root.held *= part
 	for _, sh := range s.networks {
@@ -141,11 +144,11 @@ func (s *stock) scaleShares(part, crumb float64) {
 	}
 }
 
-// mostLevels is how many shares a payer may have a part in below the whole.
+// mostLevels is how many shares below the whole stock may include a payer, with its own.
 const mostLevels = 3
 
-// sharesOf returns the shares that n more for a payer would be added to, from its widest network
-// to itself; nil where nobody holds anything.
+// sharesOf returns the shares that include a payer, from that of its widest network to its own.
+// A share of which nothing is held is nil.
 func (s *stock) sharesOf(payer string) (shares [mostLevels]*share, levels int) {
 	if sh := s.payers[payer]; sh != nil {
 		for x := sh; x.within != nil; x = x.within {
@@ -163,8 +166,8 @@ func (s *stock) sharesOf(payer string) (shares [mostLevels]*share, levels int) {
 	return shares, n + 1
 }
 
-// networksOf returns the networks that an address is of, the widest first: a customer of a
-// provider has any number of addresses in them.
+// networksOf returns the networks of a payer that is an address, the widest first. One customer
+// of a provider may have many addresses in such a network.
 func networksOf(payer string) (networks [mostLevels - 1]netip.Prefix, n int) {
 	address, is := strings.CutPrefix(payer, addressPayer)
 	if !is {
@@ -179,7 +182,7 @@ func networksOf(payer string) (networks [mostLevels - 1]netip.Prefix, n int) {
 		wider = []int{48, 56}
 	}
 	for _, bits := range wider {
-		networks[n], _ = p.Addr().Prefix(bits) // which every address has
+		networks[n], _ = p.Addr().Prefix(bits) // no error: the address has enough bits
 		n++
 	}
 	return networks, n

@@ -1,5 +1,5 @@
-// Package profile tells others of changes in users' profiles, whoever made them: it watches the
-// users' files.
+// Package profile announces changes in users' profiles to others, no matter who made them: it
+// watches the users' files.
 package profile
 
 import (
@@ -13,41 +13,41 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// LookEvery is how often a watcher is to look around.
+// LookEvery is how often LookAround should be called.
 const LookEvery = 2 * time.Second
 
 const (
-	restTime  = 5 * time.Second // of a file: whoever edits by hand saves often
-	againTime = time.Minute     // until others are told of a profile that they could not be told of
-	maxSeen   = 500             // users whose profiles are compared in a look
-	maxTold   = 20              // users of whose profiles others are told in a look
+	restTime  = 5 * time.Second // how long a changed file rests: people who edit by hand save often
+	againTime = time.Minute     // until the next attempt after a failure
+	maxSeen   = 500             // users whose profiles are compared in one look
+	maxTold   = 20              // users whose profiles are announced in one look
 )
 
 // Files are the users' files.
 type Files interface {
 	Stamps() (map[vocab.Username]registry.Stamp, error)
-	// Problem looks at the file, and returns why it cannot be used.
+	// Problem reads the file, and returns why it cannot be used.
 	Problem(u vocab.Username) error
 }
 
-// Users are the users, with the profiles of which others were told.
+// Users are the users, with the digests of their announced profiles.
 type Users interface {
 	All(ctx context.Context) ([]instance.User, error)
 	ToldProfiles(ctx context.Context, some []vocab.Username) ([]instance.ToldProfile, error)
 	SetToldProfile(ctx context.Context, u vocab.Username, digest []byte) error
 }
 
-// Actors describe the users to others.
+// Actors computes digests of the profiles that others see.
 type Actors interface {
 	ProfileDigest(u vocab.Username) []byte
 }
 
-// Teller tells others of a user's profile.
+// Teller announces a user's profile to others.
 type Teller interface {
 	TellProfile(ctx context.Context, u vocab.Username) error
 }
 
-// Deps is what a watcher works with.
+// Deps are the parts that a watcher works with.
 type Deps struct {
 	Files  Files
 	Users  Users
@@ -57,18 +57,19 @@ type Deps struct {
 	Now    func() time.Time
 }
 
-// Watcher tells others of every change in a profile, once it has rested. The database keeps of
-// which profile they were told, so a change made while nothing served is told after the start.
+// Watcher announces every change in a profile, once the file has rested. The database stores
+// which profile was announced. So a change made while no engine ran is announced after the
+// start.
 type Watcher struct {
 	Deps
 	stamps map[vocab.Username]registry.Stamp // of the last look; nil before the first
-	due    map[vocab.Username]time.Time      // when the profile is compared with that which was told
+	due    map[vocab.Username]time.Time      // when the profile is compared with the announced one
 }
 
-// NewWatcher returns a watcher. It is used by one goroutine.
+// NewWatcher returns a watcher. Only one goroutine may use it.
 func NewWatcher(d Deps) *Watcher { return &Watcher{Deps: d, due: map[vocab.Username]time.Time{}} }
 
-// LookAround is one look at all files.
+// LookAround looks once at all files.
 func (w *Watcher) LookAround(ctx context.Context) {
 	if err := w.noteChanges(ctx); err != nil {
 		w.Log.WarnContext(ctx, "profiles not watched", "err", err)
@@ -79,8 +80,8 @@ func (w *Watcher) LookAround(ctx context.Context) {
 	}
 }
 
-// noteChanges notes whose files are not as they were. At the first look every user's is compared,
-// also of those without a file.
+// noteChanges notes the users whose files have changed. At the first look it notes every user,
+// even one without a file.
 func (w *Watcher) noteChanges(ctx context.Context) error {
 	now := w.Now()
 	stamps, err := w.Files.Stamps()
@@ -118,14 +119,14 @@ func (w *Watcher) noteChanges(ctx context.Context) error {
 	return nil
 }
 
-// noteChange lets a file rest. The look at it follows a file that is gone, which must be gone
-// twice, and tells the log at once of one that cannot be used.
+// noteChange lets a changed file rest. It reads the file for two effects: a file that is gone
+// must be seen to be gone twice, and one that cannot be used is logged immediately.
 func (w *Watcher) noteChange(u vocab.Username, now time.Time) {
-	_ = w.Files.Problem(u) // compareProfile asks again
+	_ = w.Files.Problem(u) // compareProfile reads it again
 	w.due[u] = now.Add(restTime)
 }
 
-// tellDue compares the profiles that have rested with those of which others were told.
+// tellDue compares the profiles that have rested with the announced ones, and announces changes.
 func (w *Watcher) tellDue(ctx context.Context) error {
 	now := w.Now()
 	var some []vocab.Username
@@ -142,7 +143,7 @@ func (w *Watcher) tellDue(ctx context.Context) error {
 		return err
 	}
 	for _, u := range some {
-		w.due[u] = now.Add(againTime) // for those who are not active, too
+		w.due[u] = now.Add(againTime) // users who are not active have no entry in profiles, and wait as long
 	}
 	told := 0
 	for _, p := range profiles {
@@ -163,8 +164,8 @@ func (w *Watcher) tellDue(ctx context.Context) error {
 	return nil
 }
 
-// compareProfile tells others of a profile unless they were told, and nobody of the first one that
-// is seen. A file that cannot be used tells nothing new.
+// compareProfile announces a profile unless it was announced. It stores the first profile of a
+// user that it sees, and announces nothing. A file that cannot be used changes nothing.
 func (w *Watcher) compareProfile(ctx context.Context, p instance.ToldProfile) (tells bool, err error) {
 	if w.Files.Problem(p.Name) != nil {
 		return false, nil

@@ -1,10 +1,10 @@
-// Package proof signs and verifies documents: object integrity proofs (FEP-8b32) of the
-// cryptosuite eddsa-jcs-2022; pure functions, no network, no storage.
+// Package proof signs and verifies documents by object integrity proofs (FEP-8b32) of the
+// cryptosuite eddsa-jcs-2022. Its functions use neither network nor storage.
 //
-// Verifying has two halves, because the key has to be found between them. Parse refuses everything
-// that the document alone can get wrong; the caller decides whose key the proof names, and
-// Proof.Verify does the mathematics. Every refusal is fault.Unauthenticated, with a code that
-// names the check that failed.
+// Verifying has two halves, because the caller must find the key between them. Parse makes all
+// checks that need only the document. The caller finds the key that the proof names, and its
+// owner. Proof.Verify then checks the signature with the key. Every refusal is
+// fault.Unauthenticated, with a code that names the failed check.
 package proof
 
 import (
@@ -30,20 +30,20 @@ const (
 	suite   = "eddsa-jcs-2022"
 	purpose = "assertionMethod"
 
-	// ahead is how far the clock of a proof's author may be ahead of ours.
+	// ahead is how far the clock of a proof's author may be ahead of this server's.
 	ahead = time.Hour
-	// maxEncoded is how long a signature can be in base58, in bytes.
+	// maxEncoded is the greatest length of a signature in base58, in bytes.
 	maxEncoded = 88
 )
 
-// Sign returns d with a proof by the Ed25519 key that peers find under the id method, in place of
-// any that it has. The @context of d should have the terms of proofs.
+// Sign returns d with a proof by the Ed25519 key that peers find under the id method. The proof
+// replaces any that d has. The @context of d should define the terms of proofs.
 func Sign(d vocab.Doc, method vocab.ID, key crypto.Signer, now time.Time) (vocab.Doc, error) {
 	if _, ok := key.Public().(ed25519.PublicKey); !ok {
 		return nil, errors.New("sign document: the key is not an Ed25519 key")
 	}
-	// Some peers write the options anew before they hash them: whole seconds, and no more options
-	// than these, look the same everywhere.
+	// Some peers encode the options again before they hash them. With whole seconds and only
+	// these options, every encoder gets the same bytes.
 	options := vocab.Doc{"type": kind, "cryptosuite": suite, "verificationMethod": string(method), "proofPurpose": purpose,
 		"created": now.UTC().Format(time.RFC3339)}
 	if context := d["@context"]; context != nil {
@@ -64,7 +64,8 @@ func Sign(d vocab.Doc, method vocab.ID, key crypto.Signer, now time.Time) (vocab
 }
 
 // hashParts returns the bytes that are signed: the hash of the options, then the hash of the
-// document without its proof and its Linked Data signature, which is made after the proof.
+// document without its proof and without its Linked Data signature, which is added after the
+// proof.
 func hashParts(d, options vocab.Doc) ([]byte, error) {
 	options, d = maps.Clone(options), maps.Clone(d)
 	delete(options, "proofValue")
@@ -82,18 +83,19 @@ func hashParts(d, options vocab.Doc) ([]byte, error) {
 	return both, nil
 }
 
-// Proof is the proof that a document carries, parsed and found worth verifying: nothing in it is
+// Proof is the proof of a document. Parse has found it worth verifying, but nothing in it is
 // trusted yet.
 type Proof struct {
-	Method vocab.ID // the id of the key; the caller finds out whose key it is
+	Method vocab.ID // the id of the key; the caller finds out which actor owns the key
 
 	covered, value []byte
 }
 
-// Parse returns the proof of d, nil when it has none, or one that this engine cannot verify: of
-// another cryptosuite, or by a key that is not on the web (FEP-8b32 has those ignored). A proof
-// that is malformed, has expired or was made later than an hour from now is refused, as are
-// several, and one with an option that binds it to something unknown to this engine.
+// Parse returns the proof of d. It returns nil when d has none, or one that this engine cannot
+// verify because it is of another type or cryptosuite, or names a key that is not on the web
+// (FEP-8b32 says to ignore those). It refuses a proof that is malformed, has expired or was
+// created more than an hour after now. It also refuses several proofs, and a proof with an
+// option (domain, challenge, previousProof) that this engine cannot check.
 func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if d["proof"] == nil {
 		return nil, nil
@@ -138,7 +140,8 @@ func valueOf(o vocab.Doc) ([]byte, error) {
 	return nil, refuseProof("proof_value", "the proofValue is no signature in base58btc")
 }
 
-// checkOptions refuses a proof by its options: all of them are signed, known or not.
+// checkOptions refuses a proof with options that are missing, wrong or not supported. The
+// signature covers all options, even those that it does not look at.
 func checkOptions(d, o vocab.Doc, now time.Time) error {
 	if o["proofPurpose"] != purpose {
 		return refuseProof("proof_purpose", "the proofPurpose must be assertionMethod")
@@ -157,16 +160,16 @@ func checkOptions(d, o vocab.Doc, now time.Time) error {
 			return refuseProof("proof_bound", "a proof with a "+name+" is not taken")
 		}
 	}
-	// A context that was added later could give the words another meaning for those who process
-	// it.
+	// A context that was added later could change the meaning of the terms for readers that
+	// process it.
 	if context := o["@context"]; context != nil && !reflect.DeepEqual(context, d["@context"]) {
 		return refuseProof("proof_context", "the @context is not the one that the proof covers")
 	}
 	return nil
 }
 
-// Verify returns nil if the key made the proof. Keys of small order, which prove anything, are
-// refused where keys are parsed.
+// Verify returns nil if the proof was made with key. It does not check for keys of small order,
+// for which any proof can be forged: the parsers of keys refuse those.
 func (p *Proof) Verify(key ed25519.PublicKey) error {
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, p.covered, p.value) {
 		return refuseProof("proof_wrong", "the proof does not hold")

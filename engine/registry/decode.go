@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// decodeStrictly reads data into v, a pointer to a struct, as a person should be told about it:
-// unlike encoding/json it refuses unknown keys, keys in other capitals, repeated keys, null and
-// trailing text, and says where.
+// decodeStrictly decodes data into v, a pointer to a struct. Unlike encoding/json it refuses
+// unknown keys, keys in other capitals, repeated keys, null and trailing text. The error names
+// the line and column, for the person who wrote the file.
 func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	w := &walker{data: data, d: d}
@@ -30,7 +30,7 @@ func decodeStrictly(data []byte, v any) error {
 	return nil
 }
 
-// walker compares a document with the type it is meant for.
+// walker checks that a document has the form of a Go type.
 type walker struct {
 	data []byte
 	d    *json.Decoder
@@ -86,7 +86,7 @@ func (w *walker) checkObject(t reflect.Type, path string) error {
 	})
 }
 
-// checkEntries compares an object whose keys may be any with the type of its values.
+// checkEntries checks the values of an object that may have any keys.
 func (w *walker) checkEntries(element reflect.Type, path string) error {
 	return w.checkMembers(path, func(string) (reflect.Type, error) { return element, nil })
 }
@@ -98,7 +98,7 @@ func (w *walker) checkMembers(path string, typeOf func(key string) (reflect.Type
 		if err != nil {
 			return w.syntaxProblem(err)
 		}
-		key, _ := token.(string) // the decoder takes nothing else for a key
+		key, _ := token.(string) // the decoder accepts only strings as keys
 		full := strings.TrimPrefix(path+"."+key, ".")
 		field, err := typeOf(key)
 		if err != nil {
@@ -138,7 +138,7 @@ func suggestKey(key string, fields map[string]reflect.Type) string {
 	return "; known are " + strings.Join(names, ", ")
 }
 
-// problemAt returns the problem with the place the decoder has come to.
+// problemAt returns an error with the line and column that the decoder has reached.
 func (w *walker) problemAt(format string, args ...any) error {
 	return badConfig("%s: %s", w.placeOf(w.d.InputOffset()), fmt.Sprintf(format, args...))
 }
@@ -164,11 +164,11 @@ func (w *walker) placeOf(offset int64) string {
 	return fmt.Sprintf("line %d column %d", line, max(column, 1))
 }
 
-// Nearest returns the one of names that word was most likely meant to be, or nothing when none is
-// near.
+// Nearest returns the name that is most similar to word, which may be a misspelling of it. It
+// returns "" if no name is similar enough.
 func Nearest(word string, names []string) string {
 	best, distance := "", min(max(2, len(word)/3), len(word)-1)+1
-	if len(word) > 100 { // nobody's slip of the pen
+	if len(word) > 100 { // too long for a misspelling
 		return ""
 	}
 	for _, n := range names {
@@ -179,8 +179,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// countEdits counts the bytes to add, drop or replace and the neighbours to swap to turn a into b
-// (optimal string alignment).
+// countEdits returns the number of edits that turn a into b: bytes to add, remove or replace,
+// and neighbours to swap (optimal string alignment).
 func countEdits(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -18,47 +18,50 @@ import (
 )
 
 const (
-	// lookEvery bounds how often the file system is asked about one file.
+	// lookEvery is the least time between two checks of one file for changes.
 	lookEvery = 200 * time.Millisecond
-	// settledAfter is how old a file must have been when it was read for its time and size to tell
-	// whether it changed since: some file systems count in steps of two seconds.
+	// settledAfter is the least age of a file when it is read. If the file was younger, a later
+	// change may leave its time and size equal, because some file systems store times in steps
+	// of two seconds.
 	settledAfter = 2 * time.Second
 )
 
-// file is one configuration file, followed by looking at it when it is asked for.
+// file is one configuration file. It is checked for changes when its value is asked for.
 type file[T any] struct {
 	path   string
 	limit  int64
-	decode func([]byte) (T, error) // of nothing: the defaults
+	decode func([]byte) (T, error) // without data it returns the defaults
 	in     *Registry
 
-	// unusable is logged when there is no good value; empty: get tells everybody who asks.
+	// unusable is the text that is logged if the file has no good value. If it is empty, nothing
+	// is logged, and every readValue returns the error.
 	unusable string
 
-	mu      sync.Mutex // held while looking and writing
-	ours    bool       // what is looked at was just written here: nobody needs to be told of it
+	mu      sync.Mutex // held while the file is checked or written
+	ours    bool       // this process has just written the file: the change is not logged
 	current atomic.Pointer[reading[T]]
 }
 
-// reading is what the last look at a file found. It is never changed once published.
+// reading is the result of the last check of a file. It is never changed once published.
 type reading[T any] struct {
 	value T
-	good  bool  // value was once read without fault; while err is set it is the last good one
-	err   error // why the file as it is now cannot be used
+	good  bool  // value was read from a valid file; while err is set, value is the last good one
+	err   error // why the present file cannot be used
 
 	looked  time.Time
-	info    fs.FileInfo // of the file that was read, broken or not; nil when there is none
+	info    fs.FileInfo // of the file that was read, valid or not; nil if there is no file
 	digest  [sha256.Size]byte
 	settled bool
-	missing bool // info's file was not there at the last look
+	missing bool // the file was missing at the last check
 }
 
 func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (T, error)) *file[T] {
 	return &file[T]{path: path, limit: limit, decode: decode, in: r}
 }
 
-// readValue returns the value; an error only when there is no good value. While somebody reads a
-// file that changed, which takes seconds when it is long, the others go on with what they have.
+// readValue returns the current value. It returns an error only if there is no good value. While
+// one goroutine reads a changed file, which takes seconds if the file is long, others get the
+// old value.
 func (f *file[T]) readValue() (T, error) {
 	c := f.current.Load()
 	if f.isStale(c) {
@@ -78,13 +81,13 @@ func (f *file[T]) readValue() (T, error) {
 	return c.value, nil
 }
 
-// isStale reports whether a look is due.
+// isStale reports whether the file has to be checked again.
 func (f *file[T]) isStale(c *reading[T]) bool {
 	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
 }
 
-// updateValue writes what change makes of the value in the file, if it is to be written. Nobody
-// else updates meanwhile.
+// updateValue calls change with the value in the file, and writes the value that change returns
+// if its second result is true. Other updates wait, in other processes too.
 func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	return f.holdFile(func() error {
 		c := f.lookAtFile()
@@ -99,7 +102,8 @@ func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	})
 }
 
-// holdFile calls work while nobody else writes the file, in other processes neither.
+// holdFile calls work while it holds the locks that all writers of the file take, in this and in
+// other processes.
 func (f *file[T]) holdFile(work func() error) error {
 	unlock, err := LockFolder(filepath.Dir(f.path))
 	if err != nil {
@@ -111,9 +115,9 @@ func (f *file[T]) holdFile(work func() error) error {
 	return work()
 }
 
-// replaceContent writes the words of a person, if decode takes them and the file still holds what
-// the person has read; of no file that is nothing. The fault is Invalid for words that are not
-// taken, and Conflict when the file has changed.
+// replaceContent replaces the content of the file by after, which a person has written. before
+// is the content that the person has read; it is empty if there was no file. The fault is
+// Invalid if decode refuses after, and Conflict if the file has changed meanwhile.
 func (f *file[T]) replaceContent(before, after []byte) error {
 	if err := f.checkContent(after); err != nil {
 		return fault.Wrap(fault.Invalid, fault.Public(err), err)
@@ -139,7 +143,7 @@ func (f *file[T]) checkContent(data []byte) error {
 	return err
 }
 
-// readContent returns what the file holds, usable or not; nothing when there is no file.
+// readContent returns the content of the file, valid or not. It returns nil if there is no file.
 func (f *file[T]) readContent() ([]byte, error) {
 	data, _, err := f.readFile()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,8 +155,8 @@ func (f *file[T]) readContent() ([]byte, error) {
 	return data, nil
 }
 
-// writeValue writes the value and makes it the current one, for whoever holds mu. A value that
-// could not be read again is not written.
+// writeValue writes a value to the file, and makes it the current one. A value that is too long
+// to be read again is not written. The caller holds mu.
 func (f *file[T]) writeValue(v T) error {
 	doc, err := encodeFile(v)
 	if err != nil {
@@ -161,7 +165,8 @@ func (f *file[T]) writeValue(v T) error {
 	return f.writeContent(doc)
 }
 
-// writeContent writes what decode takes, for the holder of mu, and makes its value the current one.
+// writeContent writes a valid document to the file, and makes its value the current one. The
+// caller holds mu.
 func (f *file[T]) writeContent(doc []byte) error {
 	if int64(len(doc)) > f.limit {
 		return fault.New(fault.TooLarge, fmt.Sprintf("%s would have %d bytes, and at most %d are read", filepath.Base(f.path), len(doc), f.limit))
@@ -174,7 +179,7 @@ func (f *file[T]) writeContent(doc []byte) error {
 	return f.lookAtFile().err
 }
 
-// encodeFile returns a configuration as people read it.
+// encodeFile returns a configuration as indented JSON.
 func encodeFile(v any) ([]byte, error) {
 	var doc bytes.Buffer
 	e := json.NewEncoder(&doc)
@@ -184,20 +189,19 @@ func encodeFile(v any) ([]byte, error) {
 	return doc.Bytes(), err
 }
 
-// findProblem returns why the file as it is now cannot be used.
+// findProblem checks the file, and returns why it cannot be used now, or nil.
 func (f *file[T]) findProblem() error {
-	_, _ = f.readValue() // looks
+	_, _ = f.readValue() // checks the file
 	return f.current.Load().err
 }
 
-// isAbsent reports whether there was no file at the last look, and the look before it.
+// isAbsent reports whether the last two checks found no file.
 func (f *file[T]) isAbsent() bool {
 	c := f.current.Load()
 	return c != nil && c.info == nil && c.err == nil
 }
 
-// lookAtFile compares the file with what was read of it, reads it when it differs, and publishes
-// what it found.
+// lookAtFile checks the file, reads it if it has changed, and publishes the result.
 func (f *file[T]) lookAtFile() *reading[T] {
 	old := f.current.Load()
 	if old == nil {
@@ -208,8 +212,8 @@ func (f *file[T]) lookAtFile() *reading[T] {
 	info, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && old.good && old.info != nil && !old.missing:
-		// Many editors move the old file away before they write the new one: a policy must not
-		// vanish meanwhile.
+		// Many editors move the old file away before they write the new one. The policy must
+		// stay in force meanwhile.
 		next.missing = true
 	case errors.Is(err, fs.ErrNotExist) && old.good && old.info == nil && old.err == nil:
 	case errors.Is(err, fs.ErrNotExist):
@@ -238,8 +242,8 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// takeContent makes data, read from the file of info, the value of next; without a file the
-// defaults.
+// takeContent decodes data into the value of next. info describes the file of the data; it is
+// nil if there is no file, and the value is then the defaults.
 func (f *file[T]) takeContent(next *reading[T], data []byte, info fs.FileInfo) {
 	if info != nil && len(bytes.TrimSpace(data)) == 0 {
 		f.refuseContent(next, badConfig("the file is empty"))
@@ -256,8 +260,8 @@ func (f *file[T]) takeContent(next *reading[T], data []byte, info fs.FileInfo) {
 	next.value, next.good, next.err, next.info = v, true, nil, info
 }
 
-// refuseContent keeps the last good value and says why, once. While there is none, get gives the
-// reason to everybody who asks.
+// refuseContent sets the error of next, keeps the last good value, and logs the error once. If
+// there is no good value, readValue returns the error.
 func (f *file[T]) refuseContent(next *reading[T], err error) {
 	err = fmt.Errorf("read %s: %w", f.path, withoutPath(err))
 	words := f.unusable
@@ -278,7 +282,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// readFile returns the file and what it was when it was opened.
+// readFile returns the content of the file, and its FileInfo from when it was opened.
 func (f *file[T]) readFile() ([]byte, fs.FileInfo, error) {
 	r, err := openForReading(f.path)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Member is a value in a user's file that can be read and set by itself.
+// Member is a single value in a user's file, which can be read and set by its key.
 type Member struct {
-	Key   string // the names that lead to it, with dots between them
-	Words string // what it is for, and what it takes
+	Key   string // the path of names to it, with dots between them
+	Words string // its purpose and the values that it accepts
 }
 
-// members are all of them, in the order of the file. Members of before are not shown.
+// members lists all members in the order of the file, except outdated ones.
 var members = []Member{
 	{"profile.name", "the name that people see, at most 100 characters"},
 	{"profile.summary", "about the person, at most 5000 characters of plain text"},
@@ -42,11 +42,11 @@ var members = []Member{
 	{"languages", "at most 16 that the user reads, best first, such as `[\"de\",\"en\"]`: posts in several are shown in the first of them"},
 }
 
-// Members returns what a user's file holds, in its order.
+// Members returns the members of a user's file, in the order of the file.
 func Members() []Member { return members }
 
-// Value returns the member of that key, or the part of the file with the members below it. The
-// fault is Invalid when there is no such key.
+// Value returns the value of a key: a member, or a part of the file with several members. The
+// fault is Invalid if there is no such key.
 func (c User) Value(key string) (any, error) {
 	v, err := findMember(reflect.ValueOf(&c).Elem(), key)
 	if err != nil {
@@ -55,7 +55,8 @@ func (c User) Value(key string) (any, error) {
 	return v.Interface(), nil
 }
 
-// setValue sets the member of that key to what a person wrote: a text as it is, the others as JSON.
+// setValue sets a member to a value that a person wrote: strings are taken as they are, other
+// types are read as JSON.
 func (c *User) setValue(key, value string) error {
 	v, err := findMember(reflect.ValueOf(c).Elem(), key)
 	if err != nil {
@@ -80,7 +81,7 @@ func (c *User) setValue(key, value string) error {
 	return nil
 }
 
-// setJSON sets a member to a value that is written as JSON.
+// setJSON sets a member from JSON.
 func setJSON(v reflect.Value, key, value string) error {
 	read := reflect.New(v.Type())
 	if err := decodeStrictly([]byte(value), read.Interface()); err != nil {
@@ -90,7 +91,7 @@ func setJSON(v reflect.Value, key, value string) error {
 	return nil
 }
 
-// findMember returns the part of a configuration that key leads to.
+// findMember returns the part of a configuration at a key.
 func findMember(v reflect.Value, key string) (reflect.Value, error) {
 	for name := range strings.SplitSeq(key, ".") {
 		field, found := fieldOf(v, name)
@@ -102,7 +103,7 @@ func findMember(v reflect.Value, key string) (reflect.Value, error) {
 	return v, nil
 }
 
-// fieldOf returns the field of a struct that JSON calls by that name.
+// fieldOf returns the field of a struct that has a name in JSON.
 func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
 	if v.Kind() != reflect.Struct {
 		return reflect.Value{}, false
@@ -127,7 +128,8 @@ func unknownMember(key string) error {
 	return err.WithHint("members are " + strings.Join(keys, ", "))
 }
 
-// firstBelow returns the first member below a key.
+// firstBelow returns the key of the first member below a key, or the key itself if there is
+// none.
 func firstBelow(key string) string {
 	for _, m := range members {
 		if strings.HasPrefix(m.Key, key+".") {
@@ -141,9 +143,9 @@ func badValue(format string, args ...any) *fault.Error {
 	return fault.New(fault.Invalid, fmt.Sprintf(format, args...))
 }
 
-// SetMember sets one member of the file of u to what a person wrote: a text as it is, true or
-// false, a list as JSON. The fault is Invalid when the value is not taken, and Config when the file
-// is broken.
+// SetMember sets one member of the file of u to a value that a person wrote: a string as it is,
+// true or false, or a list or a rule as JSON. The fault is Invalid if the value is refused, and
+// Config if the file is not valid.
 func (r *Registry) SetMember(u vocab.Username, key, value string) error {
 	return r.UpdateUser(u, func(c *User) error { return c.setValue(key, value) })
 }

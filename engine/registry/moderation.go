@@ -8,16 +8,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Moderation is what a user does not want to see. Relationships stay, and nobody is told.
+// Moderation lists what a user does not want to see. Muting does not change relationships, and
+// nobody is told of it.
 type Moderation struct {
 	MutedActors   []vocab.ID `json:"muted_actors"`   // at most 1000
-	MutedDomains  []string   `json:"muted_domains"`  // at most 1000; each stands for itself and everything below it
+	MutedDomains  []string   `json:"muted_domains"`  // at most 1000; each includes its subdomains
 	MutedKeywords []string   `json:"muted_keywords"` // at most 200, of 1 to 100 characters
 
 	compiled *mutes // nil: nothing is muted
 }
 
-// Bounds of what a user mutes.
+// Limits on the lists of a Moderation.
 const (
 	maxMutedActors   = 1000
 	maxMutedDomains  = 1000
@@ -25,7 +26,8 @@ const (
 	maxMutedKeyword  = 100 // characters
 )
 
-// validateMutes reports whether m can be used, makes empty what is nil, and readies it for use.
+// validateMutes returns an error if m is not valid. It replaces nil lists by empty ones, and
+// compiles m for use.
 func (m *Moderation) validateMutes() error {
 	if m.MutedActors == nil {
 		m.MutedActors = []vocab.ID{}
@@ -68,8 +70,8 @@ func (m *Moderation) validateMutes() error {
 	return nil
 }
 
-// readMuted returns a muted domain as ids have it: of "*.example.org" and "example.org" the same. A
-// mute holds for every port.
+// readMuted returns a muted domain in the form that it has in ids. "*.example.org" and
+// "example.org" give the same. A port is refused, because a mute is for all ports.
 func readMuted(domain string) (string, error) {
 	host, err := readDomain(strings.TrimPrefix(domain, "*."))
 	if err == nil && strings.Contains(domain, ":") {

@@ -9,8 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// mutes are what a user has muted, in the forms in which it is looked for. They are made once, when
-// the file is read.
+// mutes is a Moderation in a form for fast lookups. It is made once, when the file is read.
 type mutes struct {
 	actors   map[vocab.ID]bool
 	domains  map[string]bool
@@ -26,7 +25,7 @@ func (m Moderation) compileMutes() *mutes {
 		c.actors[a.Canonical()] = true
 	}
 	for _, d := range m.MutedDomains {
-		host, _ := readMuted(d) // which validateMutes has read
+		host, _ := readMuted(d) // validateMutes has checked it
 		c.domains[host] = true
 	}
 	for _, k := range m.MutedKeywords {
@@ -35,10 +34,10 @@ func (m Moderation) compileMutes() *mutes {
 	return c
 }
 
-// HasKeywords reports whether any words are muted.
+// HasKeywords reports whether any keywords are muted.
 func (m Moderation) HasKeywords() bool { return m.compiled != nil && len(m.compiled.keywords) > 0 }
 
-// HidesActor reports whether an actor is muted, or its domain or one above that.
+// HidesActor reports whether an actor, its domain, or a parent domain of that is muted.
 func (m Moderation) HidesActor(id vocab.ID) bool {
 	if m.compiled == nil {
 		return false
@@ -55,18 +54,19 @@ func (m Moderation) HidesActor(id vocab.ID) bool {
 	return false
 }
 
-// HidesAny reports whether any of those who wrote or sent something is muted. Nobody mutes
-// themselves.
+// HidesAny reports whether any of the actors that wrote or sent something is muted. The user,
+// me, is never muted.
 func (m Moderation) HidesAny(voices []vocab.ID, me vocab.ID) bool {
 	return slices.ContainsFunc(voices, func(id vocab.ID) bool { return !id.Same(me) && m.HidesActor(id) })
 }
 
-// HidesWords reports whether the words of an object have a muted keyword.
+// HidesWords reports whether a text in an object contains a muted keyword.
 func (m Moderation) HidesWords(d vocab.Doc) bool {
 	return m.HasKeywords() && slices.ContainsFunc(vocab.WordsOf(d), m.HidesText)
 }
 
-// HidesText reports whether a text has a muted keyword as a whole word, in any case.
+// HidesText reports whether a text contains a muted keyword as a whole word, in upper or lower
+// case.
 func (m Moderation) HidesText(text string) bool {
 	if !m.HasKeywords() {
 		return false
@@ -78,7 +78,7 @@ func (m Moderation) HidesText(text string) bool {
 // foldText returns a text in lower case, with one space between words.
 func foldText(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// hasWord reports whether a word is in a text, and no part of a longer one.
+// hasWord reports whether a word is in a text and is not a part of a longer word there.
 func hasWord(text, word string) bool {
 	first, size := utf8.DecodeRuneInString(word)
 	last, _ := utf8.DecodeLastRuneInString(word)
@@ -96,8 +96,8 @@ func hasWord(text, word string) bool {
 	}
 }
 
-// joinsWord reports whether two neighbours are of one word. Scripts that put no spaces between
-// words do not tell.
+// joinsWord reports whether two neighbouring characters belong to one word. It is false for
+// scripts without spaces between words, where this cannot be told.
 func joinsWord(a, b rune) bool {
 	return isWordRune(a) && isWordRune(b) && !unicode.In(a, unspaced...) && !unicode.In(b, unspaced...)
 }
@@ -106,5 +106,5 @@ func isWordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_')
 }
 
-// unspaced are scripts that put no spaces between words.
+// unspaced lists the scripts without spaces between words.
 var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}

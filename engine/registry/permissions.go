@@ -8,26 +8,26 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Permissions are the rules by which a user permits something to actors.
+// Permissions holds the rules for what a user permits to actors.
 type Permissions struct {
-	InsecureDM      Rule `json:"insecure_dm"`       // their private messages are none of a stranger
-	SeePresence     Rule `json:"see_presence"`      // they are told that the user is there, and types
-	SeeReadReceipts Rule `json:"see_read_receipts"` // they are told what the user has read
-	EncryptedChat   Rule `json:"encrypted_chat"`    // conversations with them become encrypted
+	InsecureDM      Rule `json:"insecure_dm"`       // their private messages are not a stranger's
+	SeePresence     Rule `json:"see_presence"`      // they see that the user is online or typing
+	SeeReadReceipts Rule `json:"see_read_receipts"` // they see what the user has read
+	EncryptedChat   Rule `json:"encrypted_chat"`    // conversations with them may be encrypted
 }
 
-// Rule names relationships of which an actor needs any, or all. One that names none is met by
-// nobody.
+// Rule names relationships. An actor needs any of those in Any, or all of those in All. A rule
+// without relationships is met by nobody.
 type Rule struct {
 	Any []string `json:"any,omitempty"`
 	All []string `json:"all,omitempty"`
 }
 
-// ties are the relationships that rules name: by the user's own follow, by that of the actor, and
-// the types of friendship.
+// ties lists the relationships that a rule may name: the user follows the actor, the actor
+// follows the user, and the types of friendship.
 var ties = []string{"following", "follower", vocab.FriendOf, vocab.CloseFriendOf}
 
-// DefaultPermissions returns the rules of a user whose file has none.
+// DefaultPermissions returns the rules for a user whose file has no rules.
 func DefaultPermissions() Permissions {
 	return Permissions{
 		InsecureDM:      Rule{Any: []string{"following", vocab.FriendOf, vocab.CloseFriendOf}},
@@ -37,16 +37,16 @@ func DefaultPermissions() Permissions {
 	}
 }
 
-// closedPermissions returns the rules that hold while a user's file cannot be used: it might have
-// said that nobody may see anything. Messages of people that the user follows still come as usual:
-// there is room for few among the requests.
+// closedPermissions returns the rules for a user whose file cannot be used. Nobody may see
+// anything, because the file may have said so. Messages of actors that the user follows are
+// still received as usual, because there is room for only few among the requests.
 func closedPermissions() Permissions {
 	p := DefaultPermissions()
 	p.SeePresence, p.SeeReadReceipts, p.EncryptedChat = Rule{}, Rule{}, Rule{}
 	return p
 }
 
-// UnmarshalJSON reads a rule in place of the one that is there, and not into it.
+// UnmarshalJSON replaces the whole rule: lists that the JSON leaves out become empty.
 func (r *Rule) UnmarshalJSON(data []byte) error {
 	type plain Rule
 	var read plain

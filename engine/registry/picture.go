@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	maxPicture   = 4 << 20 // bytes of a file that is shown
-	keptPictures = 2       // that a profile had before: others may still fetch them
+	maxPicture   = 4 << 20 // largest picture that is served, in bytes
+	keptPictures = 2       // former pictures of a profile that others may still fetch
 )
 
-// pictureForm is the form of names of pictures: nothing else is opened, stored or removed.
+// pictureForm is the form of the names of pictures. Files with other names are never opened,
+// stored or removed.
 var pictureForm = regexp.MustCompile(`^[0-9a-f]{32}\.(?:png|jpg)$`)
 
-// StorePicture stores a picture of u, and returns its name, which no other picture ever has. The
-// extension is png or jpg.
+// StorePicture stores a picture of u, and returns its name, which is derived from the data, so
+// that no other picture has it. The extension is png or jpg.
 func (r *Registry) StorePicture(u vocab.Username, data []byte, extension string) (name string, err error) {
 	name = namePicture(data) + "." + extension
 	if !pictureForm.MatchString(name) {
@@ -39,17 +40,17 @@ func (r *Registry) StorePicture(u vocab.Username, data []byte, extension string)
 		return "", fmt.Errorf("store picture: %w", err)
 	}
 	now := r.now()
-	return name, os.Chtimes(file, now, now) // it may have been there before: it is the newest again
+	return name, os.Chtimes(file, now, now) // if it was stored before, it is the newest again
 }
 
-// namePicture returns the part of a name that stands for what the picture shows.
+// namePicture returns the first part of a picture's name, a hash of its data.
 func namePicture(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }
 
-// RestorePicture stores a picture of u under the name that it had. The fault is Invalid when that
-// was another picture's.
+// RestorePicture stores a picture of u from a backup under its old name. The fault is Invalid if
+// the name does not match the data.
 func (r *Registry) RestorePicture(u vocab.Username, name string, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, maxPicture+1))
 	if err != nil {
@@ -80,8 +81,8 @@ func (r *Registry) ListPictures(u vocab.Username) (names []string, err error) {
 	return names, nil
 }
 
-// ReadPicture returns a picture of u. The error is fs.ErrNotExist when there is none, or the name
-// cannot be one.
+// ReadPicture returns a picture of u. The error is fs.ErrNotExist if there is none, or if the
+// name has not the form of a picture's name.
 func (r *Registry) ReadPicture(u vocab.Username, name string) ([]byte, error) {
 	if !pictureForm.MatchString(name) {
 		return nil, fs.ErrNotExist
@@ -97,8 +98,8 @@ func (r *Registry) ReadPicture(u vocab.Username, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// PrunePictures removes pictures of u that the profile does not show, but for the last two: who was
-// told of them may not have fetched them yet.
+// PrunePictures removes the pictures of u that the profile does not show any more, except the
+// two newest of them, which servers that know an older profile may not have fetched yet.
 func (r *Registry) PrunePictures(u vocab.Username) error {
 	names, err := r.ListPictures(u)
 	if err != nil {
@@ -115,7 +116,7 @@ func (r *Registry) PrunePictures(u vocab.Username) error {
 			continue
 		}
 		info, err := os.Lstat(filepath.Join(r.picturesOf(u), name))
-		if errors.Is(err, fs.ErrNotExist) { // another request was quicker
+		if errors.Is(err, fs.ErrNotExist) { // another request has removed it
 			continue
 		}
 		if err != nil {

@@ -1,6 +1,6 @@
-// Package registry holds the configuration that may change while the engine serves: the server's
-// policy and a file per user. The files are the truth. They may be edited by hand, and what was
-// written is followed within a second.
+// Package registry holds the configuration that may change while the engine runs: the policy of
+// the server, and a file per user. The files are authoritative. They may be edited by hand, and
+// a change takes effect within a second.
 package registry
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Registry reads and writes the configuration files of one instance. It may be used by many
-// goroutines, and beside other processes that use the same folders.
+// Registry reads and writes the configuration files of one instance. It is safe for concurrent
+// use, also by several processes on the same folders.
 type Registry struct {
 	usersDir   string
 	serverFile string
@@ -28,11 +28,12 @@ type Registry struct {
 	server     *file[Server]
 
 	mu    sync.Mutex
-	users map[vocab.Username]*file[User] // of those who have a file; the others cost nothing
+	users map[vocab.Username]*file[User] // users without a file use no memory here
 }
 
-// New returns the registry of <dataDir>/registry/server.json and <usersDir>/<username>/config.json.
-// Nothing is read before it is asked for, and a file that is not there stands for the defaults.
+// New returns the registry of <dataDir>/registry/server.json and
+// <usersDir>/<username>/config.json. A file is read when its value is first asked for. If a file
+// does not exist, the defaults hold.
 func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 	r := &Registry{usersDir: usersDir, log: log.With("component", "registry"), now: time.Now, users: map[vocab.Username]*file[User]{}}
 	r.serverFile = filepath.Join(dataDir, "registry", "server.json")
@@ -40,16 +41,16 @@ func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 	return r
 }
 
-// Server returns the current policy. The slices in it are shared: they must not be changed. While
-// the file is broken the last good policy is returned and Problem says why; the error here is for a
-// file of which nothing good was ever read.
+// Server returns the current policy. The slices in it are shared: they must not be changed.
+// While the file is not valid, the last good policy is returned, and Problem returns the reason.
+// Server returns an error only if the file has not been valid since the start.
 func (r *Registry) Server() (Server, error) {
 	return r.server.readValue()
 }
 
-// User returns the configuration of u, the defaults when there is no file. The slices in it are
-// shared: they must not be changed. While the file is broken the last good one is returned,
-// ClosedUser when there was none, and Problem says why.
+// User returns the configuration of u, or the defaults if there is no file. The slices in it are
+// shared: they must not be changed. While the file is not valid, the last good configuration is
+// returned, or ClosedUser if there was none, and Problem returns the reason.
 func (r *Registry) User(u vocab.Username) User {
 	f := r.userFile(u)
 	c, err := f.readValue()
@@ -64,19 +65,19 @@ func (r *Registry) User(u vocab.Username) User {
 	return c
 }
 
-// Problem returns why the configuration of u, for nobody the policy, cannot be used as it is now;
-// nil when it can.
+// Problem returns why the configuration file of u cannot be used now, or nil if it can. The zero
+// Username stands for the policy.
 func (r *Registry) Problem(u vocab.Username) error {
 	if u.IsZero() {
 		return r.server.findProblem()
 	}
 	f := r.userFile(u)
-	r.User(u) // forgets a file that is not there
+	r.User(u) // drops the entry of a file that does not exist
 	return f.findProblem()
 }
 
-// File returns the path of the configuration of u, for nobody of the policy. The file need not be
-// there.
+// File returns the path of the configuration file of u, which may not exist. The zero Username
+// stands for the policy.
 func (r *Registry) File(u vocab.Username) string {
 	if u.IsZero() {
 		return r.serverFile
@@ -96,10 +97,10 @@ func (r *Registry) userFile(u vocab.Username) *file[User] {
 	return f
 }
 
-// UpdateServer replaces the policy by what change makes of the one in the file, if change says so
-// and does not fail, and the file is not broken. Other updates meanwhile wait, in other processes
-// too. Readers see the old policy or the new one, whole; once it returns, every reader here sees
-// the new one.
+// UpdateServer calls change with a copy of the policy in the file, and writes the result if
+// change returns true and no error. It fails if the file is not valid. Other updates wait
+// meanwhile, in other processes too. Readers see either the old policy or the new one; once
+// UpdateServer has returned, all readers in this process see the new one.
 func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) error {
 	return r.server.updateValue(func(s Server) (Server, bool, error) {
 		s = s.clone()
@@ -112,9 +113,9 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 	})
 }
 
-// UpdateUser replaces the configuration of u by what change makes of the one in the file, as
-// UpdateServer does. The folder is made when there is none. The fault is Invalid, and points into
-// the file, for a value that is not taken; Config, when the file is broken.
+// UpdateUser calls change with the configuration of u in the file, and writes the result, like
+// UpdateServer. It makes the folder if there is none. The fault is Invalid, with a pointer into
+// the file, if a value is refused, and Config if the file is not valid.
 func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error {
 	return r.userFile(u).updateValue(func(c User) (User, bool, error) {
 		c.Profile.Fields, c.Profile.Mentions, c.Languages = slices.Clone(c.Profile.Fields), slices.Clone(c.Profile.Mentions), slices.Clone(c.Languages)
@@ -129,10 +130,11 @@ func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error 
 	})
 }
 
-// CreateUser writes the example as the file of u, unless there is a file.
+// CreateUser writes ExampleUser to the file of u, unless there is a file.
 func (r *Registry) CreateUser(u vocab.Username) error { return CreateFile(r.File(u), ExampleUser) }
 
-// TouchUser has the serving process look at u's file, and at what others are told of u.
+// TouchUser renews the time of u's file, and creates the file if there is none. So the serving
+// process reads the file again, and tells others if the actor of u has changed.
 func (r *Registry) TouchUser(u vocab.Username) error {
 	if err := r.CreateUser(u); err != nil {
 		return err
@@ -152,15 +154,16 @@ func (r *Registry) RemoveUser(u vocab.Username) error {
 	return nil
 }
 
-// ExampleUser returns a file that settles nothing: every member has its default, so that
-// people see which there are.
+// ExampleUser returns a configuration file in which every member has its default, so that people
+// see which members there are.
 func ExampleUser() ([]byte, error) { return encodeFile(DefaultUser()) }
 
-// ReadUser returns what the file of u holds, usable or not; nothing when there is no file.
+// ReadUser returns the content of the file of u, valid or not. It returns nil if there is no
+// file.
 func (r *Registry) ReadUser(u vocab.Username) ([]byte, error) { return r.userFile(u).readContent() }
 
-// ReplaceUser makes after the content of the file of u, if it held before until now. The fault is
-// Invalid when after cannot be used, and Conflict when the file has changed.
+// ReplaceUser replaces the content of the file of u by after, if the content is still before.
+// The fault is Invalid if after is not valid, and Conflict if the file has changed.
 func (r *Registry) ReplaceUser(u vocab.Username, before, after []byte) error {
 	return r.userFile(u).replaceContent(before, after)
 }

@@ -9,16 +9,18 @@ import (
 	"time"
 )
 
-// abandonedAfter is when a temporary file can no longer belong to a write under way.
+// abandonedAfter is the age from which a temporary file cannot belong to a running write any
+// more.
 const abandonedAfter = time.Hour
 
-// openForReading opens path for reading. It does not wait for a writer, should path be a pipe.
+// openForReading opens path for reading. If path is a pipe, it does not wait for a writer.
 func openForReading(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// ReplaceFile makes data the whole content of path. Whatever happens meanwhile, path holds the old
-// content or the new, and when replace has returned the new content survives a power cut.
+// ReplaceFile replaces the content of path by data. At any time, path holds either all of the
+// old content or all of the new. Once ReplaceFile has returned nil, the new content survives a
+// power cut.
 func ReplaceFile(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := makeFolder(dir); err != nil {
@@ -34,8 +36,8 @@ func ReplaceFile(path string, data []byte) error {
 	return syncFolder(dir)
 }
 
-// MoveFile gives a file another name, in the place of what had it. When it has returned nil that
-// survives a power cut.
+// MoveFile renames a file, and replaces a file that has the new name. Once it has returned nil,
+// the rename survives a power cut.
 func MoveFile(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -43,10 +45,10 @@ func MoveFile(from, to string) error {
 	return errors.Join(syncFolder(filepath.Dir(to)), syncFolder(filepath.Dir(from)))
 }
 
-// CreateFile makes what content returns the content of path, with the care that a configuration is
-// written with, unless there is a file already: that one then stays, and of several that create the
-// same file at once one wins, whole. When it has returned nil the file, whoever made it, survives a
-// power cut. Nobody but its owner can read it.
+// CreateFile writes the result of content to a new file path, as safely as ReplaceFile. If the
+// file exists already, it stays as it is. If several callers create the same file at the same
+// time, the complete content of one of them stays. Once it has returned nil, the file survives a
+// power cut, even if another caller made it. Only its owner can read it.
 func CreateFile(path string, content func() ([]byte, error)) error {
 	dir := filepath.Dir(path)
 	if err := makeFolder(dir); err != nil {
@@ -72,7 +74,8 @@ func CreateFile(path string, content func() ([]byte, error)) error {
 	return errors.Join(err, os.Remove(temp), syncFolder(dir))
 }
 
-// prepareFile writes data to a file beside path, and to the disk, and returns its name.
+// prepareFile writes data to a temporary file in the folder of path, syncs it to the disk, and
+// returns its name.
 func prepareFile(path string, data []byte) (temp string, err error) {
 	dir, base := filepath.Split(path)
 	removeAbandoned(dir, base)
@@ -88,18 +91,18 @@ func prepareFile(path string, data []byte) (temp string, err error) {
 	return f.Name(), nil
 }
 
-// removeAbandoned clears away what writes that were killed have left. It is housekeeping: the next
-// write tries again.
+// removeAbandoned removes temporary files of writes that were killed. It ignores errors, because
+// the next write tries again.
 func removeAbandoned(dir, base string) {
-	left, _ := filepath.Glob(filepath.Join(dir, "."+base+".*.tmp")) // the only error is of the pattern
+	left, _ := filepath.Glob(filepath.Join(dir, "."+base+".*.tmp")) // fails only for a bad pattern
 	for _, name := range left {
 		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > abandonedAfter {
-			_ = os.Remove(name) // as above
+			_ = os.Remove(name) // the next write tries again
 		}
 	}
 }
 
-// makeFolder makes dir and what is missing above it, closed to others.
+// makeFolder makes dir and its missing parents. Only the owner has access to them.
 func makeFolder(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -118,8 +121,8 @@ func makeFolder(dir string) error {
 	return errors.Join(adoptFile(f, parent), f.Close(), syncFolder(parent))
 }
 
-// LockFolder waits until no other process holds dir, and holds it until unlock, or the end of this
-// process. The folder is made when there is none.
+// LockFolder locks dir against other processes that lock it, and waits until it can. The lock
+// lasts until unlock is called or this process ends. The folder is made if there is none.
 func LockFolder(dir string) (unlock func(), err error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
@@ -134,11 +137,11 @@ func LockFolder(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return func() { _ = d.Close() }, nil // which unlocks; nothing was written that could be lost
+	return func() { _ = d.Close() }, nil // this unlocks; nothing was written to d
 }
 
-// adoptFile gives f to the owner of dir when root wrote it: an administrator's command must not
-// leave files that the engine, which runs as another user, cannot read.
+// adoptFile gives f to the owner of dir if this process runs as root. An administrator's command
+// must not leave files that the engine, which runs as another user, cannot read.
 func adoptFile(f *os.File, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -153,7 +156,7 @@ func adoptFile(f *os.File, dir string) error {
 	return nil
 }
 
-// syncFolder makes the names in dir survive a power cut.
+// syncFolder syncs dir to the disk, so that the names in it survive a power cut.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

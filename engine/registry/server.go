@@ -11,19 +11,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxServerFile is the largest policy read or written, in bytes: room for a million domains.
+// maxServerFile is the size of the largest policy file that is read or written, in bytes. It has
+// room for a million domains.
 const maxServerFile = 64 << 20
 
 // MaxComment is the longest comment on a domain or actor, in characters.
 const MaxComment = 500
 
-// Server is the policy of the whole instance. Domains are written as vocab.ID.Host returns them,
-// actors in canonical form.
+// Server is the policy of the whole instance. Domains are in the form that vocab.ID.Host
+// returns, and actors in canonical form.
 type Server struct {
-	BlockedDomains  []string          `json:"blocked_domains"`  // neither heard nor contacted
-	AllowedDomains  []string          `json:"allowed_domains"`  // the only ones, when federation.mode is allowlist
-	SuspendedActors []vocab.ID        `json:"suspended_actors"` // neither heard nor delivered to, whatever their domain
-	Comments        map[string]string `json:"comments"`         // why, for the operator: by domain or actor
+	BlockedDomains  []string          `json:"blocked_domains"`  // nothing is received or sent
+	AllowedDomains  []string          `json:"allowed_domains"`  // all that are permitted if federation.mode is allowlist
+	SuspendedActors []vocab.ID        `json:"suspended_actors"` // nothing is received from them or delivered to them
+	Comments        map[string]string `json:"comments"`         // notes of the operator, by domain or actor
 }
 
 func decodeServer(data []byte) (Server, error) {
@@ -36,8 +37,8 @@ func decodeServer(data []byte) (Server, error) {
 	return s.canonicalServer()
 }
 
-// canonicalServer returns s with its domains and actors in canonical form, sorted, each once, and
-// never null in JSON.
+// canonicalServer returns s with its domains and actors in canonical form, sorted and without
+// repeats. No list in it is nil, so that none is null in JSON.
 func (s Server) canonicalServer() (Server, error) {
 	var err error
 	if s.BlockedDomains, err = readEach("blocked_domains", s.BlockedDomains, readDomain); err != nil {
@@ -82,7 +83,7 @@ func readEach[T ~string](key string, written []T, read func(T) (T, error)) ([]T,
 	return slices.Compact(out), nil
 }
 
-// readSubject returns a domain or actor as the lists hold it.
+// readSubject returns a domain or actor in its canonical form.
 func readSubject(s string) (string, error) {
 	if strings.Contains(s, "://") {
 		id, err := readActor(vocab.ID(s))
@@ -102,7 +103,7 @@ func readActor(written vocab.ID) (vocab.ID, error) {
 // maxDomain is the longest name that DNS can hold (RFC 1035 §2.3.4), with a port.
 const maxDomain = 253 + len(":65535")
 
-// readDomain returns d as vocab.ID.Host would: lower case, A-labels.
+// readDomain returns d in the form that vocab.ID.Host returns: lower case, with A-labels.
 func readDomain(d string) (string, error) {
 	wrong := fault.New(fault.Config, fmt.Sprintf("%.60q is not a domain", d)).WithHint("write the name alone, such as example.org")
 	if d == "" || len(d) > maxDomain || strings.ContainsAny(d, "/?#@*,") {

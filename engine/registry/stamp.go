@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Stamp tells one state of a file from another without reading it.
+// Stamp identifies a version of a file without its content. If two stamps differ, the file has
+// changed.
 type Stamp struct {
 	Modified time.Time
 	size     int64
@@ -27,7 +28,7 @@ func stampOf(info fs.FileInfo) Stamp {
 	return s
 }
 
-// Stamps returns the stamps of all users' files. A file that cannot be looked at has none.
+// Stamps returns the stamps of all users' files. It leaves out files that cannot be examined.
 func (r *Registry) Stamps() (map[vocab.Username]Stamp, error) {
 	folders, err := os.ReadDir(r.usersDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +37,7 @@ func (r *Registry) Stamps() (map[vocab.Username]Stamp, error) {
 	all := make(map[vocab.Username]Stamp, len(folders))
 	for _, f := range folders {
 		u, err := vocab.ParseUsername(f.Name())
-		if err != nil { // other names are not of users
+		if err != nil { // folders with other names do not belong to users
 			continue
 		}
 		if info, err := os.Stat(r.File(u)); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxUserFile is the largest configuration of a user read, in bytes.
+// maxUserFile is the size of the largest configuration file of a user that is read, in bytes.
 const maxUserFile = 1 << 20
 
 // Bounds of a profile, in characters and lines.
@@ -25,7 +25,7 @@ const (
 	MaxMentions   = 20
 )
 
-// User is what a user has settled about itself.
+// User is the configuration of a user.
 type User struct {
 	Profile      Profile      `json:"profile"`
 	FollowPolicy FollowPolicy `json:"follow_policy"`
@@ -34,21 +34,21 @@ type User struct {
 	Messaging    Messaging    `json:"messaging"`
 	Permissions  Permissions  `json:"permissions"`
 	Moderation   Moderation   `json:"moderation"`
-	Discoverable bool         `json:"discoverable"` // may be suggested to others; consent is asked for, so false unless set
+	Discoverable bool         `json:"discoverable"` // may be suggested to others; false unless set, as it needs consent
 	Indexable    bool         `json:"indexable"`    // public posts may be searched (FEP-5feb); false unless set
-	Languages    []string     `json:"languages"`    // read best first, such as "de" or "pt-BR", at most 16: posts in several are shown in the first of them
+	Languages    []string     `json:"languages"`    // at most 16, such as "pt-BR", the preferred one first
 }
 
-// Profile is what the actor document says about the person, as plain text.
+// Profile is the part of the actor document that describes the person, as plain text.
 type Profile struct {
 	Name    string   `json:"name"`    // at most 100 characters
 	Summary string   `json:"summary"` // at most 5000 characters
-	Icon    vocab.ID `json:"icon"`    // the address of a picture, or nothing
-	Image   vocab.ID `json:"image"`   // the address of a wide picture, or nothing
+	Icon    vocab.ID `json:"icon"`    // the URL of a picture, or empty
+	Image   vocab.ID `json:"image"`   // the URL of a wide picture, or empty
 	Fields  []Field  `json:"fields"`  // at most 16
 
-	MovedTo  vocab.ID   `json:"moved_to"` // the account that this one has become, or nothing; the followers are told of it
-	Aliases  []vocab.ID `json:"aliases"`  // at most 16 other accounts of the person: they may move here
+	MovedTo  vocab.ID   `json:"moved_to"` // the new account of a person who has moved, or empty; followers are told
+	Aliases  []vocab.ID `json:"aliases"`  // at most 16 other accounts of the person; they may move here
 	Mentions []Mention  `json:"mentions"` // at most 20
 }
 
@@ -58,14 +58,14 @@ type Field struct {
 	Value string `json:"value"` // at most 2047 characters
 }
 
-// Mention is where a handle in the summary leads. The engine looks it up and writes it, so that an
-// actor document is made without asking anybody.
+// Mention is a handle in the summary with the page to which it links. The engine looks up the
+// page and stores it, so that it can build the actor document without network requests.
 type Mention struct {
 	Handle string   `json:"handle"` // such as @bob@remote.example, in lower case
-	URL    vocab.ID `json:"url"`    // of the actor's page
+	URL    vocab.ID `json:"url"`    // the actor's page
 }
 
-// PageOf returns where a handle in the summary leads, empty when nobody knows.
+// PageOf returns the page to which a handle in the summary links, or "" if it is unknown.
 func (p *Profile) PageOf(handle string) string {
 	for _, m := range p.Mentions {
 		if m.Handle == strings.ToLower(handle) {
@@ -75,7 +75,7 @@ func (p *Profile) PageOf(handle string) string {
 	return ""
 }
 
-// FollowPolicy says what becomes of a Follow.
+// FollowPolicy says how a Follow is answered.
 type FollowPolicy string
 
 // The follow policies.
@@ -87,7 +87,7 @@ const (
 // Quotes says who may quote the user's posts (FEP-044f).
 type Quotes string
 
-// Those who may.
+// The values of Quotes.
 const (
 	AnyoneQuotes   Quotes = "anyone"
 	FollowersQuote Quotes = "followers"
@@ -109,24 +109,24 @@ type Collections struct {
 	Following Visibility `json:"following"`
 }
 
-// Messaging says who may write to the user in private.
+// Messaging says how private messages are received.
 type Messaging struct {
-	Strangers       Strangers `json:"strangers"`                   // what becomes of private messages of strangers
-	AllowInsecureDM bool      `json:"allow_insecure_dm,omitempty"` // of before Strangers: true is AllowStrangers for good
+	Strangers       Strangers `json:"strangers"`                   // for private messages of strangers
+	AllowInsecureDM bool      `json:"allow_insecure_dm,omitempty"` // outdated; true means AllowStrangers
 }
 
-// Strangers says what becomes of private messages of actors the user neither follows nor has
-// written to in private.
+// Strangers says how private messages are received from actors that the user does not follow and
+// has not written to in private.
 type Strangers string
 
-// The ways to receive strangers.
+// The values of Strangers.
 const (
 	RequestStrangers Strangers = "requests" // they wait in the feed of requests
 	DropStrangers    Strangers = "drop"
-	AllowStrangers   Strangers = "allow" // they come as others do
+	AllowStrangers   Strangers = "allow" // they are received like others
 )
 
-// TakesStrangers returns what holds for private messages of strangers.
+// TakesStrangers returns how private messages of strangers are received.
 func (m Messaging) TakesStrangers() Strangers {
 	if m.AllowInsecureDM {
 		return AllowStrangers
@@ -134,7 +134,8 @@ func (m Messaging) TakesStrangers() Strangers {
 	return m.Strangers
 }
 
-// DefaultUser returns what holds for a user without a file, and for whatever a file leaves out.
+// DefaultUser returns the configuration of a user without a file. It also gives the members that
+// a file leaves out.
 func DefaultUser() User {
 	return User{
 		Profile:      Profile{Fields: []Field{}, Aliases: []vocab.ID{}, Mentions: []Mention{}},
@@ -148,9 +149,10 @@ func DefaultUser() User {
 	}
 }
 
-// ClosedUser returns what holds for a user whose file cannot be used and was never seen good:
-// nothing is told and nothing let in that a file could keep back. Private messages of strangers
-// wait among the requests, for those dropped are lost.
+// ClosedUser returns the configuration of a user whose file is not valid and has not been valid
+// since the start. It shows and permits nothing that a file could forbid, except private
+// messages: those that the default rules permit are received, and those of strangers wait among
+// the requests, because dropped messages would be lost.
 func ClosedUser() User {
 	c := DefaultUser()
 	c.FollowPolicy, c.Quotes = ApprovalRequired, NobodyQuotes
@@ -172,8 +174,8 @@ func decodeUser(data []byte) (User, error) {
 	return c, nil
 }
 
-// validateUser reports whether c can be used, and makes empty what is nil, so that a file shows
-// where things go.
+// validateUser returns an error if c is not valid. It replaces nil lists by empty ones, so that
+// they are visible in the file.
 func (c *User) validateUser() error {
 	p := &c.Profile
 	if p.Fields == nil {
@@ -225,7 +227,7 @@ func (c *User) validateUser() error {
 	return c.validateChoices()
 }
 
-// validateAccounts looks at what the profile says of other accounts of the person.
+// validateAccounts checks the other accounts of the person in the profile.
 func (p Profile) validateAccounts() error {
 	if len(p.Aliases) > maxAliases {
 		return badMember("profile.aliases", " names %d: at most %d are taken", len(p.Aliases), maxAliases)
@@ -289,7 +291,7 @@ func (c *User) validateChoices() error {
 	return nil
 }
 
-// badMember says what is wrong with the member of a key, and points to it.
+// badMember returns an error about the member of a key, with a pointer to it.
 func badMember(key, format string, args ...any) error {
 	pointer := "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(key)
 	return fault.New(fault.Config, key+fmt.Sprintf(format, args...)).At(pointer)

@@ -1,5 +1,5 @@
-// Package relay keeps the list of relays, servers that pass public posts on to their subscribers
-// (FEP-ae0c), and makes the activities that the instance actor sends them.
+// Package relay manages the list of relays, which are servers that forward public posts to their
+// subscribers (FEP-ae0c), and makes the activities that the instance actor sends to them.
 package relay
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// refreshEvery is how soon a serving process sees changes by another one.
+// refreshEvery is how often a serving process reads changes by other processes.
 const refreshEvery = time.Second
 
-// Store is where the relays are kept.
+// Store stores the relays.
 type Store interface {
 	All(ctx context.Context) ([]instance.Relay, error)
 	Find(ctx context.Context, actor vocab.ID) (*instance.Relay, error)
@@ -33,13 +33,14 @@ type Poster interface {
 	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
 }
 
-// Gate says whether a host may be contacted, and an actor be heard: nil, or why not.
+// Gate returns an error that gives the reason when a host may not be contacted, or when
+// activities of an actor are refused; else nil.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
 }
 
-// Deps is what a List works with.
+// Deps holds the dependencies of a List.
 type Deps struct {
 	Store  Store
 	Actor  vocab.ID // the instance actor, who follows relays
@@ -50,20 +51,20 @@ type Deps struct {
 	Now    func() time.Time
 }
 
-// List is the relays of this server. While Run runs it is at most a second old. It is safe for
-// concurrent use.
+// List is the list of this server's relays. While Run is running, it is at most about a second
+// old. It is safe for concurrent use.
 type List struct {
 	Deps
 
 	mu       sync.RWMutex
 	accepted map[vocab.ID]bool // by canonical id
-	active   []instance.Relay  // the accepted ones; replaced, never changed
+	active   []instance.Relay  // the accepted relays; the slice is replaced, never changed
 }
 
-// NewList returns a list that has read nothing yet.
+// NewList returns an empty list. Refresh or Run fills it.
 func NewList(d Deps) *List { return &List{Deps: d} }
 
-// Refresh reads the relays.
+// Refresh reads the relays from the store.
 func (l *List) Refresh(ctx context.Context) error {
 	all, err := l.Store.All(ctx)
 	if err != nil {
@@ -83,7 +84,8 @@ func (l *List) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Run follows changes until ctx ends. A list that cannot be read stays as it was.
+// Run reads the relays every second until ctx ends. When reading fails, the list stays as it
+// was.
 func (l *List) Run(ctx context.Context) {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
@@ -102,7 +104,8 @@ func (l *List) Run(ctx context.Context) {
 	}
 }
 
-// Active returns the relays that have accepted this server. They must not be changed.
+// Active returns the relays that have accepted this server. The caller must not change the
+// slice.
 func (l *List) Active() []instance.Relay {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -116,8 +119,9 @@ func (l *List) IsAccepted(actor vocab.ID) bool {
 	return l.accepted[actor.Canonical()]
 }
 
-// RecordAnswer records a relay's answer to a Follow by the instance actor, and reports whether it
-// answers the last Follow of that very relay.
+// RecordAnswer records the answer of the relay actor to a Follow by the instance actor. It
+// reports whether follow is the last Follow that was sent to this relay; otherwise it records
+// nothing.
 func (l *List) RecordAnswer(ctx context.Context, actor, follow vocab.ID, state string) (bool, error) {
 	known, err := l.Store.SetState(ctx, actor.Canonical(), follow.Canonical(), state, l.Now())
 	if err != nil || !known {
@@ -127,9 +131,10 @@ func (l *List) RecordAnswer(ctx context.Context, actor, follow vocab.ID, state s
 	return true, l.Refresh(ctx)
 }
 
-// AcceptFollowBack accepts a Follow by a LitePub relay that this server subscribed to, and reports
-// whether by is one: such relays follow their subscribers. It returns when the Accept is sent. If
-// that fails the fault is Unavailable, and the relay is to send its Follow again.
+// AcceptFollowBack accepts a Follow by a LitePub relay that this server subscribed to; such
+// relays follow their subscribers. It reports whether by is such a relay. It returns once the
+// Accept is sent. If sending fails, the fault is Unavailable, so that the relay sends its Follow
+// again.
 func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
 	r, err := l.Store.Find(ctx, by.ID.Canonical())
 	if err != nil || r == nil || r.Style != instance.RelayLitePub || r.State == instance.RelayRejected {
@@ -145,19 +150,19 @@ func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow voc
 // NewFollowID returns an id for a Follow of a relay.
 func (l *List) NewFollowID() vocab.ID { return l.newID("follows") }
 
-// newID returns an id for an activity of the instance actor's. The activity is not stored: a
-// request for the id gets the actor's document.
+// newID returns an id for an activity of the instance actor. The activity is not stored: a
+// request for the id gets the instance actor's document.
 func (l *List) newID(kind string) vocab.ID {
 	return l.Actor + "#" + vocab.ID(kind) + "/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
-// IsAnswer reports whether an activity answers a Follow by the instance actor. Only RecordAnswer
-// knows whether it comes from the relay that was followed.
+// IsAnswer reports whether an activity answers a Follow by the instance actor. It does not check
+// that the answer comes from the relay that was followed; RecordAnswer does.
 func (l *List) IsAnswer(a *vocab.Activity) bool {
 	return (a.Type == vocab.Accept || a.Type == vocab.Reject) && a.Object.ID != l.Actor && a.Object.ID.Document().Same(l.Actor)
 }
 
-// FollowActivity returns the activity by which this server subscribes.
+// FollowActivity returns the activity by which this server subscribes to a relay.
 func (l *List) FollowActivity(r instance.Relay) vocab.Doc {
 	d := l.followObject(r)
 	d["@context"], d["to"] = vocab.ContextAS, []any{string(r.Actor)}
@@ -172,13 +177,13 @@ func (l *List) followObject(r instance.Relay) vocab.Doc {
 	return vocab.Doc{"id": string(r.Follow), "type": vocab.Follow, "actor": string(l.Actor), "object": string(object)}
 }
 
-// UndoActivity returns the activity that takes the Follow back.
+// UndoActivity returns the activity that undoes the Follow of a relay.
 func (l *List) UndoActivity(r instance.Relay) vocab.Doc {
 	return l.newActivity("undos", vocab.Undo, l.followObject(r), r.Actor)
 }
 
-// AnnounceActivity returns the activity that tells a LitePub relay of a public object, with its
-// id. It addresses everybody: some relays pass on nothing else.
+// AnnounceActivity returns the activity that announces a public object to a LitePub relay, and
+// its id. It addresses everybody, because some relays forward nothing else.
 func (l *List) AnnounceActivity(object vocab.ID) (vocab.ID, vocab.Doc) {
 	d := l.newActivity("announces", vocab.Announce, string(object), vocab.Public)
 	return vocab.ID(d["id"].(string)), d
@@ -189,8 +194,8 @@ func (l *List) newActivity(kind, of string, object any, to vocab.ID) vocab.Doc {
 		"to": []any{string(to)}, "published": l.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}
 }
 
-// Send posts an activity to a relay, as the instance actor. The fault says how the relay refused
-// it, or why it was not sent.
+// Send posts an activity to a relay, signed by the instance actor. The fault says how the relay
+// refused it, or why it was not sent.
 func (l *List) Send(ctx context.Context, r instance.Relay, d vocab.Doc) error {
 	host := r.Inbox.Host()
 	for _, err := range []error{l.Gate.Check(host), l.Gate.CheckActor(r.Actor)} {
@@ -209,7 +214,7 @@ func (l *List) Send(ctx context.Context, r instance.Relay, d vocab.Doc) error {
 	return checkStatus(host, a.Status)
 }
 
-// checkStatus returns the fault of a status other than 2xx.
+// checkStatus returns the fault for a status other than 2xx.
 func checkStatus(host string, status int) error {
 	kind := fault.Protocol
 	switch {

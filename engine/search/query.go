@@ -7,17 +7,17 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxQuery is how many characters a search has.
+// maxQuery bounds a search, in characters.
 const maxQuery = 200
 
-// parsedQuery is what a search asks for.
+// parsedQuery is a search after parsing.
 type parsedQuery struct {
-	words  string   // a tsquery: of the texts of objects
-	called []string // what stands in the handles and names of actors; empty when none are asked for
+	words  string   // a tsquery, for the texts of objects
+	called []string // for the handles and names of actors
 }
 
-// parseQuery reads what people write: words that all have to be there, "words in a row", -words
-// that must not be there. The last word may be the beginning of one.
+// parseQuery parses a search: words that all must occur, "words in a row", and -words that must
+// not occur. The last word may be the beginning of a longer one.
 func parseQuery(text string) (q parsedQuery, err error) {
 	if n := utf8.RuneCountInString(text); n == 0 || n > maxQuery {
 		return q, fault.New(fault.Invalid, "search for 1 to 200 characters").WithCode("bad_query")
@@ -69,8 +69,8 @@ func readTerms(text string) (terms []term) {
 	return terms
 }
 
-// write returns the term as a part of a tsquery, empty when it has no word. The words of one term
-// stand in a row.
+// write returns the term as a part of a tsquery, empty if it has no word. The words of one term
+// must occur in a row.
 func (t term) write(isLast bool) string {
 	words := splitWords(t.text)
 	if len(words) == 0 {

@@ -1,5 +1,5 @@
-// Package search finds what a user has by its words: posts, and actors that the user knows. The
-// index is filled when the user searches, and never when an activity comes in.
+// Package search finds objects and actors in a user's database by their words. The index is
+// filled when the user searches, and never when an activity comes in.
 package search
 
 import (
@@ -8,33 +8,33 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/thread"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxPeople is how many actors a search finds.
+// maxPeople bounds the actors that a search finds.
 const maxPeople = 10
 
 // Store reads and writes users' databases.
 type Store interface {
-	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
-	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
-// Shower shows objects that a user holds as far as the user may see them.
+// Shower shows objects of a user's database, as far as the user may see them.
 type Shower interface {
-	// Held returns how many of the objects it looked at: when they are large, not all.
+	// Held also returns how many of the objects it looked at: if they are large, not all.
 	Held(ctx context.Context, q thread.Query, uris []vocab.ID) (shown []thread.Object, actors map[vocab.ID]vocab.Card, looked int, err error)
 }
 
-// Gate says whether an actor may be heard: nil, or why not.
+// Gate returns nil if an actor may be heard, else why not.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
-// Deps is what a searcher works with.
+// Deps are the parts that a searcher works with.
 type Deps struct {
 	Store  Store
 	Shower Shower
@@ -46,22 +46,22 @@ type Deps struct {
 // Searcher searches.
 type Searcher struct {
 	Deps
-	behind chan vocab.Username // whose index is to be completed
+	behind chan vocab.Username // users whose index Run completes
 }
 
-// maxBehind is for how many users Run completes the index one after the other.
+// maxBehind bounds the users who wait until Run completes their index.
 const maxBehind = 64
 
 // New returns a searcher.
 func New(d Deps) *Searcher { return &Searcher{d, make(chan vocab.Username, maxBehind)} }
 
-// Query is a search of a user's program.
+// Query is a search of a user's client.
 type Query struct {
 	User      vocab.Username
 	Text      string
 	Cursor    string
 	Limit     int
-	Assistant bool // by an LLM engine, which sees nothing that waits among the requests
+	Assistant bool // for an LLM engine, which sees nothing that waits among the requests
 }
 
 // Person is an actor that was found.
@@ -77,12 +77,13 @@ type Page struct {
 	Items    []thread.Object         `json:"items"`
 	Actors   map[vocab.ID]vocab.Card `json:"actors"`
 	People   []Person                `json:"people"`   // only on the first page
-	Complete bool                    `json:"complete"` // the index has all; else the same search may find more a little later
+	Complete bool                    `json:"complete"` // the index has everything; else the same search may find more a little later
 	Next     string                  `json:"next,omitempty"`
 }
 
-// Search returns what the user has and may see that a query matches. The fault is Invalid for a
-// query without words or a cursor of another one, Unprocessable when it would take too long.
+// Search returns the objects and actors that match a query and that the user may see. The fault
+// is Invalid for a query without words or a cursor of another query, and Unprocessable if the
+// search would take too long.
 func (s *Searcher) Search(ctx context.Context, q Query) (page Page, err error) {
 	parsed, err := parseQuery(q.Text)
 	if err != nil {
@@ -99,13 +100,13 @@ func (s *Searcher) Search(ctx context.Context, q Query) (page Page, err error) {
 	if !page.Complete {
 		s.completeLater(q.User)
 	}
-	var found []db.Found
-	var actors []db.FoundActor
-	err = s.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		if err := tx.BoundSearch(ctx); err != nil {
+	var found []user.Found
+	var actors []user.FoundActor
+	err = s.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		if err := tx.Search.Bound(ctx); err != nil {
 			return err
 		}
-		if found, err = tx.SearchObjects(ctx, parsed.words, !q.Assistant, after, q.Limit+1); err != nil || after != nil {
+		if found, err = tx.Search.FindObjects(ctx, parsed.words, !q.Assistant, after, q.Limit+1); err != nil || after != nil {
 			return err
 		}
 		actors, err = s.searchActors(ctx, tx, parsed.called, !q.Assistant)
@@ -119,15 +120,15 @@ func (s *Searcher) Search(ctx context.Context, q Query) (page Page, err error) {
 	page.Items, page.Actors, looked, err = s.Shower.Held(ctx, thread.Query{User: q.User, Assistant: q.Assistant}, urisOf(found[:min(len(found), q.Limit)]))
 	if err == nil && looked < len(found) {
 		last := found[looked-1]
-		page.Next = feed.EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
+		page.Next = feed.EncodeCursor(scope, user.Place{At: last.Published, ID: last.ID})
 	}
 	return page, err
 }
 
-// searchActors returns the actors that are called so, without those that the user blocks or the
-// gate refuses.
-func (s *Searcher) searchActors(ctx context.Context, tx *db.Tx, called []string, requests bool) (kept []db.FoundActor, err error) {
-	found, err := tx.SearchActors(ctx, called, requests, maxPeople)
+// searchActors returns the actors with these words in their handles and names, except those that
+// the user blocks or the gate refuses.
+func (s *Searcher) searchActors(ctx context.Context, tx *user.Tx, called []string, requests bool) (kept []user.FoundActor, err error) {
+	found, err := tx.Search.FindActors(ctx, called, requests, maxPeople)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (s *Searcher) searchActors(ctx context.Context, tx *db.Tx, called []string,
 	for n, a := range found {
 		ids[n] = a.URI
 	}
-	blocked, err := tx.Blocked(ctx, ids)
+	blocked, err := tx.Blocks.FindAmong(ctx, ids)
 	for _, a := range found {
 		if !blocked[a.URI] && s.Gate.CheckActor(a.URI) == nil {
 			kept = append(kept, a)
@@ -144,8 +145,9 @@ func (s *Searcher) searchActors(ctx context.Context, tx *db.Tx, called []string,
 	return kept, err
 }
 
-// describePeople returns actors as they are shown. One that cannot be read takes no others away.
-func describePeople(actors []db.FoundActor) []Person {
+// describePeople returns actors in the form that is shown. It skips an actor that cannot be
+// parsed.
+func describePeople(actors []user.FoundActor) []Person {
 	people := []Person{}
 	for _, a := range actors {
 		if d, err := vocab.ParseDoc(a.Raw); err == nil {
@@ -156,7 +158,7 @@ func describePeople(actors []db.FoundActor) []Person {
 	return people
 }
 
-func urisOf(found []db.Found) []vocab.ID {
+func urisOf(found []user.Found) []vocab.ID {
 	uris := make([]vocab.ID, len(found))
 	for n, f := range found {
 		uris[n] = f.URI
@@ -164,7 +166,8 @@ func urisOf(found []db.Found) []vocab.ID {
 	return uris
 }
 
-// completeLater has Run complete the index of a user. When it is busy, the next search asks again.
+// completeLater asks Run to complete a user's index. If Run has no room, the next search asks
+// again.
 func (s *Searcher) completeLater(u vocab.Username) {
 	select {
 	case s.behind <- u:
@@ -172,8 +175,8 @@ func (s *Searcher) completeLater(u vocab.Username) {
 	}
 }
 
-// Run completes the indexes of users who searched before theirs was complete, one user at a time,
-// until ctx ends.
+// Run completes the indexes of users whose search found their index incomplete, one user at a
+// time, until ctx ends.
 func (s *Searcher) Run(ctx context.Context) {
 	for {
 		select {
@@ -185,7 +188,7 @@ func (s *Searcher) Run(ctx context.Context) {
 	}
 }
 
-// completeIndex indexes until nothing is left. The next search tries again after a failure.
+// completeIndex indexes until nothing is left. After a failure the next search tries again.
 func (s *Searcher) completeIndex(ctx context.Context, u vocab.Username) {
 	p := s.newPass(u)
 	for ctx.Err() == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/search"
@@ -79,7 +80,7 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{t, c, dbtest.User(t, c, "alice"), g, search.New(search.Deps{Store: c, Shower: threads, Gate: g, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return start }})}
 }
 
-func (f *fixture) write(work func(context.Context, *db.Tx) error) {
+func (f *fixture) write(work func(context.Context, *user.Tx) error) {
 	f.Helper()
 	if err := f.store.Write(f.Context(), f.alice, work); err != nil {
 		f.Fatal(err)
@@ -90,8 +91,8 @@ func (f *fixture) write(work func(context.Context, *db.Tx) error) {
 func (f *fixture) hold(name string, by vocab.ID, words string) vocab.ID {
 	f.Helper()
 	id := vocab.ID(string(by) + "/notes/" + name)
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start.Add(time.Duration(len(name)) * time.Second), Raw: noteOf(id, by, words), Author: by})
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start.Add(time.Duration(len(name)) * time.Second), Raw: noteOf(id, by, words), Author: by})
 		return err
 	})
 	return id
@@ -104,12 +105,12 @@ func noteOf(id, by vocab.ID, words string) []byte {
 // act stores an activity about an object.
 func (f *fixture) act(kind string, by, object vocab.ID, request bool) {
 	f.Helper()
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(string(object) + "/" + kind + uuid.NewString()), Direction: db.Inbound, Type: kind, Actor: by, Object: object, Published: start, Raw: []byte(`{}`)}
-		if err := tx.AddActivity(ctx, a); err != nil || !request {
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(string(object) + "/" + kind + uuid.NewString()), Direction: user.Inbound, Type: kind, Actor: by, Object: object, Published: start, Raw: []byte(`{}`)}
+		if err := tx.Activities.Add(ctx, a); err != nil || !request {
 			return err
 		}
-		return tx.AddRequest(ctx, db.Request{Activity: a.URI, Actor: by, Host: "peer.example"}, start)
+		return tx.Requests.Add(ctx, user.Request{Activity: a.URI, Actor: by, Host: "peer.example"}, start)
 	})
 }
 
@@ -162,8 +163,8 @@ func TestASearchShowsWhatTheUserMaySee(t *testing.T) {
 	f.gate[carol] = true
 	f.finds("hello", false, shown)
 	clear(f.gate)
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddBlock(ctx, db.Block{Actor: bob, Direction: db.Outbound, Activity: "https://example.org/b"}, start)
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Blocks.Add(ctx, user.Block{Actor: bob, Direction: user.Outbound, Activity: "https://example.org/b"}, start)
 	})
 	f.finds("hello", false, secret)
 	f.finds("hello", true)
@@ -177,8 +178,8 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	f.finds("before", false, edited)
 	f.finds("doomed", false, deleted)
 	f.act(vocab.Update, bob, edited, false)
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.ReplaceObject(ctx, edited, noteOf(edited, bob, "after"), nil, start.Add(time.Hour))
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Replace(ctx, edited, noteOf(edited, bob, "after"), nil, start.Add(time.Hour))
 		return err
 	})
 	f.finds("after", false, edited)
@@ -203,8 +204,8 @@ func TestArchivedPostsAreFound(t *testing.T) {
 	archive := func(name, words string) vocab.ID {
 		id := old + vocab.ID("/notes/"+name)
 		doc := noteOf(id, old, words)
-		f.write(func(ctx context.Context, tx *db.Tx) error {
-			_, err := tx.AddArchivedPosts(ctx, []db.ArchivedPost{{Activity: id + "/activity", Object: id, Actor: old, Published: start.Add(-time.Hour * time.Duration(len(name))),
+		f.write(func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Posts.AddArchived(ctx, []user.ArchivedPost{{Activity: id + "/activity", Object: id, Actor: old, Published: start.Add(-time.Hour * time.Duration(len(name))),
 				ActivityDoc: []byte(`{}`), ObjectDoc: doc, Readable: []byte(`{}`), Words: search.WordsOf(doc, nil)}})
 			return err
 		})
@@ -224,7 +225,7 @@ func TestArchivedPostsAreFound(t *testing.T) {
 	if err != nil || len(page.Items) != 3 || page.Items[0].Archived || !page.Items[2].Archived || page.Items[2].AuthorURI != old {
 		t.Errorf("a search finds %+v, %v; want the last as a copy", page.Items, err)
 	}
-	if _, err := f.store.Prune(t.Context(), f.alice, db.Pruning{}); err != nil {
+	if _, err := f.store.Prune(t.Context(), f.alice, user.Pruning{}); err != nil {
 		t.Fatal(err)
 	}
 	f.finds("ago", false, alone)
@@ -269,14 +270,14 @@ func TestALargeIndexIsCompletedAfterTheAnswer(t *testing.T) {
 func TestPeopleAreFoundByHandleAndName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.write(func(ctx context.Context, tx *db.Tx) error {
+	f.write(func(ctx context.Context, tx *user.Tx) error {
 		for id, name := range map[vocab.ID]string{bob: "Robert", carol: "Carol of Bobstown"} {
 			handle := string(id[strings.LastIndex(string(id), "/")+1:])
 			a, err := vocab.ParseActor(vocab.Doc{"id": string(id), "type": "Person", "preferredUsername": handle, "name": name, "inbox": string(id) + "/inbox"}.JSON())
 			if err != nil {
 				return err
 			}
-			if err := tx.SaveActor(ctx, a, start); err != nil {
+			if err := tx.Actors.Save(ctx, a, start); err != nil {
 				return err
 			}
 		}

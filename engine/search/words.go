@@ -11,12 +11,12 @@ import (
 // Bounds of the words of one object.
 const (
 	maxWords = 8 << 10
-	maxWord  = 64 // bytes: of a longer one, the beginning
+	maxWord  = 64 // bytes; a longer word is cut
 )
 
-// splitWords returns the words of a text, in lower case: runs of letters, marks and digits. Of
-// scripts that put no spaces between words each character is a word. A database of ours sorts by
-// bytes and knows no other letters than those of ASCII, so that the words are made here.
+// splitWords returns the words of a text, in lower case: runs of letters, marks and digits. In
+// scripts that put no spaces between words, each character is a word. PostgreSQL cannot do this:
+// the databases sort by bytes, and know only the letters of ASCII.
 func splitWords(text string) (words []string) {
 	begin := -1
 	end := func(at int) {
@@ -50,8 +50,8 @@ func cutWord(word string) string {
 	return strings.ToValidUTF8(word[:min(len(word), maxWord)], "")
 }
 
-// writeVector writes words with their places as a tsvector. They hold nothing that has to be
-// quoted twice.
+// writeVector writes words with their positions as a tsvector. No character in them needs an
+// escape.
 func writeVector(words []string) string {
 	var b strings.Builder
 	for n, w := range words {
@@ -60,8 +60,8 @@ func writeVector(words []string) string {
 	return b.String()
 }
 
-// objectText returns all that people read in an object, in every language; nothing of one that is
-// deleted or encrypted.
+// objectText returns all text of an object that people read, in every language. A deleted or an
+// encrypted object has none.
 func objectText(d, readable vocab.Doc) string {
 	if d.Sealed() != "" {
 		return ""

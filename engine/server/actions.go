@@ -14,7 +14,7 @@ type actionList struct {
 	Items []outbox.Description `json:"items"`
 }
 
-// getActions describes the actions that a program may dispatch with its token.
+// getActions describes the actions that a client may dispatch with its token.
 func (s *clientAPI) getActions(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authenticate(a, r)
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// checkPresent reports whether u is somebody here, without opening u's database. The fault is
-// NotFound for nobody, who is half-made or suspended, Gone for who was deleted: the name is never
-// used again.
+// checkPresent returns nil if u is an active user of this server. It does not open u's database.
+// The fault is Gone for a user who is deleted or being deleted: the name is never used again. It
+// is NotFound for any other name: an unknown one, or a user that is not completely made yet or
+// is suspended.
 func (s *access) checkPresent(r *http.Request, u vocab.Username) error {
 	state, err := s.store.Instance.Users.State(r.Context(), u)
 	switch {
@@ -28,7 +29,7 @@ func (s *access) checkPresent(r *http.Request, u vocab.Username) error {
 	return nil
 }
 
-// findResident returns the user that the path names, as present does.
+// findResident returns the user that the path names. It fails as checkPresent does.
 func (s *access) findResident(r *http.Request, p httprouter.Params) (vocab.Username, error) {
 	u, err := vocab.ParseUsername(p.ByName("user"))
 	if err != nil {
@@ -40,9 +41,9 @@ func (s *access) findResident(r *http.Request, p httprouter.Params) (vocab.Usern
 // actors shows the actors of the users and of the instance.
 type actors struct{ *access }
 
-// getActor serves an actor document. Nothing it does waits for a user's database, for what inboxes
-// are at, or, but for a moment in secure mode, for the network: a peer may ask while we wait for
-// an answer of that peer.
+// getActor serves an actor document. It waits for no user's database and for no work of inboxes.
+// It waits for the network only in secure mode, and at most for patience. A peer may ask while
+// this server waits for an answer of that peer.
 func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error {
 	contentType, unacceptable := a.chooseDocument(r)
 	toPage := s.local.HasPages() && prefersPage(r)
@@ -70,7 +71,7 @@ func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error
 		return err
 	}
 	actor, err := s.local.Actor(u)
-	if err != nil { // the user is there: a peer must not take missing keys for a missing user
+	if err != nil { // the user exists: a peer must not take missing keys for a missing user
 		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("user_unavailable").WithHint(fault.Hint(err))
 	}
 	a.setCache(s.cachePolicy())
@@ -78,8 +79,8 @@ func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error
 	return nil
 }
 
-// showGone shows the keys of a user who is being deleted, as long as they are there: other servers
-// prove by them that the user says so. Nothing but a tombstone is shown of one who is deleted.
+// showGone serves the keys of a user who is being deleted, while the keys exist: other servers
+// verify the user's Delete with them. Afterwards it serves a Tombstone.
 func (s *actors) showGone(a *answer, r *http.Request, u vocab.Username, contentType string) error {
 	a.setCache("no-store")
 	state, err := s.store.Instance.Users.State(r.Context(), u)
@@ -98,8 +99,8 @@ func (s *actors) showGone(a *answer, r *http.Request, u vocab.Username, contentT
 	return nil
 }
 
-// getInstanceActor serves the actor that signs our own requests, to everybody: two servers that
-// first wanted to know each other's key would wait for ever.
+// getInstanceActor serves the actor that signs this server's own requests. It never asks for a
+// signature: two servers that each required the other's key first would wait for ever.
 func (s *actors) getInstanceActor(a *answer, r *http.Request, _ httprouter.Params) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {

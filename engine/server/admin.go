@@ -16,9 +16,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// guardHost refuses requests to a name that is not this machine's own address: a page somebody
-// visits could otherwise make its own name lead here, and read what the operator may (DNS
-// rebinding).
+// guardHost refuses requests whose Host is not an address of this machine. Without it a web page
+// that somebody visits could point its own host name at this listener, and read what only the
+// operator may read (DNS rebinding).
 func (s *Server) guardHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isAddressed(r) {
@@ -29,8 +29,8 @@ func (s *Server) guardHost(next http.Handler) http.Handler {
 	})
 }
 
-// isAddressed reports whether the request names localhost, a loopback address, or the address it
-// arrived at.
+// isAddressed reports whether the request's Host is localhost, a loopback address, or the
+// address at which the request arrived.
 func isAddressed(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -47,7 +47,7 @@ func isAddressed(r *http.Request) bool {
 	return asked.IsLoopback() || local != nil && asked.Unmap() == local.AddrPort().Addr().Unmap()
 }
 
-// operator answers the operator's programs.
+// operator serves the operator's tools: metrics, profiles, health and readiness.
 type operator struct {
 	metrics    *prometheus.Registry
 	ready      func(context.Context) error
@@ -63,13 +63,13 @@ func (s *operator) getMetrics() handle {
 	}
 }
 
-// getProfile answers with a profile of this process, or the list of what there is. A profile of
-// the processor or a trace takes ?seconds=, which net/http/pprof adds to the time that an answer
-// may take.
+// getProfile serves a profile of this process, or the list of its profiles. A profile of the
+// processor or a trace takes ?seconds=; net/http/pprof extends the write timeout of the response
+// by that time.
 func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache("no-store")
 	switch p.ByName("profile") {
-	case "/cmdline": // it may hold what only the process itself should know
+	case "/cmdline": // the command line may hold secrets
 		return errNothing
 	case "/profile":
 		pprof.Profile(a, r)
@@ -90,8 +90,8 @@ func (s *operator) getHealth(a *answer, _ *http.Request, _ httprouter.Params) er
 	return nil
 }
 
-// readyTime is how long the engine may take to find out whether it is ready: who asks is answered
-// within two seconds, whatever hangs.
+// readyTime bounds the check for readiness, so that a request for it gets an answer within two
+// seconds even if a dependency hangs.
 const readyTime = 1500 * time.Millisecond
 
 // getReady says whether requests can be served now.

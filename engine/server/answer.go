@@ -2,8 +2,7 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"hash/maphash"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,20 +16,21 @@ import (
 const (
 	cachePublic  = "public, max-age=60"
 	cachePrivate = "private, no-store"
-	cacheOwn     = "private, no-cache" // the client may keep it, and must ask whether it still holds
+	cacheOwn     = "private, no-cache" // the client may store it, and must revalidate it before each use
 )
 
-// answer is a response under way, with what is counted and logged of it.
+// answer is a response that is being written, with the data that is counted and logged for it.
 type answer struct {
 	http.ResponseWriter
-	id     string // of the request
-	route  string // as registered
+	id     string // the id of the request
+	route  string // the path of the route as registered
 	status int    // 0: nothing is written yet
-	asker  *asker // nil: not found out yet
-	held   *held  // the body of the request, as far as it was read; nil: not at all
+	asker  *asker // the sender of the request; nil: not identified yet
+	held   *held  // the part of the request's body that was read; nil: none was
+	seed   maphash.Seed
 
-	connection context.Context // ends when the client goes away, and with no time for one request
-	streams    bool            // it lasts until one side ends it: how long says nothing
+	connection context.Context // ends when the client disconnects; unlike the request's context, it has no timeout
+	streams    bool            // the response lasts until one side ends it: its duration is not counted
 }
 
 func (a *answer) WriteHeader(status int) {
@@ -50,14 +50,14 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// addVary says on which headers of the request the answer depends.
+// addVary names the headers of the request on which the response depends.
 func (a *answer) addVary(headers ...string) {
 	for _, h := range headers {
 		a.Header().Add("Vary", h)
 	}
 }
 
-// setCache says who may keep a copy.
+// setCache says who may store a copy of the response.
 func (a *answer) setCache(policy string) { a.Header().Set("Cache-Control", policy) }
 
 // send answers with a body.
@@ -66,45 +66,33 @@ func (a *answer) send(status int, contentType string, body []byte) {
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	a.WriteHeader(status)
-	_, _ = a.Write(body) // who has gone away, or asked with HEAD, takes none
+	_, _ = a.Write(body) // a client that disconnected, or sent HEAD, takes no body
 }
 
-// tagged is a body with its ETag.
-type tagged struct {
-	body []byte
-	tag  string
-}
-
-func tag(body []byte) tagged {
-	sum := sha256.Sum256(body)
-	return tagged{body, `W/"` + hex.EncodeToString(sum[:12]) + `"`}
-}
-
-// sendTagged answers with a body that the client may have already (RFC 9110 §8.8.3): then with 304.
+// sendTagged answers with a body and its ETag, or with 304 if the client has that body already
+// (RFC 9110 §8.8.3). Tags are valid in this process only: their hash has a random seed that no
+// client knows.
 func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
-	a.sendAs(r, contentType, tag(body))
-}
-
-func (a *answer) sendAs(r *http.Request, contentType string, t tagged) {
-	a.Header().Set("ETag", t.tag)
-	if hasTag(r.Header.Values("If-None-Match"), t.tag) {
+	tag := `W/"` + strconv.FormatUint(maphash.Bytes(a.seed, body), 16) + `"`
+	a.Header().Set("ETag", tag)
+	if hasTag(r.Header.Values("If-None-Match"), tag) {
 		a.WriteHeader(http.StatusNotModified)
 		return
 	}
-	a.send(http.StatusOK, contentType, t.body)
+	a.send(http.StatusOK, contentType, body)
 }
 
-// hasTag compares weakly (RFC 9110 §13.1.2).
+// hasTag reports whether If-None-Match names the tag. It compares weakly (RFC 9110 §13.1.2).
 func hasTag(lines []string, tag string) bool {
 	return slices.ContainsFunc(splitList(lines), func(t string) bool {
 		return t == "*" || strings.TrimPrefix(t, "W/") == strings.TrimPrefix(tag, "W/")
 	})
 }
 
-// observeRequests gives each request an id and a time to be answered in, and counts it.
+// observeRequests gives each request an id and a deadline, and counts it.
 func (s *Server) observeRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: uuid.NewString(), route: "none", connection: r.Context()}
+		a := &answer{ResponseWriter: w, id: uuid.NewString(), route: "none", seed: s.seed, connection: r.Context()}
 		a.Header().Set("X-Request-Id", a.id)
 		a.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx, cancel := context.WithTimeout(r.Context(), handleTime)
@@ -115,7 +103,7 @@ func (s *Server) observeRequests(next http.Handler) http.Handler {
 				a.held.close()
 			}
 			if a.status == 0 {
-				a.status = http.StatusOK // what net/http answers for a handler that said nothing
+				a.status = http.StatusOK // net/http answers 200 for a handler that writes nothing
 			}
 			s.metrics.requests.WithLabelValues(a.route, strconv.Itoa(a.status)).Inc()
 			if !a.streams {

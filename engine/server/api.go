@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -30,23 +30,24 @@ const (
 	maxKey    = 64      // characters of an Idempotency-Key
 )
 
-// clientAPI serves users' programs.
+// clientAPI serves users' clients.
 type clientAPI struct {
 	*access
-	owners   *db.Cluster // the store, for users
+	owners   *user.Databases // users' databases, for their owners
 	profiles Profiles
 	feed     *feed.Reader
 	threads  *thread.Reader
 	outbox   Outbox
-	bodies   *policy.Pool // of actions
+	bodies   *policy.Pool // bounds the bodies of actions
 	lookups  *policy.Limiter
 	search   *search.Searcher
-	budget   *policy.Limiter // of searches
+	budget   *policy.Limiter // bounds searches
 	logins   *logins
 	version  string
 }
 
-// wrapAPI makes h a part of the client API: what it answers is the user's own.
+// wrapAPI adds the headers of the client API to the responses of h. They belong to one user: a
+// shared cache must not store them.
 func (s *clientAPI) wrapAPI(h handle) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		a.setCache(cacheOwn)
@@ -93,7 +94,8 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 	return nil
 }
 
-// addReading says how far the user has read the feed of a page, if the request asks for that.
+// addReading adds to a page of a feed how far the user has read the feed, if the request asks
+// for that.
 func (s *clientAPI) addReading(r *http.Request, u vocab.Username, name string, page *feed.Page) error {
 	switch asked := r.URL.Query(); {
 	case !asked.Has("unread") || asked.Get("unread") == "false":
@@ -136,8 +138,8 @@ func (a *answer) sendJSON(r *http.Request, v any) error {
 	return nil
 }
 
-// readQuery returns the parameters of the request. One that is not known, or given twice, is
-// refused: a client that is mistaken about what it asks for should hear of it.
+// readQuery returns the query parameters of the request. It refuses a parameter that is unknown
+// or given twice, so that a client learns of its mistake.
 func readQuery(r *http.Request, known ...string) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -155,11 +157,11 @@ func readQuery(r *http.Request, known ...string) (url.Values, error) {
 type dispatched struct {
 	Success       bool        `json:"success"`
 	ActivityID    vocab.ID    `json:"activityId,omitempty"`
-	ObjectID      vocab.ID    `json:"objectId,omitempty"`      // that is made, changed or meant, unless it is an actor
-	Unresolved    []string    `json:"unresolved,omitempty"`    // handles in the text that lead to nobody
-	FederationJob *outbox.Job `json:"federationJob,omitempty"` // when anything leaves
+	ObjectID      vocab.ID    `json:"objectId,omitempty"`      // the object that was made, changed or referred to, unless it is an actor
+	Unresolved    []string    `json:"unresolved,omitempty"`    // handles in the text for which no actor was found
+	FederationJob *outbox.Job `json:"federationJob,omitempty"` // the fan-out; absent if nothing is delivered
 
-	Accepted     *conversation.Accepted `json:"accepted,omitempty"` // where ciphertext stands in its conversation
+	Accepted     *conversation.Accepted `json:"accepted,omitempty"` // the place of ciphertext in its conversation
 	Conversation uuid.UUID              `json:"conversationId,omitzero"`
 }
 
@@ -208,12 +210,13 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	return nil
 }
 
-// isAssistant reports whether a token is the LLM engine's, which is not trusted like its user.
+// isAssistant reports whether a token belongs to the LLM engine, which is trusted less than its
+// user.
 func isAssistant(t instance.Token) bool {
 	return !slices.Contains(t.Scopes, instance.ScopeWrite) && !slices.Contains(t.Scopes, instance.ScopeAdmin)
 }
 
-// idempotencyKey returns the key under which the answer is to be kept, empty for none.
+// idempotencyKey returns the Idempotency-Key of the request, empty if it has none.
 func idempotencyKey(r *http.Request) (string, error) {
 	keys := r.Header.Values("Idempotency-Key")
 	if len(keys) == 0 {
@@ -226,7 +229,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return keys[0], nil
 }
 
-// readCause returns the eventId of the event that a request answers, zero for none.
+// readCause returns the eventId of the event that caused the request, uuid.Nil if it names none.
 func readCause(r *http.Request) (uuid.UUID, error) {
 	given := r.Header.Values("Lightweb-Caused-By")
 	if len(given) == 0 {
@@ -239,8 +242,8 @@ func readCause(r *http.Request) (uuid.UUID, error) {
 	return id, nil
 }
 
-// readAction reads what a user is to do: exactly {"action", "params"}. The user pays for the body,
-// whoever else comes from the same address.
+// readAction reads the action that a user wants: an object with the members action and params,
+// and no others. The body is charged to the user, not to the client's address.
 func (s *clientAPI) readAction(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {
 	var none pipeline.Action
 	body, err := readJSON(a, r, s.bodies, u.String(), maxAction)

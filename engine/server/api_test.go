@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/server"
@@ -275,7 +275,7 @@ func TestDispatchTellsWhatBecameOfTheAction(t *testing.T) {
 	f := newFixture(t)
 	write, inJSON := bearerToken(f.token(f.alice, "write")), header("Content-Type", "application/json")
 	f.outbox.result = outbox.Result{ActivityID: "https://example.org/users/alice/activities/1", ObjectID: "https://example.org/users/alice/objects/1",
-		Job: &outbox.Job{JobID: "019c8052-5f00-7000-8000-000000000007", Recipients: 3, Counts: db.JobCounts{Total: 2, Pending: 2}}}
+		Job: &outbox.Job{JobID: "019c8052-5f00-7000-8000-000000000007", Recipients: 3, Counts: user.JobCounts{Total: 2, Pending: 2}}}
 	r := f.send("/api/activity", `{"params":{"b":1,"a":"<"},"action":"CreateNote"}`, write, inJSON, header("Idempotency-Key", "k-1"), header("Lightweb-Caused-By", "019aa7d4-5e2c-7c1b-9a53-1f2e3d4c5b6a")).want(t, 201)
 	want := `{"success":true,"activityId":"https://example.org/users/alice/activities/1","objectId":"https://example.org/users/alice/objects/1","federationJob":{"jobId":"019c8052-5f00-7000-8000-000000000007","recipients":3,` +
 		`"counts":{"total":2,"pending":2,"delivered":0,"failed":0,"skipped":0}}}`

@@ -11,15 +11,16 @@ import (
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// auditRecord is an action that a program dispatched, or the refusals of one within an hour.
+// auditRecord is an action that a client dispatched, or all refusals of an action within an
+// hour.
 type auditRecord struct {
 	At          time.Time       `json:"at"`
 	TokenID     string          `json:"tokenId,omitempty"`
@@ -30,7 +31,7 @@ type auditRecord struct {
 	ActivityURI vocab.ID        `json:"activityUri,omitempty"`
 }
 
-// auditPage is a page of them.
+// auditPage is a page of audit records.
 type auditPage struct {
 	Items []auditRecord `json:"items"`
 	Next  string        `json:"next,omitempty"`
@@ -41,7 +42,7 @@ const (
 	mostAudits  = 200
 )
 
-// getAudit lists what the user's programs dispatched, the newest first.
+// getAudit lists the actions that the user's clients dispatched, the newest first.
 func (s *clientAPI) getAudit(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *clientAPI) getAudit(a *answer, r *http.Request, _ httprouter.Params) er
 	if err != nil {
 		return err
 	}
-	f := db.AuditFilter{Action: q.Get("action"), Outcome: q.Get("outcome")}
+	f := user.AuditFilter{Action: q.Get("action"), Outcome: q.Get("outcome")}
 	if f.Action != "" && !slices.Contains(outbox.Actions(), f.Action) {
 		return fault.New(fault.Invalid, "there is no such action").WithCode("bad_query")
 	}
@@ -64,16 +65,16 @@ func (s *clientAPI) getAudit(a *answer, r *http.Request, _ httprouter.Params) er
 	if err != nil {
 		return err
 	}
-	var found []db.AuditRecord
-	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		found, err = tx.Audits(ctx, f, after, limit+1)
+	var found []user.AuditRecord
+	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		found, err = tx.Audits.List(ctx, f, after, limit+1)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("read audit: %w", err)
 	}
 	page := auditPage{Items: []auditRecord{}}
-	found, page.Next = cutRows(found, limit, scope, func(r db.AuditRecord) db.Place { return db.Place{At: r.At, ID: r.ID} })
+	found, page.Next = cutRows(found, limit, scope, func(r user.AuditRecord) user.Place { return user.Place{At: r.At, ID: r.ID} })
 	for _, record := range found {
 		page.Items = append(page.Items, auditRecordOf(record))
 	}
@@ -81,7 +82,7 @@ func (s *clientAPI) getAudit(a *answer, r *http.Request, _ httprouter.Params) er
 	return a.sendJSON(r, page)
 }
 
-func auditRecordOf(r db.AuditRecord) auditRecord {
+func auditRecordOf(r user.AuditRecord) auditRecord {
 	shown := auditRecord{At: r.At.UTC(), Action: r.Action, Params: r.Params, Outcome: r.Outcome, Times: r.Times, ActivityURI: r.Activity}
 	if r.Token != uuid.Nil {
 		shown.TokenID = r.Token.String()

@@ -8,22 +8,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 )
 
 func TestTheAuditIsShownToItsUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	token := uuid.New()
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		for _, a := range []db.Audit{{At: start, Token: token, Action: "Follow", Outcome: "ok", Activity: "https://x.example/1"}, {At: start, Action: "Like", Outcome: "ok"}} {
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+		for _, a := range []user.Audit{{At: start, Token: token, Action: "Follow", Outcome: "ok", Activity: "https://x.example/1"}, {At: start, Action: "Like", Outcome: "ok"}} {
 			a.Params = []byte(`{"actorUri":"y"}`)
-			if err := tx.AddAudit(ctx, a); err != nil {
+			if err := tx.Audits.Add(ctx, a); err != nil {
 				return err
 			}
 		}
-		return tx.AddRefusal(ctx, db.Audit{At: start.Add(time.Hour), Action: "Like", Params: []byte(`{}`), Outcome: "blocked", Times: 2})
+		return tx.Audits.AddRefusal(ctx, user.Audit{At: start.Add(time.Hour), Action: "Like", Params: []byte(`{}`), Outcome: "blocked", Times: 2})
 	})
 	type record struct {
 		TokenID, Action, Outcome, ActivityURI string

@@ -15,11 +15,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// access finds out who asks, and reads what that one may see.
+// access identifies the sender of a request, and reads the data that this sender may see.
 type access struct {
 	*clients
 	store      *db.Cluster
-	strangers  strangers // the store, for everybody but the users
+	strangers  strangers // reads users' databases for everybody except their owners
 	local      *actor.Local
 	verifier   Verifier
 	gate       Gate
@@ -28,12 +28,12 @@ type access struct {
 	sessions   sessions
 }
 
-// bearerToken returns the token that the request carries. Tokens in the address are never looked
-// at: addresses are logged.
+// bearerToken returns the token in the Authorization header, and whether the request has such a
+// header. It never looks for a token in the URL: URLs are logged.
 func bearerToken(r *http.Request) (string, bool) {
 	lines := r.Header.Values("Authorization")
 	if len(lines) != 1 {
-		return "", len(lines) > 1 // of two none is right
+		return "", len(lines) > 1 // two headers are an invalid token
 	}
 	scheme, token, _ := strings.Cut(lines[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -42,13 +42,14 @@ func bearerToken(r *http.Request) (string, bool) {
 	return strings.TrimSpace(token), true
 }
 
-// authenticate returns the token of the request, if it holds. The fault is Unauthenticated.
+// authenticate returns the token of the request if it is valid. The fault is Unauthenticated.
 func (s *access) authenticate(a *answer, r *http.Request) (instance.Token, error) {
 	t, err := s.findToken(r)
 	return t, s.refuseToken(a, err)
 }
 
-// refuseToken returns err, and says what to send when it is that the token does not hold.
+// refuseToken returns err. If err says that the token is not valid, it sets WWW-Authenticate
+// too.
 func (s *access) refuseToken(a *answer, err error) error {
 	if fault.KindOf(err) == fault.Unauthenticated && err != nil {
 		a.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`) // RFC 6750 §3
@@ -64,8 +65,8 @@ func (s *access) findToken(r *http.Request) (instance.Token, error) {
 	return s.tokenOf(r.Context(), secret)
 }
 
-// authorize returns the token of the request, if it has one of the scopes. The fault is
-// Unauthenticated or Forbidden.
+// authorize returns the token of the request if it is valid and has one of the scopes. The fault
+// is Unauthenticated or Forbidden.
 func (s *access) authorize(a *answer, r *http.Request, scopes ...string) (instance.Token, error) {
 	t, err := s.authenticate(a, r)
 	if err != nil {
@@ -77,24 +78,24 @@ func (s *access) authorize(a *answer, r *http.Request, scopes ...string) (instan
 	return t, nil
 }
 
-// refuseScope refuses a token that holds but is for other things.
+// refuseScope refuses a valid token that lacks the scope.
 func refuseScope(a *answer, scope string) error {
 	a.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
 	return fault.New(fault.Forbidden, "the token is not for that").WithCode("insufficient_scope")
 }
 
-// authorizeReader returns the actor of the local user whose token the request carries, if it may
-// read: the LLM engine, too, answers what it has read.
+// authorizeReader returns the local user whose token the request carries, if the token may read.
+// A token of the LLM engine may read too: the LLM engine answers posts that it has read.
 func (s *access) authorizeReader(a *answer, r *http.Request) (vocab.Username, error) {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	return t.User, err
 }
 
-// whoAsks are the headers that tell who asks.
+// whoAsks names the headers that identify the sender of a request.
 var whoAsks = []string{"Authorization", "Signature", "Signature-Input"}
 
-// cachePolicy says who may keep a copy of what everybody may see: in secure mode that is not
-// everybody.
+// cachePolicy says who may store a copy of a public document. In secure mode nobody may: a cache
+// would show the copy to everybody.
 func (s *access) cachePolicy() string {
 	if s.secureMode {
 		return cachePrivate
@@ -102,11 +103,11 @@ func (s *access) cachePolicy() string {
 	return cachePublic
 }
 
-// isSigned reports whether the request carries an HTTP signature, in whichever dialect.
+// isSigned reports whether the request carries an HTTP signature, in any dialect.
 func isSigned(r *http.Request) bool { return len(r.Header.Values("Signature")) > 0 }
 
 // checkSigner refuses a request that is signed with a key of a blocked host. A signature that
-// cannot hold says nothing about who asks.
+// cannot be valid says nothing about the sender: it is ignored.
 func (s *access) checkSigner(r *http.Request) error {
 	if !isSigned(r) {
 		return nil
@@ -128,8 +129,8 @@ func (s *access) checkSigner(r *http.Request) error {
 // wantsSignature asks for a signed request (draft-cavage-http-signatures-12 §3.1.1).
 const wantsSignature = `Signature realm="lightweb",headers="(request-target) host date"`
 
-// admitReader refuses who may read nothing of any user: who signs with a key of a blocked host,
-// and in secure mode whoever has not proven who it is.
+// admitReader refuses a sender who may read nothing of any user: one that signs with a key of a
+// blocked host, and in secure mode one that has not proven its identity.
 func (s *access) admitReader(a *answer, r *http.Request) error {
 	if !s.secureMode {
 		return s.checkSigner(r)
@@ -141,13 +142,13 @@ func (s *access) admitReader(a *answer, r *http.Request) error {
 	return err
 }
 
-// patience is how long an answer waits for the server of who asks to show its key, when it need
-// not.
+// patience is how long a response waits for the sender's server to serve its key, where the
+// response is possible without that key.
 const patience = 2 * time.Second
 
-// introduceReader admits who asks for an actor. A server that does not show its key now may be
-// waiting for this very document, without which it cannot know ours: it gets it, or the two would
-// wait for each other.
+// introduceReader admits or refuses the sender of a request for an actor. It admits a sender
+// whose server does not serve its key now: that server may be waiting for this very actor
+// document, and the two servers would wait for each other.
 func (s *access) introduceReader(a *answer, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -158,7 +159,7 @@ func (s *access) introduceReader(a *answer, r *http.Request) error {
 	return err
 }
 
-// isPassing reports whether an error says nothing about who asks, only that it cannot be told now.
+// isPassing reports whether an error is temporary: the sender cannot be identified now.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:
@@ -167,8 +168,9 @@ func isPassing(err error) bool {
 	return false
 }
 
-// identifyViewer returns the actor who asks. A viewer without proof is nobody, the empty id; a
-// fault means that it cannot be told now, or that the asker is not welcome.
+// identifyViewer returns the actor who sent the request, or the empty id if nothing proves which
+// actor did. A fault means that the sender cannot be identified now, is refused, or sent an
+// invalid token.
 func (s *access) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 	id, err := s.identifyAsker(a, r)
 	if _, given := bearerToken(r); !given && err != nil && fault.KindOf(err) == fault.Unauthenticated {
@@ -177,8 +179,9 @@ func (s *access) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 	return id, err
 }
 
-// identifyAsker returns the actor who asks: a local user by its token, or whoever signed the
-// request. The fault is Unauthenticated when nobody can be proven to. It is found out once.
+// identifyAsker returns the actor who sent the request: the local user whose token it carries,
+// or else its signer. The fault is Unauthenticated if neither is proven. The result is stored in
+// a, so that it is proven once for each request.
 func (s *access) identifyAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if a.asker == nil {
 		id, err := s.proveAsker(a, r)
@@ -187,7 +190,7 @@ func (s *access) identifyAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	return a.asker.id, a.asker.err
 }
 
-// asker is who sent a request, or why nobody can tell.
+// asker is the sender of a request, or the error that kept it from being identified.
 type asker struct {
 	id  vocab.ID
 	err error
@@ -195,7 +198,7 @@ type asker struct {
 
 func (s *access) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if _, given := bearerToken(r); given {
-		t, err := s.authorize(a, r, instance.ScopeRead) // not an LLM engine's, which is shown feeds and groups alone
+		t, err := s.authorize(a, r, instance.ScopeRead) // not the scope of an LLM engine, which may read feeds and groups only
 		if err != nil {
 			return "", err
 		}
@@ -204,14 +207,14 @@ func (s *access) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	return s.proveSigner(r, nil)
 }
 
-// proveSigner returns the actor who signed the request with its body.
+// proveSigner returns the actor who signed the request and its body.
 func (s *access) proveSigner(r *http.Request, body []byte) (vocab.ID, error) {
 	claims, err := s.verifier.Claims(r, body)
 	if err != nil {
 		return "", err
 	}
 	signer, err := s.verifier.Signer(policy.PaidByAddress(r.Context(), s.clientOf(r)), claims, "")
-	if fault.KindOf(err) == fault.Gone { // which would tell that what is asked for is
+	if fault.KindOf(err) == fault.Gone { // as the answer it would say that the requested object is gone
 		return "", fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"mime"
@@ -12,16 +14,19 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// bodyTime is how long a client may take to send a body.
-const bodyTime = 10 * time.Second
+const (
+	bodyTime  = 10 * time.Second // how long a client may take to send a body
+	largeTime = 20 * time.Second // the same, for a large body of a known sender
+)
 
-// newBodies returns what of bodies of up to limit bytes may be in memory for requests under way:
-// nobody fills it by sending much at once, or by sending slowly.
+// newBodies returns a pool that bounds the memory for the bodies of all requests under way. Each
+// body has up to limit bytes. No client fills the pool by sending many at the same time, or by
+// sending slowly.
 func newBodies(b *policy.Budget, limit int64) *policy.Pool {
 	return b.PoolOf(max(b.Pool, 4*limit))
 }
 
-// held is a body that is counted as it is read, until close.
+// held is a body whose bytes are charged to the payer as they are read, until close.
 type held struct {
 	io.Reader
 	of    *policy.Pool
@@ -29,7 +34,10 @@ type held struct {
 	n     int64
 }
 
-var errBodies = fault.New(fault.Unavailable, "too much is being sent at once").After(10 * time.Second)
+var (
+	errBodies       = fault.New(fault.Unavailable, "too much is being sent at once").After(10 * time.Second)
+	errBodyTooLarge = fault.New(fault.TooLarge, "the body is too large")
+)
 
 func (h *held) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
@@ -40,34 +48,61 @@ func (h *held) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (h *held) close() { h.of.Give(h.payer, h.n) }
+func (h *held) close() {
+	h.of.Give(h.payer, h.n)
+	h.n = 0
+}
 
-// readBody reads the whole body of a request: up to limit bytes, and not for ever. A payer pays for
-// it out of a pool as long as the request is under way.
+// readBody reads the whole body of a request: up to limit bytes, within bodyTime. It reads
+// nothing if Content-Length says that the body is longer. The bytes are charged to the payer in
+// the pool as long as the request is under way.
 func readBody(a *answer, r *http.Request, of *policy.Pool, payer string, limit int64) ([]byte, error) {
+	return readWithin(a, r, of, payer, limit, 0, bodyTime)
+}
+
+// readWithin is readBody within the time d. It reserves room bytes of memory before it reads.
+func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit, room int64, d time.Duration) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, errBodyTooLarge
+	}
 	control := http.NewResponseController(a)
-	if err := control.SetReadDeadline(time.Now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := control.SetReadDeadline(time.Now().Add(d)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
 	a.held = &held{Reader: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), of: of, payer: payer}
-	body, err := io.ReadAll(a.held)
+	body := bytes.NewBuffer(make([]byte, 0, room))
+	_, err := body.ReadFrom(a.held)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, fault.New(fault.TooLarge, "the body is too large")
+		return nil, errBodyTooLarge
 	case errors.Is(err, errBodies):
-		return nil, errBodies
+		a.held.close() // nothing is kept while the rest is skipped
+		return nil, cmp.Or[error](skipBody(a, r, limit, d), errBodies)
 	case err != nil:
 		return nil, fault.Wrap(fault.Invalid, "the body did not arrive whole", err).WithCode("bad_body")
 	}
-	// A deadline that passes while the request is handled would cancel it.
+	// A deadline that passes while the request is handled would cancel the request.
 	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
-	return body, nil
+	return body.Bytes(), nil
 }
 
-// readJSON is readBody for a request that has to say that it sends JSON: a form cannot.
+// skipBody reads and discards the rest of a body, up to limit bytes and within d. Most peers
+// read no answer before they have sent the whole body: a peer that is told to retry would
+// otherwise see a broken connection in place of that answer.
+func skipBody(a *answer, r *http.Request, limit int64, d time.Duration) error {
+	control := http.NewResponseController(a)
+	if err := control.SetReadDeadline(time.Now().Add(d)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, limit) // the answer is the same if the body breaks off
+	return nil
+}
+
+// readJSON is readBody for a request that must say that it sends JSON. An HTML form cannot say
+// that.
 func readJSON(a *answer, r *http.Request, of *policy.Pool, payer string, limit int64) ([]byte, error) {
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||

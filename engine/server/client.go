@@ -9,20 +9,19 @@ import (
 	"sync"
 )
 
-// clients tells from which client a request comes.
+// clients finds out which client sent a request.
 type clients struct {
-	trusted []netip.Prefix // proxies that say for which client they ask
+	trusted []netip.Prefix // proxies whose X-Forwarded-For is believed
 	log     *slog.Logger
 
-	untrusted, untrustedFar sync.Once // the log says once that a proxy is not trusted
+	untrusted, untrustedFar sync.Once // each logs once that a proxy is not trusted
 }
 
-// clientOf returns what a request is counted under: the address it comes from, and of IPv6 the
-// network of 64 bits, all of whose addresses are one client's. Proxies say which client they ask
-// for, and only trusted ones are believed: the client is the last address in X-Forwarded-For that
-// is none of theirs.
+// clientOf returns the network that a request is counted under: the client's IPv4 address, or
+// the network of 64 bits of its IPv6 address, which is one client's. X-Forwarded-For is believed
+// only from a trusted proxy: then the client is the last address in it that is no trusted proxy.
 func (s *clients) clientOf(r *http.Request) netip.Prefix {
-	from, _ := netip.ParseAddrPort(r.RemoteAddr) // zero, and so counted together, for what has no address
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // zero, and so counted together, for connections without an address
 	addr := from.Addr().Unmap()
 	named := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	if isAmong(s.trusted, addr) {
@@ -41,8 +40,9 @@ func (s *clients) clientOf(r *http.Request) netip.Prefix {
 	return networkOf(addr)
 }
 
-// warnUntrusted tells the operator once that requests come through what may be a proxy of theirs:
-// once for an address nearby, and once for any other, since any stranger can send the header.
+// warnUntrusted warns the operator once that requests seem to come through a proxy of theirs:
+// once for a private or loopback address, and once for any other, since any stranger can send
+// the header.
 func (s *clients) warnUntrusted(addr netip.Addr) {
 	once := &s.untrustedFar
 	if addr.IsLoopback() || addr.IsPrivate() {
@@ -54,13 +54,13 @@ func (s *clients) warnUntrusted(addr netip.Addr) {
 	})
 }
 
-// networkOf returns the addresses that are taken for those of one client.
+// networkOf returns the network whose addresses count as one client.
 func networkOf(addr netip.Addr) netip.Prefix {
 	bits := addr.BitLen()
 	if addr.Is6() {
 		bits = 64
 	}
-	p, _ := addr.Prefix(bits) // zero for no address
+	p, _ := addr.Prefix(bits) // zero if addr is zero
 	return p
 }
 

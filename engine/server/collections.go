@@ -7,8 +7,8 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -16,42 +16,43 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// collection is one of the collections that every user has. Its owner sees all of it, others what
-// they may: what addresses any of to, all of it when that is nil.
+// collection is one of the collections that every user has. Its owner sees all items. To others
+// it shows items that are addressed to one of the ids in to. If to is nil, it shows all.
 type collection struct {
-	name  string                                         // the last part of its id, or the last three
-	shown func(registry.Collections) registry.Visibility // who may read it at all; nil: everybody, and followers more of it
-	count func(_ context.Context, _ *db.Tx, to []vocab.ID) (int, error)
-	list  func(_ context.Context, _ *db.Tx, to []vocab.ID, after *db.Place, n int) ([]listed, error)
+	name  string                                         // the end of its id: the last part of the path, or the last three
+	shown func(registry.Collections) registry.Visibility // who may read it; nil: everybody, and followers see more items
+	count func(_ context.Context, _ *user.Tx, to []vocab.ID) (int, error)
+	list  func(_ context.Context, _ *user.Tx, to []vocab.ID, after *user.Place, n int) ([]listed, error)
 
-	describe func(_ context.Context, _ *db.Tx, d vocab.Doc) error // completes the collection's document; may be nil
-	isMany   bool                                                 // there may be many like it, and anybody can make ids up: its pages are not kept
+	describe func(_ context.Context, _ *user.Tx, d vocab.Doc) error // completes the collection's document; may be nil
+	isMany   bool                                                   // anybody can make up ids of such collections: their pages are not stored
 }
 
-// isWhole reports whether the document of the collection has all its items, and pages are none.
+// isWhole reports whether the document of the collection has all its items. Then it has no
+// pages.
 func (c collection) isWhole() bool { return c.list == nil }
 
 // listed is an item of a collection, with its place.
 type listed struct {
 	item any // nil: it is not shown
-	at   db.Place
+	at   user.Place
 }
 
 var (
-	inboxCollection     = activityCollection("inbox", db.Inbound)
-	outboxCollection    = activityCollection("outbox", db.Outbound)
-	followersCollection = relationshipCollection("followers", db.Follower, func(c registry.Collections) registry.Visibility { return c.Followers })
-	followingCollection = relationshipCollection("following", db.Following, func(c registry.Collections) registry.Visibility { return c.Following })
+	inboxCollection     = activityCollection("inbox", user.Inbound)
+	outboxCollection    = activityCollection("outbox", user.Outbound)
+	followersCollection = relationshipCollection("followers", user.Follower, func(c registry.Collections) registry.Visibility { return c.Followers })
+	followingCollection = relationshipCollection("following", user.Following, func(c registry.Collections) registry.Visibility { return c.Following })
 )
 
 func activityCollection(name, direction string) collection {
 	return collection{
 		name: name,
-		count: func(ctx context.Context, tx *db.Tx, to []vocab.ID) (int, error) {
-			return tx.CountActivities(ctx, direction, to)
+		count: func(ctx context.Context, tx *user.Tx, to []vocab.ID) (int, error) {
+			return tx.Activities.Count(ctx, direction, to)
 		},
-		list: func(ctx context.Context, tx *db.Tx, to []vocab.ID, after *db.Place, n int) ([]listed, error) {
-			rows, err := tx.Activities(ctx, direction, to, after, n)
+		list: func(ctx context.Context, tx *user.Tx, to []vocab.ID, after *user.Place, n int) ([]listed, error) {
+			rows, err := tx.Activities.List(ctx, direction, to, after, n)
 			if err != nil {
 				return nil, err
 			}
@@ -61,11 +62,11 @@ func activityCollection(name, direction string) collection {
 			}
 			items := make([]listed, len(rows))
 			for i, row := range rows {
-				if direction == db.Outbound {
-					delete(docs[i], "@context") // the page has it, so what the proof covers is not there
+				if direction == user.Outbound {
+					delete(docs[i], "@context") // the page states it once for all items; the proof covers it, and is left out, too
 					delete(docs[i], "proof")
 				}
-				items[i] = listed{docs[i], db.Place{At: row.Published, ID: row.ID}}
+				items[i] = listed{docs[i], user.Place{At: row.Published, ID: row.ID}}
 			}
 			return items, nil
 		},
@@ -76,14 +77,14 @@ func relationshipCollection(name, kind string, shown func(registry.Collections) 
 	return collection{
 		name:  name,
 		shown: shown,
-		count: func(ctx context.Context, tx *db.Tx, _ []vocab.ID) (int, error) {
-			return tx.CountRelationships(ctx, kind)
+		count: func(ctx context.Context, tx *user.Tx, _ []vocab.ID) (int, error) {
+			return tx.Relationships.Count(ctx, kind)
 		},
-		list: func(ctx context.Context, tx *db.Tx, _ []vocab.ID, after *db.Place, n int) ([]listed, error) {
-			rows, err := tx.Relationships(ctx, kind, after, n)
+		list: func(ctx context.Context, tx *user.Tx, _ []vocab.ID, after *user.Place, n int) ([]listed, error) {
+			rows, err := tx.Relationships.List(ctx, kind, after, n)
 			items := make([]listed, len(rows))
 			for i, row := range rows {
-				items[i] = listed{string(row.Actor), db.Place{At: row.CreatedAt, ID: row.ID}}
+				items[i] = listed{string(row.Actor), user.Place{At: row.CreatedAt, ID: row.ID}}
 			}
 			return items, err
 		},
@@ -93,13 +94,14 @@ func relationshipCollection(name, kind string, shown func(registry.Collections) 
 // collections shows users' collections.
 type collections struct {
 	*access
-	owners   *db.Cluster // the store, for users
+	owners   *user.Databases // users' databases, for their owners
 	profiles Profiles
 	pageSize int
 	recent   *recentPages
 }
 
-// getCollection serves a collection to everybody, more of it to followers, and all to its owner.
+// getCollection serves a collection: more of it to followers than to others, and all to its
+// owner.
 func (s *collections) getCollection(c collection) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		contentType, err := a.chooseDocument(r)
@@ -131,8 +133,8 @@ func (s *collections) getCollection(c collection) handle {
 	}
 }
 
-// sendRecent answers a reader that nobody knows with a page that another one was just shown, and
-// reports whether there is one.
+// sendRecent answers an anonymous reader with a stored page that another anonymous reader was
+// just shown. It reports whether there was one.
 func (s *collections) sendRecent(a *answer, r *http.Request, contentType string, c collection, name string) bool {
 	u, err := vocab.ParseUsername(name)
 	if err != nil || s.secureMode || !isAnonymous(r) || c.shown != nil && c.shown(s.profiles.User(u).Collections) != registry.Public {
@@ -141,18 +143,19 @@ func (s *collections) sendRecent(a *answer, r *http.Request, contentType string,
 	page, found := s.recent.find(u, recentKey(c, r))
 	if found {
 		a.setCache(cachePublic)
-		a.sendAs(r, contentType, page)
+		a.sendTagged(r, contentType, page)
 	}
 	return found
 }
 
-// recentKey names the collection and what a request wants of it.
+// recentKey names the collection and the part of it that a request asks for.
 func recentKey(c collection, r *http.Request) string {
 	return c.name + strconv.FormatBool(wantsPage(r)) + r.URL.Query().Get("cursor")
 }
 
-// viewerOf returns who asks for a collection, the empty id when that is nobody or makes no
-// difference. A public collection is not refused for a signature that cannot be verified.
+// viewerOf returns the actor who asks for a collection. The id is empty if nothing proves who
+// asks, or if the answer does not depend on it. Outside secure mode a signature that cannot be
+// verified is no reason to refuse a collection.
 func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
 	if _, given := bearerToken(r); given || s.secureMode {
 		return s.identifyViewer(a, r)
@@ -169,8 +172,8 @@ func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.
 	return viewer, err
 }
 
-// getInbox serves what a user received, to that user only (ActivityPub §5.2). Others learn nothing,
-// not even whether there is such a user.
+// getInbox serves the activities that a user received, to that user only (ActivityPub §5.2).
+// Others do not even learn whether the user exists.
 func (s *collections) getInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache(cachePrivate)
 	a.addVary("Authorization")
@@ -189,8 +192,8 @@ func (s *collections) getInbox(a *answer, r *http.Request, p httprouter.Params) 
 	return s.serveCollection(a, r, contentType, inboxCollection, u, s.local.ID(u))
 }
 
-// serveCollection answers with the collection, or with the page of it that is asked for. Other
-// parameters are ignored: peers add their own.
+// serveCollection answers with the collection, or with the page of it that the request asks for.
+// It ignores unknown parameters, because peers add their own.
 func (s *collections) serveCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
 	id := s.local.ID(u) + "/" + vocab.ID(c.name)
 	cursor := r.URL.Query().Get("cursor")
@@ -198,12 +201,12 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 	if err != nil {
 		return err
 	}
-	keep := func(tagged) {}
+	keep := func([]byte) {}
 	if viewer == "" && !s.secureMode && !c.isMany {
 		keep = s.recent.begin(u, recentKey(c, r))
 	}
 	var doc vocab.Doc
-	read := func(ctx context.Context, tx *db.Tx) error {
+	read := func(ctx context.Context, tx *user.Tx) error {
 		to, err := s.listAudience(ctx, tx, u, viewer)
 		if err != nil {
 			return err
@@ -227,16 +230,17 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 		a.send(http.StatusOK, contentType, doc.JSON())
 		return nil
 	}
-	page := tag(doc.JSON())
+	page := doc.JSON()
 	keep(page)
 	a.setCache(cachePublic)
-	a.sendAs(r, contentType, page)
+	a.sendTagged(r, contentType, page)
 	return nil
 }
 
-// listAudience returns whose part of u's collections viewer sees: what addresses any of them, nil
-// for all. Nobody finds direct messages there, however much they may be read one by one.
-func (s *collections) listAudience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
+// listAudience returns the ids that select viewer's part of u's collections: viewer sees the
+// items that are addressed to one of them. It returns nil for the owner, who sees all. Direct
+// messages are not listed to others, even where they may read each one by its id.
+func (s *collections) listAudience(ctx context.Context, tx *user.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
 	if viewer == s.local.ID(u) {
 		return nil, nil
 	}
@@ -253,7 +257,7 @@ func (s *collections) listAudience(ctx context.Context, tx *db.Tx, u vocab.Usern
 	return audience.Lists(s.local.ID(u), s.viewerOfUser(u, viewer, is)), nil
 }
 
-// firstPage asks for the page at the beginning; those that follow are asked for by cursor.
+// firstPage is the query for the first page. Later pages are asked for by cursor.
 const firstPage = "page=true"
 
 func wantsPage(r *http.Request) bool {
@@ -261,11 +265,11 @@ func wantsPage(r *http.Request) bool {
 	return q.Has("page") || q.Has("cursor")
 }
 
-// cursorScope is what the cursors of a collection are good for.
+// cursorScope names the list that the cursors belong to. A cursor of another list is refused.
 func cursorScope(c collection, u vocab.Username) string { return u.String() + "/" + c.name }
 
 // buildHead returns the document of the collection itself.
-func buildHead(ctx context.Context, tx *db.Tx, c collection, id vocab.ID, to []vocab.ID) (vocab.Doc, error) {
+func buildHead(ctx context.Context, tx *user.Tx, c collection, id vocab.ID, to []vocab.ID) (vocab.Doc, error) {
 	head := vocab.Collection{ID: id}
 	if !c.isWhole() {
 		total, err := c.count(ctx, tx, to)
@@ -281,8 +285,8 @@ func buildHead(ctx context.Context, tx *db.Tx, c collection, id vocab.ID, to []v
 	return d, c.describe(ctx, tx, d)
 }
 
-func (s *collections) buildPage(ctx context.Context, tx *db.Tx, c collection, u vocab.Username, id vocab.ID, to []vocab.ID, cursor string, after *db.Place) (vocab.Doc, error) {
-	items, err := c.list(ctx, tx, to, after, s.pageSize+1) // one more tells whether a page follows
+func (s *collections) buildPage(ctx context.Context, tx *user.Tx, c collection, u vocab.Username, id vocab.ID, to []vocab.ID, cursor string, after *user.Place) (vocab.Doc, error) {
+	items, err := c.list(ctx, tx, to, after, s.pageSize+1) // one more, to learn whether a page follows
 	if err != nil {
 		return nil, err
 	}
@@ -302,8 +306,8 @@ func (s *collections) buildPage(ctx context.Context, tx *db.Tx, c collection, u 
 	return p.Doc(), nil
 }
 
-// hideCollection answers for a collection that is its owner's alone: it is there, and nothing in it
-// is told, not even how much.
+// hideCollection answers for a collection that only its owner may read. The answer shows that
+// the collection exists, and neither its items nor their number.
 func (s *collections) hideCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) error {
 	if wantsPage(r) {
 		return errNothing

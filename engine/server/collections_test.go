@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -67,10 +67,10 @@ func TestOutboxShowsWhatTheAskerMaySee(t *testing.T) {
 	_, neighbourKey := f.remote("https://peer.example/users/neighbour")
 	pending, pendingKey := f.remote("https://peer.example/users/pending")
 	enemy, enemyKey := f.remote("https://peer.example/users/enemy")
-	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
-	f.relate(f.alice, db.Follower, db.Accepted, f.local.ID(f.bob), start)
-	f.relate(f.alice, db.Follower, db.Pending, pending.ID, start)
-	f.relate(f.alice, db.Follower, db.Accepted, enemy.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, f.carol.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, f.local.ID(f.bob), start)
+	f.relate(f.alice, user.Follower, user.Pending, pending.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, enemy.ID, start)
 	f.block(f.alice, enemy.ID)
 
 	anybody, followers := []vocab.ID{unlisted, public}, []vocab.ID{private, unlisted, public}
@@ -121,8 +121,8 @@ func TestOutboxShowsObjectsAsTheyAreNow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	activity, object := f.post(f.alice, "regretted", start, vocab.Public)
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.ReplaceObject(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "content": "<p>better</p>", "to": []any{string(vocab.Public)}}.JSON(), nil, start.Add(time.Hour))
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Replace(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "content": "<p>better</p>", "to": []any{string(vocab.Public)}}.JSON(), nil, start.Add(time.Hour))
 		return err
 	})
 	for _, path := range []string{string(f.local.Outbox(f.alice)) + "?page=true", string(activity), string(object)} {
@@ -153,12 +153,12 @@ func TestFollowersAndFollowingAreShownAsTheUserWants(t *testing.T) {
 	var want []vocab.ID
 	for i := range 3 {
 		id := vocab.ID(fmt.Sprintf("https://peer.example/users/%d", i))
-		f.relate(f.alice, db.Follower, db.Accepted, id, start.Add(time.Duration(i)*time.Second))
-		f.relate(f.alice, db.Following, db.Accepted, id, start.Add(time.Duration(i)*time.Second))
+		f.relate(f.alice, user.Follower, user.Accepted, id, start.Add(time.Duration(i)*time.Second))
+		f.relate(f.alice, user.Following, user.Accepted, id, start.Add(time.Duration(i)*time.Second))
 		want = append([]vocab.ID{id}, want...)
 	}
-	f.relate(f.alice, db.Follower, db.Pending, "https://peer.example/users/pending", start)
-	f.relate(f.alice, db.Following, db.Rejected, "https://peer.example/users/rejected", start)
+	f.relate(f.alice, user.Follower, user.Pending, "https://peer.example/users/pending", start)
+	f.relate(f.alice, user.Following, user.Rejected, "https://peer.example/users/rejected", start)
 	for _, name := range []vocab.ID{f.local.Followers(f.alice), f.local.Following(f.alice)} {
 		id := string(name)
 		if diff := cmp.Diff(want, f.walk(id, nil)); diff != "" {
@@ -217,11 +217,11 @@ func TestInboxIsItsOwnersAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var want []vocab.ID
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
 		for i := range 3 {
 			id := vocab.ID(fmt.Sprintf("https://peer.example/activities/%d", i))
 			raw := vocab.Doc{"@context": []any{vocab.ContextAS, "https://peer.example/context"}, "id": string(id), "type": "Like", "actor": string(f.carol.ID), "bto": []any{"https://hidden.example/"}}
-			if err := tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: db.Inbound, Type: "Like", Actor: f.carol.ID,
+			if err := tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: user.Inbound, Type: "Like", Actor: f.carol.ID,
 				Published: start.Add(time.Duration(i) * time.Second), Raw: raw.JSON()}); err != nil {
 				return err
 			}

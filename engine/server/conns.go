@@ -11,40 +11,46 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// newcomerTime is how long a connection over which no request has come may still bring one when the
-// server shuts down. Shutdown itself waits five seconds for such a connection: browsers and proxies
-// open them in advance.
+// newcomerTime is how long a connection without any request yet may still send one when the
+// server shuts down. Shutdown itself would wait five seconds for it: browsers and proxies open
+// connections in advance.
 const newcomerTime = time.Second
 
-// conns are the connections to one listener that speak HTTP.
+// conns are the HTTP connections of one listener.
 type conns struct {
 	all     *policy.Pool
-	proxies []netip.Prefix // may have any number
+	proxies []netip.Prefix // may open any number of connections
 
 	mu     sync.Mutex
-	open   map[net.Conn]string   // and who pays for them
-	silent map[net.Conn]struct{} // those over which no request has come yet
+	open   map[net.Conn]string   // the open connections, with their payers
+	silent map[net.Conn]struct{} // connections over which no request has come yet
 }
 
 func newConns(proxies []netip.Prefix) *conns {
 	return &conns{all: policy.Connections.PoolOf(mostConns()), proxies: proxies, open: map[net.Conn]string{}, silent: map[net.Conn]struct{}{}}
 }
 
-// mostConns returns how many connections a listener holds, where the system allows the process so
-// many: of what it allows a quarter is for databases and other servers.
+// mostConns returns how many connections a listener may have.
 func mostConns() int64 {
-	most := policy.Connections.Pool
 	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && int64(files.Cur/4) < most/3 {
-		most = int64(files.Cur/4) * 3
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return policy.Connections.Pool
 	}
-	return most
+	return connsWithin(files.Cur)
 }
 
-// followState is a server's ConnState. A connection too many is closed as it comes.
+// connsWithin returns how many connections a listener may have in a process that may open so many
+// files. Where these are few, the two listeners together have three quarters of them: the rest is
+// for databases and other servers.
+func connsWithin(files uint64) int64 {
+	return min(policy.Connections.Pool, int64(files/8)*3)
+}
+
+// followState is the ConnState hook of an HTTP server. It closes a new connection beyond the
+// bound.
 func (c *conns) followState(conn net.Conn, state http.ConnState) {
 	if !c.noteConn(conn, state) {
-		_ = conn.Close() // nothing was promised over it
+		_ = conn.Close() // no request was accepted over it
 	}
 }
 
@@ -53,7 +59,7 @@ func (c *conns) noteConn(conn net.Conn, state http.ConnState) (welcome bool) {
 	defer c.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // zero, and so counted together, for what has no address
+		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // zero, and so counted together, for connections without an address
 		addr := from.Addr().Unmap()
 		payer := policy.NameAddress(networkOf(addr))
 		if isAmong(c.proxies, addr) {
@@ -77,13 +83,13 @@ func (c *conns) noteConn(conn net.Conn, state http.ConnState) (welcome bool) {
 	return true
 }
 
-// turnAway closes those over which no request has come.
+// turnAway closes the connections over which no request has come.
 func (c *conns) turnAway() {
 	c.mu.Lock()
 	gone := c.silent
 	c.silent = map[net.Conn]struct{}{}
 	c.mu.Unlock()
 	for conn := range gone {
-		_ = conn.Close() // nothing was promised over it
+		_ = conn.Close() // no request was accepted over it
 	}
 }

@@ -122,6 +122,15 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 	}
 }
 
+func TestBothListenersLeaveFilesToTheRest(t *testing.T) {
+	t.Parallel()
+	for files, want := range map[uint64]int64{256: 96, 1024: 384, 1 << 16: policy.Connections.Pool, ^uint64(0): policy.Connections.Pool} {
+		if got := connsWithin(files); got != want {
+			t.Errorf("with %d files a listener has %d connections, want %d", files, got, want)
+		}
+	}
+}
+
 func TestAConnectionTooManyIsClosed(t *testing.T) {
 	t.Parallel()
 	srv := &http.Server{Handler: http.NotFoundHandler()}

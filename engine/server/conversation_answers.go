@@ -7,12 +7,12 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// conversationHead is what is shown of a conversation wherever it is.
+// conversationHead is the part of a conversation that every answer about it shows.
 type conversationHead struct {
 	ID          uuid.UUID  `json:"id"`
 	URI         vocab.ID   `json:"uri"`
@@ -30,19 +30,21 @@ type conversationHead struct {
 	Successor   vocab.ID   `json:"successor,omitempty"`
 }
 
-func showHead(c *db.Conversation, unread int) conversationHead {
+func showHead(c *user.Conversation, unread int) conversationHead {
 	return conversationHead{ID: c.ID, URI: c.URI, Mode: c.Mode, Host: c.Host, Partner: c.Partner, GroupID: c.GroupID, ReadSeq: c.ReadSeq, ReadEntry: c.ReadEntry, Unread: unread,
 		CreatedAt: c.CreatedAt.UTC(), UpgradedAt: c.UpgradedAt, ClosedAt: c.ClosedAt, Predecessor: c.Predecessor, Successor: c.Successor}
 }
 
-func showListed(c db.ListedConversation) conversationHead { return showHead(&c.Conversation, c.Unread) }
+func showListed(c user.ListedConversation) conversationHead {
+	return showHead(&c.Conversation, c.Unread)
+}
 
 type conversationList struct {
 	Items []conversationHead `json:"items"`
 	Next  string             `json:"next,omitempty"`
 }
 
-// shownConversation is a conversation as a member is shown it.
+// shownConversation is a conversation as a member sees it.
 type shownConversation struct {
 	conversationHead
 	Generation int32           `json:"generation"`
@@ -50,6 +52,7 @@ type shownConversation struct {
 	Status     string          `json:"status"`
 	ResetGroup string          `json:"resetGroupId,omitempty"`
 	LastSeq    int64           `json:"lastSeq"`
+	Mixed      bool            `json:"mixed"` // commits and proposals are PrivateMessages
 	Members    []shownMember   `json:"members"`
 	Items      []timelineEntry `json:"items"`
 	Next       string          `json:"next,omitempty"`
@@ -61,23 +64,23 @@ type shownMember struct {
 	Leaving bool     `json:"leaving,omitempty"`
 }
 
-func showView(v conversation.View, c *db.Conversation, unread int) shownConversation {
+func showView(v conversation.View, c *user.Conversation, unread int) shownConversation {
 	shown := shownConversation{conversationHead: showHead(c, unread), Generation: v.Generation, Epoch: v.Epoch, Status: v.Status,
-		ResetGroup: v.Reset, LastSeq: v.LastSeq, Members: showMembers(v.Members), Items: []timelineEntry{}}
+		ResetGroup: v.Reset, LastSeq: v.LastSeq, Mixed: v.Mixed, Members: showMembers(v.Members), Items: []timelineEntry{}}
 	shown.GroupID = v.GroupID
 	return shown
 }
 
-// showHeld shows a conversation by what the user's database has of it.
+// showHeld shows a conversation from the user's own database.
 func showHeld(h conversation.Held) shownConversation {
-	status := db.StatusActive
+	status := user.StatusActive
 	if h.ClosedAt != nil {
-		status = db.StatusClosed
+		status = user.StatusClosed
 	}
 	return shownConversation{conversationHead: showHead(&h.Conversation, h.Unread), Status: status, Members: showMembers(h.Members), Items: []timelineEntry{}}
 }
 
-func showMembers(all []db.ConversationMember) []shownMember {
+func showMembers(all []user.ConversationMember) []shownMember {
 	shown := make([]shownMember, len(all))
 	for i, m := range all {
 		shown[i] = shownMember{m.Actor, m.Role, m.Leaving}
@@ -101,7 +104,7 @@ type logPage struct {
 	More  bool     `json:"more"`
 }
 
-func showLog(entries []db.LogEntry) []logged {
+func showLog(entries []user.LogEntry) []logged {
 	all := make([]logged, len(entries))
 	for i, e := range entries {
 		all[i] = logged{e.Seq, e.Generation, e.Epoch, e.Kind, e.Sender, e.Content, e.At}
@@ -115,20 +118,20 @@ type groupInfoAnswer struct {
 }
 
 type resetAnswer struct {
-	GroupID string `json:"groupId"` // of the group that comes next
+	GroupID string `json:"groupId"` // the id of the next group
 }
 
 type welcome struct {
 	ID           uuid.UUID  `json:"id"`
-	Conversation *uuid.UUID `json:"conversationId,omitempty"` // absent: it does not tell of which
+	Conversation *uuid.UUID `json:"conversationId,omitempty"` // absent if the Welcome does not tell its conversation
 	URI          vocab.ID   `json:"conversation,omitempty"`
-	Sender       vocab.ID   `json:"sender,omitempty"` // of one that came from elsewhere
+	Sender       vocab.ID   `json:"sender,omitempty"` // set if the Welcome came from another server
 	KeyPackage   []byte     `json:"keyPackageRef"`
 	Content      []byte     `json:"welcome"`
 	At           string     `json:"at"`
 }
 
-func showWelcome(w db.Welcome) welcome {
+func showWelcome(w user.Welcome) welcome {
 	shown := welcome{ID: w.ID, URI: w.URI, Sender: w.Sender, KeyPackage: w.KeyPackage, Content: w.Content, At: w.CreatedAt.UTC().Format(time.RFC3339Nano)}
 	if w.Conversation != uuid.Nil {
 		shown.Conversation = &w.Conversation
@@ -136,9 +139,9 @@ func showWelcome(w db.Welcome) welcome {
 	return shown
 }
 
-// received is an MLS message as the user's devices are shown it.
+// received is an MLS message as the user's devices see it.
 type received struct {
-	Number       int64      `json:"number"` // its place in the order of coming
+	Number       int64      `json:"number"` // counts the messages in the order of arrival
 	Conversation *uuid.UUID `json:"conversationId,omitempty"`
 	GroupID      string     `json:"groupId,omitempty"`
 	Seq          int64      `json:"seq,omitempty"`
@@ -157,7 +160,7 @@ type inboxPage struct {
 	More  bool       `json:"more"`
 }
 
-func showInbox(all []db.InboxEntry) []received {
+func showInbox(all []user.InboxEntry) []received {
 	shown := make([]received, len(all))
 	for i, e := range all {
 		shown[i] = received{Number: e.Arrival, Conversation: e.Conversation, GroupID: e.Group, Generation: e.Generation, Epoch: e.Epoch, Kind: e.Kind, Sender: e.Sender, Object: e.Object,
@@ -173,7 +176,7 @@ type welcomeList struct {
 	Items []welcome `json:"items"`
 }
 
-// conversationState is what the maker of a refused message needs to make it again.
+// conversationState is all that the sender of a refused message needs to build the message anew.
 type conversationState struct {
 	GroupID    string   `json:"groupId"`
 	Generation int32    `json:"generation"`
@@ -184,13 +187,14 @@ type conversationState struct {
 	Missing    []logged `json:"missing,omitempty"`
 }
 
-// winner is the commit of the epoch for which another one was made.
+// winner is the commit that was accepted for the epoch of the refused message.
 type winner struct {
 	Seq  int64  `json:"seq"`
 	Hash string `json:"hash"` // SHA-256 of its content
 }
 
-// stateOf returns the state by which a conversation refuses, nil when that is not why.
+// stateOf returns the state of the conversation that refused a message, nil if err is another
+// error.
 func stateOf(err error) *conversationState {
 	var c *conversation.Conflict
 	if !errors.As(err, &c) {

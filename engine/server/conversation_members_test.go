@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -37,12 +37,12 @@ func newAway(t *testing.T) *away {
 	w.group = mlstest.NewGroup(w.host)
 	_, w.group = w.group.Commit(w.host, mlstest.Change{Add: []*mlstest.Device{w.mine}})
 	w.uri, w.his = "/users/dora/conversations/"+uuid.NewString(), "/api/conversations/"+w.where.String()
-	k.write(k.bob, func(ctx context.Context, tx *db.Tx) error {
-		err := tx.AddJoined(ctx, db.JoinedConversation{ID: w.where, URI: vocab.ID(w.peer.Origin + w.uri), Host: host.ID, GroupID: w.group.ID, Epoch: 1, LastSeq: 1, WholeSeq: 1, Status: db.StatusActive, Confirmed: true}, start)
+	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
+		err := tx.Joined.Add(ctx, user.JoinedConversation{ID: w.where, URI: vocab.ID(w.peer.Origin + w.uri), Host: host.ID, GroupID: w.group.ID, Epoch: 1, LastSeq: 1, WholeSeq: 1, Status: user.StatusActive, Confirmed: true}, start)
 		if err != nil {
 			return err
 		}
-		return tx.SetRoster(ctx, w.where, []vocab.ID{host.ID, k.local.ID(k.bob)}, []string{db.RoleAdmin, db.RoleMember}, 1)
+		return tx.Joined.SetRoster(ctx, w.where, []vocab.ID{host.ID, k.local.ID(k.bob)}, []string{user.RoleAdmin, user.RoleMember}, 1)
 	})
 	return w
 }
@@ -104,8 +104,8 @@ func TestARemovedMemberIsRefusedItsCopy(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)
 	w.get(w.his, bearerToken(w.tokens[w.him()])).want(t, 200)
-	w.write(w.bob, func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRoster(ctx, w.where, []vocab.ID{vocab.ID(w.host.Identity)}, []string{db.RoleAdmin}, 2)
+	w.write(w.bob, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Joined.SetRoster(ctx, w.where, []vocab.ID{vocab.ID(w.host.Identity)}, []string{user.RoleAdmin}, 2)
 	})
 	for _, path := range []string{"", "/log"} {
 		w.get(w.his+path, bearerToken(w.tokens[w.him()])).want(t, 403)
@@ -163,14 +163,14 @@ func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 		}
 	}
 	w.answers("/commits", 201, plainJSON, map[string]any{"seq": 2, "epoch": 2, "generation": 0}, func(*http.Request) { t.Error("something was sent to a conversation that takes nothing") })
-	for _, status := range []string{db.StatusFrozen, db.StatusClosed} {
-		w.write(w.bob, func(ctx context.Context, tx *db.Tx) error {
-			j, err := tx.JoinedConversation(ctx, w.where)
+	for _, status := range []string{user.StatusFrozen, user.StatusClosed} {
+		w.write(w.bob, func(ctx context.Context, tx *user.Tx) error {
+			j, err := tx.Joined.Find(ctx, w.where)
 			if err != nil {
 				return err
 			}
 			j.Status = status
-			_, err = tx.SaveJoined(ctx, *j, start)
+			_, err = tx.Joined.Save(ctx, *j, start)
 			return err
 		})
 		var p struct{ Error string }

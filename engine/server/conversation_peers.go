@@ -6,23 +6,24 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// conversationPeers serves the servers of members who are elsewhere what it serves users' programs,
-// under the URI of the conversation. The member's own key signs each request.
+// conversationPeers serves the servers of remote members. It offers them, under the URI of the
+// conversation, what clientAPI offers users' clients. The member's own key signs each request.
 type conversationPeers struct {
 	*federation
 	served *conversations
 	paused bool
 }
 
-// ofMember lets a member who is elsewhere do something in a conversation. A peer that comes too
-// often is refused before anything is looked up, and one that is no member before its body is read.
+// ofMember lets a remote member do something in a conversation. A peer that sends too many
+// requests is refused before anything is looked up. A sender that is no member is refused before
+// its body is read.
 func (s *conversationPeers) ofMember(do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		a.setCache("no-store")
@@ -44,8 +45,9 @@ func (s *conversationPeers) ofMember(do visited) handle {
 	}
 }
 
-// beginVisit finds out who asks, and of which conversation. The body is read by then, in the room
-// that all bodies for conversations share, and is the one that was signed for.
+// beginVisit finds out who asks, and for which conversation. It reads the body of a POST,
+// charged to the pool that all bodies for conversations share, and checks that the signature
+// covers the body.
 func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.Params) (*visit, error) {
 	signer, err := s.introduceSigner(r)
 	if err != nil {
@@ -75,15 +77,15 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 	if err == nil && proven != signer {
 		err = fault.New(fault.Unauthenticated, "the signatures of the request are of several actors").WithCode("unsigned")
 	}
-	v.read = func(into any) error { return decodeStrictly(body, into) }
+	v.read = func(into any) error { return vocab.ParseInto(body, into) }
 	return v, err
 }
 
-// introduceSigner returns the actor of another server who signed the request, as long as its server
-// may talk to us and has not sent too much.
+// introduceSigner returns the remote actor who signed the request. It refuses an actor that is
+// blocked, and one that has sent too much.
 func (s *conversationPeers) introduceSigner(r *http.Request) (vocab.ID, error) {
 	signer, err := s.verifier.Introduce(policy.PaidByAddress(r.Context(), s.clientOf(r)), r)
-	if fault.KindOf(err) == fault.Gone { // which would tell that the conversation is
+	if fault.KindOf(err) == fault.Gone { // as the answer it would say that the conversation is gone
 		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}
 	if err != nil {
@@ -98,12 +100,12 @@ func (s *conversationPeers) introduceSigner(r *http.Request) (vocab.ID, error) {
 	return signer.ID, s.inbox.Count(signer.ID)
 }
 
-// showState shows the state of a conversation to a member elsewhere. How far the member has read
-// it is known there.
+// showState shows the state of a conversation to a remote member. It does not tell how far the
+// member has read: the member's own server stores that.
 func (s *conversations) showState(a *answer, r *http.Request, v *visit) error {
 	view, err := s.registry.View(r.Context(), v.at, v.caller)
 	if err != nil {
 		return err
 	}
-	return a.sendJSON(r, showView(view, &db.Conversation{ID: view.ID, URI: view.URI, Mode: db.ModeEncrypted, Host: s.local.ID(v.at.Host)}, 0))
+	return a.sendJSON(r, showView(view, &user.Conversation{ID: view.ID, URI: view.URI, Mode: user.ModeEncrypted, Host: s.local.ID(v.at.Host)}, 0))
 }

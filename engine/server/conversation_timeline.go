@@ -7,20 +7,21 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// timelineEntry is what a conversation holds: a Note, a message of its log, or what became of it.
+// timelineEntry is an entry of a conversation: a Note, a message of its log, or a change of its
+// state.
 type timelineEntry struct {
 	Kind     string    `json:"kind"`            // note; application, commit, proposal; upgraded, closed, successor
-	Entry    int64     `json:"entry,omitempty"` // its number, unless it is of the log
-	Seq      int64     `json:"seq,omitempty"`   // of the log: its own, or that after which it stands
+	Entry    int64     `json:"entry,omitempty"` // its number; absent for a message of the log
+	Seq      int64     `json:"seq,omitempty"`   // its own number in the log, or that of the message after which it stands
 	At       time.Time `json:"at"`
 	Own      bool      `json:"own"`
 	ObjectID vocab.ID  `json:"objectId,omitempty"`
-	Object   vocab.Doc `json:"object,omitempty"` // the Note; absent once it is gone, or its server blocked
+	Object   vocab.Doc `json:"object,omitempty"` // the Note; absent if it was deleted, or its server is blocked
 	Sender   vocab.ID  `json:"sender,omitempty"`
 	Epoch    *int64    `json:"epoch,omitempty"`
 	Content  []byte    `json:"content,omitempty"` // the MLS message
@@ -28,7 +29,7 @@ type timelineEntry struct {
 
 const timelinePage = 50
 
-// readTimeline returns a page of what a conversation holds, the newest first.
+// readTimeline returns a page of the entries of a conversation, the newest first.
 func (s *conversations) readTimeline(r *http.Request, u vocab.Username, id uuid.UUID, cursor string) (items []timelineEntry, next string, err error) {
 	scope := u.String() + "/conversations/" + id.String()
 	after, err := feed.DecodeCursor(scope, cursor)
@@ -53,22 +54,22 @@ func (s *conversations) readTimeline(r *http.Request, u vocab.Username, id uuid.
 	return items, next, nil
 }
 
-// A place in a timeline is two numbers, which take the room of an id in a cursor.
-func timelineCursor(e db.TimelineEntry) (p db.Place) {
+// timelineCursor packs a place in a timeline, which is two numbers, into the id of a cursor.
+func timelineCursor(e user.TimelineEntry) (p user.Place) {
 	p.At = time.Unix(0, 0)
 	binary.BigEndian.PutUint64(p.ID[:8], uint64(e.Seq))
 	binary.BigEndian.PutUint64(p.ID[8:], uint64(e.N))
 	return p
 }
 
-func timelineFrom(p *db.Place) db.TimelinePlace {
+func timelineFrom(p *user.Place) user.TimelinePlace {
 	if p == nil {
-		return db.TimelineEnd
+		return user.TimelineEnd
 	}
-	return db.TimelinePlace{Seq: int64(binary.BigEndian.Uint64(p.ID[:8])), N: int64(binary.BigEndian.Uint64(p.ID[8:]))}
+	return user.TimelinePlace{Seq: int64(binary.BigEndian.Uint64(p.ID[:8])), N: int64(binary.BigEndian.Uint64(p.ID[8:]))}
 }
 
-func (s *conversations) showEntry(e db.TimelineEntry) (timelineEntry, error) {
+func (s *conversations) showEntry(e user.TimelineEntry) (timelineEntry, error) {
 	shown := timelineEntry{Kind: e.Kind, Entry: e.N, Seq: e.Seq, At: e.At.UTC(), Own: e.Own, ObjectID: e.Object, Sender: e.Sender, Content: e.Content}
 	if e.Content != nil {
 		shown.Epoch = &e.Epoch
@@ -76,7 +77,7 @@ func (s *conversations) showEntry(e db.TimelineEntry) (timelineEntry, error) {
 	if e.Raw == nil {
 		return shown, nil
 	}
-	o, err := db.Object{URI: e.Object, Raw: e.Raw}.Parse()
+	o, err := user.Object{URI: e.Object, Raw: e.Raw}.Parse()
 	if err != nil {
 		return shown, err
 	}

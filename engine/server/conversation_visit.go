@@ -6,30 +6,31 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// visit is a request of a member to a conversation: of a user's program, wherever the conversation
-// is put in order, or of the server of a member elsewhere, to one that is put in order here.
+// visit is a request of a member to a conversation. It comes from a client of a local user, and
+// the conversation may have any host; or from the server of a remote member, and the host is
+// local.
 type visit struct {
 	*conversations
-	read func(into any) error // the body
+	read func(into any) error // decodes the body
 
-	user vocab.Username   // whose program it is
-	own  *db.Conversation // as the user has it; nil of a member elsewhere
+	user vocab.Username     // the user whose client it is
+	own  *user.Conversation // from the user's database; nil for a remote member
 
-	caller vocab.ID           // the member elsewhere
-	at     conversation.Place // where it is put in order
+	caller vocab.ID           // the remote member
+	at     conversation.Place // for a remote member: the local host and the id of the conversation
 }
 
 var errNoGroup = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
 
 type visited func(a *answer, r *http.Request, v *visit) error
 
-// ofUser lets a user's program do something in a conversation that has an MLS group.
+// ofUser lets a user's client do something in a conversation that has an MLS group.
 func (s *conversations) ofUser(scope string, do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		u, c, err := s.find(a, r, p, scope)
@@ -72,7 +73,7 @@ func (v *visit) reset(ctx context.Context, groupInfo []byte) (conversation.Accep
 	return v.registry.Reset(ctx, v.at, v.caller, groupInfo)
 }
 
-func (v *visit) readLog(ctx context.Context, after int64) (entries []db.LogEntry, more bool, err error) {
+func (v *visit) readLog(ctx context.Context, after int64) (entries []user.LogEntry, more bool, err error) {
 	if v.own != nil {
 		return v.members.ReadLog(ctx, v.user, v.own, after)
 	}

@@ -1,17 +1,15 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -19,42 +17,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxConversation is how many bytes a request to a conversation has: a commit with its GroupInfo
-// and its Welcomes, in base64.
+// maxConversation bounds the body of a request to a conversation, in bytes: it holds a commit
+// with its GroupInfo and its Welcomes, in base64.
 const maxConversation = 8 << 20
 
-// conversations serves users' programs their encrypted conversations and key packages.
+// conversations serves users' clients their encrypted conversations and key packages.
 type conversations struct {
 	*clientAPI
 	registry *conversation.Registry
 	members  *conversation.Members
-	messages *policy.Pool // bodies
+	messages *policy.Pool // bounds bodies
 }
 
-// readJSON reads a body that holds these members and no others. The user pays for it.
+// readJSON decodes a body as decodeStrictly does. The body is charged to the user.
 func (s *conversations) readJSON(a *answer, r *http.Request, u vocab.Username, into any) error {
 	body, err := readJSON(a, r, s.messages, u.String(), maxConversation)
 	if err != nil {
 		return err
 	}
-	return decodeStrictly(body, into)
+	return vocab.ParseInto(body, into)
 }
 
-// decodeStrictly reads JSON that holds the members of a struct and no others.
-func decodeStrictly(body []byte, into any) error {
-	if _, err := vocab.ParseDoc(body); err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fault.Wrap(fault.Unprocessable, "the body has an unknown member, or one of another type; messages of MLS are base64 with padding", err).WithCode("invalid_parameter")
-	}
-	return nil
-}
-
-// find authorizes a request to a conversation, and finds it.
-func (s *conversations) find(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, *db.Conversation, error) {
+// find authorizes a request to a conversation, and reads the conversation.
+func (s *conversations) find(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, *user.Conversation, error) {
 	t, err := s.authorize(a, r, scope)
 	if err != nil {
 		return t.User, nil, err
@@ -76,7 +61,7 @@ func parseID(p httprouter.Params, name string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// sendCreated answers with what was made.
+// sendCreated answers with v as JSON.
 func (a *answer) sendCreated(status int, v any) error {
 	body, err := vocab.Marshal(v)
 	if err == nil {
@@ -94,13 +79,13 @@ func (a *answer) sendAccepted(accepted conversation.Accepted) error {
 
 // newConversation is the body of a request for a conversation.
 type newConversation struct {
-	With        string    `json:"with"`        // the other actor of one of two, which begins in the open
+	With        string    `json:"with"`        // the other actor of a conversation of two, which begins unencrypted
 	Upgrades    uuid.UUID `json:"upgrades"`    // the conversation of two that becomes the MLS group
-	Predecessor uuid.UUID `json:"predecessor"` // the closed conversation that it continues
+	Predecessor uuid.UUID `json:"predecessor"` // the closed conversation that the new one continues
 	GroupInfo   []byte    `json:"groupInfo"`
 }
 
-// postConversation makes a conversation out of a new MLS group, or of two actors.
+// postConversation makes a conversation: from a new MLS group, or with another actor.
 func (s *conversations) postConversation(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {
@@ -135,8 +120,7 @@ func (s *conversations) postConversation(a *answer, r *http.Request, _ httproute
 	return a.sendCreated(http.StatusCreated, showView(v, c, 0))
 }
 
-// openConversation shows the conversation of the user with an actor, which it makes unless there is
-// one.
+// openConversation shows the user's conversation with an actor, and makes it if there is none.
 func (s *conversations) openConversation(a *answer, r *http.Request, u vocab.Username, body newConversation) error {
 	if body.GroupInfo != nil || body.Upgrades != uuid.Nil || body.Predecessor != uuid.Nil {
 		return fault.New(fault.Unprocessable, "with stands alone").WithCode("invalid_parameter").At("/with")
@@ -183,7 +167,7 @@ func (s *conversations) getConversations(a *answer, r *http.Request, _ httproute
 		return err
 	}
 	list := conversationList{Items: []conversationHead{}}
-	all, list.Next = cutRows(all, conversationsPage, scope, func(c db.ListedConversation) db.Place { return db.Place{At: c.CreatedAt, ID: c.ID} })
+	all, list.Next = cutRows(all, conversationsPage, scope, func(c user.ListedConversation) user.Place { return user.Place{At: c.CreatedAt, ID: c.ID} })
 	for _, c := range all {
 		list.Items = append(list.Items, showListed(c))
 	}
@@ -191,7 +175,7 @@ func (s *conversations) getConversations(a *answer, r *http.Request, _ httproute
 	return a.sendJSON(r, list)
 }
 
-// getConversation shows a conversation to a member, with a page of what it holds, the newest first.
+// getConversation shows a member a conversation with a page of its entries, the newest first.
 func (s *conversations) getConversation(a *answer, r *http.Request, p httprouter.Params) error {
 	u, c, err := s.find(a, r, p, instance.ScopeRead)
 	if err != nil {
@@ -213,7 +197,7 @@ func (s *conversations) getConversation(a *answer, r *http.Request, p httprouter
 }
 
 // showConversation shows the state of a conversation to a member.
-func (s *conversations) showConversation(r *http.Request, u vocab.Username, c *db.Conversation) (shown shownConversation, err error) {
+func (s *conversations) showConversation(r *http.Request, u vocab.Username, c *user.Conversation) (shown shownConversation, err error) {
 	h, err := s.registry.Held(r.Context(), u, c.ID)
 	if err != nil || c.GroupID == "" {
 		return showHeld(h), err
@@ -225,7 +209,7 @@ func (s *conversations) showConversation(r *http.Request, u vocab.Username, c *d
 	return showView(v, c, h.Unread), nil
 }
 
-// takeCommit ends an epoch of a conversation.
+// takeCommit accepts a commit, which ends an epoch of a conversation.
 func (s *conversations) takeCommit(isExternal bool) visited {
 	return func(a *answer, r *http.Request, v *visit) error {
 		key, err := idempotencyKey(r)
@@ -237,6 +221,8 @@ func (s *conversations) takeCommit(isExternal bool) visited {
 			GroupInfo  []byte     `json:"groupInfo"`
 			Welcomes   [][]byte   `json:"welcomes"`
 			Recipients []vocab.ID `json:"to"`
+			Added      [][]byte   `json:"added"`
+			Removed    []vocab.ID `json:"removed"`
 		}
 		if err := v.read(&body); err != nil {
 			return err
@@ -244,7 +230,8 @@ func (s *conversations) takeCommit(isExternal bool) visited {
 		if len(body.Recipients) > 0 {
 			return s.sendTo(a, r, v, body.Commit, body.Recipients)
 		}
-		accepted, err := v.commit(r.Context(), conversation.Commit{Key: key, Message: body.Commit, GroupInfo: body.GroupInfo, Welcomes: body.Welcomes, External: isExternal})
+		accepted, err := v.commit(r.Context(), conversation.Commit{Key: key, Message: body.Commit, GroupInfo: body.GroupInfo, Welcomes: body.Welcomes, External: isExternal,
+			Declared: conversation.Declared{Added: body.Added, Removed: body.Removed}})
 		if err != nil {
 			return err
 		}
@@ -271,7 +258,7 @@ func (s *conversations) takeMessage(a *answer, r *http.Request, v *visit) error 
 	return a.sendAccepted(accepted)
 }
 
-// sendTo sends what nobody puts in order to those that the program names.
+// sendTo sends a message of a group without a host to the recipients that the client names.
 func (s *conversations) sendTo(a *answer, r *http.Request, v *visit, content []byte, to []vocab.ID) error {
 	if v.own == nil {
 		return fault.New(fault.Unprocessable, "the host of a conversation tells all its members: name none").WithCode("invalid_parameter").At("/to")
@@ -312,7 +299,7 @@ func (s *conversations) takeReset(a *answer, r *http.Request, v *visit) error {
 	return a.sendAccepted(accepted)
 }
 
-// putRead notes how far the user has read a conversation.
+// putRead stores how far the user has read a conversation.
 func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params) error {
 	u, c, err := s.find(a, r, p, instance.ScopeWrite)
 	if err != nil {
@@ -348,7 +335,7 @@ func (s *conversations) showLogPage(a *answer, r *http.Request, v *visit) error 
 	return a.sendJSON(r, logPage{showLog(entries), more})
 }
 
-// readAfter returns the number after which a program wants to read.
+// readAfter returns the number after which a client wants to read.
 func readAfter(r *http.Request) (after int64, err error) {
 	q, err := readQuery(r, "after")
 	if err == nil && q.Has("after") {
@@ -409,7 +396,7 @@ func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Par
 	return a.sendCreated(http.StatusOK, list)
 }
 
-// postConfirmation notes that a device has joined by a Welcome. A body may tell of which group.
+// postConfirmation notes that a device has joined by a Welcome. The body may name the group.
 func (s *conversations) postConfirmation(a *answer, r *http.Request, p httprouter.Params) error {
 	return s.change(a, r, p, "welcome", func(ctx context.Context, u vocab.Username, id uuid.UUID) error {
 		var body struct {
@@ -424,7 +411,7 @@ func (s *conversations) postConfirmation(a *answer, r *http.Request, p httproute
 	})
 }
 
-// change changes something of the user's that the parameter of that name is the id of.
+// change applies a change to something of the user's. The path parameter name has its id.
 func (s *conversations) change(a *answer, r *http.Request, p httprouter.Params, name string, apply func(context.Context, vocab.Username, uuid.UUID) error) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -83,8 +83,8 @@ func (p *pair) read(query string) (c shown) {
 func (p *pair) note(text string, isOwn bool) {
 	p.Helper()
 	_, object := p.fixture.post(p.alice, text, start, p.him)
-	p.write(p.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, _, err := tx.AddPairNote(ctx, db.PairNote{User: p.local.ID(p.alice), Partner: p.him, Object: object, Own: isOwn, At: start})
+	p.write(p.alice, func(ctx context.Context, tx *user.Tx) error {
+		_, _, err := tx.Pairs.AddNote(ctx, user.PairNote{User: p.local.ID(p.alice), Partner: p.him, Object: object, Own: isOwn, At: start})
 		return err
 	})
 }
@@ -174,7 +174,7 @@ func TestAConversationOfTwoIsUpgradedAndContinued(t *testing.T) {
 	p.note("in the open", true)
 	upgrade := map[string]any{"upgrades": c.ID, "groupInfo": p.group.Info(p.device)}
 	p.refused(403, "encryption_not_permitted", upgrade)
-	p.befriend(p.alice, db.FriendOf, db.Accepted, db.Inbound, p.him, start)
+	p.befriend(p.alice, user.FriendOf, user.Accepted, user.Inbound, p.him, start)
 	if begun := p.make(http.StatusCreated, upgrade); begun.ID != c.ID || begun.Mode != "federated" || begun.GroupID != p.group.ID {
 		t.Errorf("the upgrade begins as %+v", begun)
 	}
@@ -192,8 +192,8 @@ func TestAConversationOfTwoIsUpgradedAndContinued(t *testing.T) {
 	next := map[string]any{"predecessor": c.ID, "groupInfo": mlstest.NewGroup(p.device).Info(p.device)}
 	p.refused(409, "conversation_open", next)
 
-	p.write(p.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.ClosePair(ctx, p.him, true, start)
+	p.write(p.alice, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Pairs.Close(ctx, p.him, p.local.ID(p.alice), start)
 		return err
 	})
 	if closed := p.read(""); closed.ClosedAt == nil || closed.Status != "closed" || closed.Items[0].Kind != "closed" {

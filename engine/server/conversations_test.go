@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -78,13 +78,13 @@ func (k *talk) add(d *mlstest.Device) response {
 func (k *talk) invite() string {
 	k.Helper()
 	host, mine := k.local.ID(k.alice), uuid.New()
-	k.write(k.bob, func(ctx context.Context, tx *db.Tx) error {
-		err := tx.AddJoined(ctx, db.JoinedConversation{ID: mine, URI: host + "/conversations/" + vocab.ID(k.id.String()), Host: host, GroupID: k.group.ID, Epoch: int64(k.group.Epoch),
-			LastSeq: 1, WholeSeq: 1, Status: db.StatusActive, Confirmed: true}, start)
+	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
+		err := tx.Joined.Add(ctx, user.JoinedConversation{ID: mine, URI: host + "/conversations/" + vocab.ID(k.id.String()), Host: host, GroupID: k.group.ID, Epoch: int64(k.group.Epoch),
+			LastSeq: 1, WholeSeq: 1, Status: user.StatusActive, Confirmed: true}, start)
 		if err != nil {
 			return err
 		}
-		return tx.SetRoster(ctx, mine, []vocab.ID{host, k.local.ID(k.bob)}, []string{db.RoleAdmin, db.RoleMember}, 1)
+		return tx.Joined.SetRoster(ctx, mine, []vocab.ID{host, k.local.ID(k.bob)}, []string{user.RoleAdmin, user.RoleMember}, 1)
 	})
 	return "/api/conversations/" + mine.String()
 }
@@ -112,14 +112,14 @@ func (k *talk) waitFor(path string, seq int64) {
 func (k *talk) tellOf(path string, seq int64) {
 	k.Helper()
 	id := uuid.MustParse(strings.TrimPrefix(path, "/api/conversations/"))
-	k.write(k.bob, func(ctx context.Context, tx *db.Tx) error {
-		j, err := tx.JoinedConversation(ctx, id)
+	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
+		j, err := tx.Joined.Find(ctx, id)
 		if err != nil {
 			return err
 		}
 		j.LastSeq = seq
-		_, err = tx.SaveJoined(ctx, *j, start)
-		tx.NoteBehind(id, true)
+		_, err = tx.Joined.Save(ctx, *j, start)
+		tx.Joined.NoteBehind(id, k.local.ID(k.alice), true)
 		return err
 	})
 }
@@ -328,7 +328,7 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 	}
 	k.send(path, "{ }", claimed).want(t, 401) // another body
 	k.send(path, "{}", claimed).want(t, 403)
-	k.relate(k.bob, db.Following, db.Accepted, k.carol.ID, start)
+	k.relate(k.bob, user.Following, user.Accepted, k.carol.ID, start)
 	claim := func() (content string) {
 		t.Helper()
 		items := k.send(path, "{}", claimed).want(t, 200).doc(t)["items"].([]any)
@@ -342,6 +342,24 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 	k.get(shown).want(t, 410)
 	if doc := k.get(actor.Text("keyPackages")).want(t, 200).doc(t); doc["items"] != nil {
 		t.Errorf("after its revocation the collection is %s", doc.JSON())
+	}
+}
+
+// PAY-01: whoever claims what it is not given uses up its own share, not that of its server.
+func TestAnActorClaimsAtTheCostOfNobodyElse(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	_, eve := k.remote("https://" + k.carol.ID.Host() + "/users/eve")
+	claim := func(key signature.Key) response {
+		return k.send("/users/bob/keyPackages/claim", "{}", k.signedWith(key, "{}"))
+	}
+	for range 100 {
+		claim(eve).want(t, 403)
+	}
+	claim(eve).want(t, 429)
+	claim(k.carolKey).want(t, 403)
+	if n := len(k.inbox.counted); n != 101 {
+		t.Errorf("%d claims count as requests of another server, want 101", n)
 	}
 }
 

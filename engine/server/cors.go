@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Methods and header fields of an allowed origin, beyond those that every page may use (Fetch
-// standard §3.3).
+// Methods and header fields that pages of an allowed origin may use, beyond those that every
+// page may use (Fetch standard §3.3).
 const (
 	corsMethods = "GET, HEAD, POST, PUT, DELETE"
 	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match, Lightweb-Caused-By"
 	corsReads   = "ETag, Idempotent-Replayed, Lightweb-Version, Link, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id"
-	corsSeconds = "600" // for which a browser remembers what it was told
+	corsSeconds = "600" // how long a browser may store these headers
 )
 
-// allowOrigins lets pages of the origins that the operator named use the client API. They send a
-// token of their own: no browser is ever told to send credentials along.
+// allowOrigins lets pages of the origins that the operator configured use the client API. Such
+// pages send a token of their own: browsers are never told to send credentials.
 func (s *Server) allowOrigins(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(s.CORSOrigins) == 0 || !strings.HasPrefix(r.URL.Path, apiPrefix) {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -27,26 +27,26 @@ const (
 	maxDeliveries     = 1000
 )
 
-// deliveryJob is the fan-out of an activity, with what became of it.
+// deliveryJob is the fan-out of an activity, with its progress.
 type deliveryJob struct {
-	JobID            string       `json:"jobId"`
-	ActivityID       vocab.ID     `json:"activityId"`
-	ObjectID         vocab.ID     `json:"objectId,omitempty"`
-	Type             string       `json:"type"`
-	Status           string       `json:"status"`
-	Counts           db.JobCounts `json:"counts"`
-	CreatedAt        time.Time    `json:"createdAt"`
-	FirstDeliveredAt *time.Time   `json:"firstDeliveredAt,omitempty"`
+	JobID            string         `json:"jobId"`
+	ActivityID       vocab.ID       `json:"activityId"`
+	ObjectID         vocab.ID       `json:"objectId,omitempty"`
+	Type             string         `json:"type"`
+	Status           string         `json:"status"`
+	Counts           user.JobCounts `json:"counts"`
+	CreatedAt        time.Time      `json:"createdAt"`
+	FirstDeliveredAt *time.Time     `json:"firstDeliveredAt,omitempty"`
 }
 
-// deliveryJobs is a page of them.
+// deliveryJobs is a page of delivery jobs.
 type deliveryJobs struct {
 	Items []deliveryJob `json:"items"`
 	Next  string        `json:"next,omitempty"`
 }
 
-// delivery is one to an inbox. Of one that got through over a week ago only inbox, host and targets
-// are known.
+// delivery is the delivery of an activity to one inbox. Of one that succeeded over a week ago
+// only inbox, host and targets are stored.
 type delivery struct {
 	InboxURL        vocab.ID          `json:"inboxUrl"`
 	Host            string            `json:"host"` // empty: this server
@@ -91,10 +91,10 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 		return err
 	}
 	status := q.Get("status")
-	if q.Has("status") && !slices.Contains(append(db.JobStatuses(), db.DeliveryParked, db.DeliveryFailed, db.DeliverySkipped), status) {
+	if q.Has("status") && !slices.Contains(append(user.JobStatuses(), user.DeliveryParked, user.DeliveryFailed, user.DeliverySkipped), status) {
 		return fault.New(fault.Invalid, "there is no such status of deliveries").WithCode("bad_status")
 	}
-	var f db.DeliveryFilter
+	var f user.DeliveryFilter
 	if q.Has("host") {
 		f.Hosts = []string{q.Get("host")}
 	}
@@ -108,16 +108,16 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 	if err != nil {
 		return err
 	}
-	var jobs []db.DeliveryJob
-	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		jobs, err = tx.DeliveryJobs(ctx, f, status, after, limit+1, s.now())
+	var jobs []user.DeliveryJob
+	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *user.Tx) (err error) {
+		jobs, err = tx.Jobs.List(ctx, f, status, after, limit+1, s.now())
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("read deliveries: %w", err)
 	}
 	page := deliveryJobs{Items: []deliveryJob{}}
-	jobs, page.Next = cutRows(jobs, limit, scope, func(j db.DeliveryJob) db.Place { return db.Place{At: j.CreatedAt, ID: j.ID} })
+	jobs, page.Next = cutRows(jobs, limit, scope, func(j user.DeliveryJob) user.Place { return user.Place{At: j.CreatedAt, ID: j.ID} })
 	for _, j := range jobs {
 		page.Items = append(page.Items, jobOf(j))
 	}
@@ -125,8 +125,8 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 	return a.sendJSON(r, page)
 }
 
-// getDeliveryJob serves one fan-out with a page of its deliveries. One of somebody else's is
-// answered as one that there is not: it lies in another database.
+// getDeliveryJob serves one fan-out with a page of its deliveries. A job of another user lies in
+// another database, so it is answered like one that does not exist.
 func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {
@@ -154,11 +154,11 @@ func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Para
 	if place != nil {
 		after = int64(binary.BigEndian.Uint64(place.ID[8:]))
 	}
-	var job *db.DeliveryJob
-	var rows []db.DeliveryReport
-	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if job, err = tx.DeliveryJob(ctx, id, s.now()); job != nil && err == nil {
-			rows, err = tx.JobDeliveries(ctx, id, after, limit+1, s.now())
+	var job *user.DeliveryJob
+	var rows []user.DeliveryReport
+	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *user.Tx) (err error) {
+		if job, err = tx.Jobs.Find(ctx, id, s.now()); job != nil && err == nil {
+			rows, err = tx.Jobs.ListDeliveries(ctx, id, after, limit+1, s.now())
 		}
 		return err
 	})
@@ -171,7 +171,7 @@ func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Para
 	report := deliveryReport{deliveryJob: jobOf(*job), Deliveries: []delivery{}}
 	for n, row := range rows {
 		if n == limit {
-			last := db.Place{At: job.CreatedAt}
+			last := user.Place{At: job.CreatedAt}
 			binary.BigEndian.PutUint64(last.ID[8:], uint64(rows[n-1].ID))
 			report.Next = feed.EncodeCursor(scope, last)
 			break
@@ -182,12 +182,12 @@ func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Para
 	return a.sendJSON(r, report)
 }
 
-func jobOf(j db.DeliveryJob) deliveryJob {
+func jobOf(j user.DeliveryJob) deliveryJob {
 	return deliveryJob{JobID: j.ID.String(), ActivityID: j.Activity, ObjectID: j.Object, Type: j.Type, Status: j.Status, Counts: j.JobCounts,
 		CreatedAt: j.CreatedAt.UTC(), FirstDeliveredAt: inUTC(j.FirstAt)}
 }
 
-func deliveryOf(r db.DeliveryReport) delivery {
+func deliveryOf(r user.DeliveryReport) delivery {
 	return delivery{InboxURL: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAttemptAt: inUTC(r.NextAt),
 		ResponseStatus: r.LastStatus, ResponseBody: r.Says(), ResponseHeaders: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(),
 		RemoteID: r.RemoteID, LatencyMS: r.LatencyMS, BytesSent: r.BytesOut, BytesReceived: r.BytesIn, UpdatedAt: inUTC(r.UpdatedAt)}

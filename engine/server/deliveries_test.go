@@ -12,29 +12,29 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // owe owes an activity to inboxes on hosts, and returns the job.
-func (f *fixture) owe(u vocab.Username, n int, hosts ...string) db.Job {
+func (f *fixture) owe(u vocab.Username, n int, hosts ...string) user.Job {
 	f.Helper()
-	j := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: vocab.ID(fmt.Sprint("https://here.example/activities/", n)), Object: vocab.ID(fmt.Sprint("https://here.example/objects/", n)),
+	j := user.Job{ID: uuid.Must(uuid.NewV7()), Activity: vocab.ID(fmt.Sprint("https://here.example/activities/", n)), Object: vocab.ID(fmt.Sprint("https://here.example/objects/", n)),
 		Type: "Create", Body: []byte(`{}`)}
-	inboxes := make([]db.Inbox, len(hosts))
+	inboxes := make([]user.Inbox, len(hosts))
 	for i, host := range hosts {
-		inboxes[i] = db.Inbox{URL: vocab.ID("https://" + host + "/inbox"), Host: host, Targets: []vocab.ID{vocab.ID("https://" + host + "/users/bob")}}
+		inboxes[i] = user.Inbox{URL: vocab.ID("https://" + host + "/inbox"), Host: host, Targets: []vocab.ID{vocab.ID("https://" + host + "/users/bob")}}
 	}
-	f.write(u, func(ctx context.Context, tx *db.Tx) error { return tx.Enqueue(ctx, j, inboxes, start) })
+	f.write(u, func(ctx context.Context, tx *user.Tx) error { return tx.Deliveries.Enqueue(ctx, j, inboxes, start) })
 	return j
 }
 
 // tried makes attempts at everything that is owed, which end as their hosts say.
-func (f *fixture) tried(u vocab.Username, ends map[string]db.Outcome) {
+func (f *fixture) tried(u vocab.Username, ends map[string]user.Outcome) {
 	f.Helper()
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "me", start, time.Minute, db.ClaimBounds{Most: 100, Forwarded: 100})
-		var outcomes []db.Outcome
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		rows, err := tx.Deliveries.Claim(ctx, "me", start, time.Minute, user.ClaimBounds{Most: 100, Forwarded: 100})
+		var outcomes []user.Outcome
 		for _, d := range rows {
 			if o, ends := ends[d.Host]; ends {
 				o.Delivery, o.Spent = d.ID, true
@@ -44,14 +44,14 @@ func (f *fixture) tried(u vocab.Username, ends map[string]db.Outcome) {
 		if err != nil {
 			return err
 		}
-		_, err = tx.FinishDeliveries(ctx, "me", outcomes, start)
+		_, err = tx.Deliveries.Finish(ctx, "me", outcomes, start)
 		return err
 	})
 }
 
 type jobDoc struct {
 	JobID, ActivityID, ObjectID, Type, Status string
-	Counts                                    db.JobCounts
+	Counts                                    user.JobCounts
 	Deliveries                                []struct {
 		InboxURL, Host, Status, ResponseBody, Error, IdempotencyKey string
 		Targets                                                     []string
@@ -65,14 +65,14 @@ type jobDoc struct {
 func TestDeliveriesAreShownToWhoseTheyAre(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var jobs []db.Job
+	var jobs []user.Job
 	for n := range 5 {
 		jobs = append(jobs, f.owe(f.alice, n, "up.example", "down.example", fmt.Sprintf("%d.example", n)))
 	}
 	next := start.Add(time.Hour).UTC()
-	f.tried(f.alice, map[string]db.Outcome{"up.example": {Status: db.DeliveryDelivered, BytesOut: 10},
-		"down.example": {Status: db.DeliveryPending, NextAt: next, HTTPStatus: 503, Answer: []byte("\x1b]0;<b>\xff"), Error: "busy"},
-		"0.example":    {Status: db.DeliverySkipped, Error: "gone"}})
+	f.tried(f.alice, map[string]user.Outcome{"up.example": {Status: user.DeliveryDelivered, BytesOut: 10},
+		"down.example": {Status: user.DeliveryPending, NextAt: next, HTTPStatus: 503, Answer: []byte("\x1b]0;<b>\xff"), Error: "busy"},
+		"0.example":    {Status: user.DeliverySkipped, Error: "gone"}})
 	token, bobs := bearerToken(f.token(f.alice, "read")), bearerToken(f.token(f.bob, "read"))
 
 	var got []string
@@ -109,7 +109,7 @@ func TestDeliveriesAreShownToWhoseTheyAre(t *testing.T) {
 	path := "/api/deliveries/" + jobs[0].ID.String()
 	var j jobDoc
 	f.get(path, token).want(t, 200).decode(t, &j)
-	if j.Status != "partial" || j.Counts != (db.JobCounts{Total: 3, Pending: 1, Delivered: 1, Skipped: 1}) || j.ActivityID != string(jobs[0].Activity) || j.Next != "" || len(j.Deliveries) != 3 {
+	if j.Status != "partial" || j.Counts != (user.JobCounts{Total: 3, Pending: 1, Delivered: 1, Skipped: 1}) || j.ActivityID != string(jobs[0].Activity) || j.Next != "" || len(j.Deliveries) != 3 {
 		t.Fatalf("job %+v", j)
 	}
 	if d := j.Deliveries[1]; d.InboxURL != "https://down.example/inbox" || d.Status != "pending" || d.Attempts != 1 || d.ResponseStatus != 503 || !d.NextAttemptAt.Equal(next) ||

@@ -17,7 +17,7 @@ import (
 // allowAnyOrigin lets pages of any origin read the answer (RFC 7033 §5).
 func (a *answer) allowAnyOrigin() { a.Header().Set("Access-Control-Allow-Origin", "*") }
 
-// discovery tells who is here.
+// discovery serves the documents that describe this server and its users, such as WebFinger.
 type discovery struct {
 	*access
 	users   userCount
@@ -25,8 +25,8 @@ type discovery struct {
 	home    []byte
 }
 
-// getWebFinger answers who an account or URI is (RFC 7033). It ignores Accept (§4.2) and
-// parameters it does not know.
+// getWebFinger describes the actor that an account or URI belongs to (RFC 7033). It ignores
+// Accept (§4.2) and unknown parameters.
 func (s *discovery) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	if s.isUnencrypted(r) {
@@ -41,7 +41,7 @@ func (s *discovery) getWebFinger(a *answer, r *http.Request, _ httprouter.Params
 	u, jrd, err := s.local.WebFinger(q.Get("resource"))
 	switch {
 	case fault.KindOf(err) == fault.NotFound && err != nil:
-		return errNothing // in the same words, whether nobody can have the name or nobody has
+		return errNothing // in the same words, whether no user can have the name or none has it
 	case err != nil:
 		return err
 	}
@@ -62,8 +62,8 @@ func (s *discovery) getWebFinger(a *answer, r *http.Request, _ httprouter.Params
 	return nil
 }
 
-// isUnencrypted reports whether a proxy that is trusted says that it was asked without TLS,
-// although that is how our origin is reached. WebFinger must not answer then (RFC 7033 §4).
+// isUnencrypted reports whether a trusted proxy says that the client used http, although the
+// origin of this server is https. WebFinger must not answer such a request (RFC 7033 §4).
 func (s *discovery) isUnencrypted(r *http.Request) bool {
 	if !strings.HasPrefix(s.local.Origin(), "https://") || !strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "http") {
 		return false
@@ -75,14 +75,14 @@ func (s *discovery) isUnencrypted(r *http.Request) bool {
 	return isAmong(s.trusted, from.Addr().Unmap())
 }
 
-// hostMeta are the forms of host-meta (RFC 6415 §3). XML is for those who have no preference.
+// hostMeta are the forms of host-meta (RFC 6415 §3). A client without a preference gets XML.
 var hostMeta = []offer{
 	{mediaType: "application/xrd+xml", send: "application/xrd+xml; charset=utf-8"},
 	{mediaType: "application/json", send: "application/json"},
 	{mediaType: "application/jrd+json", send: "application/jrd+json"},
 }
 
-// getHostMeta tells where WebFinger is, to those who still ask this way (RFC 6415).
+// getHostMeta tells where WebFinger is, for servers that still ask for host-meta (RFC 6415).
 func (s *discovery) getHostMeta(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	a.addVary("Accept")
@@ -101,7 +101,7 @@ func (s *discovery) getHostMeta(a *answer, r *http.Request, _ httprouter.Params)
 	return nil
 }
 
-// homePage is what a browser sees. It holds no script and loads nothing.
+// homePage returns the page that a browser sees at the root. It has no script and loads nothing.
 func homePage(host string, hasPages bool) []byte {
 	h, where := html.EscapeString(host), "There are no pages to read here."
 	if hasPages {
@@ -119,8 +119,8 @@ func homePage(host string, hasPages bool) []byte {
 `)
 }
 
-// getRobots tells search engines which addresses hold nothing for people (RFC 9309). The pages say
-// for themselves whether they may be listed.
+// getRobots tells search engines which addresses have nothing for people to read (RFC 9309).
+// Each page says for itself whether it may be listed.
 func (s *discovery) getRobots(a *answer, r *http.Request, _ httprouter.Params) error {
 	closed := "/"
 	if s.local.HasPages() {

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// frameTime is how long a program may take to accept what it is sent.
+	// frameTime is how long a client may take to accept one write.
 	frameTime = 10 * time.Second
 
-	// commentTime is how often a stream of server-sent events shows that it lives: proxies cut
-	// connections that are idle.
+	// commentTime is how often an idle stream of server-sent events sends a comment: proxies cut
+	// idle connections.
 	commentTime = 15 * time.Second
 )
 
-// eventSockets are the streams of events to users' programs.
+// eventSockets serves streams of events to users' clients.
 type eventSockets struct {
 	*clientAPI
 	hub         *socket.Hub
 	commentTime time.Duration
 }
 
-// requestSocket returns the socket that a request asks for, of a token that may read.
+// requestSocket returns the socket that a request asks for. Its token t may read.
 func (s *eventSockets) requestSocket(r *http.Request, t instance.Token, kind socket.Kind) (socket.Request, error) {
 	q, err := readQuery(r, "after")
 	if err != nil {
@@ -48,8 +48,9 @@ func (s *eventSockets) requestSocket(r *http.Request, t instance.Token, kind soc
 		Assistant: isAssistantReader(t), MaySignal: !isAssistant(t), After: after}, nil
 }
 
-// readCursor returns the id of the last event that a program has, nil when it says none. The header
-// is what a browser sends that comes again, and outweighs the address that it came with.
+// readCursor returns the id of the last event that a client has received, nil if it names none.
+// The header takes precedence over the query: a browser that reconnects sends Last-Event-ID,
+// with the address of its first request.
 func readCursor(header, query []string) (*keyspace.ID, error) {
 	given := header
 	if len(given) == 0 {
@@ -65,7 +66,7 @@ func readCursor(header, query []string) (*keyspace.ID, error) {
 	return &id, nil
 }
 
-// isAssistantReader reports whether a token reads as an LLM engine does.
+// isAssistantReader reports whether a token may read only what an LLM engine may.
 func isAssistantReader(t instance.Token) bool { return !t.Has(instance.ScopeRead) }
 
 // getEvents streams the user's events (HTML standard §9.2, server-sent events).
@@ -80,7 +81,7 @@ func (s *eventSockets) getEvents(a *answer, r *http.Request, _ httprouter.Params
 	}
 	a.setCache("no-store")
 	a.Header().Set("Content-Type", "text/event-stream")
-	a.Header().Set("X-Accel-Buffering", "no") // a proxy that collects answers would hold events back
+	a.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers responses would delay events
 	if r.Method == http.MethodHead {
 		return nil
 	}
@@ -92,11 +93,11 @@ func (s *eventSockets) getEvents(a *answer, r *http.Request, _ httprouter.Params
 	return s.streamEvents(a, r, one)
 }
 
-// streamEvents writes frames until the program goes away or the socket is ended. The connection
-// has no limit of time then, but for each write.
+// streamEvents writes frames until the client disconnects or the hub ends the socket. Each write
+// has a deadline, and the connection has no other.
 func (s *eventSockets) streamEvents(a *answer, r *http.Request, one *socket.Socket) error {
 	if r.ProtoMajor == 1 {
-		a.Header().Set("Connection", "close") // it does not count as a connection any more
+		a.Header().Set("Connection", "close") // conns stops counting the connection
 		leaveConns(r)
 	}
 	a.streams = true
@@ -110,7 +111,7 @@ func (s *eventSockets) streamEvents(a *answer, r *http.Request, one *socket.Sock
 		var closing *socket.Closing
 		switch {
 		case errors.As(err, &closing):
-			_ = writeChunk(a, out, closingText(closing)) // it may have gone away
+			_ = writeChunk(a, out, closingText(closing)) // the client may have gone away
 			return nil
 		case err != nil && a.connection.Err() != nil:
 			return nil
@@ -118,13 +119,13 @@ func (s *eventSockets) streamEvents(a *answer, r *http.Request, one *socket.Sock
 			return err
 		}
 		if err := writeChunk(a, out, append(text, eventsText(frames)...)); err != nil {
-			return nil // it has gone away, or is too slow
+			return nil // the client has gone away, or is too slow
 		}
 		text = text[:0]
 	}
 }
 
-// writeChunk sends bytes at once.
+// writeChunk sends bytes without buffering them.
 func writeChunk(a *answer, out *http.ResponseController, text []byte) error {
 	if err := out.SetWriteDeadline(time.Now().Add(frameTime)); err != nil {
 		return err
@@ -152,23 +153,23 @@ func eventsText(frames []socket.Frame) []byte {
 	return b.Bytes()
 }
 
-// closingText is the last event of a stream that the engine ends. Its name is not close, which
-// libraries of clients use for themselves.
+// closingText returns the last event of a stream that the engine ends. The event is not named
+// close, because client libraries use that name themselves.
 func closingText(c *socket.Closing) []byte {
 	return []byte("event: closed\ndata: {\"type\":\"closed\",\"code\":" + strconv.Itoa(c.Code) + ",\"reason\":\"" + c.Reason + "\"}\n\n")
 }
 
-// leaveKey is where the context of a connection holds how to count it no more.
+// leaveKey is the key, in the context of a connection, of the function that stops counting it.
 type leaveKey struct{}
 
-// leaveConns takes the connection of a request out of those that are counted.
+// leaveConns stops counting the connection of a request.
 func leaveConns(r *http.Request) {
 	if leave, ok := r.Context().Value(leaveKey{}).(func()); ok {
 		leave()
 	}
 }
 
-// rememberConn returns the context of a new connection.
+// rememberConn returns the context of a new connection, with the function that leaveConns calls.
 func (c *conns) rememberConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, leaveKey{}, func() { c.noteConn(conn, http.StateHijacked) })
 }

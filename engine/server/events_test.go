@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -33,8 +33,8 @@ func (f *fixture) serve() *httptest.Server {
 // addEvent commits an event of u's.
 func (f *fixture) addEvent(u vocab.Username, kind string) {
 	f.Helper()
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddEvent(ctx, db.Event{Type: kind, Source: "ap", At: start, Payload: []byte(`{"eventId":"x","trust":"self"}`)})
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Events.Add(ctx, user.Event{Type: kind, Source: "ap", At: start, Payload: []byte(`{"eventId":"x","trust":"self"}`)})
 	})
 }
 

@@ -7,13 +7,13 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // group is a set of actors that the user addresses together.
 type group struct {
-	ID      vocab.ID   `json:"id"` // what to and cc name it by
+	ID      vocab.ID   `json:"id"` // the id by which to and cc name it
 	Name    string     `json:"name"`
 	Members []vocab.ID `json:"members"`
 }
@@ -23,7 +23,7 @@ type groupList struct {
 	Items []group `json:"items"`
 }
 
-// getGroups serves the user's groups, by name. Nobody else learns that there are any.
+// getGroups serves the user's groups, by name. Nobody else learns that the user has any.
 func (s *clientAPI) getGroups(a *answer, r *http.Request, _ httprouter.Params) error {
 	u, err := s.authorizeReader(a, r)
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *clientAPI) getGroups(a *answer, r *http.Request, _ httprouter.Params) e
 		return err
 	}
 	list := groupList{Items: []group{}}
-	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		groups, err := tx.Groups(ctx)
+	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		groups, err := tx.Groups.List(ctx)
 		for _, g := range groups {
 			list.Items = append(list.Items, group{ID: g.URI, Name: g.Name, Members: g.Members})
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -16,14 +16,14 @@ func TestGroupsAreShownToWhoseTheyAre(t *testing.T) {
 	f := newFixture(t)
 	id := uuid.New()
 	uri := f.local.Groups(f.alice) + vocab.ID("/"+id.String())
-	err := f.store.Write(t.Context(), f.alice, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddGroup(ctx, db.Group{ID: id, Name: "friends", URI: uri}, start); err != nil {
+	err := f.store.Write(t.Context(), f.alice, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Groups.Add(ctx, user.Group{ID: id, Name: "friends", URI: uri}, start); err != nil {
 			return err
 		}
-		if err := tx.AddMember(ctx, id, f.carol.ID, "", start); err != nil {
+		if err := tx.Groups.AddMember(ctx, id, f.carol.ID, "", start); err != nil {
 			return err
 		}
-		return tx.AddGroup(ctx, db.Group{ID: uuid.New(), Name: "empty", URI: uri + "0"}, start)
+		return tx.Groups.Add(ctx, user.Group{ID: uuid.New(), Name: "empty", URI: uri + "0"}, start)
 	})
 	if err != nil {
 		t.Fatal(err)

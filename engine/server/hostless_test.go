@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
@@ -33,7 +33,7 @@ func (k *talk) arrive(from string, kind string, content []byte, more vocab.Doc) 
 		k.Fatal(err)
 	}
 	var o conversation.Outcome
-	k.write(k.bob, func(ctx context.Context, tx *db.Tx) (err error) {
+	k.write(k.bob, func(ctx context.Context, tx *user.Tx) (err error) {
 		o, err = conversation.Orderer{}.ReceiveForeign(ctx, tx, conversation.Arrival{Me: k.local.ID(k.bob), Activity: a, Sender: &vocab.Actor{ID: vocab.ID(from)}, Now: start})
 		return err
 	})
@@ -92,6 +92,55 @@ func TestAGroupWithoutAHost(t *testing.T) {
 	}
 }
 
+// PAY-01: actors of one domain leave room to those of others, for invitations and for what waits
+// for its group.
+func TestADomainLeavesRoomForTheInvitationsOfOthers(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	him := string(k.local.ID(k.bob))
+	mine := mlstest.NewDevice(him, start)
+	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": mine.Package}}}).want(t, 201)
+	invite := func(from string) {
+		hers := mlstest.NewDevice(from, start)
+		g := mlstest.NewGroup(hers)
+		_, g = g.Commit(hers, mlstest.Change{Add: []*mlstest.Device{mine}})
+		k.arrive(from, "Welcome", g.Welcome(mine), nil)
+		k.arrive(from, "PrivateMessage", g.Message(), nil)
+	}
+	count := func() (n int) {
+		k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
+			all, err := tx.Joined.CountInvitations(ctx)
+			for _, w := range all {
+				n += w.N
+			}
+			return err
+		})
+		return n
+	}
+	for n := range 60 {
+		invite("https://" + strconv.Itoa(n) + ".crowd.example/users/eve")
+	}
+	for range 22 {
+		invite("https://one.example/users/eve")
+	}
+	if n := count(); n != 50+20 {
+		t.Errorf("%d invitations wait of a crowd and of one, want 70", n)
+	}
+	waiting := func(from string) conversation.Outcome {
+		hers := mlstest.NewDevice(from, start)
+		return k.arrive(from, "PrivateMessage", mlstest.NewGroup(hers).Message(), nil)
+	}
+	kept := 0
+	for n := range 200 {
+		if waiting("https://" + strconv.Itoa(n) + ".queue.example/users/eve").Kept {
+			kept++
+		}
+	}
+	if o := waiting(string(k.carol.ID)); kept != 150 || !o.Kept {
+		t.Errorf("%d messages of one domain wait, want 150, and of another one %+v", kept, o)
+	}
+}
+
 // began lets bob into a group without a host that carol began.
 func (k *talk) began() (path string, g *mlstest.Group, hers, mine *mlstest.Device) {
 	k.Helper()
@@ -135,8 +184,8 @@ func TestMessagesOfAGroupWithoutAHostGoToThoseThatAreNamed(t *testing.T) {
 		t.Errorf("the log is %+v", log)
 	}
 	var bodies []string
-	k.write(k.bob, func(ctx context.Context, tx *db.Tx) error {
-		all, err := tx.NewestInboxMessages(ctx, 0, 10, 1<<20)
+	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
+		all, err := tx.Messages.ListNewest(ctx, 0, 10, 1<<20)
 		for _, e := range all {
 			bodies = append(bodies, conversation.JoinContent(e))
 		}

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -11,17 +14,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// federation takes what other servers send, and tells them who of theirs follows a user.
+// federation takes activities from other servers, and tells them which of their actors follow a
+// user.
 type federation struct {
 	*access
 	inbox     Inbox
 	limiter   *policy.Limiter // of requests to inboxes, by client
 	bodies    *policy.Pool
 	bodyLimit int64
+
+	mlsBodyLimit int64
 }
 
-// postInbox takes an activity from another server, for one user or, without a name in the path, for
-// all. A peer that comes too often is refused before anything is read.
+// postInbox takes an activity from another server, for one user or, without a name in the path,
+// for all. A peer that sends too many requests is refused before anything is read.
 func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	client := s.clientOf(r)
 	if ok, after := s.limiter.Allow(client.String()); !ok {
@@ -34,11 +40,7 @@ func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) 
 			return errNothing
 		}
 	}
-	body, err := readBody(a, r, s.bodies, policy.NameAddress(client), s.bodyLimit)
-	if err != nil {
-		return err
-	}
-	if err := s.inbox.Receive(policy.PaidByAddress(r.Context(), client), r, body, u); err != nil {
+	if err := s.receive(a, r, client, u); err != nil {
 		if fault.KindOf(err) == fault.Unauthenticated {
 			a.Header().Set("WWW-Authenticate", `Signature realm="lightweb",headers="(request-target) host date digest"`)
 		}
@@ -49,8 +51,28 @@ func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) 
 	return nil
 }
 
-// pausedInbox takes nothing from other servers, which come again later (ActivityPub §5.2). Of a
-// user's own inbox the owner may still read.
+// receive reads an activity, and gives it to the inbox. If Content-Length exceeds the usual
+// bound, it reads the body only after the inbox has identified the sender.
+func (s *federation) receive(a *answer, r *http.Request, client netip.Prefix, u vocab.Username) error {
+	ctx := policy.PaidByAddress(r.Context(), client)
+	if r.ContentLength > s.bodyLimit && r.ContentLength <= s.mlsBodyLimit {
+		err := s.inbox.ReceiveLarge(ctx, r, u, func(payer string) ([]byte, error) {
+			return readWithin(a, r, s.bodies, payer, s.mlsBodyLimit, r.ContentLength+bytes.MinRead, largeTime)
+		})
+		if a.held == nil && fault.KindOf(err) == fault.Unavailable {
+			return cmp.Or(skipBody(a, r, s.mlsBodyLimit, largeTime), err)
+		}
+		return err
+	}
+	body, err := readBody(a, r, s.bodies, policy.NameAddress(client), s.bodyLimit)
+	if err != nil {
+		return err
+	}
+	return s.inbox.Receive(ctx, r, body, u)
+}
+
+// pausedInbox refuses activities while federation is paused. Other servers send them again later
+// (ActivityPub §5.2). The owner of an inbox may still read it.
 func pausedInbox(a *answer, _ *http.Request, p httprouter.Params) error {
 	allow := ""
 	if p.ByName("user") != "" {

@@ -59,6 +59,49 @@ func TestInboxAnswersWhatBecameOfAnActivity(t *testing.T) {
 	}
 }
 
+// counting counts the bytes that are read of a body.
+type counting struct {
+	io.Reader
+	n int
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
+}
+
+func (*counting) Close() error { return nil }
+
+func TestALargeBodyIsReadOnceTheInboxKnowsItsSender(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(d *server.Deps) { d.BodyLimit, d.MLSBodyLimit = 100, 1000 })
+	for _, c := range []struct {
+		name         string
+		says, has    int
+		err          error
+		status, read int
+	}{
+		{"of a known sender", 1000, 1000, nil, 202, 1000},
+		{"of nobody who may", 1000, 1000, fault.New(fault.TooLarge, "the body is too large"), 413, 0},
+		{"while there is no room: it is thrown away", 1000, 1000, fault.New(fault.Unavailable, "later"), 503, 1000},
+		{"larger than any may be", 1001, 1001, nil, 413, 0},
+		{"that says no length", -1, 1000, nil, 413, 101},
+	} {
+		f.inbox.err, f.inbox.body = c.err, nil
+		body := &counting{Reader: strings.NewReader(strings.Repeat("x", c.has))}
+		r := ask(t, f.public, http.MethodPost, "/inbox", "", header("Content-Type", "application/activity+json"), func(r *http.Request) {
+			r.Body, r.ContentLength = body, int64(c.says)
+		})
+		if r.StatusCode != c.status || body.n != c.read || (len(f.inbox.body) > 0) != (c.status == 202) {
+			t.Errorf("a large body %s: %d, %d bytes are read and %d received, want %d and %d", c.name, r.StatusCode, body.n, len(f.inbox.body), c.status, c.read)
+		}
+		if n := f.server.Held(); n != 0 {
+			t.Errorf("a large body %s: %d bytes are held afterwards", c.name, n)
+		}
+	}
+}
+
 func TestAPausedServerTakesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(d *server.Deps) { d.Paused = true })

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ownPackage is a key package as its user's programs are shown it.
+// ownPackage is a key package as its user's clients see it.
 type ownPackage struct {
 	ID         uuid.UUID `json:"id"`
 	Ref        []byte    `json:"ref"`
@@ -32,7 +32,7 @@ type packageList struct {
 	Items []ownPackage `json:"items"`
 }
 
-func showPackages(rows []db.KeyPackage) packageList {
+func showPackages(rows []user.KeyPackage) packageList {
 	list := packageList{Items: []ownPackage{}}
 	for _, k := range rows {
 		list.Items = append(list.Items, ownPackage{k.ID, k.Ref, k.Device, mls.CipherSuite(k.Suite).String(), k.LastResort, k.NotAfter.UTC()})
@@ -106,7 +106,7 @@ func (s *conversations) getPackageStats(a *answer, r *http.Request, _ httprouter
 	if err != nil {
 		return err
 	}
-	return a.sendJSON(r, packageStats{n.Available, n.LastResort, n.Claimed, n.Expired, n.Revoked, n.NeedsMore})
+	return a.sendJSON(r, packageStats{n.OneTime, n.LastResort, n.Claimed, n.Expired, n.Revoked, n.NeedsMore})
 }
 
 // deleteKeyPackage revokes a key package.
@@ -114,7 +114,7 @@ func (s *conversations) deleteKeyPackage(a *answer, r *http.Request, p httproute
 	return s.change(a, r, p, "package", s.registry.Revoke)
 }
 
-// claimedPackages are key packages of an actor, one of each device.
+// claimedPackages are key packages of an actor, one for each device.
 type claimedPackages struct {
 	Items []claimedPackage `json:"items"`
 }
@@ -162,14 +162,14 @@ type publicPackages struct {
 	claims   *policy.Limiter
 }
 
-// getCollection shows everybody the key packages of last resort, one of each device.
+// getCollection shows everybody the key packages of last resort, one for each device.
 func (s *publicPackages) getCollection(a *answer, r *http.Request, p httprouter.Params) error {
 	contentType, u, err := s.admit(a, r, p)
 	if err != nil {
 		return err
 	}
 	var items []any
-	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) error {
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *user.Tx) error {
 		rows, err := s.registry.PublicPackages(ctx, tx)
 		for _, k := range rows {
 			items = append(items, string(s.packageID(u, k)))
@@ -179,7 +179,7 @@ func (s *publicPackages) getCollection(a *answer, r *http.Request, p httprouter.
 	if err != nil {
 		return err
 	}
-	a.setCache("no-store") // a package is replaced when it was used
+	a.setCache("no-store") // a package is replaced once it was used
 	a.send(http.StatusOK, contentType, packageCollection(s.local.KeyPackages(u), vocab.Context(), items))
 	return nil
 }
@@ -196,7 +196,8 @@ func (s *publicPackages) admit(a *answer, r *http.Request, p httprouter.Params) 
 	return contentType, u, err
 }
 
-// packageCollection writes an unpaged Collection. To JSON-LD an empty list is none.
+// packageCollection writes an unpaged Collection. It leaves out an empty items: in JSON-LD an
+// empty list means the same as none.
 func packageCollection(id vocab.ID, context any, items []any) []byte {
 	d := vocab.Doc{"@context": context, "type": "Collection", "totalItems": len(items)}
 	if id != "" {
@@ -218,8 +219,8 @@ func (s *publicPackages) getPackage(a *answer, r *http.Request, p httprouter.Par
 	if err != nil {
 		return err
 	}
-	var k *db.KeyPackage
-	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	var k *user.KeyPackage
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		k, err = s.registry.PublicPackage(ctx, tx, id)
 		return err
 	})
@@ -233,22 +234,23 @@ func (s *publicPackages) getPackage(a *answer, r *http.Request, p httprouter.Par
 	return nil
 }
 
-func (s *publicPackages) packageID(u vocab.Username, k db.KeyPackage) vocab.ID {
+func (s *publicPackages) packageID(u vocab.Username, k user.KeyPackage) vocab.ID {
 	return s.local.KeyPackages(u) + "/" + vocab.ID(k.ID.String())
 }
 
 // packageDoc returns a key package in the form of the SWICG draft.
-func (s *publicPackages) packageDoc(u vocab.Username, k db.KeyPackage) vocab.Doc {
+func (s *publicPackages) packageDoc(u vocab.Username, k user.KeyPackage) vocab.Doc {
 	return vocab.Doc{"id": string(s.packageID(u, k)), "type": "KeyPackage", "attributedTo": string(s.local.ID(u)), "to": []any{string(vocab.Public)},
 		"published": k.CreatedAt.UTC().Format(time.RFC3339), "mediaType": "message/mls", "encoding": "base64",
 		"ciphersuite": mls.CipherSuite(k.Suite).String(), "content": base64.StdEncoding.EncodeToString(k.Content)}
 }
 
-// maxClaim is how many bytes the body of a claim has. Nothing in it is read: a signature has to
-// cover one.
+// maxClaim bounds the body of a claim, in bytes. Its content is not used, but the signature has
+// to cover a body.
 const maxClaim = 4 << 10
 
-// postClaim hands the actor who signed the request a key package of each of the user's devices.
+// postClaim gives the actor who signed the request one key package for each of the user's
+// devices.
 func (s *publicPackages) postClaim(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache("no-store")
 	body, err := readBody(a, r, s.bodies, policy.NameAddress(s.clientOf(r)), maxClaim)
@@ -263,8 +265,11 @@ func (s *publicPackages) postClaim(a *answer, r *http.Request, p httprouter.Para
 	if err := s.gate.CheckActor(signer); err != nil {
 		return err
 	}
-	if ok, after := s.claims.Allow(policy.RegistrableDomain(signer.Host())); !ok {
+	if ok, after := s.claims.Allow(string(signer)); !ok { // first: a claim beyond this limit does not count against the signer's host
 		return fault.New(fault.RateLimited, "too many key packages are claimed").After(after)
+	}
+	if err := s.inbox.Count(signer); err != nil {
+		return err
 	}
 	u, err := s.findResident(r, p)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// requireLegible refuses an address that holds NUL or bytes that are no UTF-8, however they are
-// escaped. No statement and no document could hold them, so each handler would have to refuse them
-// for itself.
+// requireLegible refuses an address whose path or query has NUL or invalid UTF-8, escaped or
+// not. No SQL statement and no document can have them, so otherwise each handler would have to
+// refuse them.
 func (s *Server) requireLegible(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isText(r.URL.Path) || !isLegible(r.URL.RawQuery) {
@@ -33,6 +33,6 @@ func isLegible(query string) bool {
 	return true
 }
 
-// isText reports whether s may be stored: PostgreSQL takes no NUL. A half of a surrogate is no
-// UTF-8 (RFC 3629 §3).
+// isText reports whether s may be stored: PostgreSQL takes no NUL, and text is UTF-8. Half of a
+// surrogate pair is no UTF-8 (RFC 3629 §3).
 func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

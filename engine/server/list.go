@@ -6,12 +6,12 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 )
 
-// limitOf reads how many items a page is to have.
+// limitOf returns how many items a request wants on a page.
 func limitOf(q url.Values, usual, most int) (int, error) {
 	if !q.Has("limit") {
 		return usual, nil
@@ -23,7 +23,7 @@ func limitOf(q url.Values, usual, most int) (int, error) {
 	return int(n), nil
 }
 
-// linkNext names the next page, unless there is none.
+// linkNext adds the address of the next page to the headers, unless the cursor is empty.
 func linkNext(a *answer, r *http.Request, q url.Values, cursor string) {
 	if cursor != "" {
 		q.Set("cursor", cursor)
@@ -31,9 +31,9 @@ func linkNext(a *answer, r *http.Request, q url.Values, cursor string) {
 	}
 }
 
-// cutRows returns up to limit rows of one list, and the cursor of what follows them when there are
-// more, else none.
-func cutRows[T any](rows []T, limit int, scope string, placeOf func(T) db.Place) (kept []T, next string) {
+// cutRows returns the first limit rows of a list, and the cursor of the rows after them. The
+// cursor is empty if no rows are left.
+func cutRows[T any](rows []T, limit int, scope string, placeOf func(T) user.Place) (kept []T, next string) {
 	if len(rows) <= limit {
 		return rows, ""
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -19,7 +19,7 @@ func TestALocalPostIsThereForUsersAlone(t *testing.T) {
 	me := f.local.ID(f.alice)
 	create, note := f.post(f.alice, "for us", start, audience.Here(me))
 	_, public := f.post(f.alice, "for all", start.Add(time.Second), vocab.Public)
-	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, f.carol.ID, start)
 	carol := f.signed(f.carolKey, signature.RFC9421)
 	bob := bearerToken(f.token(f.bob, "read"))
 	for _, id := range []vocab.ID{create, note} {

@@ -17,13 +17,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// logins check passwords. Whether there is anybody of a name, with a password, active or not: an
-// attempt costs the same work, counts towards the same bounds, and is refused in the same words.
+// logins checks passwords. An attempt costs the same work, counts towards the same bounds and is
+// refused in the same words, whether or not a user has the name, has a password, or is active.
 type logins struct {
 	passwords instance.Passwords
 	hasher    *token.Hasher
 	bodies    *policy.Pool
-	turns     *policy.Pool          // of passwords that are hashed, or wait for that
+	turns     *policy.Pool          // bounds the passwords that are being hashed, or wait for that
 	clients   *policy.Limiter       // attempts
 	names     *policy.SharedLimiter // attempts at each name
 	places    *places
@@ -49,17 +49,17 @@ func newLogins(d Deps) *logins {
 // attempt is one try at a password.
 type attempt struct {
 	client   netip.Prefix
-	user     vocab.Username // zero when the name is none that a user can have
+	user     vocab.Username // zero if no user can have the name
 	password string
 }
 
 func (t attempt) payer() string { return policy.NameAddress(t.client) }
 
-// errWrong is the one answer to every attempt that is not right. It is in the log already.
+// errWrong is the one answer to every wrong attempt. The log has the attempt already.
 var errWrong = fault.New(fault.Unauthenticated, "the username or the password is wrong").WithCode("wrong_credentials").AsLogged()
 
-// check returns the user's password when the attempt is right. The fault is errWrong when it is
-// not, RateLimited or Unavailable when it was not looked at.
+// check returns the user's password if the attempt is right. The fault is errWrong if the
+// attempt is wrong, and RateLimited or Unavailable if the password was not checked.
 func (l *logins) check(ctx context.Context, t attempt) (*instance.Password, error) {
 	p, err := l.try(ctx, t)
 	outcome := "right"
@@ -79,7 +79,7 @@ func (l *logins) check(ctx context.Context, t attempt) (*instance.Password, erro
 	return p, nil
 }
 
-// write logs an attempt that was looked at. The name stands there only when it is a user's:
+// write logs an attempt whose password was checked. It logs the name only if it is a user's:
 // people type their password into the wrong field.
 func (l *logins) write(ctx context.Context, t attempt, p *instance.Password, err error) {
 	if err != nil && !errors.Is(err, errWrong) {
@@ -95,8 +95,8 @@ func (l *logins) write(ctx context.Context, t attempt, p *instance.Password, err
 	log.InfoContext(ctx, "login")
 }
 
-// try is check without what is counted and logged; the password is that of the name, if any, when
-// the attempt is wrong, too.
+// try does the work of check, except for counting and logging. It returns the stored password of
+// the name, if there is one, with errWrong too.
 func (l *logins) try(ctx context.Context, t attempt) (*instance.Password, error) {
 	if ok, after := l.clients.Allow(t.payer()); !ok {
 		return nil, errTooManyLogins.After(after)
@@ -132,7 +132,7 @@ func (l *logins) try(ctx context.Context, t attempt) (*instance.Password, error)
 
 var errTooManyLogins = fault.New(fault.RateLimited, "there were too many attempts to sign in").WithCode("rate_limited")
 
-// renewHash stores the hash of a password that is right with the costs of today.
+// renewHash stores a new hash of a right password, with the costs of today.
 func (l *logins) renewHash(ctx context.Context, t attempt, p *instance.Password) error {
 	hash, err := l.hash(ctx, t.payer(), t.password)
 	if err != nil {
@@ -141,7 +141,7 @@ func (l *logins) renewHash(ctx context.Context, t attempt, p *instance.Password)
 	return l.passwords.SetHash(ctx, p.ID, hash)
 }
 
-// hash returns a password as it is stored.
+// hash returns the hash of a password, as it is stored.
 func (l *logins) hash(ctx context.Context, payer, password string) (hash string, err error) {
 	err = l.inTurn(payer, func() (err error) {
 		hash, err = l.hasher.Hash(ctx, password)
@@ -150,7 +150,7 @@ func (l *logins) hash(ctx context.Context, payer, password string) (hash string,
 	return hash, err
 }
 
-// inTurn runs work that waits for the hasher, if not too many wait.
+// inTurn runs work that needs the hasher, unless too many others wait for it already.
 func (l *logins) inTurn(payer string, work func() error) error {
 	if !l.turns.Take(payer, 1) {
 		return fault.New(fault.Unavailable, "too many passwords are checked at once").After(10 * time.Second)
@@ -159,11 +159,11 @@ func (l *logins) inTurn(payer string, work func() error) error {
 	return work()
 }
 
-// maxLogin bounds the body of a request with passwords, each character of which may be escaped.
+// maxLogin bounds the body of a request with passwords, in bytes. Each character may be escaped.
 const maxLogin = 16 << 10
 
-// readPasswords reads an object of two texts with these names, and nothing else. A refusal quotes
-// nothing of the body: the log would keep it.
+// readPasswords reads an object of two texts with these names, and nothing else. A refusal
+// quotes nothing of the body, because refusals are logged.
 func (l *logins) readPasswords(a *answer, r *http.Request, payer, one, other string) (first, second string, err error) {
 	body, err := readJSON(a, r, l.bodies, payer, maxLogin)
 	if err != nil {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,9 +26,11 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/enginetest/keytest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -66,6 +70,15 @@ type inbox struct {
 func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vocab.Username) error {
 	i.user, i.body = user, body
 	return i.err
+}
+
+// ReceiveLarge reads the body unless the test says that its sender may not send it.
+func (i *inbox) ReceiveLarge(_ context.Context, _ *http.Request, user vocab.Username, read func(payer string) ([]byte, error)) (err error) {
+	i.user = user
+	if i.err == nil {
+		i.body, err = read("peer.example")
+	}
+	return cmp.Or(i.err, err)
 }
 
 func (i *inbox) Count(signer vocab.ID) error {
@@ -155,6 +168,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	log := slog.New(slog.DiscardHandler)
 	f := &fixture{T: t, store: store, keys: actor.NewKeyring(users, data, origin), registry: registry.New(data, users, log),
 		others: &world{}, inbox: &inbox{}, outbox: &dispatcher{}, policy: policy.Lists{Blocked: []string{"blocked.example"}}}
+	keytest.Lend(t, filepath.Join(data, "instance", "keys"))
 	if err := f.keys.CreateInstance(); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +192,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	f.deps.Conversations = conversation.NewRegistry(conversation.Deps{Store: store, Actors: f.local, Finder: resolver, Rules: f.registry, Log: log, Now: now,
-		Inboxes: func(all []db.Destination) []db.Inbox { return delivery.Destinations(all, nil, f.local.InboxOwner) }})
+		Inboxes: func(all []user.Destination) []user.Inbox { return delivery.Destinations(all, nil, f.local.InboxOwner) }})
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true, Now: now}, gate, &peertest.Dialects{})
 	t.Cleanup(client.Close)
 	people := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: client, Gate: gate, TTL: time.Hour, AllowHTTP: true, Now: now, Log: log})
@@ -197,7 +211,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		c(&f.deps)
 	}
 	f.server = server.New(f.deps)
-	store.Subscribe(db.Subscriber{Name: "pages", Committed: f.server.Committed}, db.Subscriber{Name: "sockets", Committed: f.deps.Sockets.Committed}, db.Subscriber{Name: "members", Committed: f.members.Committed})
+	store.Subscribe(user.Subscriber{Name: "pages", Committed: f.server.Committed}, user.Subscriber{Name: "sockets", Committed: f.deps.Sockets.Committed}, user.Subscriber{Name: "members", Committed: f.members.Committed})
 	f.public, f.admin = f.server.Public(), f.server.Admin(false)
 	return f
 }
@@ -205,6 +219,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 func (f *fixture) user(name string) vocab.Username {
 	f.Helper()
 	u := dbtest.User(f, f.store, name)
+	keytest.Lend(f, f.keys.Dir(u))
 	if err := f.keys.Create(u); err != nil {
 		f.Fatal(err)
 	}
@@ -238,7 +253,7 @@ func (f *fixture) remote(id string) (*vocab.Actor, signature.Key) {
 	return a, signature.Key{ID: id + "#main-key", Private: remoteKey()}
 }
 
-func (f *fixture) write(u vocab.Username, work func(context.Context, *db.Tx) error) {
+func (f *fixture) write(u vocab.Username, work func(context.Context, *user.Tx) error) {
 	f.Helper()
 	if err := f.store.Write(f.Context(), u, work); err != nil {
 		f.Fatal(err)
@@ -257,24 +272,24 @@ func (f *fixture) post(u vocab.Username, text string, at time.Time, to ...vocab.
 		"to": named, "bto": []any{"https://hidden.example/users/dan"}, "published": at.Format(time.RFC3339)}
 	create := vocab.Doc{"@context": vocab.Context(), "id": string(activity), "type": "Create", "actor": string(f.local.ID(u)), "to": named,
 		"bcc": []any{"https://hidden.example/users/dan"}, "object": note}
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: object, Published: at, Raw: note.JSON()}); err != nil {
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		if _, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: object, Published: at, Raw: note.JSON()}); err != nil {
 			return err
 		}
 		id := uuid.Must(uuid.NewV7())
-		if err := tx.AddActivity(ctx, db.Activity{ID: id, URI: activity, Direction: db.Outbound, Type: "Create", Actor: f.local.ID(u),
+		if err := tx.Activities.Add(ctx, user.Activity{ID: id, URI: activity, Direction: user.Outbound, Type: "Create", Actor: f.local.ID(u),
 			Object: object, Published: at, Raw: create.JSON()}); err != nil {
 			return err
 		}
-		return tx.AddFeedEntry(ctx, db.FeedEntry{ID: id, Activity: activity, Actor: f.local.ID(u), Published: at})
+		return tx.Feed.Add(ctx, user.FeedEntry{ID: id, Activity: activity, Actor: f.local.ID(u), Published: at})
 	})
 	return activity, object
 }
 
 func (f *fixture) bury(u vocab.Username, object vocab.ID) {
 	f.Helper()
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.BuryObject(ctx, db.Grave{URI: object, Author: f.local.ID(u), Tombstone: vocab.Doc{"id": string(object), "type": "Tombstone",
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Bury(ctx, user.Grave{URI: object, Author: f.local.ID(u), Tombstone: vocab.Doc{"id": string(object), "type": "Tombstone",
 			"formerType": "Note", "deleted": start.Format(time.RFC3339)}.JSON()}, start)
 		return err
 	})
@@ -282,16 +297,16 @@ func (f *fixture) bury(u vocab.Username, object vocab.ID) {
 
 func (f *fixture) relate(u vocab.Username, kind, status string, who vocab.ID, at time.Time) {
 	f.Helper()
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRelationship(ctx, db.Relationship{Actor: who, Type: kind, Status: status, Activity: who + "/follow"}, at)
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: who, Type: kind, Status: status, Activity: who + "/follow"}, at)
 	})
 }
 
 // befriend makes a friendship of u's, or a request for one.
 func (f *fixture) befriend(u vocab.Username, kind, status, direction string, who vocab.ID, at time.Time) {
 	f.Helper()
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRelationship(ctx, db.Relationship{Actor: who, Type: kind, Status: status, Activity: who + "/offer", Direction: direction}, at)
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: who, Type: kind, Status: status, Activity: who + "/offer", Direction: direction}, at)
 	})
 }
 

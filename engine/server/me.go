@@ -7,11 +7,11 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// me is the user whose token a request carries, and what the token is for.
+// me is the user whose token a request carries, with the scopes of the token.
 type me struct {
 	User      string   `json:"user"`
 	URI       vocab.ID `json:"uri"`
@@ -24,7 +24,7 @@ type me struct {
 	Scopes    []string `json:"scopes"`
 }
 
-// getMe tells a program whose token it has.
+// getMe tells a client which user its token belongs to.
 func (s *clientAPI) getMe(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authenticate(a, r)
 	if err != nil {
@@ -40,11 +40,11 @@ func (s *clientAPI) getMe(a *answer, r *http.Request, _ httprouter.Params) error
 	id := s.local.ID(t.User)
 	card := vocab.CardOf(id, doc)
 	m := me{User: t.User.String(), URI: id, Handle: s.local.Handle(t.User), Name: card.Name, Icon: card.Icon, Summary: vocab.Sanitize(doc.Words("summary")), Scopes: t.Scopes}
-	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		if m.Followers, err = tx.CountRelationships(ctx, db.Follower); err != nil {
+	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		if m.Followers, err = tx.Relationships.Count(ctx, user.Follower); err != nil {
 			return err
 		}
-		m.Following, err = tx.CountRelationships(ctx, db.Following)
+		m.Following, err = tx.Relationships.Count(ctx, user.Following)
 		return err
 	})
 	if err != nil {

@@ -7,18 +7,18 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// messagesPage is how many activities a page of the messages has.
+// messagesPage is the number of activities on a page of the messages.
 const messagesPage = 20
 
-// getCollection shows the user's devices the activities that brought MLS messages, the newest
-// first, as they came. Others learn nothing, not even whether there is such a user.
+// getCollection shows the user's devices the activities that brought MLS messages, as they were
+// received and the newest first. Others do not even learn whether the user exists.
 func (s *conversations) getCollection(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache(cachePrivate)
 	a.addVary("Authorization")
@@ -53,7 +53,7 @@ func (s *conversations) getCollection(a *answer, r *http.Request, p httprouter.P
 	return nil
 }
 
-// showMessages writes a page. The activities in it are the bytes that came.
+// showMessages writes a page. It copies the activities byte by byte as they were received.
 func showMessages(id string, before int64, page conversation.MessagePage) []byte {
 	at := id + "?page=true"
 	if before > 0 {
@@ -78,8 +78,8 @@ func showMessages(id string, before int64, page conversation.MessagePage) []byte
 	return append(out, `]}`...)
 }
 
-// showObject writes a message that was read from the log of its host: no activity brought it.
-func showObject(e db.InboxEntry) vocab.Doc {
+// showObject writes a message that was read from the log of its host, not from an activity.
+func showObject(e user.InboxEntry) vocab.Doc {
 	return vocab.Doc{"type": "PrivateMessage", "id": string(e.Object), "attributedTo": string(e.Sender), "mediaType": "message/mls", "encoding": "base64",
 		"content": base64.StdEncoding.EncodeToString(e.Content), "context": e.Group}
 }

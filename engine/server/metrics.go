@@ -9,8 +9,8 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 }
 
-// newMetrics declares what is counted. A route is labelled as it is registered, so that no path,
-// user or host is.
+// newMetrics declares the metrics of requests. The label of a route is its path as registered,
+// so that no actual path, user or host becomes a label.
 func newMetrics(reg prometheus.Registerer) metrics {
 	m := metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// muting is the type under which relationships list what the user has muted.
+// muting is the type of relationship that lists what the user has muted.
 const muting = "mute"
 
 // mute is an actor, a domain or a word that the user has muted.
@@ -22,13 +22,13 @@ type mute struct {
 	Keyword  string   `json:"keyword,omitempty"`
 }
 
-// mutePage is all that the user has muted, whose file bounds it.
+// mutePage is all that the user has muted. The size of the user's file bounds it.
 type mutePage struct {
 	Items  []mute                  `json:"items"`
 	Actors map[vocab.ID]vocab.Card `json:"actors"`
 }
 
-// listMutes lists what the user's file mutes, in its order.
+// listMutes lists what the user's file mutes, in the order of the file.
 func (s *clientAPI) listMutes(a *answer, r *http.Request, u vocab.Username, q url.Values) error {
 	if len(q) > 1 {
 		return fault.New(fault.Invalid, "mutes come all at once, and have no status and no direction").WithCode("bad_query")
@@ -44,8 +44,8 @@ func (s *clientAPI) listMutes(a *answer, r *http.Request, u vocab.Username, q ur
 	for _, k := range muted.MutedKeywords {
 		page.Items = append(page.Items, mute{Type: muting, Keyword: k})
 	}
-	err := s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		page.Actors, err = tx.Cards(ctx, muted.MutedActors)
+	err := s.owners.Read(r.Context(), u, func(ctx context.Context, tx *user.Tx) (err error) {
+		page.Actors, err = tx.Actors.FindCards(ctx, muted.MutedActors)
 		return err
 	})
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 // offer is a form in which something can be served.
 type offer struct {
 	mediaType string // without parameters
-	profile   string // the only profile it can be asked for with; empty: none
-	send      string // as Content-Type
+	profile   string // the only profile that a client may ask for; empty: none
+	send      string // the Content-Type
 }
 
-// documents are the two names of the one form of ActivityPub (§3.2), and JSON, which it is, for
-// clients that know no other name. The first is for those who have no preference.
+// documents are the forms of a document: the two media types of ActivityPub (§3.2), and JSON for
+// clients that know no other name. A client without a preference gets the first.
 var documents = []offer{
 	{mediaType: vocab.ActivityJSON, send: vocab.ActivityJSON},
 	{mediaType: "application/ld+json", profile: vocab.ContextAS, send: vocab.MediaType},
@@ -27,8 +27,8 @@ var documents = []offer{
 }
 
 // chooseDocument returns the Content-Type in which the client wants an ActivityStreams document.
-// Only who accepts something, and nothing that we have, is refused: a browser's */* and no Accept
-// at all get the document, too.
+// It refuses only a client whose Accept names no form that is served here. A browser's */* and a
+// missing Accept get the document.
 func (a *answer) chooseDocument(r *http.Request) (string, error) {
 	a.varyByForm()
 	o, ok := chooseOffer(r.Header.Values("Accept"), documents)
@@ -38,7 +38,8 @@ func (a *answer) chooseDocument(r *http.Request) (string, error) {
 	return o.send, nil
 }
 
-// pageForm is that of a page for people. It comes last: between equals, the document is chosen.
+// pageForm is documents with a page for people added at the end: between equal preferences the
+// document is chosen.
 var pageForm = append(slices.Clone(documents), offer{mediaType: "text/html"})
 
 // prefersPage reports whether the client would rather have a page for people than a document.
@@ -50,15 +51,16 @@ func prefersPage(r *http.Request) bool {
 // varyByForm says that the answer depends on the form that the client wants.
 func (a *answer) varyByForm() { a.addVary("Accept") }
 
-// sendElsewhere answers with the address of a page (RFC 9110 §15.4.4).
+// sendElsewhere redirects to the address of a page (RFC 9110 §15.4.4).
 func (a *answer) sendElsewhere(page string) {
 	a.Header().Set("Location", page)
 	a.setCache(cachePublic)
 	a.WriteHeader(http.StatusSeeOther)
 }
 
-// chooseOffer returns the offer that the Accept header prefers, the first of equals. Ranges that
-// are malformed are passed over; without any other, every offer is acceptable (RFC 9110 §12.5.1).
+// chooseOffer returns the offer that the Accept header prefers, the first of equals, and whether
+// any is acceptable. It ignores malformed ranges. If no range is left, every offer is acceptable
+// (RFC 9110 §12.5.1).
 func chooseOffer(accept []string, offers []offer) (offer, bool) {
 	ranges := parseAccept(accept)
 	if len(ranges) == 0 {
@@ -74,14 +76,15 @@ func chooseOffer(accept []string, offers []offer) (offer, bool) {
 	return best, quality > 0
 }
 
-// mediaRange is what a client accepts.
+// mediaRange is one range of an Accept header.
 type mediaRange struct {
 	mediaType string
 	profiles  []string
 	quality   float64
 }
 
-// qualityIn returns how much the client wants o: what the most specific range says that o is in.
+// qualityIn returns how much the client wants o: the quality of the most specific range that o
+// is in.
 func (o offer) qualityIn(ranges []mediaRange) float64 {
 	major, _, _ := strings.Cut(o.mediaType, "/")
 	closest, quality := 0, 0.0
@@ -125,8 +128,8 @@ func parseAccept(lines []string) []mediaRange {
 	return ranges
 }
 
-// splitList returns the elements of a list that a header holds; commas within quotes end none
-// (RFC 9110 §5.6.1, §5.6.4).
+// splitList returns the elements of a list in the lines of a header. A comma within quotes does
+// not end an element (RFC 9110 §5.6.1, §5.6.4).
 func splitList(lines []string) (elements []string) {
 	list := strings.Join(lines, ",")
 	start, quoted := 0, false

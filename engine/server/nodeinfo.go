@@ -29,7 +29,7 @@ func (s *discovery) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Pa
 	return nil
 }
 
-// getNodeInfo tells what runs here. It names nobody, and counts users roughly.
+// getNodeInfo describes the software of this server. It names no users, and counts them roughly.
 func (s *discovery) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	total, err := s.users.countUsers(r.Context(), s.now(), s.store.Instance.Users.CountActive)
@@ -50,7 +50,8 @@ func (s *discovery) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params)
 	return nil
 }
 
-// roundRoughly keeps the two leading digits: nobody can tell from it when somebody came or went.
+// roundRoughly keeps the two leading digits, so that the count does not show when users come or
+// go.
 func roundRoughly(n int) int {
 	unit := 1
 	for n/unit >= 100 {
@@ -59,10 +60,11 @@ func roundRoughly(n int) int {
 	return n / unit * unit
 }
 
-// countEvery is how long a count is repeated: strangers cannot make us count without end.
+// countEvery is how long a count is reused: strangers cannot make this server count all the
+// time.
 const countEvery = time.Minute
 
-// userCount is how many users there were not long ago.
+// userCount stores a recent count of the users.
 type userCount struct {
 	mu    sync.Mutex
 	total int

@@ -27,7 +27,7 @@ func (s *clientAPI) getObject(a *answer, r *http.Request, _ httprouter.Params) e
 	return a.sendJSON(r, entry)
 }
 
-// getThread shows an object with what it answers and what answers it.
+// getThread shows an object, the objects that it answers, and those that answer it.
 func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) error {
 	q, given, err := s.readThreadQuery(a, r, "uri", "backfill")
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) e
 		}
 	}
 	if q.Fill && q.Assistant {
-		return refuseScope(a, instance.ScopeRead) // nobody is asked for an LLM engine
+		return refuseScope(a, instance.ScopeRead) // for an LLM engine no other server is asked
 	}
 	found, err := s.threads.Thread(r.Context(), q)
 	s.tellLookups(a, q.User)
@@ -49,7 +49,7 @@ func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) e
 	return a.sendJSON(r, found)
 }
 
-// readThreadQuery reads which object a program of a user's asks for.
+// readThreadQuery reads which object a user's client asks for.
 func (s *clientAPI) readThreadQuery(a *answer, r *http.Request, known ...string) (thread.Query, url.Values, error) {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -19,8 +19,8 @@ func (f *fixture) answered(u vocab.Username, name string, to vocab.ID) vocab.ID 
 	f.Helper()
 	id := "https://peer.example/notes/" + vocab.ID(name)
 	doc := vocab.Doc{"id": string(id), "type": "Note", "attributedTo": string(f.carol.ID), "content": "<p onclick=x>" + name + "</p>", "inReplyTo": string(to), "to": []any{string(vocab.Public)}}
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start, Raw: doc.JSON()})
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start, Raw: doc.JSON()})
 		return err
 	})
 	return id

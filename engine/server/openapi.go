@@ -11,12 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// openAPIFile describes the client API but for its actions, which the outbox describes.
+// openAPIFile describes the client API except for its actions, which the outbox describes.
 //
 //go:embed openapi.json
 var openAPIFile []byte
 
-// openAPI returns the whole description.
+// openAPI returns the whole description, with the actions.
 var openAPI = sync.OnceValue(func() []byte {
 	d, err := vocab.ParseDoc(openAPIFile)
 	if err != nil {
@@ -26,7 +26,7 @@ var openAPI = sync.OnceValue(func() []byte {
 	return d.JSON()
 })
 
-// getOpenAPI serves the description, which is no secret.
+// getOpenAPI serves the description to everybody.
 func (s *clientAPI) getOpenAPI(a *answer, r *http.Request, _ httprouter.Params) error {
 	if _, err := readQuery(r); err != nil {
 		return err

@@ -14,21 +14,21 @@ import (
 	"github.com/lightweb/lightweb/engine/oidc"
 )
 
-// openIDLogins make sessions for users that an OpenID provider knows.
+// openIDLogins makes sessions for users who sign in at an OpenID provider.
 type openIDLogins struct {
 	*clientAPI
 	provider *oidc.Provider // nil when there is none
 	pages    []string       // origins of the pages that a browser may be sent back to
 }
 
-// Bounds of what a browser brings.
+// Bounds of the input from a browser.
 const (
-	maxReturn = 8 << 10 // bytes of the query
+	maxReturn = 8 << 10 // bytes of the query in which it comes back
 	maxPage   = 2 << 10
 )
 
-// getOpenID sends a browser to the provider. The cookie is how it is known when it comes back: it
-// opens nothing, and is no session.
+// getOpenID sends a browser to the provider. The cookie identifies the browser when it comes
+// back. It gives access to nothing, and is no session.
 func (s *openIDLogins) getOpenID(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
 	q, err := readQuery(r, "page")
@@ -52,13 +52,13 @@ func (s *openIDLogins) getOpenID(a *answer, r *http.Request, _ httprouter.Params
 	return nil
 }
 
-// mayReturn reports whether a page is one of an origin that may use the API.
+// mayReturn reports whether a browser may be sent back to page: its origin may use the API.
 func (s *openIDLogins) mayReturn(page string) bool {
 	u, err := url.Parse(page)
 	return err == nil && len(page) <= maxPage && u.User == nil && !strings.Contains(page, "#") && slices.Contains(s.pages, u.Scheme+"://"+u.Host)
 }
 
-// admit counts a step of a login as an attempt at a password, and returns who pays for it.
+// admit counts a step of a login as an attempt at a password, and returns the payer of the step.
 func (s *openIDLogins) admit(r *http.Request) (payer string, err error) {
 	if s.provider == nil {
 		return "", fault.New(fault.NotFound, "this server has no OpenID provider").WithCode("no_provider")
@@ -71,8 +71,8 @@ func (s *openIDLogins) admit(r *http.Request) (payer string, err error) {
 	return payer, nil
 }
 
-// getOpenIDCallback makes a session for the browser that comes back from the provider, when who
-// signed in there was linked to an active user before.
+// getOpenIDCallback makes a session for a browser that comes back from the provider, if the
+// account that signed in there was linked to an active user before.
 func (s *openIDLogins) getOpenIDCallback(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
 	if _, err := s.admit(r); err != nil {
@@ -81,7 +81,7 @@ func (s *openIDLogins) getOpenIDCallback(a *answer, r *http.Request, _ httproute
 	if len(r.URL.RawQuery) > maxReturn {
 		return fault.New(fault.Invalid, "the query is too long").WithCode("bad_query")
 	}
-	q := r.URL.Query() // providers add to it what they like
+	q := r.URL.Query() // providers add parameters of their own
 	back := oidc.Return{State: q.Get("state"), Code: q.Get("code"), Issuer: q.Get("iss"), Refusal: q.Get("error")}
 	if c, err := r.Cookie(s.cookie("", 0).Name); err == nil {
 		back.Browser = c.Value
@@ -105,14 +105,14 @@ func (s *openIDLogins) getOpenIDCallback(a *answer, r *http.Request, _ httproute
 	if page == "" {
 		return s.sendSession(a, r, u, digest, instance.PasswordScopes(), http.StatusOK)
 	}
-	secret, err := s.sessions.begin(r.Context(), u, digest)
+	secret, err := s.sessions.begin(r.Context(), u, digest, instance.PasswordScopes())
 	if err == nil {
 		sendTo(a, page+"#session="+url.QueryEscape(secret))
 	}
 	return err
 }
 
-// count counts a login that was looked at.
+// count counts a login by its outcome.
 func (s *openIDLogins) count(err error) {
 	outcome := "right"
 	switch {
@@ -124,8 +124,8 @@ func (s *openIDLogins) count(err error) {
 	s.logins.outcomes.WithLabelValues(outcome).Inc()
 }
 
-// cookie returns what a browser keeps of the login under way. Over https no other host can have set
-// it.
+// cookie returns the cookie that identifies the browser during a login. Over https its name
+// keeps other hosts from setting it.
 func (s *openIDLogins) cookie(value string, age time.Duration) *http.Cookie {
 	c := &http.Cookie{Name: "lw_oidc", Value: value, Path: "/api/session/oidc", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(age.Seconds())}
 	if strings.HasPrefix(s.local.Origin(), "https:") {
@@ -137,7 +137,7 @@ func (s *openIDLogins) cookie(value string, age time.Duration) *http.Cookie {
 	return c
 }
 
-// sendTo sends a browser elsewhere, without telling where it was.
+// sendTo redirects a browser. The new page does not learn the address of this one.
 func sendTo(a *answer, location string) {
 	a.Header().Set("Location", location)
 	a.Header().Set("Referrer-Policy", "no-referrer")

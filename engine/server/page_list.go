@@ -3,12 +3,13 @@ package server
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/page"
 )
 
-// makeList makes the page of all posts, or of those with a tag. Where no post has the tag there is
-// no page: nobody can put words on it by its address.
+// makeList makes the page of all posts, or of those with a tag. If no post has the tag, there is
+// no page: otherwise anybody could put words on this server's pages, by an address with that
+// tag.
 func (s *pages) makeList(tag string) pageMaker {
 	return func(q pageRequest) ([]byte, error) {
 		l, err := s.readList(q, tag)
@@ -35,7 +36,7 @@ func (s *pages) makeFeed(q pageRequest) ([]byte, error) {
 	return l.Atom(self), nil
 }
 
-// readList reads the posts of a list, and who wrote them.
+// readList reads the posts of a list, and their author.
 func (s *pages) readList(q pageRequest, tag string) (page.List, error) {
 	rows, end, err := s.readPosts(q, tag)
 	if err != nil {
@@ -63,10 +64,10 @@ func (s *pages) readList(q pageRequest, tag string) (page.List, error) {
 	return l, nil
 }
 
-// readPosts reads the posts of a page, and where the next one begins; nil at the end.
-func (s *pages) readPosts(q pageRequest, tag string) (rows []db.PublicPost, end *db.Place, err error) {
-	err = s.readAsStranger(q.Request, q.user, func(ctx context.Context, tx *db.Tx) (err error) {
-		rows, end, err = tx.PublicPosts(ctx, tag, q.after, s.size+1) // one more tells whether another page follows
+// readPosts reads the posts of a page, and the place where the next page begins; nil at the end.
+func (s *pages) readPosts(q pageRequest, tag string) (rows []user.PublicPost, end *user.Place, err error) {
+	err = s.readAsStranger(q.Request, q.user, func(ctx context.Context, tx *user.Tx) (err error) {
+		rows, end, err = tx.Posts.ListPublic(ctx, tag, q.after, s.size+1) // one more tells whether another page follows
 		return err
 	})
 	if len(rows) > s.size {

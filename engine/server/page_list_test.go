@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -66,8 +66,8 @@ func TestThePagesOfTagsListPostsInAnySpelling(t *testing.T) {
 	f := newFixture(t, withPages)
 	for n, tag := range []string{"#Bees", "#BEES", "#bees2", "#Straße"} {
 		_, object := f.post(f.alice, fmt.Sprint("post-", n), start.Add(time.Duration(n)*time.Minute), vocab.Public)
-		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-			_, err := tx.ReplaceObject(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": fmt.Sprintf("<p>post-%d</p>", n),
+		f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Objects.Replace(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": fmt.Sprintf("<p>post-%d</p>", n),
 				"to": []any{string(vocab.Public)}, "tag": []any{vocab.Doc{"type": "Hashtag", "name": tag}}}.JSON(), nil, start.Add(time.Hour))
 			return err
 		})

@@ -3,13 +3,13 @@ package server
 import (
 	"strings"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/page"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ownPost returns an object of the user's as a page shows it.
-func (s *pages) ownPost(person page.Person, row db.Object) (page.Post, error) {
+// ownPost returns an object of the user as a page shows it.
+func (s *pages) ownPost(person page.Person, row user.Object) (page.Post, error) {
 	o, err := row.Parse()
 	if err != nil {
 		return page.Post{}, err
@@ -40,8 +40,8 @@ func (s *pages) describePerson(u vocab.Username) page.Person {
 	return p
 }
 
-// ownPicture returns the address of a picture of a profile, empty when another server has it: a
-// page loads nothing from there.
+// ownPicture returns the address of a picture of a profile. It is empty if the picture is on
+// another server: a page loads nothing from there.
 func (s *pages) ownPicture(u vocab.Username, address vocab.ID) string {
 	if strings.HasPrefix(string(address), string(s.local.Picture(u, ""))) {
 		return string(address)

@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/page"
 	"github.com/lightweb/lightweb/engine/thread"
@@ -14,10 +14,10 @@ import (
 func (s *pages) makeThread(thing string) pageMaker {
 	return func(q pageRequest) ([]byte, error) {
 		id := s.local.ID(q.user) + "/objects/" + vocab.ID(thing)
-		var row *db.Object
+		var row *user.Object
 		var around thread.PublicThread
-		err := s.readAsStranger(q.Request, q.user, func(ctx context.Context, tx *db.Tx) (err error) {
-			if row, err = tx.PublicObject(ctx, id); err != nil {
+		err := s.readAsStranger(q.Request, q.user, func(ctx context.Context, tx *user.Tx) (err error) {
+			if row, err = tx.Objects.FindPublic(ctx, id); err != nil {
 				return err
 			}
 			if err := checkShown(row); err != nil {
@@ -40,11 +40,12 @@ func (s *pages) makeThread(thing string) pageMaker {
 	}
 }
 
-// isForServers reports whether an object is none that people read: a stamp.
+// isForServers reports whether an object is for servers and not for people: a
+// QuoteAuthorization.
 func isForServers(d vocab.Doc) bool { return d.Text("type") == vocab.QuoteAuthorization }
 
-// checkShown refuses an object that no page shows. A deleted one was public.
-func checkShown(row *db.Object) error {
+// checkShown refuses an object that no page shows: with Gone if it was public and was deleted.
+func checkShown(row *user.Object) error {
 	switch {
 	case row == nil:
 		return errNothing
@@ -54,8 +55,8 @@ func checkShown(row *db.Object) error {
 	return nil
 }
 
-// renderThread writes the page of a post with what is around it.
-func (s *pages) renderThread(q pageRequest, row db.Object, around thread.PublicThread) ([]byte, error) {
+// renderThread writes the page of a post with the posts around it.
+func (s *pages) renderThread(q pageRequest, row user.Object, around thread.PublicThread) ([]byte, error) {
 	person := s.describePerson(q.user)
 	post, err := s.ownPost(person, row)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *pages) renderThread(q pageRequest, row db.Object, around thread.PublicT
 	return t.HTML(), nil
 }
 
-// keepPresent returns the posts without those of users of this server who are suspended or gone.
+// keepPresent returns the posts except those of local users who are suspended or gone.
 func (s *pages) keepPresent(q pageRequest, posts []thread.PublicPost) (kept []thread.PublicPost, err error) {
 	for _, p := range posts {
 		if u, isLocal := s.local.Owner(p.Author); isLocal && u != q.user {
@@ -125,8 +126,8 @@ func (s *pages) threadPosts(owner vocab.Username, posts []thread.PublicPost, car
 	return shown
 }
 
-// webAddress returns where people read an object: the address that its own server says, else its
-// id.
+// webAddress returns the address where people read an object: its url if that is on the object's
+// own server, else its id.
 func webAddress(shown vocab.Doc, id vocab.ID) string {
 	address := shown.Text("url")
 	for _, link := range shown.Subs("url") {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -24,11 +24,11 @@ func (f *fixture) receiveAnswer(u vocab.Username, to, author vocab.ID, name, con
 		named[i] = string(a)
 	}
 	note := vocab.Doc{"id": string(id), "type": "Note", "attributedTo": string(author), "content": content, "inReplyTo": string(to), "to": named, "published": at.Format(time.RFC3339)}
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: at, Raw: note.JSON()}); err != nil {
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		if _, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: at, Raw: note.JSON()}); err != nil {
 			return err
 		}
-		return tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id + "/create", Direction: db.Inbound, Type: "Create", Actor: author, Object: id, Published: at,
+		return tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: id + "/create", Direction: user.Inbound, Type: "Create", Actor: author, Object: id, Published: at,
 			Raw: vocab.Doc{"id": string(id + "/create"), "type": "Create", "actor": string(author), "to": named, "object": note}.JSON()})
 	})
 	return id
@@ -68,8 +68,8 @@ func TestThePageOfAPostShowsItsPublicThread(t *testing.T) {
 		vocab.ID(enemy.ID.Origin() + "/notes/3"): {{"an answer", "Answers another post"}, {"of an enemy"}},
 	} {
 		own := f.local.NewObjectID(f.alice)
-		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-			_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: own, Published: at(9), Raw: vocab.Doc{"id": string(own), "type": "Note", "attributedTo": string(f.local.ID(f.alice)),
+		f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: own, Published: at(9), Raw: vocab.Doc{"id": string(own), "type": "Note", "attributedTo": string(f.local.ID(f.alice)),
 				"content": "<p>an answer</p>", "inReplyTo": string(parent), "to": []any{string(public)}}.JSON()})
 			return err
 		})
@@ -107,9 +107,9 @@ func TestAStampHasNoPage(t *testing.T) {
 	f := newFixture(t, withPages)
 	_, quoted := f.post(f.alice, "quoted", start, vocab.Public)
 	stamp := f.local.NewObjectID(f.alice)
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
 		raw := vocab.Stamp{Author: f.local.ID(f.alice), Quoting: vocab.ID(f.carol.ID.Origin() + "/notes/q"), Quoted: quoted}.Doc(stamp, f.carol.ID).JSON()
-		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: stamp, Published: start, Raw: raw})
+		_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: stamp, Published: start, Raw: raw})
 		return err
 	})
 	f.get(f.pageOf(stamp)).want(t, 404)
@@ -121,10 +121,10 @@ func TestAnApprovedQuoteIsNotShownAsChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
 	_, post := f.post(f.alice, "see", start, vocab.Public)
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		o, err := tx.Object(ctx, post)
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+		o, err := tx.Objects.Find(ctx, post)
 		if err == nil {
-			_, err = tx.ReplaceObject(ctx, post, o.Raw, o.Readable, start.Add(time.Hour))
+			_, err = tx.Objects.Replace(ctx, post, o.Raw, o.Readable, start.Add(time.Hour))
 		}
 		return err
 	})

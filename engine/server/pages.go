@@ -6,7 +6,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/page"
@@ -23,7 +23,7 @@ const (
 	maxTag     = 64 // characters of a hashtag
 )
 
-// pages shows people who follow a link the public posts of users.
+// pages shows the public posts of users to people who follow a link.
 type pages struct {
 	*access
 	profiles Profiles
@@ -36,15 +36,15 @@ type pages struct {
 type pageRequest struct {
 	*http.Request
 	user   vocab.Username
-	path   string // behind the user's page
+	path   string // the path after the address of the user's page
 	cursor string
-	after  *db.Place // that the cursor names
+	after  *user.Place // the place that the cursor names
 }
 
-// scope names what the cursors of the page are good for.
+// scope names the page that its cursors belong to. A cursor of another page is refused.
 func (q pageRequest) scope() string { return q.user.String() + "/@" + q.path }
 
-// pageMaker makes a page out of what it reads.
+// pageMaker reads the data of a page, and makes the page.
 type pageMaker func(q pageRequest) ([]byte, error)
 
 // getProfile shows a user, with the newest public posts.
@@ -75,7 +75,7 @@ func (s *pages) getTag(a *answer, r *http.Request, p httprouter.Params) error {
 
 func makeNothing(pageRequest) ([]byte, error) { return nil, errNothing }
 
-// servePage answers with a page. Everybody sees the same one, whoever asks.
+// servePage answers with a page. Every reader gets the same one.
 func (s *pages) servePage(a *answer, r *http.Request, p httprouter.Params, path, contentType string, maker pageMaker) error {
 	if !s.local.HasPages() {
 		return errNothing
@@ -91,12 +91,12 @@ func (s *pages) servePage(a *answer, r *http.Request, p httprouter.Params, path,
 		a.Header().Set("X-Robots-Tag", "noindex")
 	}
 	a.setCache(cachePublic)
-	a.sendAs(r, contentType, made.tagged)
+	a.sendTagged(r, contentType, made.body)
 	return nil
 }
 
-// explainAbsence answers with a page for people where there is none, or none any more. Other errors
-// it returns.
+// explainAbsence answers with a page for people if the requested page does not exist or was
+// deleted. It returns any other error.
 func (s *pages) explainAbsence(a *answer, err error) error {
 	status, title, words := http.StatusNotFound, "There is nothing here", "The page is not there, or it is not public."
 	switch fault.KindOf(err) {
@@ -111,14 +111,14 @@ func (s *pages) explainAbsence(a *answer, err error) error {
 	return nil
 }
 
-// madePage is a page about a user.
+// madePage is a page, with the user that it is about.
 type madePage struct {
-	tagged
+	body []byte
 	user vocab.Username
 }
 
-// findPage returns the page that another reader was just shown, or makes it. Those of tags are not
-// kept: anybody can make tags up.
+// findPage returns the page that another reader was just shown, or makes it. It stores no pages
+// of tags, because anybody can make up tags.
 func (s *pages) findPage(q pageRequest, p httprouter.Params, maker pageMaker) (madePage, error) {
 	u, err := s.findResident(q.Request, p)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *pages) findPage(q pageRequest, p httprouter.Params, maker pageMaker) (m
 	if q.after, err = feed.DecodeCursor(q.scope(), q.cursor); err != nil {
 		return madePage{}, err
 	}
-	key, keep := "@"+q.path+"?"+q.cursor, func(tagged) {}
+	key, keep := "@"+q.path+"?"+q.cursor, func([]byte) {}
 	if !strings.HasPrefix(q.path, "/"+tagsFolder) {
 		if found, is := s.recent.find(u, key); is {
 			return madePage{found, u}, nil
@@ -140,13 +140,13 @@ func (s *pages) findPage(q pageRequest, p httprouter.Params, maker pageMaker) (m
 		s.recent.abandon(u, key)
 		return madePage{}, err
 	}
-	made := tag(body)
-	keep(made)
-	return madePage{made, u}, nil
+	keep(body)
+	return madePage{body, u}, nil
 }
 
-// addressAfter returns the address of the page of a kind behind a place.
-func addressAfter(q pageRequest, path string, place *db.Place) string {
+// addressAfter returns the address of the page at path that begins after place; empty if place
+// is nil.
+func addressAfter(q pageRequest, path string, place *user.Place) string {
 	if place == nil {
 		return ""
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// postLogin makes a session for who shows a user's password.
+// postLogin makes a session for a client that sends a user's password.
 func (s *clientAPI) postLogin(a *answer, r *http.Request) error {
 	t := attempt{client: s.clientOf(r)}
 	name, password, err := s.logins.readPasswords(a, r, t.payer(), "username", "password")
 	if err != nil {
 		return err
 	}
-	t.user, _ = vocab.ParseUsername(name) // of what is no username there is no password
+	t.user, _ = vocab.ParseUsername(name) // a name that is no username has no password
 	t.password = password
 	p, err := s.logins.check(r.Context(), t)
 	if errors.Is(err, errWrong) {
@@ -32,8 +32,8 @@ func (s *clientAPI) postLogin(a *answer, r *http.Request) error {
 	return s.sendSession(a, r, t.user, p.Digest, instance.PasswordScopes(), http.StatusCreated)
 }
 
-// postPassword changes the password of the user, who has to know the one of now: a token alone does
-// not open the account for good.
+// postPassword changes the password of the user. It requires the current password, so that a
+// stolen token alone does not give access to the account for good.
 func (s *clientAPI) postPassword(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
 	by, err := s.authorize(a, r, instance.ScopeWrite, instance.ScopeAdmin)
@@ -53,7 +53,7 @@ func (s *clientAPI) postPassword(a *answer, r *http.Request, _ httprouter.Params
 	}
 	t.password = current
 	p, err := s.logins.check(r.Context(), t)
-	if errors.Is(err, errWrong) { // not 401, which would mean the token
+	if errors.Is(err, errWrong) { // not 401, which would refuse the token
 		return fault.New(fault.Forbidden, "the current password is another one, or there is none").WithCode("wrong_password").At("/current").AsLogged()
 	}
 	if err != nil {

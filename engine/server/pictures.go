@@ -17,10 +17,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// cacheForever is for addresses that never show anything else.
+// cacheForever is the Cache-Control of addresses whose content never changes.
 const cacheForever = "public, max-age=31536000, immutable"
 
-// Pictures keep the pictures of users' profiles.
+// Pictures stores the pictures of users' profiles.
 type Pictures interface {
 	StorePicture(u vocab.Username, data []byte, extension string) (name string, err error)
 	ReadPicture(u vocab.Username, name string) ([]byte, error)
@@ -29,17 +29,18 @@ type Pictures interface {
 	Problem(u vocab.Username) error
 }
 
-// pictures takes and shows the pictures of profiles.
+// pictures receives and serves the pictures of profiles.
 type pictures struct {
 	*clientAPI
 	files Pictures
 	maker *picture.Maker
 }
 
-// pictureTypes are the media types of what is shown, by the ends of the names.
+// pictureTypes maps the extensions of served pictures to their media types.
 var pictureTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg"}
 
-// getPicture serves a picture to everybody. A browser that opens it by itself runs nothing in it.
+// getPicture serves a picture to everybody. A browser that opens it as a page runs nothing in
+// it.
 func (s *pictures) getPicture(a *answer, r *http.Request, p httprouter.Params) error {
 	u, err := s.findResident(r, p)
 	if err != nil {
@@ -59,14 +60,14 @@ func (s *pictures) getPicture(a *answer, r *http.Request, p httprouter.Params) e
 	return nil
 }
 
-// pictured is the answer to a new picture, and to the end of one.
+// pictured is the answer to a request that sets or removes a picture.
 type pictured struct {
 	Success    bool     `json:"success"`
-	URL        vocab.ID `json:"url,omitempty"` // where everybody finds it
+	URL        vocab.ID `json:"url,omitempty"` // the public address
 	ActivityID vocab.ID `json:"activityId,omitempty"`
 }
 
-// putPicture makes what was uploaded the icon or image of the user's profile.
+// putPicture makes the uploaded picture the icon or image of the user's profile.
 func (s *pictures) putPicture(member string, side int) handle {
 	return func(a *answer, r *http.Request, _ httprouter.Params) error {
 		t, err := s.authorizeChange(a, r)
@@ -93,7 +94,7 @@ func (s *pictures) putPicture(member string, side int) handle {
 	}
 }
 
-// deletePicture takes the icon or image out of the user's profile.
+// deletePicture removes the icon or image from the user's profile.
 func (s *pictures) deletePicture(member string) handle {
 	return func(a *answer, r *http.Request, _ httprouter.Params) error {
 		t, err := s.authorizeChange(a, r)
@@ -104,7 +105,8 @@ func (s *pictures) deletePicture(member string) handle {
 	}
 }
 
-// authorizeChange returns the token of a request that changes the user's profile.
+// authorizeChange returns the token of a request that changes the user's profile. It refuses the
+// change while the user's configuration cannot be read.
 func (s *pictures) authorizeChange(a *answer, r *http.Request) (instance.Token, error) {
 	t, err := s.authorize(a, r, outbox.RequiredScopes("UpdateProfile")...)
 	if err != nil {
@@ -119,7 +121,7 @@ func (s *pictures) authorizeChange(a *answer, r *http.Request) (instance.Token, 
 	return t, nil
 }
 
-// setPicture dispatches the change, and removes pictures that nobody needs any more.
+// setPicture dispatches the change, and removes pictures that the profile no longer uses.
 func (s *pictures) setPicture(a *answer, r *http.Request, t instance.Token, member string, url vocab.ID) error {
 	params := vocab.Doc{member: string(url)}.JSON()
 	result, err := s.outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Action: pipeline.Action{Name: "UpdateProfile", Params: params}})

@@ -3,29 +3,29 @@ package server
 import "sync"
 
 const (
-	// mostPlaces is how many places are remembered, and at least half of them.
+	// mostPlaces bounds the places that are remembered. At least the newest mostPlaces/2 are.
 	mostPlaces = 50_000
 
-	// keptFromElsewhere is the part of the attempts at a name that is kept for the places from
-	// which its user has signed in: whoever guesses passwords from many addresses leaves the user
-	// that.
+	// keptFromElsewhere is the part of the attempts at a name that is reserved for the places
+	// from which its user has signed in. An attacker who guesses passwords from many addresses
+	// cannot use up that part.
 	keptFromElsewhere = 0.5
 )
 
-// places remember from which clients users have signed in, as long as the process lives. It is safe
-// for concurrent use.
+// places remembers from which clients users have signed in, as long as the process lives. It is
+// safe for concurrent use.
 type places struct {
 	half int
 
 	mu         sync.Mutex
-	young, old map[string]bool // two generations, as of a policy.Limiter
+	young, old map[string]bool // two generations, as in a policy.Limiter
 }
 
 func newPlaces(most int) *places { return &places{half: most / 2, young: map[string]bool{}} }
 
 func (t attempt) place() string { return t.user.String() + " " + t.client.String() }
 
-// add remembers that the user of an attempt has signed in.
+// add remembers that the user of an attempt has signed in from its client.
 func (p *places) add(t attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *places) add(t attempt) {
 	p.young[t.place()] = true
 }
 
-// keptFrom returns the part of the attempts at a name that is not for this one.
+// keptFrom returns the part of the attempts at a name that is reserved from this attempt.
 func (p *places) keptFrom(t attempt) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

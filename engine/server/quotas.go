@@ -11,13 +11,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Names of quotas, as programs are told of them.
+// Names of quotas, as clients see them.
 const (
 	quotaOfSearches = "searches"
 	quotaOfLookups  = "lookups"
 )
 
-// tellQuotas says how much of what is bounded may be used, and how much of that is left
+// tellQuotas tells the client the size of each quota, and how much of it is left
 // (draft-ietf-httpapi-ratelimit-headers-10).
 func (a *answer) tellQuotas(all ...policy.Quota) {
 	var policies, left []string
@@ -29,13 +29,14 @@ func (a *answer) tellQuotas(all ...policy.Quota) {
 	a.Header().Set("RateLimit", strings.Join(left, ", "))
 }
 
-// tellLookups says how many actors and objects a user's programs may still ask others for.
+// tellLookups tells how many actors and objects may still be fetched from other servers for the
+// user.
 func (s *clientAPI) tellLookups(a *answer, u vocab.Username) {
 	a.tellQuotas(s.lookups.Quota(quotaOfLookups, u.String()))
 }
 
-// tellAttempts says how many actions the token of an LLM engine may still try. It may fail: the
-// action is done, or refused, all the same.
+// tellAttempts tells how many actions the token of an LLM engine may still try. If the quotas
+// cannot be read, it tells nothing: the action is already done or refused.
 func (s *clientAPI) tellAttempts(a *answer, r *http.Request, t instance.Token) {
 	if left, err := s.outbox.AttemptQuotas(r.Context(), t.User, t.ID); err == nil {
 		a.tellQuotas(left...)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -47,12 +47,12 @@ func TestListsLeadOnAndAreTagged(t *testing.T) {
 	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	for n := range 3 {
 		f.post(f.alice, "needle", at(n), vocab.Public)
-		f.relate(f.alice, db.Following, db.Accepted, vocab.ID("https://peer.example/users/"+strings.Repeat("x", n+1)), at(n))
+		f.relate(f.alice, user.Following, user.Accepted, vocab.ID("https://peer.example/users/"+strings.Repeat("x", n+1)), at(n))
 		f.owe(f.alice, n+1, "peer.example")
 	}
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
 		for n := range 3 {
-			if err := tx.AddAudit(ctx, db.Audit{At: at(n), Action: "Like", Params: vocab.Doc{}.JSON(), Outcome: "ok"}); err != nil {
+			if err := tx.Audits.Add(ctx, user.Audit{At: at(n), Action: "Like", Params: vocab.Doc{}.JSON(), Outcome: "ok"}); err != nil {
 				return err
 			}
 		}

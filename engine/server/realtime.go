@@ -7,22 +7,22 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// realtime takes what members of encrypted conversations on other servers tell users at once or
-// never.
+// realtime takes signals to users, from members of encrypted conversations on other servers. A
+// signal is delivered immediately or never.
 type realtime struct {
 	*federation
 	hub    *socket.Hub
 	paused bool
 }
 
-// postSignal takes a signal. Whoever signs one is told no more than that it came.
+// postSignal takes a signal. The answer tells the signer only that it arrived, not who saw it.
 func (s *realtime) postSignal(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache("no-store")
 	if s.paused {
@@ -52,7 +52,7 @@ func (s *realtime) postSignal(a *answer, r *http.Request, p httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	read := func(_ context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error {
+	read := func(_ context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
 		return s.readAsStranger(r, u, work)
 	}
 	if err := s.hub.Arrive(r.Context(), read, u, signer.ID, body); err != nil {

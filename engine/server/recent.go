@@ -6,35 +6,35 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	// recentTime is how long a page is shown that was read before. A write of this process ends it
-	// at once; this bounds what another one's takes to be seen.
+	// recentTime is how long a stored page is shown. A write of this process removes the page
+	// immediately. A write of another process is seen within this time.
 	recentTime = time.Second
 
-	// maxRecent bounds all pages, in bytes, of which each takes recentRoom beside its body.
+	// maxRecent bounds all pages, in bytes. Each page takes recentRoom in addition to its body.
 	maxRecent  = 16 << 20
 	recentRoom = 512
 )
 
-// recentPages are pages of collections as they were last shown to a reader that nobody knows: many
-// servers that read one page at once cost one look at the database.
+// recentPages are pages that everybody may see, as they were last made: many servers that read
+// the same page at the same time cause one read of the database.
 type recentPages struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	bytes int
-	swept time.Time                                 // when old pages were last forgotten
-	users map[vocab.Username]map[string]*recentPage // by the collection and the place in it
+	swept time.Time                                 // when old pages were last removed
+	users map[vocab.Username]map[string]*recentPage // by the key of the page
 }
 
-// recentPage is a page, or one that is being made.
+// recentPage is a page that is stored, or is being made.
 type recentPage struct {
-	tagged
-	at   time.Time // when it began to be made
+	body []byte
+	at   time.Time // when its making began
 	made bool
 }
 
@@ -43,27 +43,27 @@ func newRecentPages(now func() time.Time) *recentPages {
 }
 
 // find returns a page that may still be shown.
-func (p *recentPages) find(u vocab.Username, key string) (tagged, bool) {
+func (p *recentPages) find(u vocab.Username, key string) (body []byte, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	page := p.users[u][key]
 	if page == nil || !page.made || p.now().Sub(page.at) > recentTime {
-		return tagged{}, false
+		return nil, false
 	}
-	return page.tagged, true
+	return page.body, true
 }
 
-// begin is called before the database is read. keep remembers what was made of that, unless the
-// user's collections changed in between. Of several who make a page at once the first to be done
-// has it kept.
-func (p *recentPages) begin(u vocab.Username, key string) (keep func(tagged)) {
+// begin is called before the database is read for a page. Its result keep stores the page that
+// was made, unless a commit changed the user's pages meanwhile. If several requests make the
+// page at the same time, the first that is done stores it.
+func (p *recentPages) begin(u vocab.Username, key string) (keep func(body []byte)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := p.now(); p.bytes > maxRecent/2 && now.Sub(p.swept) > recentTime {
 		p.forgetOld(now)
 	}
 	if p.bytes >= maxRecent {
-		return func(tagged) {}
+		return func([]byte) {}
 	}
 	of := p.users[u]
 	if of == nil {
@@ -77,17 +77,17 @@ func (p *recentPages) begin(u vocab.Username, key string) (keep func(tagged)) {
 		of[key] = page
 		p.bytes += recentRoom
 	}
-	return func(t tagged) {
+	return func(body []byte) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.users[u][key] == page && !page.made && p.bytes+len(t.body) <= maxRecent {
-			page.tagged, page.made = t, true
-			p.bytes += len(t.body)
+		if p.users[u][key] == page && !page.made && p.bytes+len(body) <= maxRecent {
+			page.body, page.made = body, true
+			p.bytes += len(body)
 		}
 	}
 }
 
-// abandon is called when what was begun cannot be made: there may be no such page.
+// abandon is called when the page that was begun cannot be made. There may be no such page.
 func (p *recentPages) abandon(u vocab.Username, key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *recentPages) abandon(u vocab.Username, key string) {
 	}
 }
 
-// remove forgets one page. The caller holds mu.
+// remove removes one page. The caller holds mu.
 func (p *recentPages) remove(u vocab.Username, key string) {
 	if page := p.users[u][key]; page != nil {
 		p.bytes -= recentRoom + len(page.body)
@@ -104,7 +104,7 @@ func (p *recentPages) remove(u vocab.Username, key string) {
 	}
 }
 
-// forgetOld forgets the pages that are shown no more. The caller holds mu.
+// forgetOld removes the pages that are too old to be shown. The caller holds mu.
 func (p *recentPages) forgetOld(now time.Time) {
 	p.swept = now
 	for u, of := range p.users {
@@ -119,8 +119,8 @@ func (p *recentPages) forgetOld(now time.Time) {
 	}
 }
 
-// committed forgets a user's pages when a reader may see anything otherwise.
-func (p *recentPages) committed(c db.Commit) {
+// committed removes a user's pages if the commit may have changed what a reader sees.
+func (p *recentPages) committed(c user.Commit) {
 	if c.Touched.IsZero() {
 		return
 	}
@@ -132,10 +132,10 @@ func (p *recentPages) committed(c db.Commit) {
 	delete(p.users, c.User)
 }
 
-// Committed has readers see what a commit changed, before the writer hears that it succeeded.
-func (s *Server) Committed(_ context.Context, c db.Commit) { s.collections.recent.committed(c) }
+// Committed makes a commit visible to readers before the writer learns that it succeeded.
+func (s *Server) Committed(_ context.Context, c user.Commit) { s.collections.recent.committed(c) }
 
-// isAnonymous reports whether a request says nothing about who asks.
+// isAnonymous reports whether a request says nothing about its sender.
 func isAnonymous(r *http.Request) bool {
 	return !isSigned(r) && len(r.Header.Values("Authorization")) == 0
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -26,15 +26,15 @@ func TestAPageIsShownAgainUntilItIsOldOrChanged(t *testing.T) {
 	alice, bob := username(t, "alice"), username(t, "bob")
 	shown := func(u vocab.Username) string {
 		page, _ := p.find(u, "outbox")
-		return string(page.body)
+		return string(page)
 	}
-	p.begin(alice, "outbox")(tag([]byte("alice's")))
-	p.begin(bob, "outbox")(tag([]byte("bob's")))
+	p.begin(alice, "outbox")([]byte("alice's"))
+	p.begin(bob, "outbox")([]byte("bob's"))
 	now = now.Add(recentTime)
 	if shown(alice) != "alice's" || shown(bob) != "bob's" {
 		t.Errorf("shown: %q and %q", shown(alice), shown(bob))
 	}
-	p.committed(db.Commit{User: alice, Touched: db.Touched{Pages: db.OutboxPages}})
+	p.committed(user.Commit{User: alice, Touched: user.Touched{Pages: user.OutboxPages}})
 	if shown(alice) != "" || shown(bob) != "bob's" {
 		t.Errorf("after a post of alice's: %q and %q, want nothing and bob's", shown(alice), shown(bob))
 	}
@@ -50,10 +50,10 @@ func TestAPageThatWasReadDuringAChangeIsNotKept(t *testing.T) {
 	p := newRecentPages(time.Now)
 	alice := username(t, "alice")
 	keep := p.begin(alice, "outbox")
-	p.committed(db.Commit{User: alice, Touched: db.Touched{Everything: true}})
-	keep(tag([]byte("old")))
+	p.committed(user.Commit{User: alice, Touched: user.Touched{Everything: true}})
+	keep([]byte("old"))
 	if page, found := p.find(alice, "outbox"); found {
-		t.Errorf("%q is shown", page.body)
+		t.Errorf("%q is shown", page)
 	}
 }
 
@@ -64,11 +64,11 @@ func TestAPageIsKeptWhileManyMakeIt(t *testing.T) {
 	alice := username(t, "alice")
 	first := p.begin(alice, "outbox")
 	second := p.begin(alice, "outbox")
-	first(tag([]byte("first")))
+	first([]byte("first"))
 	p.begin(alice, "outbox")
-	second(tag([]byte("second")))
-	if page, _ := p.find(alice, "outbox"); string(page.body) != "first" {
-		t.Errorf("%q is shown, want the first", page.body)
+	second([]byte("second"))
+	if page, _ := p.find(alice, "outbox"); string(page) != "first" {
+		t.Errorf("%q is shown, want the first", page)
 	}
 }
 
@@ -77,13 +77,13 @@ func TestAPageThatCouldNotBeMadeTakesNoRoom(t *testing.T) {
 	t.Parallel()
 	p := newRecentPages(time.Now)
 	alice := username(t, "alice")
-	p.begin(alice, "made")(tag([]byte("made")))
+	p.begin(alice, "made")([]byte("made"))
 	taken := p.bytes
 	p.begin(alice, "missing")
 	p.abandon(alice, "missing")
 	p.abandon(alice, "made")
-	if page, found := p.find(alice, "made"); p.bytes != taken || !found || string(page.body) != "made" {
-		t.Errorf("%d bytes are taken, want %d; %q is shown", p.bytes, taken, page.body)
+	if page, found := p.find(alice, "made"); p.bytes != taken || !found || string(page) != "made" {
+		t.Errorf("%d bytes are taken, want %d; %q is shown", p.bytes, taken, page)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestRecentPagesAreBounded(t *testing.T) {
 	now = now.Add(2 * recentTime)
 	body := []byte(strings.Repeat("x", 1<<20))
 	for n := range 100 {
-		p.begin(username(t, fmt.Sprint("user", n)), "outbox")(tag(body))
+		p.begin(username(t, fmt.Sprint("user", n)), "outbox")(body)
 		if n == 50 {
 			now = now.Add(2 * recentTime)
 		}

@@ -12,13 +12,13 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// recovery hears from devices that cannot go on in a conversation.
+// recovery takes reports of devices that cannot go on in a conversation.
 type recovery struct {
 	*conversations
-	budget *policy.Limiter // of reports
+	budget *policy.Limiter // bounds reports
 }
 
-// postReport notes that a device of the user's cannot go on. It resets nothing.
+// postReport takes the report of a user's device that cannot go on. It resets nothing.
 func (s *recovery) postReport(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {

@@ -7,36 +7,37 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// untold is the total of a collection that tells none: to count it would be work for everybody who
-// asks.
+// untold is the total of a collection that states no total: otherwise every reader could make
+// this server count.
 const untold = -1
 
-// related is a collection of what is public about a public object.
+// related is a kind of collection of public objects that belong to a public object.
 type related struct {
 	name   string
-	isKept func(object vocab.Doc, collection vocab.ID) bool // the object has this collection
-	list   func(_ context.Context, _ *db.Tx, object vocab.ID, after *db.Place, n int) ([]db.PublicObject, error)
+	isKept func(object vocab.Doc, collection vocab.ID) bool // reports whether the object has this collection
+	list   func(_ context.Context, _ *user.Tx, object vocab.ID, after *user.Place, n int) ([]user.PublicObject, error)
 }
 
 var (
 	repliesCollection = related{"replies", func(vocab.Doc, vocab.ID) bool { return true },
-		func(ctx context.Context, tx *db.Tx, object vocab.ID, after *db.Place, n int) ([]db.PublicObject, error) {
-			return tx.PublicAnswers(ctx, object, after, n)
+		func(ctx context.Context, tx *user.Tx, object vocab.ID, after *user.Place, n int) ([]user.PublicObject, error) {
+			return tx.Threads.ListPublicAnswers(ctx, object, after, n)
 		}}
-	// threadCollection is that of the objects that begin threads: others say in which they are.
+	// threadCollection is the collection of an object that begins a thread. Other objects name
+	// the collection that they are in.
 	threadCollection = related{"context", func(object vocab.Doc, collection vocab.ID) bool { return object.Text("context") == string(collection) },
-		func(ctx context.Context, tx *db.Tx, object vocab.ID, after *db.Place, n int) ([]db.PublicObject, error) {
-			return tx.PublicThread(ctx, object, after, n)
+		func(ctx context.Context, tx *user.Tx, object vocab.ID, after *user.Place, n int) ([]user.PublicObject, error) {
+			return tx.Threads.ListPublic(ctx, object, after, n)
 		}}
 )
 
-// getRelated serves a collection of an object of a user's, as getCollection does. Where the object
-// is not for everybody there is none.
+// getRelated serves a collection of an object of a user's, as getCollection does. An object that
+// is not public has no collection.
 func (s *collections) getRelated(kind related) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		thing := p.ByName("thing")
@@ -51,29 +52,29 @@ func (s *collections) getRelated(kind related) handle {
 	}
 }
 
-// relatedCollection returns the collection of an object of me.
+// relatedCollection returns the collection of the object at path, whose owner is me.
 func (s *collections) relatedCollection(kind related, me, path vocab.ID) collection {
 	object := me + "/" + path
-	c := collection{name: string(path) + "/" + kind.name, isMany: true, describe: func(_ context.Context, _ *db.Tx, d vocab.Doc) error {
+	c := collection{name: string(path) + "/" + kind.name, isMany: true, describe: func(_ context.Context, _ *user.Tx, d vocab.Doc) error {
 		d["attributedTo"] = string(me)
 		return nil
 	}}
-	check := func(ctx context.Context, tx *db.Tx) error {
+	check := func(ctx context.Context, tx *user.Tx) error {
 		found, err := findObject(ctx, tx, me, object, true)
 		if err == nil && (found.doc == nil || found.deleted || !kind.isKept(found.doc, me+"/"+vocab.ID(c.name))) {
 			err = errNothing
 		}
 		return err
 	}
-	c.count = func(ctx context.Context, tx *db.Tx, _ []vocab.ID) (int, error) { return untold, check(ctx, tx) }
-	c.list = func(ctx context.Context, tx *db.Tx, _ []vocab.ID, after *db.Place, n int) ([]listed, error) {
+	c.count = func(ctx context.Context, tx *user.Tx, _ []vocab.ID) (int, error) { return untold, check(ctx, tx) }
+	c.list = func(ctx context.Context, tx *user.Tx, _ []vocab.ID, after *user.Place, n int) ([]listed, error) {
 		if err := check(ctx, tx); err != nil {
 			return nil, err
 		}
 		found, err := kind.list(ctx, tx, object, after, n)
 		items := make([]listed, len(found))
 		for i, o := range found {
-			items[i] = listed{at: db.Place{At: o.Published, ID: o.ID}}
+			items[i] = listed{at: user.Place{At: o.Published, ID: o.ID}}
 			if s.isHeard(o) {
 				items[i].item = string(o.URI)
 			}
@@ -83,8 +84,8 @@ func (s *collections) relatedCollection(kind related, me, path vocab.ID) collect
 	return c
 }
 
-// isHeard reports whether the gate lets everybody be heard who wrote an object.
-func (s *collections) isHeard(o db.PublicObject) bool {
+// isHeard reports whether the gate admits all authors of an object.
+func (s *collections) isHeard(o user.PublicObject) bool {
 	by, err := vocab.ParseDoc(o.By)
 	if err != nil {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -20,8 +20,8 @@ func (f *fixture) reply(by vocab.ID, name string, to vocab.ID, at time.Time, aud
 	f.Helper()
 	id := vocab.ID(by.Origin() + "/notes/" + name)
 	doc := vocab.Doc{"id": string(id), "type": "Note", "attributedTo": string(by), "content": "hi", "inReplyTo": string(to), "to": audience}
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: at, Raw: doc.JSON()})
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: at, Raw: doc.JSON()})
 		return err
 	})
 	return id
@@ -32,8 +32,8 @@ func (f *fixture) beginThread(to ...any) vocab.ID {
 	f.Helper()
 	id := f.local.NewObjectID(f.alice)
 	doc := vocab.Doc{"id": string(id), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": "first", "to": to, "context": string(f.local.Thread(id))}
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start, Raw: doc.JSON()})
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start, Raw: doc.JSON()})
 		return err
 	})
 	return id

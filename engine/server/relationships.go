@@ -10,28 +10,28 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// person is an actor as the user's programs are shown one that they ask for.
+// person is an actor that a client asked for.
 type person struct {
 	URI             vocab.ID `json:"uri"`
 	Type            string   `json:"type"`
-	Handle          string   `json:"handle"` // empty when its name cannot stand in one
+	Handle          string   `json:"handle"` // empty if the actor's name cannot be part of a handle
 	Name            string   `json:"name"`
 	Icon            vocab.ID `json:"icon"`
 	Summary         string   `json:"summary"` // sanitized HTML
-	Page            string   `json:"page"`    // for people
+	Page            string   `json:"page"`    // a web page for people
 	ApprovesFollows bool     `json:"approvesFollows"`
 	MovedTo         vocab.ID `json:"movedTo,omitempty"`
 	Relationship    ties     `json:"relationship"`
 }
 
-// ties are what stands between the user and an actor, each way.
+// ties are the relationships between the user and an actor, in both directions.
 type ties struct {
 	Following     string `json:"following"`     // none, pending, accepted or rejected
 	FollowedBy    string `json:"followedBy"`    // likewise
@@ -41,24 +41,24 @@ type ties struct {
 	BlockedBy     bool   `json:"blockedBy"`
 }
 
-// tiesOf returns what stands between the user and an actor, as programs are shown it.
-func tiesOf(is db.Standing) ties {
-	return ties{Following: orNone(is.Following), FollowedBy: orNone(is.FollowedBy), FriendOf: friendState(is.Friendship[db.FriendOf]),
-		CloseFriendOf: friendState(is.Friendship[db.CloseFriendOf]), Blocking: is.Blocking, BlockedBy: is.BlockedBy}
+// tiesOf returns the relationships to an actor in the form that clients see.
+func tiesOf(is user.Standing) ties {
+	return ties{Following: orNone(is.Following), FollowedBy: orNone(is.FollowedBy), FriendOf: friendState(is.Friendship[user.FriendOf]),
+		CloseFriendOf: friendState(is.Friendship[user.CloseFriendOf]), Blocking: is.Blocking, BlockedBy: is.BlockedBy}
 }
 
-// friendState returns the state of a friendship: accepted, or who asked for it.
-func friendState(r db.Relationship) string {
-	if r.Status == db.Pending {
+// friendState returns the state of a friendship. If it is pending, that is who asked for it.
+func friendState(r user.Relationship) string {
+	if r.Status == user.Pending {
 		return directions[r.Direction]
 	}
 	return orNone(r.Status)
 }
 
-// directions are the words for who asked to be friends, by those of the database.
-var directions = map[string]string{db.Inbound: "received", db.Outbound: "sent"}
+// directions maps the stored direction of a friend request to the word that clients see.
+var directions = map[string]string{user.Inbound: "received", user.Outbound: "sent"}
 
-// getPerson finds the actor with a handle or uri, and says what stands between it and the user.
+// getPerson finds the actor with a handle or uri, and shows its relationships to the user.
 func (s *clientAPI) getPerson(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *clientAPI) getPerson(a *answer, r *http.Request, _ httprouter.Params) e
 	card := vocab.CardOf(found.ID, doc)
 	p := person{URI: found.ID, Type: found.Type, Handle: card.Handle, Name: card.Name, Icon: card.Icon, Summary: vocab.Sanitize(doc.Words("summary")), Page: found.Page(),
 		ApprovesFollows: found.ApprovesFollowers, MovedTo: found.MovedTo}
-	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *db.Tx) error {
-		is, err := tx.Standing(ctx, found.ID)
+	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *user.Tx) error {
+		is, err := tx.Relationships.FindStanding(ctx, found.ID)
 		p.Relationship = tiesOf(is)
 		return err
 	})
@@ -111,11 +111,11 @@ type relationship struct {
 	Type        string    `json:"type"`
 	Status      string    `json:"status"`
 	Direction   string    `json:"direction,omitempty"` // of a friendship: sent when the user asked for it, else received
-	ActivityURI vocab.ID  `json:"activityUri"`         // by which AcceptFollow, AcceptFriendRequest and their likes may name it
+	ActivityURI vocab.ID  `json:"activityUri"`         // AcceptFollow, AcceptFriendRequest and the like may name it
 	Since       time.Time `json:"since"`
 }
 
-// relationshipPage is a page of them.
+// relationshipPage is a page of relationships.
 type relationshipPage struct {
 	Items  []relationship          `json:"items"`
 	Actors map[vocab.ID]vocab.Card `json:"actors"`
@@ -123,8 +123,8 @@ type relationshipPage struct {
 }
 
 var (
-	relationshipTypes    = append([]string{db.Blocking}, db.RelationshipTypes...)
-	relationshipStatuses = []string{db.Pending, db.Accepted, db.Rejected}
+	relationshipTypes    = append([]string{user.Blocking}, user.RelationshipTypes...)
+	relationshipStatuses = []string{user.Pending, user.Accepted, user.Rejected}
 )
 
 const (
@@ -132,7 +132,8 @@ const (
 	mostRelationships  = 200
 )
 
-// getRelationships lists the user's follows, both ways, friendships and blocks, the newest first.
+// getRelationships lists the user's follows in both directions, friendships and blocks, the
+// newest first.
 func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {
@@ -159,18 +160,18 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 		return err
 	}
 	page := relationshipPage{Items: []relationship{}}
-	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *db.Tx) error {
-		found, err := tx.AllRelationships(ctx, of, after, limit+1)
+	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *user.Tx) error {
+		found, err := tx.Relationships.ListAll(ctx, of, after, limit+1)
 		if err != nil {
 			return err
 		}
-		found, page.Next = cutRows(found, limit, scope, func(r db.Relationship) db.Place { return db.Place{At: r.CreatedAt, ID: r.ID} })
+		found, page.Next = cutRows(found, limit, scope, func(r user.Relationship) user.Place { return user.Place{At: r.CreatedAt, ID: r.ID} })
 		var actors []vocab.ID
 		for _, f := range found {
 			page.Items = append(page.Items, relationship{f.Actor, f.Type, f.Status, directions[f.Direction], f.Activity, f.CreatedAt.UTC()})
 			actors = append(actors, f.Actor)
 		}
-		page.Actors, err = tx.Cards(ctx, actors)
+		page.Actors, err = tx.Actors.FindCards(ctx, actors)
 		return err
 	})
 	if err != nil {
@@ -182,7 +183,7 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 }
 
 // readTies reads which relationships a query asks for.
-func readTies(q url.Values) (of db.Ties, err error) {
+func readTies(q url.Values) (of user.Ties, err error) {
 	of.Type, of.Status = q.Get("type"), q.Get("status")
 	if of.Type != "" && !slices.Contains(relationshipTypes, of.Type) || of.Status != "" && !slices.Contains(relationshipStatuses, of.Status) {
 		return of, fault.New(fault.Invalid, "the type is follower, following, friendOf, closeFriendOf, block or mute, and the status pending, accepted or rejected").WithCode("bad_query")
@@ -198,11 +199,11 @@ func readTies(q url.Values) (of db.Ties, err error) {
 	return of, nil
 }
 
-// showLocal shows users of this server as they are now.
+// showLocal replaces the cards of local users by their current ones.
 func (s *clientAPI) showLocal(page relationshipPage) {
 	for _, item := range page.Items {
 		if u, isLocal := s.local.Owner(item.ActorURI); isLocal {
-			if doc, err := s.local.Document(u); err == nil { // an account that is gone is shown by nothing
+			if doc, err := s.local.Document(u); err == nil { // an account that is gone has no document
 				page.Actors[item.ActorURI] = vocab.CardOf(item.ActorURI, doc)
 			}
 		}

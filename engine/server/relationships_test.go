@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -17,8 +17,8 @@ import (
 func TestAProgramLearnsWhoItIs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
-	f.relate(f.alice, db.Following, db.Pending, f.carol.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, f.carol.ID, start)
+	f.relate(f.alice, user.Following, user.Pending, f.carol.ID, start)
 	type me struct {
 		User, URI, Handle, Name, Summary string
 		Followers, Following             int
@@ -39,11 +39,11 @@ func TestAProgramLearnsWhoItIs(t *testing.T) {
 func TestAnActorIsFoundWithItsTies(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.relate(f.alice, db.Following, db.Pending, f.carol.ID, start)
-	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
-	f.befriend(f.alice, db.FriendOf, db.Pending, db.Inbound, f.carol.ID, start)
-	f.befriend(f.alice, db.CloseFriendOf, db.Accepted, db.Outbound, f.carol.ID, start)
-	f.befriend(f.bob, db.FriendOf, db.Pending, db.Outbound, f.carol.ID, start)
+	f.relate(f.alice, user.Following, user.Pending, f.carol.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, f.carol.ID, start)
+	f.befriend(f.alice, user.FriendOf, user.Pending, user.Inbound, f.carol.ID, start)
+	f.befriend(f.alice, user.CloseFriendOf, user.Accepted, user.Outbound, f.carol.ID, start)
+	f.befriend(f.bob, user.FriendOf, user.Pending, user.Outbound, f.carol.ID, start)
 	f.block(f.alice, f.carol.ID)
 	doc := vocab.Doc{"id": string(f.carol.ID), "type": "Person", "preferredUsername": "carol", "inbox": string(f.carol.Inbox), "url": "https://peer.example/@carol",
 		"name": "Carol <b>x</b>", "summary": `<p onclick="x()">hi<script>alert(1)</script></p>`, "icon": vocab.Doc{"type": "Image", "url": "https://peer.example/c.png"}}
@@ -98,16 +98,16 @@ func TestRelationshipsAreListed(t *testing.T) {
 	f := newFixture(t)
 	actor := func(name string) vocab.ID { return vocab.ID("https://peer.example/users/" + name) }
 	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
-	f.relate(f.alice, db.Follower, db.Pending, actor("a"), at(1))
-	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, at(2))
-	f.relate(f.alice, db.Following, db.Accepted, f.local.ID(f.bob), at(3))
-	f.relate(f.alice, db.Following, db.Rejected, actor("d"), at(4))
-	f.befriend(f.alice, db.FriendOf, db.Pending, db.Inbound, actor("h"), at(7))
-	f.befriend(f.alice, db.CloseFriendOf, db.Pending, db.Outbound, actor("i"), at(8))
-	f.befriend(f.alice, db.FriendOf, db.Accepted, db.Outbound, f.carol.ID, at(9))
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		for n, b := range []db.Block{{Actor: actor("e"), Direction: db.Outbound, Activity: "https://x/1"}, {Actor: actor("g"), Direction: db.Inbound, Activity: "https://x/2"}} {
-			if err := tx.AddBlock(ctx, b, at(5+n)); err != nil {
+	f.relate(f.alice, user.Follower, user.Pending, actor("a"), at(1))
+	f.relate(f.alice, user.Follower, user.Accepted, f.carol.ID, at(2))
+	f.relate(f.alice, user.Following, user.Accepted, f.local.ID(f.bob), at(3))
+	f.relate(f.alice, user.Following, user.Rejected, actor("d"), at(4))
+	f.befriend(f.alice, user.FriendOf, user.Pending, user.Inbound, actor("h"), at(7))
+	f.befriend(f.alice, user.CloseFriendOf, user.Pending, user.Outbound, actor("i"), at(8))
+	f.befriend(f.alice, user.FriendOf, user.Accepted, user.Outbound, f.carol.ID, at(9))
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+		for n, b := range []user.Block{{Actor: actor("e"), Direction: user.Outbound, Activity: "https://x/1"}, {Actor: actor("g"), Direction: user.Inbound, Activity: "https://x/2"}} {
+			if err := tx.Blocks.Add(ctx, b, at(5+n)); err != nil {
 				return err
 			}
 		}
@@ -116,7 +116,7 @@ func TestRelationshipsAreListed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return tx.SaveActor(ctx, carol, start)
+		return tx.Actors.Save(ctx, carol, start)
 	})
 	token := bearerToken(f.token(f.alice, "read"))
 	list := func(query string) (all []string) {

@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// refusals maps what kind of failure it was to the status that says so, and to the name that
-// programs know it by when the fault has none of its own.
+// refusals maps the kind of a fault to the status of the response, and to the code that clients
+// get if the fault has no code of its own.
 var refusals = map[fault.Kind]struct {
 	status int
 	code   string
@@ -46,11 +46,11 @@ var refusals = map[fault.Kind]struct {
 	fault.Partial:         {http.StatusInternalServerError, "internal_error"},
 }
 
-// retryAfter is what a client is told to wait when nobody knows better.
+// retryAfter is how long a client is told to wait if the fault does not say how long.
 const retryAfter = 5 * time.Second
 
-// problem is a refusal as programs read it (RFC 9457). To clients of ours it is the result of an
-// action, too.
+// problem is a refusal in the form of RFC 9457. In the client API it is the result of an action,
+// too.
 type problem struct {
 	Type      string    `json:"type"`
 	Title     string    `json:"title"`
@@ -62,7 +62,7 @@ type problem struct {
 	Success   *bool     `json:"success,omitempty"`
 	Error     string    `json:"error,omitempty"`
 
-	Conversation *conversationState `json:"conversation,omitempty"` // of which the request knew an older state
+	Conversation *conversationState `json:"conversation,omitempty"` // the current state, if the request was made for an older one
 }
 
 // pointed is a problem with one part of the request.
@@ -73,15 +73,15 @@ type pointed struct {
 
 const problems = "https://lightwebbrowser.org/problems/"
 
-// refuse answers with what went wrong, in words that may be shown, and logs the rest.
+// refuse answers with the part of err that clients may see, and logs all of it.
 func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	known := refusals[fault.KindOf(err)]
-	if errors.Is(err, errNoUpgrade) { // the method is right, and HTTP is not
+	if errors.Is(err, errNoUpgrade) { // the method is right, and the protocol is not
 		known.status = http.StatusUpgradeRequired
 	}
 	s.logRefusal(a, r, known.status, err)
 	if a.status != 0 {
-		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		panic(http.ErrAbortHandler) // half a response must not look like a whole one
 	}
 	of := fault.Of(err)
 	if of == nil {
@@ -114,7 +114,7 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	a.send(known.status, "application/problem+json", body)
 }
 
-// problemOf returns what may be shown of a failure.
+// problemOf returns the part of a failure that clients may see.
 func problemOf(status int, code string, of *fault.Error, err error) problem {
 	if of.Code != "" && of.Kind != fault.Internal {
 		code = of.Code
@@ -122,7 +122,7 @@ func problemOf(status int, code string, of *fault.Error, err error) problem {
 	title := strings.ReplaceAll(code, "_", " ")
 	p := problem{Type: problems + strings.ReplaceAll(code, "_", "-"), Title: strings.ToUpper(title[:1]) + title[1:],
 		Status: status, Detail: fault.Public(err)}
-	if status == http.StatusInternalServerError { // what is wrong here is for the operator to know
+	if status == http.StatusInternalServerError { // only the operator may learn what is wrong with this server
 		p.Detail = fault.Public(nil)
 	}
 	if of.Pointer != "" && of.Kind != fault.Internal {
@@ -131,10 +131,10 @@ func problemOf(status int, code string, of *fault.Error, err error) problem {
 	return p
 }
 
-// lines are the samples of refusals and failures that the log shows.
+// lines bounds how many refusals and failures the log shows: samples of each kind.
 type lines struct {
 	told     *policy.SharedLimiter // refusals, at level Info
-	unproven *policy.SharedLimiter // the same, of signatures
+	unproven *policy.SharedLimiter // refused signatures, at level Info
 	failures *policy.SharedLimiter // failures that are no bugs, at level Warn
 }
 
@@ -142,17 +142,17 @@ func newLines(now func() time.Time) lines {
 	return lines{policy.RefusedLines.Shared(now), policy.UnprovenLines.Shared(now), policy.FailureLines.Shared(now)}
 }
 
-// mayLog reports whether the log shows one more line of a kind about a client.
+// mayLog reports whether the log may show one more line of a kind about the request's client.
 func (s *Server) mayLog(l *policy.SharedLimiter, r *http.Request) bool {
 	ok, _ := l.Allow("", policy.NameAddress(s.clientOf(r)), 0)
 	return ok
 }
 
-// logRefusal writes down, once, why a request was not answered as asked, and what the operator can
-// do about it. All but bugs are told in samples: whoever can make us refuse, or keep us busy,
-// cannot fill the log. Signatures that are refused have samples of their own: whoever looks for
-// what is not here cannot hide them. The client's address pays: one that is refused much hides
-// nobody else.
+// logRefusal logs once why a request was refused or failed, and what the operator can do about
+// it. Bugs are always shown. Of the rest the log shows samples, so that no client can fill the
+// log. Refused signatures have samples of their own: requests for things that do not exist
+// cannot crowd them out. The samples are charged to the client's address: a client that is
+// refused often does not hide the others.
 func (s *Server) logRefusal(a *answer, r *http.Request, status int, err error) {
 	ctx := r.Context()
 	level, message := slog.LevelDebug, "request refused"
@@ -190,19 +190,20 @@ func (s *Server) answerNotFound(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, errNothing)
 }
 
-// answerNotAllowed answers for an address that has other methods; the router has listed them in
+// answerNotAllowed answers for an address that has other methods. The router has listed them in
 // Allow.
 func (s *Server) answerNotAllowed(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, fault.New(fault.NotAllowed, "this address does not take that method"))
 }
 
-// answerPanic answers for a bug of ours; the other requests go on.
+// answerPanic answers a request whose handler panicked. The other requests go on.
 func (s *Server) answerPanic(w http.ResponseWriter, r *http.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(v) // refuse means it: net/http cuts the connection
+		panic(v) // refuse aborts so: net/http closes the connection
 	}
 	s.refuse(w.(*answer), r, fmt.Errorf("handle request: panic: %v\n%s", v, debug.Stack()))
 }
 
-// errNothing is the one answer for what is not there and for what the asker may not know of.
+// errNothing is the answer for a thing that does not exist, and for one that the sender may not
+// see.
 var errNothing = fault.New(fault.NotFound, "there is nothing here")

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -18,8 +18,8 @@ func secure(d *server.Deps) { d.SecureMode = true }
 // block lets u block somebody.
 func (f *fixture) block(u vocab.Username, who vocab.ID) {
 	f.Helper()
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddBlock(ctx, db.Block{Actor: who, Direction: db.Outbound, Activity: f.local.NewActivityID(u)}, start)
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Blocks.Add(ctx, user.Block{Actor: who, Direction: user.Outbound, Activity: f.local.NewActivityID(u)}, start)
 	})
 }
 

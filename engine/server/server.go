@@ -3,6 +3,7 @@ package server
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -35,13 +36,16 @@ import (
 // Inbox takes activities from other servers.
 type Inbox interface {
 	Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error
-	// Count counts a request of another server that is proven and for no inbox, as one to an inbox
-	// counts.
+	// ReceiveLarge is Receive for a body above BodyLimit. It calls read for the body once the
+	// sender is known.
+	ReceiveLarge(ctx context.Context, r *http.Request, user vocab.Username, read func(payer string) ([]byte, error)) error
+	// Count counts a proven request of another server that goes to no inbox like one that goes
+	// to an inbox.
 	Count(signer vocab.ID) error
 	Admit(ctx context.Context, r *http.Request, body []byte) (*vocab.Actor, error)
 }
 
-// Outbox does what users' programs ask for.
+// Outbox does what users' clients ask for.
 type Outbox interface {
 	MayDispatch(scopes []string, action string) bool
 	Dispatch(ctx context.Context, d outbox.Dispatch) (outbox.Result, error)
@@ -49,15 +53,15 @@ type Outbox interface {
 	FindActor(ctx context.Context, u vocab.Username, isAssistant bool, name string) (*vocab.Actor, error)
 }
 
-// Verifier tells who signed a request.
+// Verifier finds out who signed a request.
 type Verifier interface {
 	Claims(r *http.Request, body []byte) ([]signature.Claim, error)
 	Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error)
-	// Introduce tells who signed the headers of a request whose body is not read yet.
+	// Introduce finds out who signed the headers of a request whose body is not read yet.
 	Introduce(ctx context.Context, r *http.Request) (*vocab.Actor, error)
 }
 
-// Gate says whether a host may talk to us, and an actor be heard: nil, or why not.
+// Gate returns nil if it lets a host talk to this server or an actor be heard, else the reason.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -68,15 +72,15 @@ type Profiles interface {
 	User(u vocab.Username) registry.User
 }
 
-// Deps is what a server works with.
+// Deps are the parts that a server works with.
 type Deps struct {
 	Store    *db.Cluster
-	Redis    *keyspace.Store // of sessions
+	Redis    *keyspace.Store // stores sessions
 	Local    *actor.Local
 	Verifier Verifier
 	Gate     Gate
 	Clients  *policy.Limiter // requests to inboxes, by client
-	Lookups  *policy.Limiter // actors that programs ask for, by user
+	Lookups  *policy.Limiter // actors that clients ask for, by user
 	Inbox    Inbox
 	Outbox   Outbox
 	Feed     *feed.Reader
@@ -87,7 +91,7 @@ type Deps struct {
 	Conversations *conversation.Registry
 	Members       *conversation.Members
 
-	OpenID *oidc.Provider // that users may sign in by; nil when there is none
+	OpenID *oidc.Provider // the provider at which users may sign in; nil if there is none
 
 	Profiles   Profiles
 	Pictures   Pictures
@@ -96,23 +100,25 @@ type Deps struct {
 	Now        func() time.Time
 	Version    string                      // of this program
 	Ready      func(context.Context) error // nil when requests can be served
-	EventsWait func() bool                 // Redis does not answer
+	EventsWait func() bool                 // reports whether Redis does not answer
 
 	BodyLimit      int64          // bytes of one activity from another server
+	MLSBodyLimit   int64          // the same, of one with an MLS message from a known sender
 	PageSize       int            // items in a page of a collection
-	SecureMode     bool           // what users wrote, and who they know, is shown only to who proves who it is
-	CORSOrigins    []string       // of pages that may use the client API
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For and X-Forwarded-Proto are believed
+	SecureMode     bool           // posts and relationships of users are shown only to senders who prove who they are
+	CORSOrigins    []string       // origins of pages that may use the client API
+	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For and X-Forwarded-Proto are believed
 	Paused         bool           // inboxes take nothing
 }
 
-// Server answers requests. Public and Admin return its two sides, for listeners that are somebody
-// else's.
+// Server answers requests. Public and Admin return its two handlers. The caller serves them on
+// its own listeners.
 type Server struct {
 	Deps
 	*clients
 	metrics metrics
 	lines   lines
+	seed    maphash.Seed // of ETags
 
 	federation  *federation
 	actors      *actors
@@ -136,15 +142,15 @@ type Server struct {
 // New returns a server.
 func New(d Deps) *Server {
 	from := &clients{trusted: d.TrustedProxies, log: d.Log}
-	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
+	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store.Databases, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
 		now: d.Now, secureMode: d.SecureMode, sessions: sessions{d.Redis, d.Sockets}}
 	owners := d.Store.As(pool.Owner)
 	api := &clientAPI{a, owners, d.Profiles, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), newLogins(d), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
 	recent := newRecentPages(d.Now)
-	inboxes := &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit}
+	inboxes := &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, max(d.BodyLimit, d.MLSBodyLimit)), bodyLimit: d.BodyLimit, mlsBodyLimit: d.MLSBodyLimit}
 	messages := &conversations{api, d.Conversations, d.Members, newBodies(policy.ConversationBodies, maxConversation)}
-	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
+	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now), seed: maphash.MakeSeed(),
 		federation:  inboxes,
 		actors:      &actors{a},
 		documents:   &storedDocuments{a},
@@ -165,18 +171,18 @@ func New(d Deps) *Server {
 	}
 }
 
-// Limits of a connection before a request is understood, and of the time for one request.
+// Limits of a connection before a request is read, and of the time for one request.
 const (
 	headerTime  = 10 * time.Second
 	requestTime = 30 * time.Second
-	handleTime  = 25 * time.Second // less, so that there is time to say that it was too long
+	handleTime  = 25 * time.Second // less than requestTime, so that there is time to answer that it was too long
 	idleTime    = 2 * time.Minute
 	maxHeader   = 32 << 10
 )
 
-// Harden bounds what a client can take of srv: time for headers, for the whole request and between
-// two, the size of headers, how many connections it holds unless it is one of the proxies, and how
-// long one that never asks for anything can delay a Shutdown.
+// Harden bounds what a client can take of srv: the time for headers, for a whole request and
+// between two requests; the size of headers; the number of its connections, unless it is one of
+// the proxies; and how long a connection without any request can delay a Shutdown.
 func Harden(srv *http.Server, proxies []netip.Prefix) { harden(srv, newConns(proxies)) }
 
 func harden(srv *http.Server, c *conns) {
@@ -190,7 +196,7 @@ func harden(srv *http.Server, c *conns) {
 	srv.RegisterOnShutdown(func() { time.AfterFunc(newcomerTime, c.turnAway) })
 }
 
-// Public returns what the world may ask: the federation endpoints and the client API.
+// Public returns the handler for everybody: the federation endpoints and the client API.
 func (s *Server) Public() http.Handler {
 	r := s.newRouter()
 	for path, h := range s.getRoutes() {
@@ -324,8 +330,8 @@ func (s *Server) getRoutes() map[string]handle {
 	}
 }
 
-// Admin returns what the operator may ask, with profiles of this process when profiles is set. It
-// must not be reachable from outside.
+// Admin returns the handler for the operator. It serves profiles of this process if profiles is
+// set. It must not be reachable from outside.
 func (s *Server) Admin(profiles bool) http.Handler {
 	r := s.newRouter()
 	for path, h := range s.adminRoutes(profiles) {
@@ -334,7 +340,7 @@ func (s *Server) Admin(profiles bool) http.Handler {
 	return s.observeRequests(s.guardHost(s.requireLegible(r)))
 }
 
-// adminRoutes are the addresses of the operator's side.
+// adminRoutes are the addresses of Admin.
 func (s *Server) adminRoutes(profiles bool) map[string]handle {
 	all := map[string]handle{"/metrics": s.operator.getMetrics(), "/healthz": s.operator.getHealth, "/readyz": s.operator.getReady}
 	if profiles {
@@ -343,7 +349,7 @@ func (s *Server) adminRoutes(profiles bool) map[string]handle {
 	return all
 }
 
-// newRouter returns a router that never redirects: the path is part of what a peer signed.
+// newRouter returns a router that never redirects: a peer's signature covers the path.
 func (s *Server) newRouter() *httprouter.Router {
 	r := httprouter.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
@@ -353,7 +359,7 @@ func (s *Server) newRouter() *httprouter.Router {
 	return r
 }
 
-// handle answers a request, or says why not.
+// handle answers a request, or returns the reason to refuse it.
 type handle func(a *answer, r *http.Request, p httprouter.Params) error
 
 // addRoute registers h. A handler of GET answers HEAD too (RFC 9110 §9.3.2).
@@ -362,7 +368,7 @@ func (s *Server) addRoute(r *httprouter.Router, method, path string, h handle) {
 		a := w.(*answer) // observeRequests made it
 		a.route = path
 		err := error(errNothing)
-		if !strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") { // an encoded slash is data (RFC 3986 §2.2), and no id of ours has one
+		if !strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") { // an encoded slash is data (RFC 3986 §2.2), and no id of this server has one
 			err = h(a, r, p)
 		}
 		if err != nil {

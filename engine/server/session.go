@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -20,29 +21,43 @@ const (
 	// sessionIdle is how long a session lasts without a request.
 	sessionIdle = 30 * 24 * time.Hour
 
-	// maxSessions is how many sessions a user has: one more ends the oldest.
+	// maxSessions bounds the sessions of a user that may write, and separately the others. A new
+	// one beyond it ends the oldest of its kind.
 	maxSessions = 100
 )
 
-// sessions are kept in Redis alone: when it loses them, programs show their token or password
-// again. A session is a digest of its token, which is looked up with every request: it may do what
-// the token may, and ends with it. A password is a token, too.
+// sessions are stored in Redis only: if Redis loses them, clients send their token or password
+// again. A session stores the digest of the token that it was made of. Each request looks the
+// token up: the session may do what the token may, and ends with it. A password is such a token,
+// too.
 type sessions struct {
 	redis   *keyspace.Store
 	sockets *socket.Hub
 }
 
-// The keys of a user's sessions. The list of them stays: sessions in use outlive any time that it
-// could have.
-const sessionList = "sessions"
+// Keys of the lists of a user's sessions. The lists do not expire: sessions in use outlive any
+// time that a list could have. There are two lists, so that a token that only reads cannot end
+// sessions that may write by making new ones.
+const (
+	sessionList = "sessions"
+	readingList = "sessions:reading"
+)
+
+func listOf(scopes []string) string {
+	if slices.Contains(scopes, instance.ScopeWrite) || slices.Contains(scopes, instance.ScopeAdmin) {
+		return sessionList
+	}
+	return readingList
+}
 
 func sessionKey(digest [32]byte) string { return "session:" + hex.EncodeToString(digest[:]) }
 
-// begin makes a session of a token, and returns its secret.
-func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]byte) (secret string, err error) {
+// begin makes a session of the token with that digest and scopes, and returns the session's
+// secret.
+func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]byte, scopes []string) (secret string, err error) {
 	secret, digest := token.New(token.Session, u)
 	of, key := s.redis.Of(u), sessionKey(digest)
-	ended, err := of.Enlist(ctx, sessionList, key, maxSessions)
+	ended, err := of.Enlist(ctx, listOf(scopes), key, maxSessions)
 	if err == nil && len(ended) > 0 {
 		_, err = of.Delete(ctx, ended...)
 		s.sockets.EndSessions(u, ended...)
@@ -50,14 +65,14 @@ func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]b
 	if err == nil {
 		err = of.SetTexts(ctx, []keyspace.Text{{Key: key, Value: hex.EncodeToString(tokenDigest[:]), While: sessionIdle}})
 	}
-	if err != nil { // it does not answer, or has no room
+	if err != nil { // Redis does not answer, or has no room
 		err = fault.Wrap(fault.Unavailable, "no session can be kept now", err)
 	}
 	return secret, err
 }
 
-// use returns the digest of the token that a session was made of. The fault is Unauthenticated for
-// a session that there is not, Unavailable when Redis does not answer.
+// use returns the digest of the token that a session was made of. The fault is Unauthenticated
+// if there is no such session, and Unavailable if Redis does not answer.
 func (s sessions) use(ctx context.Context, u vocab.Username, digest [32]byte) (tokenDigest [32]byte, err error) {
 	text, err := s.redis.Of(u).Use(ctx, sessionKey(digest), sessionIdle)
 	if err != nil {
@@ -70,32 +85,37 @@ func (s sessions) use(ctx context.Context, u vocab.Username, digest [32]byte) (t
 	return [32]byte(b), nil
 }
 
-// end ends a session with its sockets, and reports whether there was one.
+// end ends a session and its sockets. It reports whether there was such a session.
 func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (bool, error) {
 	n, err := s.redis.Of(u).Delete(ctx, sessionKey(digest))
 	s.sockets.EndSessions(u, sessionKey(digest))
 	return n > 0, err
 }
 
-// endAll ends all sessions of a user with their sockets.
+// endAll ends all sessions of a user and their sockets.
 func (s sessions) endAll(ctx context.Context, u vocab.Username) error {
 	of := s.redis.Of(u)
-	g, err := of.Glance(ctx, nil, sessionList, 0, -1)
-	if err == nil && len(g.Elements) > 0 {
-		_, err = of.Delete(ctx, g.Elements...)
+	for _, list := range []string{sessionList, readingList} {
+		g, err := of.Glance(ctx, nil, list, 0, -1)
+		if err == nil && len(g.Elements) > 0 {
+			_, err = of.Delete(ctx, g.Elements...)
+		}
+		if s.sockets.EndSessions(u, g.Elements...); err != nil {
+			return err
+		}
 	}
-	s.sockets.EndSessions(u, g.Elements...)
-	return err
+	return nil
 }
 
-// madeSession is the answer to who begins a session.
+// madeSession is the answer to a request for a session.
 type madeSession struct {
-	Session     string   `json:"session"` // shown this once
+	Session     string   `json:"session"` // shown only once
 	Scopes      []string `json:"scopes"`
-	IdleSeconds int      `json:"idleSeconds"` // without a request, after which it ends
+	IdleSeconds int      `json:"idleSeconds"` // the session ends after that time without a request
 }
 
-// postSession makes a session, of the token that the request carries or of a password in its body.
+// postSession makes a session of the token that the request carries, or of a password in its
+// body.
 func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
 	if _, err := readQuery(r); err != nil {
@@ -108,7 +128,7 @@ func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params)
 	if err != nil {
 		return err
 	}
-	secret, _ := bearerToken(r) // it holds
+	secret, _ := bearerToken(r) // authenticate found it valid
 	kind, u, digest, err := token.Parse(secret)
 	if err != nil {
 		return err
@@ -119,9 +139,9 @@ func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params)
 	return s.sendSession(a, r, u, digest, t.Scopes, http.StatusCreated)
 }
 
-// sendSession makes a session of a token, a password or an identity, and shows it.
+// sendSession makes a session of a token, a password or an identity, and answers with it.
 func (s *clientAPI) sendSession(a *answer, r *http.Request, u vocab.Username, digest [32]byte, scopes []string, status int) error {
-	session, err := s.sessions.begin(r.Context(), u, digest)
+	session, err := s.sessions.begin(r.Context(), u, digest, scopes)
 	if err != nil {
 		return err
 	}
@@ -132,7 +152,7 @@ func (s *clientAPI) sendSession(a *answer, r *http.Request, u vocab.Username, di
 	return err
 }
 
-// deleteSession ends the session of the request, or every one of its user.
+// deleteSession ends the session of the request, or all sessions of its user.
 func (s *clientAPI) deleteSession(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
 	q, err := readQuery(r, "everywhere")
@@ -170,7 +190,7 @@ func (s *clientAPI) endSession(a *answer, r *http.Request, u vocab.Username, dig
 	return s.refuseToken(a, err)
 }
 
-// endEverywhere ends all sessions of the user. One that only reads does not end others.
+// endEverywhere ends all sessions of the user. A session that only reads may not do that.
 func (s *clientAPI) endEverywhere(a *answer, r *http.Request, u vocab.Username) error {
 	if _, err := s.authorize(a, r, instance.ScopeWrite, instance.ScopeAdmin); err != nil {
 		return err
@@ -178,7 +198,7 @@ func (s *clientAPI) endEverywhere(a *answer, r *http.Request, u vocab.Username) 
 	return s.sessions.endAll(r.Context(), u)
 }
 
-// sessionOf returns the key of the session of a request, and nothing for a request with a token.
+// sessionOf returns the key of the request's session; empty if the request carries a token.
 func sessionOf(r *http.Request) string {
 	secret, _ := bearerToken(r)
 	kind, _, digest, err := token.Parse(secret)
@@ -188,7 +208,8 @@ func sessionOf(r *http.Request) string {
 	return sessionKey(digest)
 }
 
-// tokenOf returns the token that a secret is or was made of.
+// tokenOf returns the token that a secret belongs to. For the secret of a session it returns the
+// token that the session was made of.
 func (s *access) tokenOf(ctx context.Context, secret string) (instance.Token, error) {
 	kind, u, digest, err := token.Parse(secret)
 	if err == nil && kind == token.Session {
@@ -204,5 +225,5 @@ func (s *access) tokenOf(ctx context.Context, secret string) (instance.Token, er
 	return t, err
 }
 
-// errInvalidToken refuses what is not a token or session, or none any more.
+// errInvalidToken refuses a secret of no token or session, or of one that has ended.
 var errInvalidToken = fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")

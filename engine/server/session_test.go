@@ -143,7 +143,7 @@ func TestAUserHasOnlySoManySessions(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	f := newFixture(t, withRedis(t, redis))
-	secret := f.token(f.alice, instance.ScopeRead)
+	secret, writes := f.token(f.alice, instance.ScopeRead), f.begin(f.token(f.alice, instance.ScopeRead, instance.ScopeWrite))
 	var all []string
 	for range 102 {
 		all = append(all, f.begin(secret))
@@ -153,9 +153,12 @@ func TestAUserHasOnlySoManySessions(t *testing.T) {
 	for _, s := range []string{all[2], all[101]} {
 		f.get("/api/feed", bearerToken(s)).want(f, 200)
 	}
-	if n := len(strings.Fields(redis.Do("KEYS", "alice:session:*"))); n != 100 {
-		t.Errorf("%d sessions are kept, want 100", n)
+	if n := len(strings.Fields(redis.Do("KEYS", "alice:session:*"))); n != 101 {
+		t.Errorf("%d sessions are kept, want 100 and the one that writes", n)
 	}
+	f.get("/api/feed", bearerToken(writes)).want(f, 200) // a token that only reads ends none that writes
+	f.ask(http.MethodDelete, "/api/session?everywhere=true", bearerToken(writes)).want(f, http.StatusNoContent)
+	f.get("/api/feed", bearerToken(all[101])).want(f, 401)
 }
 
 // Without Redis there are no sessions; tokens are as good as ever.

@@ -9,21 +9,21 @@ import (
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// stored is an object or activity of a user, as it is to be shown, and who may read it.
+// stored is an object or activity of a user in the form that is shown, with its audience.
 type stored struct {
 	vocab.Addressing
 	doc     vocab.Doc
 	deleted bool
 }
 
-// storedDocuments shows users' activities and objects.
+// storedDocuments serves users' activities and objects.
 type storedDocuments struct{ *access }
 
 func (s *storedDocuments) getActivity(a *answer, r *http.Request, p httprouter.Params) error {
@@ -46,26 +46,26 @@ func (s *storedDocuments) getObject(a *answer, r *http.Request, p httprouter.Par
 	return s.getStored(a, r, p, "/objects/", findObject)
 }
 
-// hasPage reports whether there is a page of the object that the path names, for a reader who is
-// let in.
+// hasPage reports whether the object that the path names has a page. It reports false if the
+// reader's host is blocked.
 func (s *storedDocuments) hasPage(r *http.Request, p httprouter.Params) (bool, error) {
 	if s.checkSigner(r) != nil || !isOwnPart(p.ByName("thing")) {
 		return false, nil
 	}
 	u, err := s.findResident(r, p)
-	if err != nil { // getStored says the same of the user
+	if err != nil { // getStored refuses such a user
 		return false, nil
 	}
 	found, err := s.forAll(r, u, s.local.ID(u)+"/objects/"+vocab.ID(p.ByName("thing")), findObject)
 	return found.doc != nil && !found.deleted && !isForServers(found.doc), err
 }
 
-// finding looks for a thing of me; with public only for one that is for everybody.
-type finding func(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (stored, error)
+// finding looks for a thing of me by its id. With public set it finds only a public one.
+type finding func(ctx context.Context, tx *user.Tx, me, id vocab.ID, public bool) (stored, error)
 
-// getStored serves one thing of a user's to those who may read it. To others it is not there, and
-// they can tell neither by the answer nor by what is done for it: what is not for everybody is
-// looked for only once it is known who asks.
+// getStored serves one thing of a user's to those who may read it. To others it does not exist.
+// Neither the answer nor the work for it shows them more: a thing that is not public is looked
+// for only after the sender is identified.
 func (s *storedDocuments) getStored(a *answer, r *http.Request, p httprouter.Params, folder string, find finding) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {
@@ -97,26 +97,27 @@ func (s *storedDocuments) getStored(a *answer, r *http.Request, p httprouter.Par
 	return a.sendStored(r, contentType, found)
 }
 
-// isOwnPart reports whether the last part of an id may be one that we made: for another one it is
-// not worth to look.
+// isOwnPart reports whether this server can have made the last part of an id. Other parts are
+// not worth a search.
 func isOwnPart(s string) bool {
 	id, err := uuid.Parse(s)
 	return err == nil && id.String() == s
 }
 
-// forAll looks for what everybody may read; in secure mode that is nothing.
+// forAll looks for a thing that everybody may read. In secure mode it finds none.
 func (s *storedDocuments) forAll(r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
 	if s.secureMode {
 		return stored{}, nil
 	}
-	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		found, err = find(ctx, tx, s.local.ID(u), id, true)
 		return err
 	})
 	return found, err
 }
 
-// forViewer looks for what who asks may read; the fault is NotFound.
+// forViewer looks for a thing that the sender of the request may read. If it finds none, the
+// fault is NotFound.
 func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
 	viewer, err := s.identifyViewer(a, r)
 	if err != nil {
@@ -126,7 +127,7 @@ func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username
 		return stored{}, errNothing
 	}
 	var is standing
-	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		if found, err = find(ctx, tx, s.local.ID(u), id, false); err != nil {
 			return err
 		}
@@ -139,14 +140,15 @@ func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username
 	return found, err
 }
 
-// mayRead reports whether viewer may read something of u's: u itself, an actor that it names, an
-// accepted follower when it names u's followers, another user when it is local, or anybody when it
-// is public. An actor that only a group names may not, and one that u blocks may no longer.
+// mayRead reports whether viewer may read something of u's: viewer is u or an actor that it
+// names, an accepted follower if it names u's followers, a local user if it is local, or anybody
+// if it is public. An actor that only a group names may not, and one that u blocks may no
+// longer.
 func (s *storedDocuments) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
 	return audience.Of(to, s.local.ID(u), s.local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
 }
 
-// viewerOfUser returns how an actor stands to a user, as audiences ask for it.
+// viewerOfUser describes an actor's standing to a user in the form that package audience takes.
 func (s *access) viewerOfUser(u vocab.Username, actor vocab.ID, is standing) audience.Viewer {
 	v := audience.Viewer{ID: actor, Blocked: is.blocked}
 	if is.follows {
@@ -155,16 +157,16 @@ func (s *access) viewerOfUser(u vocab.Username, actor vocab.ID, is standing) aud
 	return v
 }
 
-// standing is how an actor stands to a user.
+// standing tells whether a user blocks an actor, and whether the actor follows the user.
 type standing struct{ blocked, follows bool }
 
-func standingOf(ctx context.Context, tx *db.Tx, actor vocab.ID) (standing, error) {
-	block, err := tx.Block(ctx, db.Outbound, actor)
+func standingOf(ctx context.Context, tx *user.Tx, actor vocab.ID) (standing, error) {
+	block, err := tx.Blocks.Find(ctx, user.Outbound, actor)
 	if err != nil {
 		return standing{}, err
 	}
-	follower, err := tx.Relationship(ctx, db.Follower, actor)
-	return standing{block != nil, follower != nil && follower.Status == db.Accepted}, err
+	follower, err := tx.Relationships.Find(ctx, user.Follower, actor)
+	return standing{block != nil, follower != nil && follower.Status == user.Accepted}, err
 }
 
 func (a *answer) sendStored(r *http.Request, contentType string, found stored) error {
@@ -183,12 +185,12 @@ func (a *answer) sendStored(r *http.Request, contentType string, found stored) e
 	return nil
 }
 
-// findObject returns an object of the user's. Of a deleted one only the Create still tells the
-// recipients.
-func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (stored, error) {
-	look := tx.Object
+// findObject returns an object of the user's. The recipients of a deleted object come from its
+// Create: the object itself does not name them any more.
+func findObject(ctx context.Context, tx *user.Tx, me, id vocab.ID, public bool) (stored, error) {
+	look := tx.Objects.Find
 	if public {
-		look = tx.PublicObject
+		look = tx.Objects.FindPublic
 	}
 	row, err := look(ctx, id)
 	if err != nil || row == nil {
@@ -203,7 +205,7 @@ func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (s
 	}
 	found := stored{doc: o.Doc, deleted: row.DeletedAt != nil}
 	if found.deleted {
-		create, err := tx.LatestActivity(ctx, vocab.Create, me, id)
+		create, err := tx.Activities.Latest(ctx, vocab.Create, me, id)
 		if err != nil || create == nil {
 			return found, err
 		}
@@ -219,10 +221,10 @@ func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (s
 }
 
 // findActivity returns an activity of the user's.
-func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID, public bool) (stored, error) {
-	look := tx.Activity
+func findActivity(ctx context.Context, tx *user.Tx, _, id vocab.ID, public bool) (stored, error) {
+	look := tx.Activities.Find
 	if public {
-		look = tx.PublicActivity
+		look = tx.Activities.FindPublic
 	}
 	row, err := look(ctx, id)
 	if err != nil || row == nil {
@@ -232,17 +234,18 @@ func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID, public bool) (
 	if err != nil {
 		return stored{}, fmt.Errorf("read stored activity: %w", internalFault(err))
 	}
-	docs, err := activityDocs(ctx, tx, []db.Activity{*row})
+	docs, err := activityDocs(ctx, tx, []user.Activity{*row})
 	if err != nil {
 		return stored{}, err
 	}
 	return stored{Addressing: a.Addressing, doc: docs[0]}, nil
 }
 
-// activityDocs returns activities as they are to be shown. The object that an activity carries is
-// the one stored now: words that its author took back are not served from the past. A proof that
-// does not cover what is shown is left out. Activities of others are shown as in feeds.
-func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.Doc, error) {
+// activityDocs returns activities in the form that is shown. An object that an activity carries
+// is shown as it is stored now, so that words that its author took back are not served. A proof
+// that does not cover the shown document is left out. Activities of others are shown as in
+// feeds.
+func activityDocs(ctx context.Context, tx *user.Tx, rows []user.Activity) ([]vocab.Doc, error) {
 	docs := make([]vocab.Doc, len(rows))
 	var brought []vocab.ID
 	for i, row := range rows {
@@ -260,7 +263,7 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 		return nil, err
 	}
 	for i, row := range rows {
-		if row.Direction == db.Inbound {
+		if row.Direction == user.Inbound {
 			docs[i] = showReceived(docs[i], now[row.Object], isCarrier(row, docs[i]))
 			continue
 		}
@@ -279,15 +282,15 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 	return docs, nil
 }
 
-// carried is an object as it is stored now, and what readers are shown of its words.
+// carried is an object as it is stored now, with the form of its words that readers see.
 type carried struct{ doc, readable vocab.Doc }
 
-func carriedNow(ctx context.Context, tx *db.Tx, ids []vocab.ID) (map[vocab.ID]carried, error) {
+func carriedNow(ctx context.Context, tx *user.Tx, ids []vocab.ID) (map[vocab.ID]carried, error) {
 	now := map[vocab.ID]carried{}
 	if len(ids) == 0 {
 		return now, nil
 	}
-	objects, err := tx.Objects(ctx, ids)
+	objects, err := tx.Objects.FindAll(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -306,8 +309,8 @@ func carriedNow(ctx context.Context, tx *db.Tx, ids []vocab.ID) (map[vocab.ID]ca
 	return now, nil
 }
 
-// showReceived returns an activity of somebody else's as the user is shown it, with the object
-// that it brought as that is now.
+// showReceived returns an activity of another actor as the user sees it. An object that it
+// carries is shown as it is stored now.
 func showReceived(d vocab.Doc, now carried, carries bool) vocab.Doc {
 	kind, _ := d.Type()
 	out := vocab.ShowActivity(d, now.doc != nil, handler.HasEmoji(kind))
@@ -320,11 +323,11 @@ func showReceived(d vocab.Doc, now carried, carries bool) vocab.Doc {
 	return out
 }
 
-func isCarrier(row db.Activity, d vocab.Doc) bool {
+func isCarrier(row user.Activity, d vocab.Doc) bool {
 	return row.Object != "" && handler.HasWords(row.Type) && d.Sub("object") != nil
 }
 
-// internalFault keeps what is wrong with our own rows from being told as a fault of the request.
+// internalFault marks an error in a stored document as internal: the request is not at fault.
 func internalFault(err error) error {
 	return fault.Wrap(fault.Internal, "a stored document cannot be read", err)
 }

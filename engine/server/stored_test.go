@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -35,15 +35,15 @@ func TestPostsAreReadByTheirRecipients(t *testing.T) {
 	follower, followerKey := f.remote("https://peer.example/users/follower")
 	pending, pendingKey := f.remote("https://peer.example/users/pending")
 	_, neighbourKey := f.remote("https://peer.example/users/neighbour")
-	f.relate(f.alice, db.Follower, db.Accepted, follower.ID, start)
-	f.relate(f.alice, db.Follower, db.Pending, pending.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, follower.ID, start)
+	f.relate(f.alice, user.Follower, user.Pending, pending.ID, start)
 	blocked, blockedKey := f.remote("https://peer.example/users/blocked")
-	f.relate(f.alice, db.Follower, db.Accepted, blocked.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, blocked.ID, start)
 	f.block(f.alice, blocked.ID)
 	suspended, suspendedKey := f.remote("https://peer.example/users/suspended")
-	f.relate(f.alice, db.Follower, db.Accepted, suspended.ID, start)
+	f.relate(f.alice, user.Follower, user.Accepted, suspended.ID, start)
 	f.policy.Suspended = []vocab.ID{suspended.ID}
-	f.relate(f.alice, db.Follower, db.Accepted, f.local.ID(f.bob), start)
+	f.relate(f.alice, user.Follower, user.Accepted, f.local.ID(f.bob), start)
 	bobs, err := f.keys.Keys(f.bob)
 	if err != nil {
 		t.Fatal(err)
@@ -248,11 +248,11 @@ func TestProofsAreShownWithWhatTheyCover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-			if _, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: note, Published: start, Raw: o.JSON()}); err != nil {
+		f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+			if _, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: note, Published: start, Raw: o.JSON()}); err != nil {
 				return err
 			}
-			return tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: create, Direction: db.Outbound, Type: "Create",
+			return tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: create, Direction: user.Outbound, Type: "Create",
 				Actor: f.local.ID(f.alice), Object: note, Published: start, Raw: raw})
 		})
 		return create, note
@@ -279,8 +279,8 @@ func TestProofsAreShownWithWhatTheyCover(t *testing.T) {
 	if shown.Text("id") != string(create) || shown["@context"] != nil || shown["proof"] != nil {
 		t.Errorf("in the outbox it is %s, want neither @context nor proof", shown.JSON())
 	}
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.ReplaceObject(ctx, note, vocab.Doc{"id": string(note), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": "<p>second</p>"}.JSON(), nil, start.Add(time.Hour))
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Replace(ctx, note, vocab.Doc{"id": string(note), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": "<p>second</p>"}.JSON(), nil, start.Add(time.Hour))
 		return err
 	})
 	if d := f.get(string(create)).want(t, 200).doc(t); holds(d) || d.Sub("object").Text("content") != "<p>second</p>" {

@@ -5,19 +5,19 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// strangers are the users' databases, for everybody but their users.
+// strangers reads the users' databases for everybody except their users.
 type strangers struct {
-	store *db.Cluster
-	reads *policy.Pool // that wait for a connection, or have one
+	store *user.Databases
+	reads *policy.Pool // bounds the reads that wait for a connection, or have one
 }
 
-func newStrangers(store *db.Cluster, now func() time.Time) strangers {
+func newStrangers(store *user.Databases, now func() time.Time) strangers {
 	opens := policy.StrangersOpens.Shared(now)
 	mayOpen := func(ctx context.Context) bool {
 		ok, _ := opens.Allow("", policy.PayerOf(ctx), 0)
@@ -28,9 +28,9 @@ func newStrangers(store *db.Cluster, now func() time.Time) strangers {
 
 var errCrowded = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
 
-// readAsStranger reads a user's database for somebody else. The client's address pays: one that
-// reads as fast as it can leaves places and connections to others.
-func (s *access) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *db.Tx) error) error {
+// readAsStranger reads a user's database for anybody except the user. The read is charged to the
+// client's address: a client that reads as fast as it can leaves room and connections to others.
+func (s *access) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *user.Tx) error) error {
 	ctx := policy.PaidByAddress(r.Context(), s.clientOf(r))
 	payer := policy.PayerOf(ctx)
 	if !s.strangers.reads.Take(payer, 1) {

@@ -7,18 +7,18 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// stream is a public collection of the user's, as its programs are shown it.
+// stream is a public collection of the user's, as the user's clients see it.
 type stream struct {
-	ID      vocab.ID `json:"id"` // what AddToStream names it by
+	ID      vocab.ID `json:"id"` // the id by which AddToStream names it
 	Name    string   `json:"name"`
 	Tags    []string `json:"tags"`
-	Objects int      `json:"objects"` // how many are in it
+	Objects int      `json:"objects"` // how many objects it has
 }
 
 // streamList is all streams of a user.
@@ -26,7 +26,7 @@ type streamList struct {
 	Items []stream `json:"items"`
 }
 
-// getStreams serves a user's programs the user's streams, by name.
+// getStreams serves the user's streams to the user's clients, by name.
 func (s *clientAPI) getStreams(a *answer, r *http.Request, _ httprouter.Params) error {
 	u, err := s.authorizeReader(a, r)
 	if err != nil {
@@ -36,8 +36,8 @@ func (s *clientAPI) getStreams(a *answer, r *http.Request, _ httprouter.Params) 
 		return err
 	}
 	list := streamList{Items: []stream{}}
-	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		streams, err := tx.Streams(ctx)
+	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		streams, err := tx.Streams.List(ctx)
 		for _, one := range streams {
 			list.Items = append(list.Items, stream{one.URI, one.Name, one.Tags, one.Objects})
 		}
@@ -51,10 +51,10 @@ func (s *clientAPI) getStreams(a *answer, r *http.Request, _ httprouter.Params) 
 
 func shownToAll(registry.Collections) registry.Visibility { return registry.Public }
 
-// getFeatured serves what a user shows first, to everybody.
+// getFeatured serves the objects that a user pinned, to everybody.
 func (s *collections) getFeatured(a *answer, r *http.Request, p httprouter.Params) error {
-	return s.getWhole(a, r, p, "featured", func(ctx context.Context, tx *db.Tx, me vocab.ID) (ids []any, err error) {
-		pins, err := tx.Pins(ctx, me)
+	return s.getWhole(a, r, p, "featured", func(ctx context.Context, tx *user.Tx, me vocab.ID) (ids []any, err error) {
+		pins, err := tx.Pins.List(ctx, me)
 		for _, pin := range pins {
 			ids = append(ids, string(pin.Object))
 		}
@@ -64,8 +64,8 @@ func (s *collections) getFeatured(a *answer, r *http.Request, p httprouter.Param
 
 // getStreamsOf serves the ids of a user's streams, to everybody.
 func (s *collections) getStreamsOf(a *answer, r *http.Request, p httprouter.Params) error {
-	return s.getWhole(a, r, p, "streams", func(ctx context.Context, tx *db.Tx, _ vocab.ID) (ids []any, err error) {
-		streams, err := tx.Streams(ctx)
+	return s.getWhole(a, r, p, "streams", func(ctx context.Context, tx *user.Tx, _ vocab.ID) (ids []any, err error) {
+		streams, err := tx.Streams.List(ctx)
 		for _, one := range streams {
 			ids = append(ids, string(one.URI))
 		}
@@ -74,15 +74,15 @@ func (s *collections) getStreamsOf(a *answer, r *http.Request, p httprouter.Para
 }
 
 // getWhole serves a collection that has no pages.
-func (s *collections) getWhole(a *answer, r *http.Request, p httprouter.Params, name string, list func(context.Context, *db.Tx, vocab.ID) ([]any, error)) error {
+func (s *collections) getWhole(a *answer, r *http.Request, p httprouter.Params, name string, list func(context.Context, *user.Tx, vocab.ID) ([]any, error)) error {
 	me := s.idOf(p)
 	return s.getCollection(collection{
 		name:  name,
 		shown: shownToAll,
-		describe: func(ctx context.Context, tx *db.Tx, d vocab.Doc) error {
+		describe: func(ctx context.Context, tx *user.Tx, d vocab.Doc) error {
 			items, err := list(ctx, tx, me)
 			d["totalItems"] = len(items)
-			if len(items) > 0 { // to JSON-LD an empty list is none
+			if len(items) > 0 { // JSON-LD takes an empty list for none
 				d["orderedItems"] = items
 			}
 			return err
@@ -101,23 +101,23 @@ func (s *collections) getStream(a *answer, r *http.Request, p httprouter.Params)
 		name:   name,
 		shown:  shownToAll,
 		isMany: true,
-		count: func(ctx context.Context, tx *db.Tx, _ []vocab.ID) (int, error) {
-			one, err := tx.Stream(ctx, uri)
+		count: func(ctx context.Context, tx *user.Tx, _ []vocab.ID) (int, error) {
+			one, err := tx.Streams.Find(ctx, uri)
 			if err != nil || one == nil {
 				return 0, orNothing(err)
 			}
 			return one.Objects, nil
 		},
-		list: func(ctx context.Context, tx *db.Tx, _ []vocab.ID, after *db.Place, n int) ([]listed, error) {
-			objects, err := tx.StreamObjects(ctx, uri, after, n)
+		list: func(ctx context.Context, tx *user.Tx, _ []vocab.ID, after *user.Place, n int) ([]listed, error) {
+			objects, err := tx.Streams.ListObjects(ctx, uri, after, n)
 			items := make([]listed, len(objects))
 			for i, o := range objects {
-				items[i] = listed{string(o.Object), db.Place{At: o.AddedAt, ID: o.ID}}
+				items[i] = listed{string(o.Object), user.Place{At: o.AddedAt, ID: o.ID}}
 			}
 			return items, err
 		},
-		describe: func(ctx context.Context, tx *db.Tx, d vocab.Doc) error {
-			one, err := tx.Stream(ctx, uri)
+		describe: func(ctx context.Context, tx *user.Tx, d vocab.Doc) error {
+			one, err := tx.Streams.Find(ctx, uri)
 			if err != nil || one == nil {
 				return orNothing(err)
 			}
@@ -139,7 +139,7 @@ func (s *access) idOf(p httprouter.Params) vocab.ID {
 	return s.local.ID(u)
 }
 
-// orNothing returns the error, or that there is no such thing.
+// orNothing returns err, or errNothing if err is nil.
 func orNothing(err error) error {
 	if err == nil {
 		err = errNothing

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -15,20 +15,20 @@ func TestStreamsAreShownToAll(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	id := uuid.New()
-	s := db.Stream{ID: id, Name: "Cats", Tags: []string{"cats"}, URI: f.local.Streams(f.alice) + vocab.ID("/"+id.String()), Activity: "https://here/1", CreatedAt: start}
+	s := user.Stream{ID: id, Name: "Cats", Tags: []string{"cats"}, URI: f.local.Streams(f.alice) + vocab.ID("/"+id.String()), Activity: "https://here/1", CreatedAt: start}
 	var added []vocab.ID
-	err := f.store.Write(t.Context(), f.alice, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddStream(ctx, s); err != nil {
+	err := f.store.Write(t.Context(), f.alice, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Streams.Add(ctx, s); err != nil {
 			return err
 		}
 		for n := range 45 {
 			o := vocab.ID("https://peer.example/notes/" + string(rune('A'+n)))
 			added = append([]vocab.ID{o}, added...)
-			if err := tx.AddToStream(ctx, s.URI, db.StreamObject{Object: o, ID: uuid.Must(uuid.NewV7()), Activity: "https://here/2", AddedAt: start}); err != nil {
+			if err := tx.Streams.AddObject(ctx, s.URI, user.StreamObject{Object: o, ID: uuid.Must(uuid.NewV7()), Activity: "https://here/2", AddedAt: start}); err != nil {
 				return err
 			}
 		}
-		return tx.SetPin(ctx, db.Pin{Actor: f.local.ID(f.alice), Object: "https://here/notes/1", Activity: "https://here/3"}, start)
+		return tx.Pins.Set(ctx, user.Pin{Actor: f.local.ID(f.alice), Object: "https://here/notes/1", Activity: "https://here/3"}, start)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,14 +6,14 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// getSynchronization shows whoever signs the request those followers of a user that are of the
-// signer's own server, and never any other (FEP-8fcf). A list that is too long is not shown at all:
-// who took a part for the whole would end the rest.
+// getSynchronization shows the signer of the request those followers of a user that are on the
+// signer's own server, and never any other (FEP-8fcf). It refuses to show a list that is too
+// long: a server that took a part for the whole would end the other follows.
 func (s *federation) getSynchronization(a *answer, r *http.Request, p httprouter.Params) error {
 	a.addVary(whoAsks...)
 	a.setCache(cachePrivate)
@@ -30,8 +30,8 @@ func (s *federation) getSynchronization(a *answer, r *http.Request, p httprouter
 		return err
 	}
 	var followers []string
-	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		followers, err = tx.FollowersOf(ctx, signer.Origin(), vocab.MaxSynchronized+1)
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		followers, err = tx.Relationships.ListFollowers(ctx, signer.Origin(), vocab.MaxSynchronized+1)
 		return err
 	})
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *federation) getSynchronization(a *answer, r *http.Request, p httprouter
 	return nil
 }
 
-// identifySigner returns the actor who signed the request: a token says for which user a program
-// asks, not for which server.
+// identifySigner returns the actor who signed the request. It accepts no token: a token
+// identifies a local user, not another server.
 func (s *federation) identifySigner(a *answer, r *http.Request) (vocab.ID, error) {
 	_, given := bearerToken(r)
 	if !given {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -20,13 +20,13 @@ func TestFollowersAreShownToTheirOwnServer(t *testing.T) {
 	_, otherKey := f.remote("https://other.example/users/dan")
 	_, portKey := f.remote("https://peer.example:8443/actor")
 	for id, status := range map[vocab.ID]string{
-		"https://peer.example/users/carol": db.Accepted, "https://peer.example/users/eve": db.Accepted, "https://Peer.example:443/users/finn": db.Accepted,
-		"https://peer.example/users/grace": db.Pending, "https://peer.example:8443/users/heidi": db.Accepted,
-		"https://notpeer.example/users/ivan": db.Accepted, "https://peer.example.org/users/judy": db.Accepted,
+		"https://peer.example/users/carol": user.Accepted, "https://peer.example/users/eve": user.Accepted, "https://Peer.example:443/users/finn": user.Accepted,
+		"https://peer.example/users/grace": user.Pending, "https://peer.example:8443/users/heidi": user.Accepted,
+		"https://notpeer.example/users/ivan": user.Accepted, "https://peer.example.org/users/judy": user.Accepted,
 	} {
-		f.relate(f.alice, db.Follower, status, id, start)
+		f.relate(f.alice, user.Follower, status, id, start)
 	}
-	f.relate(f.alice, db.Following, db.Accepted, "https://peer.example/users/mike", start)
+	f.relate(f.alice, user.Following, user.Accepted, "https://peer.example/users/mike", start)
 	url := string(f.local.FollowersAt(f.alice))
 	forged := []asking{f.signed(f.carolKey, signature.RFC9421), header("Signature", "sig1=:AAAA:")}
 	theirs := []string{"https://Peer.example:443/users/finn", "https://peer.example/users/carol", "https://peer.example/users/eve"}

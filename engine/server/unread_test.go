@@ -4,15 +4,15 @@ import (
 	"context"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/feed"
 )
 
 func TestAPageSaysHowMuchIsUnreadWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.MoveFeedMark(ctx, feed.Main, db.Place{At: start, ID: [16]byte{1}})
+	f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Feed.MoveMark(ctx, feed.Main, user.Place{At: start, ID: [16]byte{1}})
 		return err
 	})
 	read := bearerToken(f.token(f.alice, "read"))

@@ -26,23 +26,23 @@ const (
 	socketPath = "/ws"
 
 	// protocol is the subprotocol of the frames (RFC 6455 §1.9). A browser cannot set
-	// Authorization, and sends its token as a second subprotocol, which is never echoed.
+	// Authorization: it sends its token as a second subprotocol, which is never echoed.
 	protocol       = "lightweb.v1"
 	protocolBearer = "bearer."
 
 	pingTime  = 30 * time.Second
-	pongTime  = 10 * time.Second // in which a program answers a ping
-	closeTime = 10 * time.Second // in which a connection ends once the engine wants it to
+	pongTime  = 10 * time.Second // within which a client answers a ping
+	closeTime = 10 * time.Second // within which a connection ends after the engine has decided to end it
 
-	maxFrame      = 64 << 10 // bytes of a message that a program sends
-	framesPerSec  = 20       // that a program may send, of any kind
+	maxFrame      = 64 << 10 // bytes of a message that a client sends
+	framesPerSec  = 20       // that a client may send, of any kind
 	framesAtATime = 60
 )
 
-// webSockets are the WebSockets of users' programs.
+// webSockets serves WebSockets to users' clients.
 type webSockets struct {
 	*eventSockets
-	origins                       []string // of pages that may open one
+	origins                       []string // origins of pages that may open one
 	pingTime, pongTime, frameTime time.Duration
 }
 
@@ -54,7 +54,8 @@ func newWebSockets(s *eventSockets, others []string) *webSockets {
 	return &webSockets{s, origins, pingTime, pongTime, frameTime}
 }
 
-// getSocket opens a WebSocket (RFC 6455). Everything that can be refused is refused before.
+// getSocket opens a WebSocket (RFC 6455). It refuses a request before the socket is open, or not
+// at all.
 func (s *webSockets) getSocket(a *answer, r *http.Request, _ httprouter.Params) error {
 	if err := checkUpgrade(a, r); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (s *webSockets) getSocket(a *answer, r *http.Request, _ httprouter.Params) 
 	return nil
 }
 
-// errNoUpgrade is the answer to a request that does not ask for a WebSocket, with 426 (RFC 9110
+// errNoUpgrade refuses a request that does not ask for a WebSocket, with 426 (RFC 9110
 // §15.5.22).
 var errNoUpgrade = fault.New(fault.NotAllowed, "this address speaks WebSocket, version 13, over HTTP/1.1").WithCode("upgrade_required")
 
@@ -101,8 +102,8 @@ func checkUpgrade(a *answer, r *http.Request) error {
 	return nil
 }
 
-// checkOrigin refuses pages of origins that the operator did not name. A program that is no page
-// sends no origin.
+// checkOrigin refuses pages of origins that the operator did not configure. A client that is not
+// a page sends no Origin.
 func (s *webSockets) checkOrigin(r *http.Request) error {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 || len(origins) == 1 && slices.Contains(s.origins, origins[0]) {
@@ -111,8 +112,8 @@ func (s *webSockets) checkOrigin(r *http.Request) error {
 	return fault.New(fault.Forbidden, "pages of this origin may not open a WebSocket here").WithCode("forbidden_origin")
 }
 
-// withOfferedToken returns the request with the token that it offers as a subprotocol in its
-// Authorization. With a token in both places it has two, of which none is right.
+// withOfferedToken returns the request with Authorization set to the token that it offers as a
+// subprotocol. A request with a token in both places then has two, and is refused.
 func withOfferedToken(r *http.Request) *http.Request {
 	for _, p := range splitList(r.Header.Values("Sec-Websocket-Protocol")) {
 		if secret, is := strings.CutPrefix(p, protocolBearer); is {
@@ -125,7 +126,7 @@ func withOfferedToken(r *http.Request) *http.Request {
 	return r
 }
 
-// hijacking remembers the connection that a WebSocket takes over.
+// hijacking stores the connection that a WebSocket takes over.
 type hijacking struct {
 	*answer
 	conn net.Conn
@@ -137,16 +138,16 @@ func (h *hijacking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// program is the one at the other end of a WebSocket.
+// program is the client at the other end of a WebSocket.
 type program struct {
 	*webSockets
 	one    *socket.Socket
 	ws     *websocket.Conn
-	budget *rate.Limiter // of frames that it sends
+	budget *rate.Limiter // bounds the frames that it sends
 }
 
-// serveSocket speaks WebSocket until one side ends it. The connection does not count as one any
-// more, and has no limit of time but for each frame.
+// serveSocket speaks WebSocket until one side ends it. The connection is not counted any more.
+// Each frame has a deadline, and the connection has no other.
 func (s *webSockets) serveSocket(a *answer, r *http.Request, one *socket.Socket) {
 	p := &program{webSockets: s, one: one, budget: rate.NewLimiter(framesPerSec, framesAtATime)}
 	taken := &hijacking{answer: a}
@@ -162,16 +163,17 @@ func (s *webSockets) serveSocket(a *answer, r *http.Request, one *socket.Socket)
 	both.Go(func() { p.readFrames(ctx, leave) })
 	both.Go(func() { p.pingProgram(ctx) })
 	closing := p.writeFrames(ctx)
-	_ = taken.conn.SetDeadline(time.Now().Add(closeTime)) // of a program that does not answer, too
+	_ = taken.conn.SetDeadline(time.Now().Add(closeTime)) // also for a client that does not answer
 	if closing != nil {
-		_ = ws.Close(websocket.StatusCode(closing.Code), closing.Reason) // it may have gone away
+		_ = ws.Close(websocket.StatusCode(closing.Code), closing.Reason) // the client may have gone away
 	}
 	leave()
 	_ = ws.CloseNow()
 	both.Wait()
 }
 
-// mayGoOn counts a frame of the program, and ends the socket when there are too many.
+// mayGoOn counts a frame of the client. If there are too many, it ends the socket and returns
+// false.
 func (p *program) mayGoOn() bool {
 	if p.budget.Allow() {
 		return true
@@ -180,10 +182,10 @@ func (p *program) mayGoOn() bool {
 	return false
 }
 
-// readFrames takes the messages of the program, until it goes away, for which it calls leave, or
-// sends what ends the socket.
+// readFrames reads the client's messages until one of them ends the socket, or the client
+// disconnects. If the client disconnected, it calls leave.
 func (p *program) readFrames(ctx context.Context, leave func()) {
-	p.ws.SetReadLimit(-1) // ours closes only after the rest was taken: a reset would lose the reason
+	p.ws.SetReadLimit(-1) // with a limit here the connection is reset before all is read, and the reason is lost
 	for {
 		kind, message, err := p.ws.Reader(context.Background())
 		if err != nil {
@@ -206,7 +208,7 @@ func (p *program) readFrames(ctx context.Context, leave func()) {
 	}
 }
 
-// pingProgram ends the socket of a program that does not answer.
+// pingProgram ends the socket of a client that does not answer pings.
 func (p *program) pingProgram(ctx context.Context) {
 	tick := time.NewTicker(p.pingTime)
 	defer tick.Stop()
@@ -230,8 +232,8 @@ func (p *program) isAlive(ctx context.Context) bool {
 	return p.ws.Ping(ctx) == nil
 }
 
-// writeFrames writes frames until the engine ends the socket, for the reason that it returns, or
-// the program goes away.
+// writeFrames writes frames until the engine ends the socket or the client disconnects. It
+// returns the engine's reason, and nil if the client disconnected.
 func (p *program) writeFrames(ctx context.Context) *socket.Closing {
 	for {
 		frames, err := p.one.Next(ctx, p.pingTime)
@@ -246,7 +248,7 @@ func (p *program) writeFrames(ctx context.Context) *socket.Closing {
 		}
 		for _, f := range frames {
 			if err := p.writeFrame(ctx, f); err != nil {
-				return nil // it has gone away, or is too slow
+				return nil // the client has gone away, or is too slow
 			}
 		}
 	}
@@ -258,7 +260,7 @@ func (p *program) writeFrame(ctx context.Context, f socket.Frame) error {
 	return p.ws.Write(ctx, websocket.MessageText, f.Body)
 }
 
-// hasToken reports whether a list in the header has a token, in whichever case.
+// hasToken reports whether a list in the header has a token, whether in upper or lower case.
 func hasToken(h http.Header, name, token string) bool {
 	return slices.ContainsFunc(splitList(h.Values(name)), func(t string) bool { return strings.EqualFold(t, token) })
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -270,9 +270,9 @@ func TestAProgramThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 func (f *fixture) addLarge(u vocab.Username, n int) {
 	f.Helper()
 	payload := fmt.Appendf(nil, `{"eventId":"x","filler":%q}`, strings.Repeat("x", 32<<10))
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
 		for range n {
-			if err := tx.AddEvent(ctx, db.Event{Type: "like.received", Source: "ap", At: start, Payload: payload}); err != nil {
+			if err := tx.Events.Add(ctx, user.Event{Type: "like.received", Source: "ap", At: start, Payload: payload}); err != nil {
 				return err
 			}
 		}

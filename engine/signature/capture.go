@@ -16,9 +16,9 @@ const (
 	maxCaptureBody = 1 << 20
 )
 
-// ReadCapture returns a captured request and its body: raw HTTP, with lines that end as on the
-// wire or as in a text file, or the output of `curl -v`, with the body after it. A body longer
-// than its Content-Length is cut off: editors and terminals add a line break. The fault is
+// ReadCapture returns a captured request and its body. The capture is raw HTTP, with CRLF or LF
+// line ends, or the output of `curl -v` with the body after it. A body longer than its
+// Content-Length is cut off there, because editors and terminals add a line break. The fault is
 // Invalid, or TooLarge for more than 64 KiB of headers or 1 MiB of body.
 func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxCaptureHead+maxCaptureBody+1))
@@ -36,7 +36,7 @@ func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 	if len(head) > maxCaptureHead || len(rest) > maxCaptureBody {
 		return nil, nil, errCaptureTooLarge
 	}
-	if len(hosts.FindAllIndex(head, 2)) > 1 { // of which http.ReadRequest takes the first; a server answers 400
+	if len(hosts.FindAllIndex(head, 2)) > 1 { // http.ReadRequest would take the first of them; a server answers 400
 		return nil, nil, fault.New(fault.Invalid, "the captured request has more than one host header")
 	}
 	b := bufio.NewReader(io.MultiReader(bytes.NewReader(head), bytes.NewReader(rest)))
@@ -56,7 +56,7 @@ func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 
 var errCaptureTooLarge = fault.New(fault.TooLarge, "a captured request is at most 64 KiB of headers and 1 MiB of body")
 
-// cutBody returns the body out of the text after the headers.
+// cutBody returns the body, given all text after the headers.
 func cutBody(r *http.Request, rest []byte) []byte {
 	if r.Header.Get("Content-Length") != "" {
 		return rest[:min(int64(len(rest)), r.ContentLength)]
@@ -70,12 +70,12 @@ func cutBody(r *http.Request, rest []byte) []byte {
 var (
 	headEnd = regexp.MustCompile(`\r?\n\r?\n`)
 	hosts   = regexp.MustCompile(`(?mi)^host[ \t]*:`)
-	// multiplexed matches the request line as programs show one that was sent over HTTP/2 or
-	// HTTP/3.
+	// multiplexed matches the request line in the form in which programs show a request over
+	// HTTP/2 or HTTP/3.
 	multiplexed = regexp.MustCompile(`^([^\r\n]* )HTTP/[23](?:\.0)?(\r?\n)`)
 )
 
-// splitHead divides text after its headers. Headers without an end are given one.
+// splitHead splits text after its headers. If the headers have no end, it adds the empty line.
 func splitHead(text []byte) (head, rest []byte) {
 	if at := headEnd.FindIndex(text); at != nil {
 		head, rest = text[:at[1]], text[at[1]:]
@@ -85,11 +85,12 @@ func splitHead(text []byte) (head, rest []byte) {
 	return multiplexed.ReplaceAll(head, []byte("${1}HTTP/1.1$2")), rest
 }
 
-// notSent matches lines of curl -v that are not part of the request: its own words, the answer,
-// and counts of bytes.
+// notSent matches lines of curl -v that are not part of the request: curl's own messages, the
+// answer, and counts of bytes.
 var notSent = regexp.MustCompile(`^(?:[*<](?: |\r?\n)|[{}] \[\d+ bytes data\])`)
 
-// readCurl returns the first request in the output of curl -v, and every other line as its body.
+// readCurl returns the first request in the output of curl -v. All other lines that notSent does
+// not match are its body.
 func readCurl(text []byte) []byte {
 	var head, body bytes.Buffer
 	ended := false

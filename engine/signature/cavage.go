@@ -19,11 +19,10 @@ const (
 	expiresField  = "(expires)"
 )
 
-// readCavage finds the field that carries the signature.
+// readCavage finds the field that contains the signature.
 //
-// Verifying does not go through httpsig, which signs and is fine for that: its verifier takes the
-// time from the wall clock, divides parameters at commas within quotes, and covers the decoded
-// path instead of the one that was sent.
+// Only signing uses httpsig. Its verifier takes the time from the wall clock, splits parameters
+// at commas inside quotes, and covers the decoded path instead of the one that was sent.
 func (q *request) readCavage() error {
 	if scheme, _, _ := strings.Cut(q.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
 		return refuse("authorization_signature", "signatures are taken from the signature header only")
@@ -94,8 +93,8 @@ func (s *reading) makeCavageBases() (err error) {
 }
 
 // parseCavageHeader reads the parameters of a Signature header (draft-cavage-12 §4.1), quoted or
-// bare, in any order. Unknown ones are kept, as the draft has them ignored, but none may come
-// twice.
+// bare, in any order. The result has unknown parameters, too, which the draft says to ignore. It
+// refuses a parameter that occurs twice.
 func parseCavageHeader(s string) (map[string]string, error) {
 	malformed := refuse("malformed_signature", "the signature header is malformed")
 	params := map[string]string{}
@@ -112,7 +111,7 @@ func parseCavageHeader(s string) (map[string]string, error) {
 		} else {
 			value, rest = rest, ""
 		}
-		// A backslash could only hide a quote.
+		// A backslash has no use except to hide a quote, so it is refused, too.
 		if !ok || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f || c == '"' || c == '\\' }) {
 			return nil, malformed
 		}
@@ -131,10 +130,10 @@ func parseCavageHeader(s string) (map[string]string, error) {
 	}
 }
 
-// cavageCovered returns the names of what is covered, in lower case.
+// cavageCovered returns the names of the covered components, in lower case.
 func cavageCovered(params map[string]string, algorithm string) ([]string, error) {
 	headers, ok := params["headers"]
-	if !ok { // the default (draft-cavage-12 §2.1.6) is never enough, but what is missing can then be named
+	if !ok { // the default (draft-cavage-12 §2.1.6) never covers enough; it lets the coverage check name what is missing
 		headers = "date"
 	}
 	covered := strings.Fields(strings.ToLower(headers))
@@ -162,7 +161,8 @@ func cavageCovered(params map[string]string, algorithm string) ([]string, error)
 	return covered, nil
 }
 
-// checkCavageCoverage refuses a signature that leaves target, host, time or body open.
+// checkCavageCoverage refuses a signature that does not cover the target, the host, the time,
+// or, with digest, the digest of the body.
 func checkCavageCoverage(covered []string, digest bool) error {
 	has := func(name string) bool { return slices.Contains(covered, name) }
 	switch {
@@ -178,7 +178,8 @@ func checkCavageCoverage(covered []string, digest bool) error {
 	return nil
 }
 
-// checkCavageTime refuses a signature whose covered times are not now.
+// checkCavageTime refuses a signature whose covered times are too far from now, or that has
+// expired.
 func (s *reading) checkCavageTime() error {
 	if slices.Contains(s.Covered, "date") {
 		date, err := http.ParseTime(s.header.Get("Date"))
@@ -202,7 +203,8 @@ func (s *reading) checkCavageTime() error {
 		}
 		created = &t
 	}
-	// An end that is not covered may be forged, but nobody can gain by an earlier one.
+	// An expiry that is not covered may be forged, but a forged one can only make the signature
+	// fail.
 	if _, ok := s.params["expires"]; ok || slices.Contains(s.Covered, expiresField) {
 		t, err := parseUnix(s.params, "expires")
 		if err != nil {
@@ -214,7 +216,8 @@ func (s *reading) checkCavageTime() error {
 	return nil
 }
 
-// parseUnix returns the parameter as seconds since 1970: digits only, no sign and no fraction.
+// parseUnix returns a parameter as seconds since 1970. It must consist of digits only, without
+// sign or fraction.
 func parseUnix(params map[string]string, name string) (int64, error) {
 	s := params[name]
 	t, err := strconv.ParseInt(s, 10, 64)
@@ -224,8 +227,8 @@ func parseUnix(params map[string]string, name string) (int64, error) {
 	return t, nil
 }
 
-// cavageBases returns the strings that may have been signed (draft-cavage-12 §2.3). There are two
-// when the target has a query: Fedify leaves it out, and others have done so.
+// cavageBases returns the strings that may have been signed (draft-cavage-12 §2.3). There are
+// two when the target has a query, because Fedify and some others sign the target without it.
 func (m *message) cavageBases(covered []string, params map[string]string) ([]string, error) {
 	targets := []string{m.target}
 	if path, _, ok := strings.Cut(m.target, "?"); ok {
@@ -257,7 +260,7 @@ func (m *message) cavageBases(covered []string, params map[string]string) ([]str
 	return bases, nil
 }
 
-// signCavage signs with httpsig, by the scheme of draft-cavage that does what algorithm says.
+// signCavage signs with httpsig, by the scheme of draft-cavage that corresponds to algorithm.
 func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	scheme := httpsig.ED25519
 	written := "hs2019"
@@ -277,8 +280,8 @@ func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	if len(body) > 0 && m.header.Get(synchronization) != "" {
 		covered = append(covered, synchronization)
 	}
-	// httpsig signs URL.Path, which net/http decodes before anybody sees it, and looks for Host
-	// among the headers. So it gets a request of its own with the target as it will be sent.
+	// httpsig signs URL.Path, which is decoded, and takes Host from the headers. So it gets a
+	// separate request whose Path is the target as it will be sent.
 	stub := &http.Request{Method: m.method, URL: &url.URL{Path: m.target}, Header: m.header.Clone()}
 	stub.Header.Set("Host", m.host)
 	signer, _, err := httpsig.NewSigner([]httpsig.Algorithm{scheme}, httpsig.DigestSha256, covered, httpsig.Signature, 0)
@@ -288,8 +291,8 @@ func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	if err := signer.SignRequest(k.Private, k.ID, stub, nil); err != nil {
 		return err
 	}
-	// It writes hs2019 whatever the key is; some peers only know the name of what is really done.
-	// The parameter is not covered by the signature.
+	// httpsig always writes the algorithm hs2019, but some peers know only the name of the real
+	// algorithm. The signature does not cover this parameter.
 	header := strings.Replace(stub.Header.Get("Signature"), `algorithm="hs2019"`, `algorithm="`+written+`"`, 1)
 	m.header.Set("Signature", header)
 	return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// hashBody returns the digest of body by the algorithm of that name in lower case, or nil for one
-// that is not used here. The older ones are unknown on purpose: MD5 and SHA-1 can be made to fit
-// two bodies.
+// hashBody returns the digest of body by the algorithm with that lower case name, or nil if the
+// algorithm is not supported. MD5 and SHA-1 are left out on purpose: one digest can be made to
+// fit two bodies.
 func hashBody(algorithm string, body []byte) []byte {
 	switch algorithm {
 	case "sha-256":
@@ -34,8 +34,8 @@ func digestField(body []byte) string {
 	return "SHA-256=" + base64.StdEncoding.EncodeToString(hashBody("sha-256", body))
 }
 
-// checkContentDigest compares Content-Digest (RFC 9530 §2) with body: every digest we know must
-// fit, and one must be known.
+// checkContentDigest compares Content-Digest (RFC 9530 §2) with body. At least one digest must
+// be of a supported algorithm, and all such digests must match.
 func checkContentDigest(h http.Header, body []byte) error {
 	if len(h["Content-Digest"]) == 0 {
 		return refuse("no_digest", "the request has no content-digest")
@@ -46,7 +46,7 @@ func checkContentDigest(h http.Header, body []byte) error {
 	}
 	known := false
 	for _, name := range d.Names() {
-		member, _ := d.Get(name) // there: it is one of its names
+		member, _ := d.Get(name) // found: the name is from Names
 		item, ok := member.(httpsfv.Item)
 		if !ok {
 			return refuse("malformed_content_digest", "content-digest is malformed")
@@ -70,8 +70,8 @@ func checkContentDigest(h http.Header, body []byte) error {
 	return nil
 }
 
-// checkDigest compares the only line of Digest (RFC 3230 §4.3.2) with body: SHA-256 must be there,
-// and it and SHA-512, if that is there too, must fit.
+// checkDigest compares the only line of Digest (RFC 3230 §4.3.2) with body. It must have a
+// SHA-256 digest; that must match, and so must a SHA-512 digest if there is one.
 func checkDigest(h http.Header, body []byte) error {
 	if len(h["Digest"]) == 0 {
 		return refuse("no_digest", "the request has no digest")

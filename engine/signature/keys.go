@@ -27,19 +27,19 @@ const (
 	edwards   = "ed25519"
 )
 
-// The bounds of RSA keys, checked before any mathematics: below they can be broken, above they
-// only cost time.
+// The bounds of RSA keys, checked before any computation: smaller keys can be broken, and larger
+// ones only cost time.
 const (
 	minBits     = 2048
 	maxBits     = 8192
 	minExponent = 65537
-	maxExponent = 1<<31 - 1 // crypto/rsa takes no larger one
+	maxExponent = 1<<31 - 1 // crypto/rsa accepts no larger one
 
 	maxPEM      = 8 << 10
 	maxMultikey = 2 << 10
 )
 
-// algorithmOf returns the algorithm that we sign with when private is the key.
+// algorithmOf returns the algorithm that this package signs with, given the private key.
 func algorithmOf(private crypto.Signer) (string, error) {
 	switch private.(type) {
 	case *rsa.PrivateKey:
@@ -58,7 +58,8 @@ func signBase(private crypto.Signer, base string) ([]byte, error) {
 	return private.Sign(rand.Reader, []byte(base), crypto.Hash(0))
 }
 
-// isSignature reports whether signature is one over base by the named algorithm and its key.
+// isSignature reports whether signature is a valid signature over base, by the named algorithm
+// and the key.
 func isSignature(algorithm string, key crypto.PublicKey, base string, signature []byte) bool {
 	if algorithm == edwards {
 		k, ok := key.(ed25519.PublicKey)
@@ -82,8 +83,8 @@ func isSignature(algorithm string, key crypto.PublicKey, base string, signature 
 	return false
 }
 
-// ParsePublicKeyPEM returns the RSA key in s, written as SPKI or PKCS#1. A publicKeyPem of another
-// type is refused: peers read that property as RSA, and Ed25519 keys are Multikeys.
+// ParsePublicKeyPEM returns the RSA key in s, encoded as SPKI or PKCS#1. It refuses a key of
+// another type: peers read publicKeyPem as RSA, and Ed25519 keys are Multikeys.
 func ParsePublicKeyPEM(s string) (*rsa.PublicKey, error) {
 	if len(s) > maxPEM {
 		return nil, badKey("the key is too large")
@@ -123,9 +124,9 @@ func parsePKCS1(der []byte) (*rsa.PublicKey, error) {
 	return k, nil
 }
 
-// MarshalPublicKeyPEM returns k as SPKI, as every peer reads it.
+// MarshalPublicKeyPEM returns k encoded as SPKI, which every peer can read.
 func MarshalPublicKeyPEM(k *rsa.PublicKey) string {
-	der, _ := x509.MarshalPKIXPublicKey(k) // fails for unknown types of key only
+	der, _ := x509.MarshalPKIXPublicKey(k) // no error: it fails only for unknown types of key
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
@@ -179,8 +180,8 @@ func checkRSA(k *rsa.PublicKey) error {
 	return nil
 }
 
-// smallOrder are the y coordinates of the points of order 1, 2, 4 and 8. With such a key there are
-// signatures that fit any message, made by nobody.
+// smallOrder are the y coordinates of the points of order 1, 2, 4 and 8. For such a key there
+// are signatures that fit any message, and anybody can make them.
 var smallOrder = [][]byte{
 	decodeHex("0100000000000000000000000000000000000000000000000000000000000000"),
 	decodeHex("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"),
@@ -197,8 +198,8 @@ func decodeHex(s string) []byte {
 	return b
 }
 
-// checkEd25519 refuses keys of the wrong size, of small order, and points written in a second way
-// (RFC 8032 §5.1.3: y is below 2^255-19).
+// checkEd25519 refuses keys of the wrong size or of small order, and points in a non-canonical
+// encoding (RFC 8032 §5.1.3: y is below 2^255-19).
 func checkEd25519(k ed25519.PublicKey) error {
 	if len(k) != ed25519.PublicKeySize {
 		return badKey("an Ed25519 key has 32 bytes")

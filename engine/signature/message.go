@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// message is what both dialects see of a request. It is derived in one place, so that signing and
-// verifying cannot read the same request in two ways.
+// message is the view of a request that both dialects sign and verify. It is derived in one
+// place, so that signing and verifying cannot read the same request in two ways.
 type message struct {
 	header    http.Header
 	method    string
@@ -34,7 +34,7 @@ func newOutgoing(r *http.Request) (*message, error) {
 		m.host = u.Host
 	}
 	if strings.ContainsFunc(m.host, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
-		return nil, fmt.Errorf("host %q is not written in ASCII", m.host) // net/http would send other bytes than we sign
+		return nil, fmt.Errorf("host %q is not written in ASCII", m.host) // net/http would send other bytes than those that are signed
 	}
 	m.authority, m.target = canonicalHost(m.scheme, m.host), m.raw
 	return m, checkTarget(m.target)
@@ -42,9 +42,9 @@ func newOutgoing(r *http.Request) (*message, error) {
 
 // newIncoming returns the message of a request that was received.
 //
-// RFC 9421 §2.2.2: @target-uri is the URI as the client knows it. A proxy may have changed scheme
-// and address, and anybody can send forwarding headers, so it is built from the configured origin,
-// which the Host field must agree with.
+// RFC 9421 §2.2.2: @target-uri is the URI as the client knows it. A proxy may have changed
+// scheme and address, and anybody can send forwarding headers. So the URI is built from the
+// configured origin; checkHost then compares the Host field with it.
 func newIncoming(r *http.Request, origin string) (*message, error) {
 	scheme, host, ok := strings.Cut(origin, "://")
 	if !ok || host == "" || strings.ContainsAny(host, "/?#@") {
@@ -70,8 +70,8 @@ func (m *message) checkHost() error {
 	return nil
 }
 
-// originForm takes scheme and authority off a request target in absolute form (RFC 9112 §3.2.2);
-// the server has already made its authority the request's host.
+// originForm removes scheme and authority from a request target in absolute form (RFC 9112
+// §3.2.2). The server has already made that authority the request's host.
 func originForm(target string) string {
 	if strings.HasPrefix(target, "/") {
 		return target
@@ -90,7 +90,8 @@ func originForm(target string) string {
 	return rest[i:]
 }
 
-// checkTarget refuses a target that is no path, or that could add a line to what is signed.
+// checkTarget refuses a target that is not a path, or whose bytes could add a line to the signed
+// text.
 func checkTarget(target string) error {
 	if !strings.HasPrefix(target, "/") || strings.ContainsFunc(target, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 		return refuse("bad_target", "the request target is not a path")
@@ -113,8 +114,8 @@ func canonicalHost(scheme, host string) string {
 // folding is an obsolete line fold (RFC 9112 §5.2).
 var folding = regexp.MustCompile(`[ \t]*\r?\n[ \t]+`)
 
-// fieldValue returns the value of a header field as both dialects sign it (RFC 9421 §2.1,
-// draft-cavage-12 §2.3): its lines trimmed and joined with ", ". name is in lower case.
+// fieldValue returns the value of a header field in the form that both dialects sign (RFC 9421
+// §2.1, draft-cavage-12 §2.3): its lines trimmed and joined with ", ". name is in lower case.
 func (m *message) fieldValue(name string) (string, error) {
 	if name == "host" {
 		return m.host, nil
@@ -136,8 +137,8 @@ func (m *message) fieldValue(name string) (string, error) {
 	return strings.Join(trimmed, ", "), nil
 }
 
-// checkSingle refuses a field that came more than once: two readers could take two different lines
-// for the true one.
+// checkSingle refuses a field that occurs more than once, because two readers could each take
+// another line as the right one.
 func (m *message) checkSingle(name string) error {
 	if len(m.header[name]) > 1 {
 		return refuse("duplicate_header", "the request has more than one %s header", strings.ToLower(name))

@@ -7,16 +7,16 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Options are the facts that Parse needs besides the request.
+// Options are the inputs that Parse needs in addition to the request.
 type Options struct {
-	Origin string    // our public origin, such as "https://example.org": forwarded headers never have a say in it
-	Now    time.Time // what the times of signatures are compared with
+	Origin string    // our public origin, such as "https://example.org"; forwarding headers never change it
+	Now    time.Time // the time that signatures are compared with
 }
 
-// Parse returns the signatures of r worth verifying, at least one: those of RFC 9421 (at most
-// three) if there is a Signature-Input field, else the one of draft-cavage. Never both: whoever
-// can break one must not get another try. The digest of body is checked here too, so a claim that
-// verifies vouches for body.
+// Parse returns the signatures of r that are worth verifying, at least one. If r has a
+// Signature-Input field, they are those of RFC 9421 (at most three), else the one of
+// draft-cavage. It never returns both, so that an attacker who can break one dialect gets no
+// second try. It also checks the digest of body, so a claim that verifies vouches for body.
 func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
 	q, err := readRequest(r, body, o)
 	if err != nil {
@@ -42,19 +42,20 @@ func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
 	return claims, nil
 }
 
-// Examination is all that the checks of Parse find, with none left out.
+// Examination is the result of all checks of Parse; a failed check does not stop the others.
 type Examination struct {
 	Findings   []Finding // of the request as a whole
 	Signatures []Examined
 }
 
-// Examined is one signature of a request. Its claim counts only when all findings are good.
+// Examined is one signature of a request. Its claim counts only when no finding, its own or one
+// of the request, has an error.
 type Examined struct {
 	Claim
 	Findings []Finding
 }
 
-// Examine goes through the checks of Parse and stops at none.
+// Examine runs the checks of Parse without stopping at the first failure.
 func Examine(r *http.Request, body []byte, o Options) (Examination, error) {
 	q, err := readRequest(r, body, o)
 	if err != nil {
@@ -68,16 +69,16 @@ func Examine(r *http.Request, body []byte, o Options) (Examination, error) {
 	return x, nil
 }
 
-// request is a message with the fields that its signatures are read from.
+// request is a message with the fields that contain its signatures.
 type request struct {
 	*message
 	body   []byte
 	now    time.Time
-	digest error // of RFC 9421; the same for all labels, so a body is hashed once
+	digest error // result of the RFC 9421 digest check; it is the same for all labels, so the body is hashed once
 	hashed bool
 
-	inputs, signatures *httpsfv.Dictionary // RFC 9421: nil until they were read
-	line               *string             // draft-cavage: the Signature field, nil until it was found
+	inputs, signatures *httpsfv.Dictionary // RFC 9421; nil until they are read
+	line               *string             // draft-cavage: the Signature field; nil until it is found
 }
 
 func readRequest(r *http.Request, body []byte, o Options) (*request, error) {
@@ -85,14 +86,14 @@ func readRequest(r *http.Request, body []byte, o Options) (*request, error) {
 	return &request{message: m, body: body, now: o.Now}, err
 }
 
-// requestChecks are made once for all signatures.
+// requestChecks run once for all signatures of a request.
 var requestChecks = []Check[*request]{
 	{"host", nil, func(q *request) error { return q.checkHost() }},
 	{"target", nil, func(q *request) error { return checkTarget(q.target) }},
 	{"headers", nil, (*request).readHeaders},
 }
 
-// readHeaders finds the fields that carry signatures.
+// readHeaders finds the fields that contain signatures.
 func (q *request) readHeaders() error {
 	size := 0
 	for _, name := range []string{"Signature-Input", "Signature", "Content-Digest", "Digest", "Date"} {
@@ -116,7 +117,7 @@ func (q *request) dialect() Dialect {
 	return Cavage
 }
 
-// readings returns the signatures that the headers were found to hold.
+// readings returns the signatures that the headers contain.
 func (q *request) readings() []*reading {
 	switch {
 	case q.inputs != nil:
@@ -127,16 +128,17 @@ func (q *request) readings() []*reading {
 	return nil
 }
 
-// reading is a signature while the checks read it, with their results so far.
+// reading is a signature that is being checked, with the results so far.
 type reading struct {
 	Claim
 	*request
 	params       map[string]string // draft-cavage
 	input, value httpsfv.Member    // RFC 9421: the label's members of Signature-Input and Signature
-	list         httpsfv.InnerList // RFC 9421: input, when it is one
+	list         httpsfv.InnerList // RFC 9421: input as an inner list
 }
 
-// checks returns the checks of the dialect. They have the same names in both.
+// checks returns the checks of the signature's dialect. Both dialects use the same names for
+// them.
 func (s *reading) checks() []Check[*reading] {
 	if s.Dialect == RFC9421 {
 		return rfc9421Checks

@@ -10,10 +10,12 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// maxLabels is how many signatures of a request are looked at: each may cost the caller a fetch.
+// maxLabels bounds the signatures of a request, because verifying each may cost the caller a
+// fetch.
 const maxLabels = 3
 
-// readRFC9421 reads the fields that carry the signatures, and finds that their labels agree.
+// readRFC9421 reads the fields that contain the signatures, and checks that both have the same
+// labels.
 func (q *request) readRFC9421() error {
 	inputs, err := parseDictionary(q.header, "Signature-Input")
 	if err != nil {
@@ -41,14 +43,14 @@ func (q *request) labelledReadings() []*reading {
 	all := make([]*reading, len(q.inputs.Names()))
 	for i, label := range q.inputs.Names() {
 		s := &reading{request: q, Claim: Claim{Dialect: RFC9421, Label: label}}
-		s.input, _ = q.inputs.Get(label) // both there: the labels are the same
+		s.input, _ = q.inputs.Get(label) // both are found: the fields have the same labels
 		s.value, _ = q.signatures.Get(label)
 		all[i] = s
 	}
 	return all
 }
 
-// rfc9421Checks are made for each label.
+// rfc9421Checks run once for each label.
 var rfc9421Checks = []Check[*reading]{
 	{"form", nil, (*reading).readMembers},
 	{"components", []string{"form"}, (*reading).readComponents},
@@ -68,7 +70,7 @@ func (s *reading) readMembers() error {
 		return refuse("malformed_signature", "signature-input does not list the covered components")
 	}
 	if item, ok := s.value.(httpsfv.Item); ok {
-		s.signature, _ = item.Value.([]byte) // checked by its length
+		s.signature, _ = item.Value.([]byte) // a wrong type gives nil, which the next line refuses
 	}
 	if len(s.signature) == 0 {
 		return refuse("malformed_signature", "the signature is not a byte sequence")
@@ -78,8 +80,9 @@ func (s *reading) readMembers() error {
 	return nil
 }
 
-// parameter returns a parameter of the signature (RFC 9421 §2.3), nil if it is absent. Those that
-// nobody asks for are signed like others, and otherwise without effect.
+// parameter returns a parameter of the signature (RFC 9421 §2.3), nil if it is absent.
+// Parameters that no check asks for are covered by the signature like the others, and have no
+// other effect.
 func (s *reading) parameter(name string) any {
 	v, _ := s.list.Params.Get(name)
 	return v
@@ -90,8 +93,9 @@ func (s *reading) readComponents() (err error) {
 	return err
 }
 
-// componentNames returns the names of the covered components. Those with parameters are refused:
-// peers do not send them, and ;req, ;bs, ;key and the like each change what a component means.
+// componentNames returns the names of the covered components. It refuses components with
+// parameters: peers do not send them, and ;req, ;bs, ;key and others each change the meaning of
+// a component.
 func componentNames(list httpsfv.InnerList) ([]string, error) {
 	names := make([]string, 0, len(list.Items))
 	seen := make(map[string]bool, len(list.Items))
@@ -112,15 +116,16 @@ func componentNames(list httpsfv.InnerList) ([]string, error) {
 	return names, nil
 }
 
-// isComponentName reports whether s is a field name in lower case (RFC 9421 §2.1), or one with an
-// @ before it.
+// isComponentName reports whether s is a field name in lower case (RFC 9421 §2.1), with or
+// without an @ before it.
 func isComponentName(s string) bool {
 	s = strings.TrimPrefix(s, "@")
 	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 	return s != "" && strings.Trim(s, token) == ""
 }
 
-// checkCoverage refuses a signature that leaves method, target or body open.
+// checkCoverage refuses a signature that does not cover the method, the target, or, with digest,
+// the digest of the body.
 func (m *message) checkCoverage(covered []string, digest bool) error {
 	has := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(covered, n) })
@@ -190,8 +195,8 @@ func (s *reading) makeBase() error {
 	return err
 }
 
-// signatureBase returns the signature base (RFC 9421 §2.5) for the components of list, whose names
-// are covered.
+// signatureBase returns the signature base (RFC 9421 §2.5) for the components of list. covered
+// has the names of these components.
 func (m *message) signatureBase(list httpsfv.InnerList, covered []string) (string, error) {
 	var b strings.Builder
 	for _, name := range covered {
@@ -226,7 +231,7 @@ func (m *message) componentValue(name string) (string, error) {
 	case "@path":
 		return path, nil
 	case "@query":
-		return "?" + query, nil // the question mark is part of it, even without a query (§2.2.7)
+		return "?" + query, nil // the value begins with a question mark, even without a query (§2.2.7)
 	}
 	if strings.HasPrefix(name, "@") {
 		return "", refuse("unknown_component", "the component %q is not supported", clip(name))
@@ -234,8 +239,8 @@ func (m *message) componentValue(name string) (string, error) {
 	return m.fieldValue(name)
 }
 
-// parseDictionary parses all lines of a field as one dictionary (RFC 8941 §3.2). A key that comes
-// twice is refused: by the letter the last one counts, but not every reader keeps to the letter.
+// parseDictionary parses all lines of a field as one dictionary (RFC 8941 §3.2). It refuses a
+// key that occurs twice: by the RFC the last one counts, but not every parser follows that.
 func parseDictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
 	d, err := httpsfv.UnmarshalDictionary(h[name])
 	if err != nil {
@@ -249,7 +254,7 @@ func parseDictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
 				i++
 			case c == '"':
 				quoted = !quoted
-			case c == ',' && !quoted: // outside strings a comma can only divide members
+			case c == ',' && !quoted: // outside strings a comma can only separate members
 				members++
 			}
 		}
@@ -260,8 +265,8 @@ func parseDictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
 	return d, nil
 }
 
-// signRFC9421 covers no @query and no @request-target: @target-uri says the same, and peers read
-// those two differently.
+// signRFC9421 signs m in the dialect RFC 9421. It does not cover @query and @request-target,
+// because @target-uri contains both, and peers interpret those two differently.
 func signRFC9421(m *message, body []byte, k Key, algorithm string, now time.Time) error {
 	covered := []string{"@method", "@target-uri", "@authority"}
 	if len(body) > 0 {

@@ -1,10 +1,10 @@
-// Package signature signs and verifies HTTP requests, in two dialects: RFC 9421 and
-// draft-cavage-12; pure functions, no network, no storage.
+// Package signature signs and verifies HTTP requests in two dialects, RFC 9421 and
+// draft-cavage-12. Its functions use neither network nor storage.
 //
-// Verifying has two halves, because the key has to be found between them. Parse refuses everything
-// that the request alone can get wrong and returns claims; the caller decides whose key a claim
-// names, and Claim.Verify does the mathematics. Every refusal is fault.Unauthenticated, with a
-// code that names the check that failed.
+// Verifying has two halves, because the caller must find the key between them. Parse makes all
+// checks that need only the request, and returns claims. The caller finds the key that a claim
+// names, and its owner. Claim.Verify then checks the signature with the key. Every refusal is
+// fault.Unauthenticated, with a code that names the failed check.
 package signature
 
 import (
@@ -22,15 +22,13 @@ import (
 )
 
 const (
-	// window is how far a signature's time may be from ours, either way: what most peers allow
-	// each other.
-	window = time.Hour
-	// maxHeader bounds the fields that carry and describe signatures, in bytes, all together.
+	// maxHeader bounds the total size, in bytes, of the fields that contain and describe
+	// signatures.
 	maxHeader = 8 << 10
-	// maxKeyID is the longest key id taken, in bytes.
+	// maxKeyID is the greatest length of a key id that is accepted, in bytes.
 	maxKeyID = 1024
 	// synchronization is the field by which servers compare followers (FEP-8fcf). It counts only
-	// when it is covered.
+	// when the signature covers it.
 	synchronization = "collection-synchronization"
 )
 
@@ -54,7 +52,7 @@ func (d Dialect) String() string {
 	return "unknown"
 }
 
-// ParseDialect returns the dialect that is called s in settings and in storage.
+// ParseDialect returns the dialect with the name s, as settings and the database use it.
 func ParseDialect(s string) (Dialect, error) {
 	switch s {
 	case "rfc9421":
@@ -71,15 +69,15 @@ type Key struct {
 	Private crypto.Signer // *rsa.PrivateKey or ed25519.PrivateKey
 }
 
-// LogValue keeps the key out of logs.
+// LogValue implements slog.LogValuer. It keeps the key out of logs.
 func (Key) LogValue() slog.Value { return slog.StringValue("REDACTED") }
 
 // String keeps the key out of messages.
 func (Key) String() string { return "REDACTED" }
 
-// Sign adds a signature in dialect d to r, whose host, method and URL are as they will be sent;
-// body is empty for a GET. It sets Date and the digest of a body, and replaces a signature that is
-// there: a second knock signs again.
+// Sign adds a signature in dialect d to r. The host, method and URL of r must be as they will be
+// sent; body is empty for a GET. Sign sets Date, and the digest if there is a body. It replaces
+// any earlier signature, so that a request can be signed again in the other dialect.
 func Sign(r *http.Request, body []byte, k Key, d Dialect, now time.Time) error {
 	if err := checkKeyID(k.ID); err != nil {
 		return fmt.Errorf("sign request: %w", err)
@@ -114,17 +112,17 @@ func Sign(r *http.Request, body []byte, k Key, d Dialect, now time.Time) error {
 	return nil
 }
 
-// Claim is one signature that a request carries. Parse has found it worth verifying; nothing in it
-// is trusted yet.
+// Claim is one signature in a request. Parse has found it worth verifying, but nothing in it is
+// trusted yet.
 type Claim struct {
 	Dialect   Dialect
-	Label     string    // of RFC 9421
+	Label     string    // the label in RFC 9421; else empty
 	KeyID     string    // an absolute http or https URL
-	Algorithm string    // as named in the request; empty when it left that to the key
+	Algorithm string    // as named in the request; empty when the request names none
 	Covered   []string  // the names of the covered components
-	Created   time.Time // what the request says; of draft-cavage the date, when that is covered instead
-	Expires   time.Time // zero when the signature has no end
-	Bases     []string  // the signature must be one of these: draft-cavage may leave out the query
+	Created   time.Time // the creation time in the request; in draft-cavage the Date, if that is covered and (created) is not
+	Expires   time.Time // zero when the signature does not expire
+	Bases     []string  // the signature must be over one of these; in draft-cavage there may be two, with and without the query
 
 	signature []byte
 }
@@ -134,8 +132,8 @@ func (c Claim) String() string { return fmt.Sprintf("%s signature by %.200q", c.
 
 func (c Claim) wrapRefusal(err error) error { return fmt.Errorf("%s: %w", c, err) }
 
-// checkKeyID refuses ids that are no absolute http or https URL, or that two readers could read in
-// two ways.
+// checkKeyID refuses a key id that is not an absolute http or https URL, or that two parsers
+// could read differently.
 func checkKeyID(s string) error {
 	bad := func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`"<>\`, c) }
 	if s == "" || len(s) > maxKeyID || !utf8.ValidString(s) || strings.ContainsFunc(s, bad) {
@@ -151,28 +149,8 @@ func checkKeyID(s string) error {
 	return nil
 }
 
-// checkWindow refuses a time too far from now.
-func checkWindow(t, now time.Time) error {
-	if d := now.Sub(t); d > window || d < -window {
-		return refuseFor("outside_window", "the time of the signature is more than an hour from ours", "it is %s, and was made %s", stamp(now), stamp(t))
-	}
-	return nil
-}
-
-// checkExpires refuses a signature that is over at now, or was over before it was made; created is
-// nil when unknown.
-func checkExpires(expires int64, created *int64, now time.Time) error {
-	if created != nil && expires < *created {
-		return refuse("expires_before_created", "the signature expires before it was created")
-	}
-	if now.Unix() > expires {
-		return refuseFor("expired", "the signature has expired", "it is %s, and it ended %s", stamp(now), stamp(time.Unix(expires, 0)))
-	}
-	return nil
-}
-
-// isDigestNeeded reports whether the signature must cover a digest: a POST always, as it has
-// effects, and every body.
+// isDigestNeeded reports whether the signature must cover a digest: for every POST, because it
+// has effects, and for every request with a body.
 func isDigestNeeded(method string, body []byte) bool {
 	return method == http.MethodPost || len(body) > 0
 }
@@ -181,12 +159,10 @@ func refuse(code, format string, args ...any) error {
 	return fault.New(fault.Unauthenticated, fmt.Sprintf(format, args...)).WithCode(code)
 }
 
-// refuseFor is refuse with words for the operator alone.
+// refuseFor is refuse, with an additional text that only the operator sees.
 func refuseFor(code, public, format string, args ...any) error {
 	return fault.Wrap(fault.Unauthenticated, public, fmt.Errorf(format, args...)).WithCode(code)
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// clip shortens what a peer wrote, so that it may be quoted in a refusal.
+// clip shortens text from a peer, so that it can be quoted in a refusal.
 func clip(s string) string { return s[:min(len(s), 64)] }

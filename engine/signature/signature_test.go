@@ -136,8 +136,8 @@ func TestSignedRequestsVerifyAtAServer(t *testing.T) {
 						t.Fatalf("Parse = %v", got.err)
 					}
 					c := got.claims[0]
-					if len(got.claims) != 1 || c.Dialect != d || c.KeyID != keyID {
-						t.Fatalf("claims = %+v, want one in %s by %s", got.claims, d, keyID)
+					if len(got.claims) != 1 || c.Dialect != d || c.KeyID != keyID || !c.Created.Equal(now) {
+						t.Fatalf("claims = %+v, want one in %s by %s, made %s", got.claims, d, keyID, now)
 					}
 					if err := c.Verify(k.public); err != nil {
 						t.Errorf("Verify = %v", err)

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Verify checks the claim with the public half of the key that KeyID names: an *rsa.PublicKey or
-// ed25519.PublicKey. The type of the key decides how; an algorithm named in the request can only
-// disagree with it.
+// Verify checks the claim with the public key that KeyID names, an *rsa.PublicKey or
+// ed25519.PublicKey. The type of the key decides the family of algorithms. An algorithm that the
+// request names is refused if it is not of that family.
 func (c Claim) Verify(key crypto.PublicKey) error {
 	return First(&against{Claim: c, key: key}, keyChecks)
 }
 
-// Examine goes through the checks of Verify and stops at none. Without a key, or a base, it can
-// make none.
+// Examine runs the checks of Verify without stopping at the first failure. Without a key, or
+// without a base, no check can run.
 func (c Claim) Examine(key crypto.PublicKey) []Finding {
 	if key == nil || len(c.Bases) == 0 {
 		return None(keyChecks)
@@ -23,12 +23,12 @@ func (c Claim) Examine(key crypto.PublicKey) []Finding {
 	return All(&against{Claim: c, key: key}, keyChecks)
 }
 
-// against is a claim with the key that it is checked against.
+// against is a claim with the key that verifies it.
 type against struct {
 	Claim
 	key        crypto.PublicKey
-	family     string   // what the algorithms of the key begin with
-	algorithms []string // by which the signature may have been made
+	family     string   // the prefix of the names of the key's algorithms
+	algorithms []string // algorithms by which the signature may have been made
 }
 
 var keyChecks = []Check[*against]{
@@ -58,8 +58,8 @@ func (a *against) readKey() error {
 	return nil
 }
 
-// checkAgreement refuses an algorithm that does not fit the key. In draft-cavage the name says no
-// more.
+// checkAgreement refuses an algorithm that does not fit the key. In RFC 9421 the named algorithm
+// is then the only one that is tried; in draft-cavage all algorithms of the key stay possible.
 func (a *against) checkAgreement() error {
 	if a.Algorithm == "" || a.Algorithm == "hs2019" {
 		return nil

@@ -2,7 +2,7 @@ package socket
 
 import "fmt"
 
-// Closing says why the engine ends a socket, and is the error of Next then.
+// Closing is the reason for which the engine ends a socket. Next returns it as its error.
 type Closing struct {
 	Code   int // of a WebSocket (RFC 6455 §7.4)
 	Reason string

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -16,32 +16,33 @@ import (
 )
 
 const (
-	// MaxSignal is how many bytes a signal of another server has.
+	// MaxSignal bounds a signal from another server, in bytes.
 	MaxSignal = 4 << 10
 
-	// maxCompany is how many actors a conversation has in which signals are told: in a crowd nobody
-	// waits to see who types.
+	// maxCompany bounds the actors of a conversation in which signals are passed on: in a crowd
+	// nobody waits to see who types.
 	maxCompany = 100
 
 	// maxSeq bounds the numbers of a log: JSON holds them exactly.
 	maxSeq = 1 << 53
 
-	// A signal of another server is news for as long; clocks differ by no more.
+	// newsTime is how old a signal from another server may be, and how far the other server's
+	// clock may be ahead.
 	newsTime = 2 * time.Minute
 
-	// maxPairs is how many pairs are remembered for that time; beyond it nobody is told.
+	// maxPairs bounds the pairs that are remembered for newsTime. Beyond it signals are dropped.
 	maxPairs = 50_000
 )
 
 // Read reads a user's database.
-type Read func(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+type Read func(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 
-// passed is a signal about an encrypted conversation as one server passes it on to another.
+// passed is a signal about an encrypted conversation in the form in which servers exchange it.
 type passed struct {
 	Type         string    `json:"type"`
 	Conversation vocab.ID  `json:"conversation"`
-	On           bool      `json:"on,omitempty"`  // of typing: whether the actor still does
-	Seq          int64     `json:"seq,omitempty"` // of read: up to which entry of the log
+	On           bool      `json:"on,omitempty"`  // for typing: whether the actor is still typing
+	Seq          int64     `json:"seq,omitempty"` // for read: the last entry of the log that was read
 	Timestamp    time.Time `json:"timestamp"`
 }
 
@@ -58,7 +59,7 @@ func (m *passed) check() error {
 	return nil
 }
 
-// rule returns the rule of a user that says who may see such a signal.
+// rule returns the permission of a user that says who may see such a signal.
 func (m *passed) rule() func(registry.Permissions) registry.Rule {
 	if m.Type == read {
 		return seeReadReceipts
@@ -66,8 +67,8 @@ func (m *passed) rule() func(registry.Permissions) registry.Rule {
 	return seePresence
 }
 
-// tellConversation tells the others in an encrypted conversation that may see it: users of this
-// server over their sockets, and others through their servers.
+// tellConversation sends a signal to those other members of an encrypted conversation who may
+// see it: to local users over their sockets, and to remote members through their servers.
 func (s *Socket) tellConversation(ctx context.Context, said signal) error {
 	h, me := s.hub, s.request.User
 	m := passed{Type: said.Type, Conversation: said.Conversation, Timestamp: h.Now().UTC()}
@@ -103,14 +104,15 @@ func (s *Socket) tellConversation(ctx context.Context, said signal) error {
 	return nil
 }
 
-// companions returns the others of a conversation who meet the user's rule for a signal and are
-// not blocked; none when the user is not in it.
+// companions returns the other members of a conversation who meet the user's rule for a signal
+// and are not blocked. It returns none if the user is no member, or the conversation is too
+// large.
 func (h *Hub) companions(ctx context.Context, from Read, u vocab.Username, m *passed) (others []vocab.ID, err error) {
 	var company []vocab.ID
 	var ties map[vocab.ID][]string
-	err = from(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if company, err = tx.Company(ctx, m.Conversation, maxCompany+1); err == nil {
-			ties, err = tx.TiesTo(ctx, company)
+	err = from(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		if company, err = tx.Threads.ListCompany(ctx, m.Conversation, maxCompany+1); err == nil {
+			ties, err = tx.Relationships.FindTies(ctx, company)
 		}
 		return err
 	})
@@ -127,9 +129,9 @@ func (h *Hub) companions(ctx context.Context, from Read, u vocab.Username, m *pa
 	return others, nil
 }
 
-// Arrive takes a signal that an actor of another server has signed. Nobody is told what became of
-// it: that would tell who is here, and who is in a conversation. The fault is Invalid for what is
-// none.
+// Arrive takes a signal that an actor of another server has signed. The result does not tell
+// whether the signal was shown: that would disclose who is online, and who is in a conversation.
+// The fault is Invalid if body is no signal.
 func (h *Hub) Arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, body []byte) error {
 	var m passed
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -141,8 +143,8 @@ func (h *Hub) Arrive(ctx context.Context, from Read, to vocab.Username, actor vo
 	return h.arrive(ctx, from, to, actor.Canonical(), &m)
 }
 
-// arrive shows a user a signal, when both are in the conversation and the user shows the actor such
-// signals, too. One that came before, or is old, is dropped.
+// arrive shows a user a signal if both are in the conversation, and the user lets the actor see
+// such signals, too. It drops a signal that came before, or is old.
 func (h *Hub) arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, m *passed) error {
 	pair := pairOf(actor, h.Local.ID(to))
 	if h.tailOf(to) == nil || !h.heard.isNews(pair, m.Timestamp, h.Now()) {
@@ -165,8 +167,9 @@ func (h *Hub) arrive(ctx context.Context, from Read, to vocab.Username, actor vo
 
 func pairOf(from, to vocab.ID) string { return string(from) + " " + string(to) }
 
-// heard remembers of each pair when the last signal was made that one told the other: none is told
-// twice, nor after a later one. Times that are too old for that are forgotten.
+// heard stores, for each pair of sender and recipient, the time of the last signal that was
+// shown. A signal with that time or an earlier one is not shown. Old times are removed when
+// there is no room.
 type heard struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -178,7 +181,8 @@ func (p *heard) isNews(pair string, at, now time.Time) bool {
 	return now.Sub(at).Abs() <= newsTime && at.After(p.last[pair])
 }
 
-// note reports whether a signal that was news still is, and remembers it.
+// note stores the time of a signal. It reports false if a newer one came meanwhile, or there is
+// no room.
 func (p *heard) note(pair string, at, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

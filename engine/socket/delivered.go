@@ -9,17 +9,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// deliveredGroup is the consumer group of a user's stream that stands at the last event that some
-// program of the user was sent. It never goes back.
+// deliveredGroup is a consumer group of each user's stream. Its position is the last event that
+// was sent to some client of the user. It never moves back.
 const deliveredGroup = "ws"
 
-// delivered are the events that programs were sent and that the groups do not know yet.
+// delivered stores the last events that were sent to clients, until the groups are moved to
+// them.
 type delivered struct {
 	mu   sync.Mutex
 	last map[vocab.Username]keyspace.ID
 }
 
-// note notes that a program of a user was sent an event.
+// note stores that an event was sent to a client of a user.
 func (d *delivered) note(u vocab.Username, id keyspace.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,15 +37,15 @@ func (d *delivered) takeAll() map[vocab.Username]keyspace.ID {
 	return all
 }
 
-// noteDelivered notes what the program was sent. An LLM engine shows its user nothing: what it is
-// sent does not count.
+// noteDelivered notes the last event that was sent to the client. The client of an LLM engine
+// does not count: it shows its user nothing.
 func (s *Socket) noteDelivered() {
 	if s.sent != (keyspace.ID{}) && !s.request.Assistant {
 		s.hub.delivered.note(s.request.User, s.sent)
 	}
 }
 
-// lastID returns the id of the last event among frames, zero when there is none.
+// lastID returns the id of the last event among frames, zero if there is none.
 func lastID(frames []Frame) (id keyspace.ID) {
 	for _, f := range frames {
 		if id.Less(f.ID) {
@@ -54,8 +55,8 @@ func lastID(frames []Frame) (id keyspace.ID) {
 	return id
 }
 
-// MarkDelivered moves the groups of users to the last events that their programs were sent. Groups
-// that Redis does not move now are moved the next time.
+// MarkDelivered moves the groups of users to the last events that were sent to their clients.
+// Groups that Redis cannot move now are moved the next time.
 func (h *Hub) MarkDelivered(ctx context.Context) {
 	last := h.delivered.takeAll()
 	users := make([]vocab.Username, 0, len(last))
@@ -86,8 +87,8 @@ func (h *Hub) moveGroups(ctx context.Context, users []vocab.Username, last map[v
 	return h.Streams.MoveGroups(ctx, behind, stream, deliveredGroup, ids)
 }
 
-// findDelivered returns the last event that some program of the user was sent, nothing when that is
-// not known now.
+// findDelivered returns the id of the last event that was sent to some client of the user; empty
+// if that is not known now.
 func (h *Hub) findDelivered(ctx context.Context, u vocab.Username) string {
 	found, err := h.Streams.Groups(ctx, []vocab.Username{u}, stream)
 	if err != nil {
@@ -100,7 +101,7 @@ func (h *Hub) findDelivered(ctx context.Context, u vocab.Username) string {
 	return mark.String()
 }
 
-// markOf returns how far the group is, if it is there.
+// markOf returns the position of deliveredGroup, and whether the group exists.
 func markOf(groups []keyspace.Group) (mark keyspace.ID, is bool) {
 	for _, g := range groups {
 		if g.Name == deliveredGroup {

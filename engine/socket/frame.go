@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -14,20 +14,22 @@ import (
 const (
 	stream = event.Stream
 
-	// withheldType is an event whose count still grows, or that was counted and gets a new number.
+	// withheldType is the type of an event that counts others. Its count still grows, or it gets
+	// a new number because the counting is over.
 	withheldType = "events.withheld"
 
-	// requestPrefix begins the types of events about private messages of strangers (design: hidden
-	// from an LLM engine).
+	// requestPrefix begins the types of events about private messages of strangers. They are
+	// hidden from LLM engines (design).
 	requestPrefix = "request."
 
-	// heartbeatSeconds is how often a socket shows at least that it lives, as hello says.
+	// heartbeatSeconds is the longest time without a sign of life on a socket. The hello frame
+	// states it.
 	heartbeatSeconds = 30
 )
 
-// Frame is what a socket is sent at once.
+// Frame is one message that the engine sends over a socket.
 type Frame struct {
-	ID   keyspace.ID // of the event; zero: it is none
+	ID   keyspace.ID // of the event; zero: the frame is no event
 	Type string
 	Body []byte // JSON
 }
@@ -57,22 +59,22 @@ func frameOf(e event.Event) Frame {
 	return newFrame(e.ID, frameDoc{ID: e.ID.String(), Type: e.Type, Payload: e.Payload, Timestamp: e.Timestamp})
 }
 
-// helloFrame says where a socket begins, and which event is the last that some program of the user
-// was sent, if that is known.
+// helloFrame tells where a socket begins, and the last event that was sent to some client of the
+// user, if that is known.
 func helloFrame(cursor keyspace.ID, delivered string) Frame {
 	return newFrame(keyspace.ID{}, frameDoc{Type: "hello", Cursor: cursor.String(), Delivered: delivered, Heartbeat: heartbeatSeconds})
 }
 
-// resetFrame says that events are missing before the cursor, and that the program has to read
-// anew what it shows.
+// resetFrame tells the client that events before the cursor are missing, and that it has to read
+// again all that it shows.
 func resetFrame(reason string, cursor keyspace.ID) Frame {
 	return newFrame(keyspace.ID{}, frameDoc{Type: "reset", Reason: reason, Cursor: cursor.String()})
 }
 
-// isHidden reports whether an LLM engine is not shown events of a type.
+// isHidden reports whether events of a type are hidden from LLM engines.
 func isHidden(kind string) bool { return strings.HasPrefix(kind, requestPrefix) }
 
-func eventOfRow(e db.Event) event.Event {
+func eventOfRow(e user.Event) event.Event {
 	return event.Event{ID: keyspace.ID{Milli: uint64(e.Milli), Seq: uint64(e.Seq)}, Type: e.Type, Source: e.Source, Payload: e.Payload,
 		Timestamp: e.At.UTC().Format(time.RFC3339Nano)}
 }

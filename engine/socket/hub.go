@@ -1,10 +1,10 @@
-// Package socket hands the events of users to their programs' sockets as they happen. A socket is
-// a WebSocket, or a stream of server-sent events.
+// Package socket sends the events of users to the sockets of their clients as they happen. A
+// socket is a WebSocket, or a stream of server-sent events.
 //
-// Every socket gets every event of its user, once, in the order of their numbers. The events come
-// from the after-commit, and in memory to all sockets of a user at once. A socket that begins at an
-// earlier event reads from the user's stream in Redis until it has caught up, and from the user's
-// database where the stream has not got everything.
+// Every socket gets every event of its user, once, in the order of their numbers. The hub gets
+// the events after each commit, and hands them to all sockets of the user in memory. A socket
+// that begins at an earlier event reads from the user's stream in Redis until it has caught up,
+// and from the user's database where the stream lacks events.
 package socket
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -25,7 +25,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Kind is how a socket speaks.
+// Kind is the protocol of a socket.
 type Kind string
 
 // The kinds of sockets, as metrics name them.
@@ -35,33 +35,33 @@ const (
 )
 
 const (
-	// readers is how many users' events are read at once because what was told has a gap.
+	// readers bounds the users whose missing events are read at the same time.
 	readers = 8
 
-	// compareEvery is how often streams are compared with what sockets have got: another process
-	// may have added events.
+	// compareEvery is how often the streams are compared with the events that sockets have got:
+	// another process may have added events.
 	compareEvery = 2 * time.Second
 
-	// checkEvery is how often the tokens of open sockets are looked up: one that is revoked, or
-	// whose user is suspended, ends its sockets.
+	// checkEvery is how often the tokens of open sockets are checked. A token that was revoked,
+	// or whose user is suspended, ends its sockets.
 	checkEvery = 15 * time.Second
 
-	// together is how many streams are compared in one round trip.
+	// together bounds the streams that are compared in one round trip.
 	together = 100
 )
 
 // Store is the users' databases.
 type Store interface {
-	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
 // Tokens are the API tokens of all users.
 type Tokens interface {
-	// ListValid returns those of the tokens that hold and whose users are active.
+	// ListValid returns those of the tokens that are valid and belong to active users.
 	ListValid(ctx context.Context, ids []uuid.UUID, now time.Time) ([]uuid.UUID, error)
 }
 
-// Local knows the users.
+// Local knows the local users.
 type Local interface {
 	ID(u vocab.Username) vocab.ID
 	Owner(id vocab.ID) (vocab.Username, bool)
@@ -83,22 +83,22 @@ type Deps struct {
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // may be nil
 	Now      func() time.Time
-	OfUser   int // sockets that a user may have open
+	OfUser   int // the most sockets that a user may have open
 }
 
-// Hub has the open sockets of all users. One process of an instance has one.
+// Hub has the open sockets of all users. An instance has one hub, in one of its processes.
 type Hub struct {
 	Deps
 	metrics *metrics
 	all     *policy.Pool
-	slots   chan struct{} // of readers
+	slots   chan struct{} // bounds the readers
 
 	delivered delivered
 
-	pace  *policy.Limiter // of signals about conversations, by pair
+	pace  *policy.Limiter // bounds signals about conversations, by pair
 	heard heard
 
-	reading     context.Context // of readers; it ends with the hub
+	reading     context.Context // the context of reads; it ends with the hub
 	stopReading func()
 
 	mu      sync.Mutex
@@ -116,20 +116,20 @@ func NewHub(d Deps) *Hub {
 	return h
 }
 
-// Request says which socket is to be opened.
+// Request describes the socket to open.
 type Request struct {
 	User      vocab.Username
 	Kind      Kind
-	Payer     string       // of the share of all sockets
-	Token     uuid.UUID    // that the socket ends with
-	Session   string       // that the socket ends with; empty for a socket of a token
-	Assistant bool         // the socket is of an LLM engine
-	MaySignal bool         // the program may tell others of its user
-	After     *keyspace.ID // the last event that the program has; nil: begin with what happens next
+	Payer     string       // the payer for a place among all sockets
+	Token     uuid.UUID    // the token; the socket ends with it
+	Session   string       // the socket ends with this session; empty: the request had a token
+	Assistant bool         // the socket belongs to an LLM engine
+	MaySignal bool         // the client may send signals of its user
+	After     *keyspace.ID // the last event that the client has; nil: begin with the next event
 }
 
-// Open opens a socket. The fault is RateLimited when the user has too many, Busy when there are too
-// many in all or the engine ends. The caller closes the socket.
+// Open opens a socket. The fault is RateLimited if the user has too many, and Busy if there are
+// too many in all or the engine is shutting down. The caller closes the socket.
 func (h *Hub) Open(r Request) (*Socket, error) {
 	if !h.all.Take(r.Payer, 1) {
 		return nil, h.refuse(fault.New(fault.Busy, "too many sockets are open").WithCode("overloaded"))
@@ -148,7 +148,7 @@ func (h *Hub) refuse(err error) error {
 	return err
 }
 
-// attach adds a socket to those of its user.
+// attach adds a socket to the sockets of its user.
 func (h *Hub) attach(s *Socket) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +168,7 @@ func (h *Hub) attach(s *Socket) error {
 	return nil
 }
 
-// detach takes a socket from those of its user.
+// detach removes a socket from the sockets of its user.
 func (h *Hub) detach(s *Socket) {
 	h.mu.Lock()
 	if s.tail.removeSocket(s) == 0 {
@@ -202,8 +202,8 @@ func (h *Hub) listTails() []*tail {
 	return all
 }
 
-// Committed hears of a commit in a user's database. It never waits.
-func (h *Hub) Committed(_ context.Context, c db.Commit) {
+// Committed takes the events of a commit in a user's database. It never waits.
+func (h *Hub) Committed(_ context.Context, c user.Commit) {
 	if !c.Unknown && len(c.Events) == 0 {
 		return
 	}
@@ -212,7 +212,7 @@ func (h *Hub) Committed(_ context.Context, c db.Commit) {
 	}
 }
 
-// Run keeps sockets complete and honest until ctx ends.
+// Run compares streams, marks delivered events and checks tokens, until ctx ends.
 func (h *Hub) Run(ctx context.Context) {
 	compare, check := time.NewTicker(compareEvery), time.NewTicker(checkEvery)
 	defer compare.Stop()
@@ -230,8 +230,8 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// CompareStreams has events read that are on a stream and were not told, and those that could not
-// be read before.
+// CompareStreams starts reads of events that a stream has and no commit of this process
+// announced, and of events that could not be read before.
 func (h *Hub) CompareStreams(ctx context.Context) {
 	tails := h.listTails()
 	for len(tails) > 0 {
@@ -243,7 +243,7 @@ func (h *Hub) CompareStreams(ctx context.Context) {
 		}
 		ids, err := h.Streams.LastIDs(ctx, users, stream)
 		if err != nil {
-			ids = make([]keyspace.ID, len(part)) // what happens is told without Redis, too
+			ids = make([]keyspace.ID, len(part)) // commits of this process are announced without Redis, too
 		}
 		for n, t := range part {
 			t.compare(ids[n])
@@ -251,8 +251,8 @@ func (h *Hub) CompareStreams(ctx context.Context) {
 	}
 }
 
-// CheckTokens ends the sockets whose token does not hold any more. When that cannot be looked up
-// they stay until the next time.
+// CheckTokens ends the sockets whose token is not valid any more. If the tokens cannot be
+// checked, the sockets stay until the next time.
 func (h *Hub) CheckTokens(ctx context.Context) {
 	byToken := map[uuid.UUID][]*Socket{}
 	for _, t := range h.listTails() {
@@ -284,7 +284,7 @@ func (h *Hub) CheckTokens(ctx context.Context) {
 	}
 }
 
-// EndSessions ends the sockets of some sessions of a user.
+// EndSessions ends the sockets of these sessions of a user.
 func (h *Hub) EndSessions(u vocab.Username, sessions ...string) {
 	t := h.tailOf(u)
 	if t == nil {
@@ -297,8 +297,8 @@ func (h *Hub) EndSessions(u vocab.Username, sessions ...string) {
 	}
 }
 
-// Close ends every socket, opens no other one, and waits until their programs were told, or ctx
-// ends.
+// Close ends every socket and refuses new ones. It waits until all clients have been told, or
+// ctx ends.
 func (h *Hub) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closing = true

@@ -17,6 +17,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
@@ -94,7 +95,7 @@ func newRig(t *testing.T) *rig {
 	now := func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }
 	emitter := event.NewEmitter(event.Deps{Store: r.store, Users: r.store.Instance.Users, Streams: keys.Events, Keep: r.keep, Memory: 64 << 20, Log: log, Now: now})
 	r.hub = socket.NewHub(socket.Deps{Store: r.store, Streams: keys.Events, Tokens: r.store.Instance.Tokens, Local: local{}, Profiles: &r.rules, Log: log, Now: now, OfUser: ofUser})
-	r.store.Subscribe(db.Subscriber{Name: "emitter", Committed: emitter.Committed}, db.Subscriber{Name: "sockets", Committed: r.hub.Committed})
+	r.store.Subscribe(user.Subscriber{Name: "emitter", Committed: emitter.Committed}, user.Subscriber{Name: "sockets", Committed: r.hub.Committed})
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() { emitter.Run(ctx) })
@@ -112,9 +113,9 @@ func newRig(t *testing.T) *rig {
 // add commits n events of the user at once.
 func (r *rig) add(u vocab.Username, n int) {
 	r.Helper()
-	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
 		for range n {
-			if err := tx.AddEvent(ctx, r.event("create.received")); err != nil {
+			if err := tx.Events.Add(ctx, r.event("create.received")); err != nil {
 				return err
 			}
 		}
@@ -125,15 +126,15 @@ func (r *rig) add(u vocab.Username, n int) {
 	}
 }
 
-func (r *rig) event(kind string) db.Event {
-	return db.Event{Type: kind, Source: "ap", At: time.Now(), Payload: fmt.Appendf(nil, `{"eventId":"%s","n":%d}`, uuid.Must(uuid.NewV7()), r.count.Add(1))}
+func (r *rig) event(kind string) user.Event {
+	return user.Event{Type: kind, Source: "ap", At: time.Now(), Payload: fmt.Appendf(nil, `{"eventId":"%s","n":%d}`, uuid.Must(uuid.NewV7()), r.count.Add(1))}
 }
 
 // numbers returns the numbers of the user's events, as its database has them.
 func (r *rig) numbers(u vocab.Username) (all []uint64) {
 	r.Helper()
-	err := r.store.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		events, err := tx.Events(ctx, 0, 100_000)
+	err := r.store.Read(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		events, err := tx.Events.List(ctx, 0, 100_000)
 		for _, e := range events {
 			all = append(all, uint64(e.Seq))
 		}

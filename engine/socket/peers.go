@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	tellers  = 8               // signals on their way to other servers at once
+	tellers  = 8               // signals that are sent to other servers at the same time
 	tellTime = 3 * time.Second // for one of them
 	lateTime = 5 * time.Second // a signal that waited longer is dropped
 
-	// restTime is how long a server gets none that did not take one.
+	// restTime is how long a server that did not take a signal gets no others.
 	restTime = time.Minute
 	maxRests = 10_000
 )
 
-// People knows actors of other servers.
+// People finds actors of other servers.
 type People interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Keys are those by which users sign.
+// Keys has the keys with which users sign.
 type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
 }
@@ -38,7 +38,7 @@ type Poster interface {
 	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
 }
 
-// PeerDeps is what tells other servers.
+// PeerDeps are the parts that Peers works with.
 type PeerDeps struct {
 	People People
 	Keys   Keys
@@ -47,18 +47,19 @@ type PeerDeps struct {
 	Now    func() time.Time
 }
 
-// Peers tells actors of other servers signals about encrypted conversations: once, soon, or never.
+// Peers sends signals about encrypted conversations to actors of other servers: once, soon, or
+// never.
 type Peers struct {
 	PeerDeps
-	pace    *policy.Limiter // by pair
+	pace    *policy.Limiter // bounds signals, by pair
 	waiting *policy.Pool
 	queue   chan telling
 
 	mu    sync.Mutex
-	rests map[string]time.Time // hosts, and until when they get nothing
+	rests map[string]time.Time // the hosts that get nothing, and until when
 }
 
-// telling is a signal on its way.
+// telling is a signal to one actor that waits to be sent.
 type telling struct {
 	from vocab.Username
 	to   vocab.ID
@@ -66,13 +67,13 @@ type telling struct {
 	at   time.Time
 }
 
-// NewPeers returns what tells other servers, while Run runs.
+// NewPeers returns Peers that sends signals while Run runs.
 func NewPeers(d PeerDeps) *Peers {
 	return &Peers{PeerDeps: d, pace: policy.SignalsOfPair.Limiter(d.Now), waiting: policy.SignalsWaiting.NewPool(),
 		queue: make(chan telling, policy.SignalsWaiting.Pool), rests: map[string]time.Time{}}
 }
 
-// Tell has actors told. It never waits: beyond what may wait nobody is told.
+// Tell queues a signal to actors. It never waits: if the queue has no room, it drops the signal.
 func (p *Peers) Tell(from vocab.Username, to []vocab.ID, m passed) {
 	body, err := vocab.Marshal(m)
 	if err != nil {
@@ -82,11 +83,11 @@ func (p *Peers) Tell(from vocab.Username, to []vocab.ID, m passed) {
 		if ok, _ := p.pace.Allow(from.String() + " " + string(id)); !ok || p.isResting(id.Host()) || !p.waiting.Take(from.String(), 1) {
 			continue
 		}
-		p.queue <- telling{from, id, body, p.Now()} // there is room: no more are taken
+		p.queue <- telling{from, id, body, p.Now()} // never blocks: waiting is as large as the queue
 	}
 }
 
-// Run tells other servers until ctx ends.
+// Run sends the queued signals until ctx ends.
 func (p *Peers) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for range tellers {
@@ -110,7 +111,7 @@ func (p *Peers) tell(ctx context.Context, t telling) {
 		return
 	}
 	keys, err := p.Keys.Keys(t.from)
-	if err != nil { // which is no fault of the server's
+	if err != nil { // the other server is not at fault
 		p.Log.DebugContext(ctx, "signal not signed", "user", t.from, "err", err)
 		return
 	}
@@ -122,7 +123,7 @@ func (p *Peers) tell(ctx context.Context, t telling) {
 	}
 }
 
-// post sends a signal where the actor's document says, if it does.
+// post sends a signal to the address that the actor's document states, if it states one.
 func (p *Peers) post(ctx context.Context, t telling, keys transport.Keys) error {
 	to, err := p.People.Resolve(ctx, t.to)
 	if err != nil || to.Realtime == "" {

@@ -8,11 +8,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// presenceKey holds the state of a user that is there, for presenceTime: without Redis, and after
-// it lost its keys, everybody is offline.
+// presenceKey holds the state of a user who is present, for presenceTime. Without Redis, and
+// after Redis lost its keys, every user is offline.
 const presenceKey = "presence"
 
-// setPresence keeps the state of the user, and tells who may see it and has open sockets.
+// setPresence stores the state of the user, and sends it to those users with open sockets who
+// may see it.
 func (s *Socket) setPresence(ctx context.Context, state string) (err error) {
 	u := s.request.User
 	switch state {
@@ -30,7 +31,7 @@ func (s *Socket) setPresence(ctx context.Context, state string) (err error) {
 	return s.hub.tellPresence(ctx, u, state)
 }
 
-// tellPresence tells users with open sockets the state of a user, if they may see it.
+// tellPresence sends the state of a user to those users with open sockets who may see it.
 func (h *Hub) tellPresence(ctx context.Context, u vocab.Username, state string) error {
 	var others []vocab.Username
 	for _, t := range h.listTails() {
@@ -51,16 +52,17 @@ func (h *Hub) tellPresence(ctx context.Context, u vocab.Username, state string) 
 	return nil
 }
 
-// KeepPresent renews the presence that the program has told. It is called while the program shows
-// that it is there.
+// KeepPresent renews the presence that the client has told. It is called as long as the client
+// shows that it is connected.
 func (s *Socket) KeepPresent(ctx context.Context) {
 	if s.tail.isPresent(s) {
 		_, _ = s.hub.Streams.Of(s.request.User).Use(ctx, presenceKey, presenceTime) // without Redis the user is offline
 	}
 }
 
-// endPresence tells those who may see it that the user is offline when its last socket closes that
-// said it was there. An engine that ends tells nobody: every socket closes.
+// endPresence is called when a socket closes. If it was the last one whose client said that the
+// user is present, it tells those who may see it that the user is offline. It tells nobody when
+// the engine shuts down: every socket closes.
 func (s *Socket) endPresence() {
 	if !s.tail.isPresent(s) || s.tail.setPresent(s, false) > 0 {
 		return
@@ -76,8 +78,8 @@ func (s *Socket) endPresence() {
 	}
 }
 
-// presentFrames returns the presence of users, for a socket that begins: of those that permit it to
-// the user.
+// presentFrames returns, for a socket that begins, the presence of the other users who let the
+// user see it.
 func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	if s.request.Assistant {
 		return nil
@@ -113,8 +115,8 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	return frames
 }
 
-// shownAmong returns those of some users whose presence the user may see. Whether an actor meets
-// their rules they say themselves; to ask them is worth it where the user has to do with them.
+// shownAmong returns those of some users whose presence the user may see. Their own rules decide
+// that. It reads only the rules of users that have a relationship with the user.
 func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown []vocab.Username, err error) {
 	ties, err := s.hub.tiesTo(ctx, s.request.User, some)
 	if err != nil {
@@ -135,8 +137,8 @@ func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown [
 	return shown, nil
 }
 
-// setPresent notes whether a socket's program has told that the user is there, and returns how many
-// of the user's have.
+// setPresent stores whether a socket's client says that the user is present. It returns how many
+// sockets of the user say so.
 func (t *tail) setPresent(s *Socket, is bool) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +158,8 @@ func (t *tail) countPresent() int {
 	return t.presentSockets()
 }
 
-// presentSockets counts the sockets that told. The caller holds mu.
+// presentSockets counts the sockets whose client says that the user is present. The caller holds
+// mu.
 func (t *tail) presentSockets() (n int) {
 	for s := range t.sockets {
 		if s.present {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -13,12 +13,13 @@ import (
 
 // Reasons of a reset.
 const (
-	trimmed = "trimmed" // the events after the cursor are not all kept any more
-	ahead   = "ahead"   // the cursor is not of this stream: its server was set back
+	trimmed = "trimmed" // the events after the cursor are no longer all stored
+	ahead   = "ahead"   // the cursor is not of this stream: the server was set back to an older state
 )
 
-// findStart returns the cursor that a socket begins after: the one that its program has, or the
-// last event. With a reason the program's cursor does not lead on, and the last event is returned.
+// findStart returns the cursor after which a socket begins: its client's own, or the last event.
+// A reason says why no events can be read from the client's cursor on; then the cursor is the
+// last event.
 func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.ID) (cursor keyspace.ID, reason string, err error) {
 	first, last, known := h.streamBounds(ctx, u)
 	switch {
@@ -27,13 +28,13 @@ func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.I
 	case after != nil && known && first.Seq <= after.Seq+1 && !last.Less(*after):
 		return *after, "", nil
 	}
-	var bounds db.EventBounds
+	var bounds user.EventBounds
 	seq := int64(0)
 	if after != nil {
 		seq = int64(after.Seq)
 	}
-	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		bounds, err = tx.EventBounds(ctx, seq)
+	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		bounds, err = tx.Events.FindBounds(ctx, seq)
 		return err
 	})
 	if err != nil {
@@ -51,7 +52,7 @@ func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.I
 	return *after, "", nil
 }
 
-// streamBounds returns the first entry of the user's stream and the last id; it is not known when
+// streamBounds returns the first and the last id of the user's stream. They are not known if
 // Redis does not answer, or has lost the stream.
 func (h *Hub) streamBounds(ctx context.Context, u vocab.Username) (first, last keyspace.ID, known bool) {
 	space := h.Streams.Of(u)
@@ -63,7 +64,8 @@ func (h *Hub) streamBounds(ctx context.Context, u vocab.Username) (first, last k
 	return oldest[0].ID, last, err == nil
 }
 
-// readStream returns the next entries of the user's stream, and whether it leads on from after.
+// readStream returns the next entries of the user's stream. leads is false if the stream may
+// lack some.
 func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.ID) (events []event.Event, leads bool) {
 	space := h.Streams.Of(u)
 	oldest, err := space.Range(ctx, stream, keyspace.ID{}, 1)
@@ -75,24 +77,24 @@ func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.I
 		return nil, false
 	}
 	for _, e := range entries {
-		if e.ID.Seq > after.Seq { // one whose time was raised since is there again under its number
+		if e.ID.Seq > after.Seq { // an event whose time was raised since appears again, with the same number
 			events = append(events, event.Of(e))
 		}
 	}
 	return events, true
 }
 
-// readRows returns the next events of the user's database after a number, and whether these are all
-// that there are. One whose count still grows is none yet.
-func (h *Hub) readRows(ctx context.Context, u vocab.Username, after int64) (events []db.Event, all bool, err error) {
-	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if events, err = tx.Events(ctx, after, batch); err != nil {
+// readRows returns the next events of the user's database after a number. all reports whether no
+// others follow. It leaves out an event whose count still grows.
+func (h *Hub) readRows(ctx context.Context, u vocab.Username, after int64) (events []user.Event, all bool, err error) {
+	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		if events, err = tx.Events.List(ctx, after, batch); err != nil {
 			return err
 		}
 		all = len(events) < batch
-		w, err := tx.EventWindow(ctx)
+		w, err := tx.Events.FindWindow(ctx)
 		if err == nil && w.Withheld != nil {
-			events = slices.DeleteFunc(events, func(e db.Event) bool { return e.Seq == *w.Withheld })
+			events = slices.DeleteFunc(events, func(e user.Event) bool { return e.Seq == *w.Withheld })
 		}
 		return err
 	})

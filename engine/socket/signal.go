@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
@@ -15,10 +15,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Signals of a user are what its programs tell others at once or never: that it types, is there, or
-// has read something. Sockets of those users of this server get them that meet the sender's rule,
-// those of LLM engines do not; nothing is stored but presence. Those about an encrypted
-// conversation go to other servers, too.
+// Signals tell others, immediately or never, that a user types, is present, or has read
+// something. They go to the sockets of those local users who meet the sender's rule, except for
+// sockets of LLM engines. Only presence is stored. Signals about an encrypted conversation go to
+// other servers, too.
 const (
 	typing   = "typing"
 	read     = "read"
@@ -33,29 +33,29 @@ const (
 )
 
 const (
-	// presenceTime is how long presence lasts that nothing renews; a socket renews it every 30
+	// presenceTime is how long presence lasts without a renewal. A socket renews it every 30
 	// seconds.
 	presenceTime = 90 * time.Second
 
-	// A user may send as many signals in a second, and as many at once, over all sockets.
+	// Bounds of a user's signals, over all sockets: in a second, and in a burst.
 	signalsPerSec  = 10
 	signalsAtATime = 30
 
 	signalTime = 5 * time.Second // for one signal
 )
 
-// signal is a message of a program.
+// signal is a message of a client.
 type signal struct {
 	Type         string   `json:"type"`
-	Actor        vocab.ID `json:"to"`           // of typing and read: who is told
-	Object       vocab.ID `json:"object"`       // what was read, or is answered; may be empty
-	On           bool     `json:"on"`           // of typing: whether the user still does
-	Conversation vocab.ID `json:"conversation"` // of typing and read: whose members are told, in place of to
-	Seq          int64    `json:"seq"`          // of read: up to which entry of the conversation's log
-	State        string   `json:"state"`        // of presence
+	Actor        vocab.ID `json:"to"`           // for typing and read: the recipient
+	Object       vocab.ID `json:"object"`       // the object that was read or is being answered; may be empty
+	On           bool     `json:"on"`           // for typing: whether the user is still typing
+	Conversation vocab.ID `json:"conversation"` // for typing and read: its members are told, in place of to
+	Seq          int64    `json:"seq"`          // for read: the last entry of the conversation's log that was read
+	State        string   `json:"state"`        // for presence
 }
 
-// signalDoc is what others are told.
+// signalDoc is a signal as its recipients get it.
 type signalDoc struct {
 	Type         string   `json:"type"`
 	From         vocab.ID `json:"from"`
@@ -67,15 +67,15 @@ type signalDoc struct {
 	Timestamp    string   `json:"timestamp"`
 }
 
-// errorDoc tells a program that a message means nothing.
+// errorDoc tells a client that its message was refused.
 type errorDoc struct {
 	Type   string `json:"type"`
 	Error  string `json:"error"`
 	Detail string `json:"detail"`
 }
 
-// Signal takes a message of the program. The program is told when it means nothing, and not who
-// gets it: that would tell who is here.
+// Signal takes a message of the client. It tells the client if the message was refused, but not
+// who got it: that would disclose who is online.
 func (s *Socket) Signal(ctx context.Context, message []byte) {
 	ctx, cancel := context.WithTimeout(ctx, signalTime)
 	defer cancel()
@@ -116,8 +116,7 @@ func (s *Socket) sendSignal(ctx context.Context, message []byte) error {
 	return fault.New(fault.Invalid, "a message is of type typing, read or presence").WithCode("unknown_frame")
 }
 
-// tellOne passes a signal on to the actor that it is for, if that is a user of this server who may
-// see it.
+// tellOne passes a signal on to its recipient, if that is a local user who may see it.
 func (s *Socket) tellOne(ctx context.Context, m signal) error {
 	for _, id := range []vocab.ID{m.Actor, m.Object} {
 		if _, err := vocab.ParseID(string(id)); err != nil && id != "" {
@@ -149,11 +148,11 @@ func (h *Hub) newSignal(kind string, from vocab.Username) signalDoc {
 	return signalDoc{Type: kind, From: h.Local.ID(from), Timestamp: h.Now().UTC().Format(time.RFC3339Nano)}
 }
 
-// The rules of a user that say who may see its signals.
+// Rules of a user that say who may see the user's signals.
 func seePresence(p registry.Permissions) registry.Rule     { return p.SeePresence }
 func seeReadReceipts(p registry.Permissions) registry.Rule { return p.SeeReadReceipts }
 
-// viewersAmong returns those of some users that meet a rule of u's, and that u does not block.
+// viewersAmong returns those of some users who meet a rule of u's and are not blocked by u.
 func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.Username, rule func(registry.Permissions) registry.Rule) (viewers []vocab.Username, err error) {
 	ties, err := h.tiesTo(ctx, u, some)
 	if err != nil {
@@ -168,20 +167,20 @@ func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.U
 	return viewers, nil
 }
 
-// tiesTo returns the relationships of u to some users, without those that u blocks.
+// tiesTo returns the relationships of u to some users. It leaves out users that u blocks.
 func (h *Hub) tiesTo(ctx context.Context, u vocab.Username, some []vocab.Username) (ties map[vocab.ID][]string, err error) {
 	ids := make([]vocab.ID, len(some))
 	for n, one := range some {
 		ids[n] = h.Local.ID(one)
 	}
-	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		ties, err = tx.TiesTo(ctx, ids)
+	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		ties, err = tx.Relationships.FindTies(ctx, ids)
 		return err
 	})
 	return ties, err
 }
 
-// pushTo pushes a signal to the sockets of users, as far as they have some.
+// pushTo pushes a signal to the open sockets of users.
 func (h *Hub) pushTo(users []vocab.Username, d signalDoc) {
 	f := newDocFrame(d.Type, d)
 	for _, u := range users {
@@ -191,8 +190,8 @@ func (h *Hub) pushTo(users []vocab.Username, d signalDoc) {
 	}
 }
 
-// pushSignal gives a frame to one socket, or with none to all but those of LLM engines. A socket
-// that has much before it does not get it.
+// pushSignal gives a frame to the socket only. If only is nil, all live sockets get it, except
+// those of LLM engines. It skips a socket for which many frames wait.
 func (t *tail) pushSignal(f Frame, only *Socket) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/socket"
@@ -21,13 +21,13 @@ import (
 // relate gives u follows with another actor, each with a status; "" for none.
 func (r *rig) relate(u vocab.Username, actor vocab.ID, follower, following string) {
 	r.Helper()
-	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		for kind, status := range map[string]string{db.Follower: follower, db.Following: following} {
+	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		for kind, status := range map[string]string{user.Follower: follower, user.Following: following} {
 			if status == "" {
 				continue
 			}
-			rel := db.Relationship{Actor: actor, Type: kind, Status: status, Activity: vocab.ID(fmt.Sprint("https://here.example/", uuid.New()))}
-			if err := tx.SetRelationship(ctx, rel, time.Now()); err != nil {
+			rel := user.Relationship{Actor: actor, Type: kind, Status: status, Activity: vocab.ID(fmt.Sprint("https://here.example/", uuid.New()))}
+			if err := tx.Relationships.Set(ctx, rel, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -124,8 +124,8 @@ func TestSignalsFollowTheRules(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	alice, fan, friend := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "fan"), dbtest.User(t, r.store, "friend")
-	r.relate(alice, local{}.ID(fan), db.Accepted, db.Accepted)
-	r.relate(fan, local{}.ID(alice), db.Accepted, db.Accepted)
+	r.relate(alice, local{}.ID(fan), user.Accepted, user.Accepted)
+	r.relate(fan, local{}.ID(alice), user.Accepted, user.Accepted)
 	for _, pair := range [][2]vocab.Username{{alice, friend}, {friend, alice}} {
 		r.befriend(pair[0], local{}.ID(pair[1]))
 	}
@@ -159,8 +159,8 @@ func TestSignalsFollowTheRules(t *testing.T) {
 // befriend makes u a friend of an actor's.
 func (r *rig) befriend(u vocab.Username, actor vocab.ID) {
 	r.Helper()
-	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRelationship(ctx, db.Relationship{Actor: actor, Type: db.FriendOf, Status: db.Accepted, Activity: actor + "/offer", Direction: db.Inbound}, time.Now())
+	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: actor, Type: user.FriendOf, Status: user.Accepted, Activity: actor + "/offer", Direction: user.Inbound}, time.Now())
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -180,21 +180,21 @@ func TestSignalsReachMutualsAlone(t *testing.T) {
 		how                 socket.Request
 		want                int
 	}{
-		{"mutual", db.Accepted, db.Accepted, false, socket.Request{}, 2},
+		{"mutual", user.Accepted, user.Accepted, false, socket.Request{}, 2},
 		{"stranger", "", "", false, socket.Request{}, 0},
-		{"follower", db.Accepted, "", false, socket.Request{}, 0},
-		{"followed", "", db.Accepted, false, socket.Request{}, 0},
-		{"asking", db.Pending, db.Accepted, false, socket.Request{}, 0},
-		{"asked", db.Accepted, db.Pending, false, socket.Request{}, 0},
-		{"blocked", db.Accepted, db.Accepted, true, socket.Request{}, 0},
-		{"assistant", db.Accepted, db.Accepted, false, socket.Request{Assistant: true}, 0},
+		{"follower", user.Accepted, "", false, socket.Request{}, 0},
+		{"followed", "", user.Accepted, false, socket.Request{}, 0},
+		{"asking", user.Pending, user.Accepted, false, socket.Request{}, 0},
+		{"asked", user.Accepted, user.Pending, false, socket.Request{}, 0},
+		{"blocked", user.Accepted, user.Accepted, true, socket.Request{}, 0},
+		{"assistant", user.Accepted, user.Accepted, false, socket.Request{Assistant: true}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			u := dbtest.User(t, r.store, tt.name)
 			r.relate(alice, local{}.ID(u), tt.follower, tt.following)
 			if tt.blocked {
-				err := r.store.Write(t.Context(), alice, func(ctx context.Context, tx *db.Tx) error {
-					return tx.AddBlock(ctx, db.Block{Actor: local{}.ID(u), Direction: db.Outbound, Activity: "https://here.example/block"}, time.Now())
+				err := r.store.Write(t.Context(), alice, func(ctx context.Context, tx *user.Tx) error {
+					return tx.Blocks.Add(ctx, user.Block{Actor: local{}.ID(u), Direction: user.Outbound, Activity: "https://here.example/block"}, time.Now())
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -264,8 +264,8 @@ func TestPresenceEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
-	r.relate(alice, local{}.ID(bob), db.Accepted, db.Accepted)
-	r.relate(bob, local{}.ID(alice), db.Accepted, db.Accepted)
+	r.relate(alice, local{}.ID(bob), user.Accepted, user.Accepted)
+	r.relate(bob, local{}.ID(alice), user.Accepted, user.Accepted)
 	one, two := r.program(alice, maySignal), r.program(alice, maySignal)
 	for _, p := range []*program{one, two} {
 		p.Signal(t.Context(), []byte(`{"type":"presence","state":"online"}`))
@@ -309,7 +309,7 @@ func TestSignalsOfAConversationReachItsMembers(t *testing.T) {
 	for _, u := range all {
 		for _, v := range all {
 			if u != v {
-				r.relate(u, local{}.ID(v), db.Accepted, db.Accepted)
+				r.relate(u, local{}.ID(v), user.Accepted, user.Accepted)
 			}
 		}
 	}
@@ -351,15 +351,15 @@ func TestSignalsOfAConversationReachItsMembers(t *testing.T) {
 // converse puts an encrypted conversation into a user's database, which the user has left or not.
 func (r *rig) converse(u vocab.Username, uri vocab.ID, left bool, members ...vocab.ID) {
 	r.Helper()
-	c := db.Conversation{ID: uuid.Must(uuid.NewV7()), URI: uri, Mode: db.ModeEncrypted, Host: members[0], GroupID: string(uri), CreatedAt: time.Now()}
-	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddConversation(ctx, c); err != nil {
+	c := user.Conversation{ID: uuid.Must(uuid.NewV7()), URI: uri, Mode: user.ModeEncrypted, Host: members[0], GroupID: string(uri), CreatedAt: time.Now()}
+	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Conversations.Add(ctx, c); err != nil {
 			return err
 		}
-		if err := tx.JoinConversation(ctx, c.ID, members, db.RoleMember, 0); err != nil || !left {
+		if err := tx.Conversations.Join(ctx, c.ID, members, user.RoleMember, 0); err != nil || !left {
 			return err
 		}
-		return tx.LeaveConversation(ctx, c.ID, []vocab.ID{local{}.ID(u)}, 1)
+		return tx.Conversations.Leave(ctx, c.ID, []vocab.ID{local{}.ID(u)}, 1)
 	})
 	if err != nil {
 		r.Fatal(err)

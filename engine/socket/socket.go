@@ -9,39 +9,39 @@ import (
 )
 
 const (
-	// maxBuffered is how many frames wait for a socket that takes none; beyond it the socket is
-	// ended. Its program comes again with the last event that it has.
+	// maxBuffered is how many frames wait for a socket whose client does not read. Beyond it the
+	// socket is ended. The client then reconnects with the last event that it has.
 	maxBuffered = 256
 
-	// batch is how many events are read at once.
+	// batch bounds the events of one read.
 	batch = 200
 )
 
-// Socket is one open socket. Next and Close are for one goroutine, its owner.
+// Socket is one open socket. Only the goroutine that opened it calls Next and Close.
 type Socket struct {
 	hub     *Hub
 	tail    *tail
 	request Request
-	wake    chan struct{} // there is something to look at
+	wake    chan struct{} // makes Next look again
 
 	started bool
-	cursor  keyspace.ID // of the last event that was read, before the socket is live
-	sent    keyspace.ID // of the last event that Next returned; zero: it was none
-	seen    int64       // the number up to which nothing is missing, before the socket is live
+	cursor  keyspace.ID // the last event that was read; used until the socket is live
+	sent    keyspace.ID // the last event that Next returned; zero: none
+	seen    int64       // no event up to this number is missing; used until the socket is live
 
-	// Under the mutex of the tail.
+	// The mutex of the tail protects these.
 	live   bool
-	upTo   int64 // the number of the last event in the buffer, or before it
+	upTo   int64 // no event up to this number is missing, once the socket is live
 	buffer []Frame
 	closed *Closing
 
-	present bool // its program told that the user is there
+	present bool // the client says that the user is present
 }
 
-// Next returns the next frames: hello first. It returns none when nothing came within idle. The
-// error is a *Closing when the engine ends the socket.
+// Next returns the next frames: hello first. It returns none if nothing came within idle. The
+// error is a *Closing if the engine ends the socket.
 func (s *Socket) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
-	s.noteDelivered() // it is asked again once they are written
+	s.noteDelivered() // the caller has written the frames of the last call
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for {
@@ -60,7 +60,7 @@ func (s *Socket) Next(ctx context.Context, idle time.Duration) ([]Frame, error) 
 	}
 }
 
-// take returns frames that are there, and reads while the socket is not live.
+// take returns the frames that are ready. While the socket is not live, it reads events.
 func (s *Socket) take(ctx context.Context) ([]Frame, error) {
 	frames, live, err := s.drainBuffer()
 	switch {
@@ -72,11 +72,11 @@ func (s *Socket) take(ctx context.Context) ([]Frame, error) {
 	if frames, err = s.replay(ctx); len(frames) > 0 || err != nil {
 		return frames, err
 	}
-	frames, _, err = s.drainBuffer() // it is live now, and may have got what it lacked
+	frames, _, err = s.drainBuffer() // the socket is live now, and join may have pushed frames
 	return frames, err
 }
 
-// drainBuffer returns what waits for a live socket.
+// drainBuffer returns the frames that wait for a live socket.
 func (s *Socket) drainBuffer() (frames []Frame, live bool, err error) {
 	s.tail.mu.Lock()
 	defer s.tail.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Socket) drainBuffer() (frames []Frame, live bool, err error) {
 	return frames, s.live, nil
 }
 
-// start finds out where the socket begins.
+// start finds out where the socket begins, and returns the first frames.
 func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 	cursor, reason, err := s.hub.findStart(ctx, s.request.User, s.request.After)
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 	return append(frames, s.presentFrames(ctx)...), nil
 }
 
-// replay returns events after the cursor, from the stream, or from the database when the stream
-// does not lead on from there. When there are none, the socket is live.
+// replay returns events after the cursor, from the stream, or from the database if the stream
+// lacks some. If there are none, it makes the socket live.
 func (s *Socket) replay(ctx context.Context) ([]Frame, error) {
 	for {
 		s.hub.metrics.reads.Inc()
@@ -139,12 +139,12 @@ func (s *Socket) readDatabase(ctx context.Context) ([]event.Event, error) {
 		events[n] = eventOfRow(r)
 	}
 	if all && len(events) == 0 {
-		s.seen = max(s.seen, known) // numbers up to there that were not read are no events
+		s.seen = max(s.seen, known) // numbers up to known without a row are no events
 	}
 	return events, nil
 }
 
-// passOver moves the cursor behind events, and returns those that the program is shown.
+// passOver moves the cursor past events, and returns frames for those that the client may see.
 func (s *Socket) passOver(events []event.Event) (frames []Frame) {
 	for _, e := range events {
 		s.cursor, s.seen = e.ID, int64(e.ID.Seq)
@@ -158,7 +158,8 @@ func (s *Socket) passOver(events []event.Event) (frames []Frame) {
 
 func (s *Socket) isHidden(kind string) bool { return s.request.Assistant && isHidden(kind) }
 
-// join makes the socket live, if the tail can give it what it lacks.
+// join makes the socket live if the tail has every event that the socket lacks. It reports
+// whether it did.
 func (s *Socket) join() bool {
 	t := s.tail
 	t.mu.Lock()
@@ -178,7 +179,7 @@ func (s *Socket) join() bool {
 	return true
 }
 
-// push hands a live socket an event. The caller holds the mutex of the tail.
+// push gives an event to a live socket. The caller holds the mutex of the tail.
 func (s *Socket) push(f Frame) {
 	if !s.live || s.closed != nil || int64(f.ID.Seq) <= s.upTo {
 		return
@@ -196,7 +197,7 @@ func (s *Socket) push(f Frame) {
 	s.wakeUp()
 }
 
-// End has Next return a closing. Every goroutine may call it.
+// End makes Next return c. Any goroutine may call it.
 func (s *Socket) End(c *Closing) {
 	s.tail.mu.Lock()
 	defer s.tail.mu.Unlock()
@@ -219,7 +220,7 @@ func (s *Socket) wakeUp() {
 	}
 }
 
-// Close gives the socket's place back. It is called once.
+// Close frees the socket's place in the hub. It is called once.
 func (s *Socket) Close() {
 	s.endPresence()
 	s.hub.detach(s)

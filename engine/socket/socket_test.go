@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
@@ -170,8 +170,8 @@ func TestACursorThatDoesNotLeadOnIsReset(t *testing.T) {
 	} {
 		checkStart(r, u, tt.name, tt.after, tt.reason, last)
 	}
-	err := r.store.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.TrimEvents(ctx, int64(last.Seq), db.EventLimits{Keep: 5, Waiting: 1000, Bytes: 1 << 30})
+	err := r.store.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Events.Trim(ctx, int64(last.Seq), user.EventLimits{Keep: 5, Waiting: 1000, Bytes: 1 << 30})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -271,8 +271,8 @@ func TestAnAssistantIsNotToldOfRequests(t *testing.T) {
 	owner.settle()
 	var cursor keyspace.ID
 	for range 2 { // live, then replayed
-		err := r.store.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-			return errors.Join(tx.AddEvent(ctx, r.event("request.received")), tx.AddEvent(ctx, r.event("create.received")))
+		err := r.store.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+			return errors.Join(tx.Events.Add(ctx, r.event("request.received")), tx.Events.Add(ctx, r.event("create.received")))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -355,8 +355,8 @@ func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
 		t.Errorf("after older events were delivered again the group is at %v, want %v", got, early.ids[2])
 	}
 	bob := dbtest.User(t, r.store, "bob")
-	r.relate(alice, local{}.ID(bob), db.Accepted, db.Accepted)
-	r.relate(bob, local{}.ID(alice), db.Accepted, db.Accepted)
+	r.relate(alice, local{}.ID(bob), user.Accepted, user.Accepted)
+	r.relate(bob, local{}.ID(alice), user.Accepted, user.Accepted)
 	r.add(alice, 1)
 	r.program(bob, maySignal).Signal(t.Context(), []byte(`{"type":"typing","on":true,"to":"`+string(local{}.ID(alice))+`"}`))
 	again.await(3)
@@ -398,8 +398,8 @@ func TestACountThatGrowsHoldsUpNobody(t *testing.T) {
 	live := r.open(u, nil)
 	live.settle()
 	withhold := func() {
-		err := r.store.Write(t.Context(), u, func(_ context.Context, tx *db.Tx) error {
-			tx.WithholdEvent(r.event("events.withheld"))
+		err := r.store.Write(t.Context(), u, func(_ context.Context, tx *user.Tx) error {
+			tx.Events.Withhold(r.event("events.withheld"))
 			return nil
 		})
 		if err != nil {

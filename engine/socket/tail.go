@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -17,23 +17,23 @@ import (
 // readTime bounds one read of a user's events.
 const readTime = 10 * time.Second
 
-// tail is the end of a user's events, followed for all sockets of the user. A socket is live once
-// it has everything up to the end: from then on the tail hands it what comes.
+// tail follows the newest events of a user for all sockets of the user. A socket is live once it
+// has every event up to last. From then on the tail gives it each new event.
 type tail struct {
 	hub     *Hub
 	user    vocab.Username
-	signals *rate.Limiter // of the user's programs
+	signals *rate.Limiter // bounds the signals of the user's clients
 
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
-	last    int64      // live sockets have everything up to this number
-	told    int64      // the highest number that is known to be committed
-	pending []db.Event // that were told and do not follow on last
-	behind  bool       // there may be events after last that were not told
+	last    int64        // live sockets have everything up to this number
+	told    int64        // the highest number that is known to be committed
+	pending []user.Event // committed events that do not follow directly on last
+	behind  bool         // there may be events after last that have to be read
 	reading bool
 
-	// The last events that were handed out, all after a number: a socket that has almost
-	// everything need not read.
+	// recent are the last events that were given to sockets: all events after recentFrom. A
+	// socket that lacks only these does not read.
 	recent     []Frame
 	recentFrom int64
 }
@@ -48,7 +48,7 @@ func (t *tail) knownEnd() int64 {
 	return max(t.told, t.last)
 }
 
-// addSocket reports whether the user may have one more socket, and adds it.
+// addSocket adds a socket. It returns false if the user may have no more.
 func (t *tail) addSocket(s *Socket) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +59,7 @@ func (t *tail) addSocket(s *Socket) bool {
 	return true
 }
 
-// removeSocket returns how many sockets are left.
+// removeSocket removes a socket, and returns how many are left.
 func (t *tail) removeSocket(s *Socket) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,15 +87,15 @@ func (t *tail) isFollowed() bool {
 	return false
 }
 
-// tell takes events that were committed, in no order.
-func (t *tail) tell(events []db.Event, unknown bool) {
+// tell takes the events of a commit, in any order. unknown says that there may be others.
+func (t *tail) tell(events []user.Event, unknown bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range events {
 		t.told = max(t.told, e.Seq)
 	}
 	if !t.isFollowed() {
-		return // the next socket that is live has the tail read up to told
+		return // join makes the tail read up to told
 	}
 	t.pending = append(t.pending, events...)
 	t.behind = t.behind || unknown
@@ -103,7 +103,7 @@ func (t *tail) tell(events []db.Event, unknown bool) {
 	t.readMore()
 }
 
-// compare takes the last id of the user's stream.
+// compare takes the last id of the user's stream, and starts a read if events are missing.
 func (t *tail) compare(last keyspace.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,9 +115,10 @@ func (t *tail) compare(last keyspace.ID) {
 	t.readMore()
 }
 
-// handOut gives live sockets the pending events that follow on last. The caller holds mu.
+// handOut gives live sockets the pending events that follow directly on last. The caller holds
+// mu.
 func (t *tail) handOut() {
-	slices.SortFunc(t.pending, func(a, b db.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(t.pending, func(a, b user.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	n := 0
 	for _, e := range t.pending {
 		if e.Seq > t.last {
@@ -129,13 +130,13 @@ func (t *tail) handOut() {
 		n++
 	}
 	t.pending = slices.Delete(t.pending, 0, n)
-	if len(t.pending) > maxBuffered { // the database has them
+	if len(t.pending) > maxBuffered { // they are read from the database instead
 		t.pending, t.behind = nil, true
 	}
 }
 
-// push gives live sockets the event after last. The caller holds mu.
-func (t *tail) push(e db.Event) {
+// push gives live sockets the event that follows on last. The caller holds mu.
+func (t *tail) push(e user.Event) {
 	t.last = e.Seq
 	t.told = max(t.told, e.Seq)
 	f := frameOf(eventOfRow(e))
@@ -149,19 +150,19 @@ func (t *tail) push(e db.Event) {
 	}
 }
 
-// readMore has the events read that follow on last, if some are known to be missing. The caller
+// readMore starts a read of the events after last, if some are known to be missing. The caller
 // holds mu.
 func (t *tail) readMore() {
 	if t.reading || !t.behind && len(t.pending) == 0 {
 		return
 	}
 	t.reading = true
-	t.hub.open.Add(1) // a live socket counts already
+	t.hub.open.Add(1) // open is not zero: it counts the live socket
 	go t.catchUp()
 }
 
-// catchUp reads events until none is known to be missing. After a failure they are read again when
-// streams are compared.
+// catchUp reads events until none is known to be missing. After a failure it stops, and
+// CompareStreams starts the next read.
 func (t *tail) catchUp() {
 	defer t.hub.open.Done()
 	t.hub.slots <- struct{}{}
@@ -180,7 +181,8 @@ func (t *tail) catchUp() {
 	}
 }
 
-// beginRead returns after which number is to be read, and up to which at least.
+// beginRead returns the number after which to read, and the highest number known. more is false
+// if there is nothing to read.
 func (t *tail) beginRead() (last, told int64, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,8 +195,9 @@ func (t *tail) beginRead() (last, told int64, more bool) {
 	return t.last, t.told, true
 }
 
-// endRead hands out what was read, with all that there was or not, and reports whether to go on.
-func (t *tail) endRead(told int64, events []db.Event, all bool, err error) bool {
+// endRead gives sockets the events that were read. all says that no others follow. It reports
+// whether to read on.
+func (t *tail) endRead(told int64, events []user.Event, all bool, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -210,7 +213,7 @@ func (t *tail) endRead(told int64, events []db.Event, all bool, err error) bool 
 		}
 	}
 	if all {
-		t.last = max(t.last, told) // numbers up to there that were not read are no events
+		t.last = max(t.last, told) // numbers up to told without a row are no events
 	} else {
 		t.behind = true
 	}

@@ -4,15 +4,15 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// collected is what is known of a thread so far.
+// collected is the part of a thread that was found so far.
 type collected struct {
 	item               *piece
 	ancestors, replies []*piece
-	known              map[vocab.ID]bool // all of these, and those that could not be read
+	known              map[vocab.ID]bool // the ids of all these, and of objects that could not be read
 	isCut              bool              // there is more
 }
 
@@ -23,15 +23,15 @@ func newCollected(item *piece) *collected {
 // all returns what was collected, in the order in which it is shown.
 func (c *collected) all() []*piece { return slices.Concat(c.ancestors, []*piece{c.item}, c.replies) }
 
-// collectHeld collects what the user holds of the thread.
-func (c *collected) collectHeld(ctx context.Context, tx *db.Tx) error {
+// collectHeld collects the objects of the thread that are in the user's database.
+func (c *collected) collectHeld(ctx context.Context, tx *user.Tx) error {
 	if err := c.collectAncestors(ctx, tx); err != nil {
 		return err
 	}
 	return c.collectAnswers(ctx, tx, []vocab.ID{c.item.ID})
 }
 
-// top returns the first of the thread that is known.
+// top returns the topmost object of the thread that is known.
 func (c *collected) top() *piece {
 	if len(c.ancestors) > 0 {
 		return c.ancestors[0]
@@ -39,13 +39,13 @@ func (c *collected) top() *piece {
 	return c.item
 }
 
-// collectAncestors collects what stands before the first of the thread that is known.
-func (c *collected) collectAncestors(ctx context.Context, tx *db.Tx) error {
+// collectAncestors collects the ancestors of top that are in the user's database.
+func (c *collected) collectAncestors(ctx context.Context, tx *user.Tx) error {
 	parent, room := c.top().InReplyTo, maxAncestors-len(c.ancestors)
 	if parent == "" {
 		return nil
 	}
-	chain, err := tx.Ancestors(ctx, parent, room+1)
+	chain, err := tx.Threads.ListAncestors(ctx, parent, room+1)
 	if err != nil {
 		return err
 	}
@@ -53,16 +53,16 @@ func (c *collected) collectAncestors(ctx context.Context, tx *db.Tx) error {
 	for _, a := range chain {
 		bytes += a.Bytes()
 	}
-	c.isCut = c.isCut || len(chain) > room || bytes > db.MaxFeed
+	c.isCut = c.isCut || len(chain) > room || bytes > user.MaxFeed
 	c.ancestors = append(c.readNew(chain[max(0, len(chain)-room):]), c.ancestors...)
 	return nil
 }
 
-// collectAnswers collects answers to some objects, then answers to these, and so on.
-func (c *collected) collectAnswers(ctx context.Context, tx *db.Tx, to []vocab.ID) error {
+// collectAnswers collects the answers to some objects, then the answers to those, and so on.
+func (c *collected) collectAnswers(ctx context.Context, tx *user.Tx, to []vocab.ID) error {
 	looked, bytes := 0, 0
 	for level, depth := to, 0; len(level) > 0; depth++ {
-		answers, err := tx.Answers(ctx, level, maxLooked-looked+1, db.MaxFeed-bytes)
+		answers, err := tx.Threads.ListAnswers(ctx, level, maxLooked-looked+1, user.MaxFeed-bytes)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (c *collected) collectAnswers(ctx context.Context, tx *db.Tx, to []vocab.ID
 		}
 		level = nil
 		for n, a := range answers {
-			if bytes += a.Bytes(); bytes > db.MaxFeed {
+			if bytes += a.Bytes(); bytes > user.MaxFeed {
 				c.isCut = true
 				return nil
 			}
@@ -86,9 +86,9 @@ func (c *collected) collectAnswers(ctx context.Context, tx *db.Tx, to []vocab.ID
 	return nil
 }
 
-// readNew reads those of the objects that are not known yet and do not wait among the requests. One
-// that cannot be read takes no others away.
-func (c *collected) readNew(held []db.HeldObject) (pieces []*piece) {
+// readNew reads the objects that are not known yet, except for those that wait among the
+// requests. It skips an object that cannot be read.
+func (c *collected) readNew(held []user.HeldObject) (pieces []*piece) {
 	for _, h := range held {
 		if c.known[h.URI] {
 			continue
@@ -101,7 +101,7 @@ func (c *collected) readNew(held []db.HeldObject) (pieces []*piece) {
 	return pieces
 }
 
-// arrange returns the thread of what may be shown of it.
+// arrange returns the thread with the objects that may be shown.
 func (c *collected) arrange(shown []Object, actors map[vocab.ID]vocab.Card) (Thread, error) {
 	t := Thread{Ancestors: []Object{}, Replies: []Object{}, Actors: actors, Truncated: c.isCut}
 	places := map[vocab.ID]*[]Object{}

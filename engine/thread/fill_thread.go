@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -13,26 +13,27 @@ import (
 
 const (
 	fillTime = 10 * time.Second
-	atOnce   = 4 // objects that are fetched
+	atOnce   = 4 // objects that are fetched at the same time
 )
 
-// filling is one thread that is being filled in.
+// filling is a thread that is being completed from other servers.
 type filling struct {
 	*Reader
 	Query
 	*collected
 
 	mu      sync.Mutex
-	objects int            // that may still be fetched
-	lists   int            // collections that may, with their pages
-	domains map[string]int // objects of each that were fetched
+	objects int            // how many objects may still be fetched
+	lists   int            // how many collections and pages may still be fetched
+	domains map[string]int // how many objects of each domain were fetched
 	asked   map[vocab.ID]bool
 }
 
-// fillThread adds to what is held of a thread what other servers show of it: what is missing before
-// the object, then what the owner of the thread lists, else the replies of each object in it
-// (FEP-f228). Nothing of it is kept. A server that does not answer takes nothing else away; the
-// fault is RateLimited when the user has had too many filled in.
+// fillThread adds to a thread the objects that other servers show and the user's database lacks:
+// first the missing ancestors, then the objects that the owner of the thread lists, or without
+// such a list the replies to each object in the thread (FEP-f228). It stores none of them. If a
+// server does not answer, only its objects are missing. The fault is RateLimited if the user has
+// had too many threads filled in.
 func (r *Reader) fillThread(ctx context.Context, q Query, c *collected) error {
 	if ok, after := r.fillings.Allow(q.User.String()); !ok {
 		return fault.New(fault.RateLimited, "your programs have too many threads filled in").WithCode("rate_limited").After(after)
@@ -56,8 +57,8 @@ func (r *Reader) fillThread(ctx context.Context, q Query, c *collected) error {
 	return nil
 }
 
-// collectBeyond collects what the user holds of the answers to what was fetched.
-func (f *filling) collectBeyond(ctx context.Context, tx *db.Tx) error {
+// collectBeyond collects, from the user's database, the answers to objects that were fetched.
+func (f *filling) collectBeyond(ctx context.Context, tx *user.Tx) error {
 	var fetched []vocab.ID
 	for _, p := range f.replies {
 		if !p.isHeld {
@@ -67,8 +68,8 @@ func (f *filling) collectBeyond(ctx context.Context, tx *db.Tx) error {
 	return f.collectAnswers(ctx, tx, fetched)
 }
 
-// climb goes up from the first ancestor that is known to the first of the thread. Each of them was
-// named by what the user holds, or by one of these.
+// climb fetches the ancestors above the topmost known object, up to the first of the thread.
+// Each was named by an object in the user's database, or by the ancestor below it.
 func (f *filling) climb(ctx context.Context) error {
 	for parent := f.top().InReplyTo; parent != "" && len(f.ancestors) < maxAncestors && f.spend(parent); parent = f.top().InReplyTo {
 		p, err := f.find(ctx, parent)
@@ -89,7 +90,8 @@ func (f *filling) climb(ctx context.Context) error {
 	return nil
 }
 
-// find gets an object that was named to the user, or is on this server, with its author.
+// find gets an object and its author as an action of the user's would. The object was named to
+// the user, or is on this server.
 func (f *filling) find(ctx context.Context, id vocab.ID) (*piece, error) {
 	o, by, err := f.Finder.FindObject(ctx, f.User, id)
 	if err != nil {
@@ -98,8 +100,8 @@ func (f *filling) find(ctx context.Context, id vocab.ID) (*piece, error) {
 	return readFetched(o, by)
 }
 
-// spend counts an object that is to be fetched, and reports whether it may be. None is fetched
-// twice.
+// spend counts an object that is going to be fetched, and reports whether it may be. No object
+// is fetched twice.
 func (f *filling) spend(id vocab.ID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +119,7 @@ func (f *filling) spend(id vocab.ID) bool {
 	return true
 }
 
-// fetchAll fetches the objects that are not known, a few at once.
+// fetchAll fetches the objects that are not known yet, atOnce at the same time.
 func (f *filling) fetchAll(ctx context.Context, ids []vocab.ID) (pieces []*piece) {
 	var all sync.WaitGroup
 	places := make(chan struct{}, atOnce)
@@ -146,8 +148,8 @@ func (f *filling) fetchAll(ctx context.Context, ids []vocab.ID) (pieces []*piece
 	return pieces
 }
 
-// fetch gets an object that somebody else has named, with its author. Its server is not told which
-// user it is for.
+// fetch gets an object that another actor has named, and its author. The object's server does
+// not learn which user it is for.
 func (f *filling) fetch(ctx context.Context, id vocab.ID) (*piece, error) {
 	if f.Local.IsLocal(id) {
 		return f.find(ctx, id)
@@ -170,7 +172,7 @@ func (f *filling) logMissing(ctx context.Context, id vocab.ID, err error) {
 	f.Log.DebugContext(ctx, "thread not filled in", "user", f.User, "object", id, "err", err)
 }
 
-// attach takes into the thread those of the pieces that answer what is in it.
+// attach adds to the thread those of the pieces that answer an object in it.
 func (f *filling) attach(pieces []*piece) (attached []*piece) {
 	inside := map[vocab.ID]bool{f.item.ID: true}
 	for _, p := range f.replies {

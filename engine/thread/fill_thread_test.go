@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/thread"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -147,7 +147,7 @@ func TestAThreadOfThisServerIsFilledInFromWhereItIs(t *testing.T) {
 	root := vocab.ID("https://example.org/users/zoe/objects/z1")
 	begins := noteOf("b1", "", "id", string(root), "attributedTo", "https://example.org/users/zoe", "context", string(root)+"/context")
 	answer, private := noteOf("c2", "", "inReplyTo", string(root)), noteOf("c3", "", "inReplyTo", string(root), "to", []any{string(carol)})
-	if err := f.store.Write(t.Context(), zoe, func(ctx context.Context, tx *db.Tx) error {
+	if err := f.store.Write(t.Context(), zoe, func(ctx context.Context, tx *user.Tx) error {
 		return holdAll(ctx, tx, begins, answer, private)
 	}); err != nil {
 		t.Fatal(err)

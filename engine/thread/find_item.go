@@ -3,13 +3,13 @@ package thread
 import (
 	"context"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 )
 
-// findItem returns the object that is asked for: as the user holds it, else as it is where it comes
-// from.
+// findItem returns the requested object: from the user's database, or else from the object's own
+// server.
 func (r *Reader) findItem(ctx context.Context, q Query) (*piece, error) {
 	item, err := r.findHeld(ctx, &q)
 	if err == nil && item == nil {
@@ -27,11 +27,11 @@ func (r *Reader) findItem(ctx context.Context, q Query) (*piece, error) {
 	return item, nil
 }
 
-// findHeld returns the object as the user holds it, nil when the user does not. The query asks for
-// the object itself from then on, and no more for an activity that brought it.
+// findHeld returns the object from the user's database, nil if it is not there. If the query
+// names an activity that brought an object, it names the object from then on.
 func (r *Reader) findHeld(ctx context.Context, q *Query) (item *piece, err error) {
-	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) error {
-		about, err := tx.ObjectsOf(ctx, q.URI, handler.BringingTypes(), "", !q.Assistant)
+	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) error {
+		about, err := tx.Activities.ListObjects(ctx, q.URI, handler.BringingTypes(), "", !q.Assistant)
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (r *Reader) findHeld(ctx context.Context, q *Query) (item *piece, err error
 		if len(about) == 1 {
 			q.URI = about[0]
 		}
-		held, err := tx.HeldObject(ctx, q.URI)
+		held, err := tx.Threads.Find(ctx, q.URI)
 		if err != nil || held == nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (r *Reader) findHeld(ctx context.Context, q *Query) (item *piece, err error
 	return item, err
 }
 
-// fetchItem asks where the object comes from for it, as an action of the user's would.
+// fetchItem gets the object from its own server, as an action of the user's would.
 func (r *Reader) fetchItem(ctx context.Context, q Query) (*piece, error) {
 	if q.Assistant {
 		return nil, errNone

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Held returns those of some objects that the user holds, or has archived, and may be shown, in
-// their order, with the cards of their authors: as Thread shows them, but for what waits among the
-// requests, which only an LLM engine is not shown. When they are large, it looks at the first ones
-// alone, and returns how many that were.
+// Held returns those of some objects that are in the user's database or archive and that the
+// user may see, in their order, with the cards of their authors. It shows objects as Thread
+// does. It also shows those that wait among the requests, but not to an LLM engine. If the
+// objects are large, it looks at the first ones only, and returns how many that were.
 func (r *Reader) Held(ctx context.Context, q Query, uris []vocab.ID) (shown []Object, actors map[vocab.ID]vocab.Card, looked int, err error) {
-	var held []db.HeldObject
-	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		held, err = tx.FoundObjects(ctx, uris)
+	var held []user.HeldObject
+	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		held, err = tx.Threads.FindFound(ctx, uris)
 		return err
 	})
 	if err != nil {
@@ -26,10 +26,10 @@ func (r *Reader) Held(ctx context.Context, q Query, uris []vocab.ID) (shown []Ob
 	var pieces []*piece
 	bytes := 0
 	for _, h := range held {
-		if bytes += h.Bytes(); bytes > db.MaxFeed {
+		if bytes += h.Bytes(); bytes > user.MaxFeed {
 			looked = slices.Index(uris, h.URI) + 1
 		}
-		if p, err := readHeld(h); err == nil && !(p.waits && q.Assistant) { // one that cannot be read takes no others away
+		if p, err := readHeld(h); err == nil && !(p.waits && q.Assistant) { // an object that cannot be read is skipped
 			pieces = append(pieces, p)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -14,8 +14,8 @@ import (
 // maxListed bounds the ids that are read of one collection.
 const maxListed = 200
 
-// listThread returns what the owner of the thread lists of it, and whether the thread has such a
-// list: it is on the server of its owner.
+// listThread returns the ids that the owner of the thread lists, and whether there is such a
+// list: it must be on the server of its owner.
 func (f *filling) listThread(ctx context.Context) ([]vocab.ID, bool) {
 	for _, p := range append(slices.Clone(f.ancestors[:min(1, len(f.ancestors))]), f.item) {
 		of, err := p.Doc.Ref("context")
@@ -43,19 +43,19 @@ func (f *filling) listThread(ctx context.Context) ([]vocab.ID, bool) {
 	return nil, false
 }
 
-// listOwn returns what everybody may see of a thread that a user of this server began.
+// listOwn returns the public objects of a thread that a local user began.
 func (f *filling) listOwn(ctx context.Context, thread vocab.ID) (ids []vocab.ID, err error) {
 	owner, _, ok := f.Local.Holder(thread)
 	root, isThread := strings.CutSuffix(string(thread), string(f.Local.Thread("")))
 	if !ok || !isThread {
 		return nil, fault.New(fault.NotFound, "there is no such thread here")
 	}
-	err = f.Store.Read(ctx, owner, func(ctx context.Context, tx *db.Tx) error {
-		begins, err := tx.PublicObject(ctx, vocab.ID(root))
+	err = f.Store.Read(ctx, owner, func(ctx context.Context, tx *user.Tx) error {
+		begins, err := tx.Objects.FindPublic(ctx, vocab.ID(root))
 		if err != nil || begins == nil {
 			return err
 		}
-		listed, err := tx.PublicThread(ctx, begins.URI, nil, maxListed)
+		listed, err := tx.Threads.ListPublic(ctx, begins.URI, nil, maxListed)
 		for _, o := range listed {
 			ids = append(ids, o.URI)
 		}
@@ -64,7 +64,7 @@ func (f *filling) listOwn(ctx context.Context, thread vocab.ID) (ids []vocab.ID,
 	return ids, err
 }
 
-// fetchReplies fetches the replies of the object, then those of these, and so on.
+// fetchReplies fetches the replies to the object, then the replies to those, and so on.
 func (f *filling) fetchReplies(ctx context.Context) {
 	for level := append([]*piece{f.item}, f.replies...); len(level) > 0; {
 		var listed []vocab.ID
@@ -75,13 +75,13 @@ func (f *filling) fetchReplies(ctx context.Context) {
 	}
 }
 
-// listReplies returns what the server of an object lists of the replies to it.
+// listReplies returns the ids that the server of an object lists as replies to it.
 func (f *filling) listReplies(ctx context.Context, p *piece) []vocab.ID {
 	of, err := p.Doc.Ref("replies")
 	switch {
 	case err != nil || of.IsZero() || f.Local.IsLocal(p.ID):
 		return nil
-	case of.ID == "": // a list that stands in the object alone
+	case of.ID == "": // a list without an id, inside the object
 		return f.listItems(ctx, p.ID, of.Doc)
 	case !of.ID.SameOrigin(p.ID):
 		return nil
@@ -94,7 +94,7 @@ func (f *filling) listReplies(ctx context.Context, p *piece) []vocab.ID {
 	return f.listItems(ctx, p.ID, replies)
 }
 
-// fetchList fetches a collection or a page of one, as long as there may be more.
+// fetchList fetches a collection or a page of one, unless too many were fetched.
 func (f *filling) fetchList(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if f.lists == 0 {
 		f.isCut = true
@@ -104,7 +104,8 @@ func (f *filling) fetchList(ctx context.Context, id vocab.ID) (vocab.Doc, error)
 	return f.Others.Collection(ctx, id)
 }
 
-// listItems returns the ids in a collection and its pages, which must be on the server of an id.
+// listItems returns the ids in a collection and its pages. It follows pages only to the server
+// of on.
 func (f *filling) listItems(ctx context.Context, on vocab.ID, list vocab.Doc) (ids []vocab.ID) {
 	for list != nil && len(ids) < maxListed {
 		for _, name := range []string{"orderedItems", "items"} {
@@ -133,8 +134,8 @@ func (f *filling) listItems(ctx context.Context, on vocab.ID, list vocab.Doc) (i
 	return ids[:min(len(ids), maxListed)]
 }
 
-// sortReplies puts answers before the answers to them, and each level in the order in which they
-// were published.
+// sortReplies sorts answers before the answers to them, and each level by the time of
+// publication.
 func (c *collected) sortReplies() {
 	depths := map[vocab.ID]int{c.item.ID: 0}
 	for range c.replies {

@@ -3,27 +3,27 @@ package thread
 import (
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// piece is an object on its way to being shown.
+// piece is an object that may become part of the answer.
 type piece struct {
 	*vocab.Object
-	readable vocab.Doc        // what readers are shown of its words
-	author   vocab.ID         // proven; empty when nobody is
-	voices   []vocab.ID       // everybody who wrote or sent it
-	to       vocab.Addressing // what it says, or its Create when it says nothing
+	readable vocab.Doc        // its words in the form that readers see
+	author   vocab.ID         // proven; empty if no author is proven
+	voices   []vocab.ID       // every actor who wrote or sent it
+	to       vocab.Addressing // its addressing, or that of its Create if it has none
 	isHeld   bool
 	isCopied bool         // an archived post
 	waits    bool         // it is among the requests
-	isAsked  bool         // the user asked for it, and not for a thread or words that it is among
-	by       *vocab.Actor // the author of one that was fetched
+	isAsked  bool         // the user asked for this object, not for a thread or words that it is among
+	by       *vocab.Actor // the author, if the object was fetched
 }
 
-// readHeld reads an object that the user holds.
-func readHeld(h db.HeldObject) (*piece, error) {
+// readHeld reads an object of the user's database.
+func readHeld(h user.HeldObject) (*piece, error) {
 	o, err := h.Parse()
 	if err != nil {
 		return nil, err
@@ -50,10 +50,10 @@ func readHeld(h db.HeldObject) (*piece, error) {
 	return p, nil
 }
 
-// readFetched reads an object that was fetched, as it would be held.
+// readFetched reads an object that was fetched, in the form that the database would have.
 func readFetched(o *vocab.Object, by *vocab.Actor) (*piece, error) {
 	doc, readable := o.Stored()
-	p, err := readHeld(db.HeldObject{Object: db.Object{URI: o.ID, Raw: doc, Readable: readable}})
+	p, err := readHeld(user.HeldObject{Object: user.Object{URI: o.ID, Raw: doc, Readable: readable}})
 	if err != nil {
 		return nil, err
 	}
@@ -61,11 +61,12 @@ func readFetched(o *vocab.Object, by *vocab.Actor) (*piece, error) {
 	return p, nil
 }
 
-// isMuted reports whether the user has muted the piece, and did not ask for it.
+// isMuted reports whether the user has muted the piece. An object that the user asked for is not
+// muted.
 func (p *piece) isMuted(mutes registry.Moderation, me vocab.ID) bool {
 	return !p.isAsked && (mutes.HidesAny(p.voices, me) || !p.author.Same(me) && mutes.HidesWords(p.Doc))
 }
 
-// isPost reports whether the object is one that people read: neither deleted nor a message of an
+// isPost reports whether people can read the object: it is neither deleted nor a message of an
 // encrypted conversation.
 func (p *piece) isPost() bool { return p.Type != "Tombstone" && p.Doc.Sealed() == "" }

@@ -5,43 +5,43 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxPublicAncestors bounds what everybody is shown above an object.
+// maxPublicAncestors bounds the ancestors of an object that everybody is shown.
 const maxPublicAncestors = 5
 
-// PublicPost is a post of a thread as everybody is shown it.
+// PublicPost is a post of a thread as everybody sees it.
 type PublicPost struct {
-	db.Object
+	user.Object
 	Author    vocab.ID
 	InReplyTo vocab.ID
 	Shown     vocab.Doc
 }
 
 // Place returns the post's place in the thread.
-func (p PublicPost) Place() db.Place { return db.Place{At: p.Published, ID: p.ID} }
+func (p PublicPost) Place() user.Place { return user.Place{At: p.Published, ID: p.ID} }
 
-// PublicThread is what everybody may see around a public object of a user's.
+// PublicThread is the public part of the thread around a public object of a user's.
 type PublicThread struct {
-	Ancestors []PublicPost // what the object answers, as far as the chain is public; the first of the thread first
+	Ancestors []PublicPost // the objects that it answers, up to the first that is not public; the topmost first
 	Answers   []PublicPost // the oldest first
-	End       *db.Place    // where the search for answers stopped; nil: there are no more
+	End       *user.Place  // the place where the search for answers stopped; nil: there are no more
 	Actors    map[vocab.ID]vocab.Card
 }
 
-// Public reads what everybody may see around a public object: no answer by an actor that the user
-// blocks, or that the gate does not let be heard. With a place it reads only the answers after it.
-// It looks at n answers at most.
-func (r *Reader) Public(ctx context.Context, tx *db.Tx, o *vocab.Object, after *db.Place, n int) (t PublicThread, err error) {
+// Public reads the public part of the thread around a public object. It leaves out answers by
+// actors that the user blocks or the gate refuses. With a place it reads only the answers after
+// it. It looks at n answers at most.
+func (r *Reader) Public(ctx context.Context, tx *user.Tx, o *vocab.Object, after *user.Place, n int) (t PublicThread, err error) {
 	if after == nil {
 		if t.Ancestors, err = r.publicAncestors(ctx, tx, o.InReplyTo); err != nil {
 			return t, fmt.Errorf("read ancestors: %w", err)
 		}
 	}
-	listed, err := tx.PublicThread(ctx, o.ID, after, n)
+	listed, err := tx.Threads.ListPublic(ctx, o.ID, after, n)
 	if err != nil {
 		return t, err
 	}
@@ -52,15 +52,15 @@ func (r *Reader) Public(ctx context.Context, tx *db.Tx, o *vocab.Object, after *
 		}
 	}
 	if len(listed) == n && n > 0 {
-		t.End = &db.Place{At: listed[n-1].Published, ID: listed[n-1].ID}
+		t.End = &user.Place{At: listed[n-1].Published, ID: listed[n-1].ID}
 	}
-	held, err := tx.HeldObjects(ctx, uris)
+	held, err := tx.Threads.FindAll(ctx, uris)
 	if err != nil {
 		return t, err
 	}
-	if len(held) > 0 && len(held) < len(uris) { // they are large: the rest is read from there
+	if len(held) > 0 && len(held) < len(uris) { // they are large: the next page reads the rest
 		last := held[len(held)-1]
-		t.End = &db.Place{At: last.Published, ID: last.ID}
+		t.End = &user.Place{At: last.Published, ID: last.ID}
 	}
 	if t.Answers, err = r.showPublic(ctx, tx, held); err != nil {
 		return t, fmt.Errorf("show answers: %w", err)
@@ -69,13 +69,13 @@ func (r *Reader) Public(ctx context.Context, tx *db.Tx, o *vocab.Object, after *
 	return t, err
 }
 
-// publicAncestors returns what stands above an object, from the object up to the first that is not
-// for everybody.
-func (r *Reader) publicAncestors(ctx context.Context, tx *db.Tx, parent vocab.ID) ([]PublicPost, error) {
+// publicAncestors returns the public ancestors of an object, from parent up. It stops below the
+// first ancestor that is not public.
+func (r *Reader) publicAncestors(ctx context.Context, tx *user.Tx, parent vocab.ID) ([]PublicPost, error) {
 	if parent == "" {
 		return nil, nil
 	}
-	chain, err := tx.Ancestors(ctx, parent, maxPublicAncestors)
+	chain, err := tx.Threads.ListAncestors(ctx, parent, maxPublicAncestors)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +87,10 @@ func (r *Reader) publicAncestors(ctx context.Context, tx *db.Tx, parent vocab.ID
 	return shown[len(shown)-unbroken:], err
 }
 
-// showPublic returns those of the objects that everybody may be shown, in their order.
-func (r *Reader) showPublic(ctx context.Context, tx *db.Tx, held []db.HeldObject) (shown []PublicPost, err error) {
+// showPublic returns those of the objects that everybody may see, in their order.
+func (r *Reader) showPublic(ctx context.Context, tx *user.Tx, held []user.HeldObject) (shown []PublicPost, err error) {
 	var pieces []*piece
-	objects := map[vocab.ID]db.Object{}
+	objects := map[vocab.ID]user.Object{}
 	for _, h := range held {
 		if p, err := readHeld(h); err == nil && h.DeletedAt == nil && !h.Waits && p.author != "" {
 			pieces = append(pieces, p)
@@ -106,14 +106,14 @@ func (r *Reader) showPublic(ctx context.Context, tx *db.Tx, held []db.HeldObject
 }
 
 // publicCards returns the cards of the authors of posts.
-func (r *Reader) publicCards(ctx context.Context, tx *db.Tx, posts []PublicPost) (map[vocab.ID]vocab.Card, error) {
+func (r *Reader) publicCards(ctx context.Context, tx *user.Tx, posts []PublicPost) (map[vocab.ID]vocab.Card, error) {
 	var authors []vocab.ID
 	var pieces []*piece
 	for _, p := range posts {
 		authors = append(authors, p.Author)
 		pieces = append(pieces, &piece{author: p.Author})
 	}
-	cards, err := tx.Cards(ctx, authors)
+	cards, err := tx.Actors.FindCards(ctx, authors)
 	if err == nil {
 		r.addCards(cards, pieces)
 	}

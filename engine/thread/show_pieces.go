@@ -4,15 +4,15 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// showPieces returns those of the pieces that the user may be shown, in their order, and the cards
-// of their authors.
+// showPieces returns those of the pieces that the user may see, in their order, and the cards of
+// their authors.
 func (r *Reader) showPieces(ctx context.Context, q Query, pieces []*piece) (shown []Object, actors map[vocab.ID]vocab.Card, err error) {
-	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) error {
+	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) error {
 		mutes, me := r.Profiles.User(q.User).Moderation, r.Local.ID(q.User)
 		kept, err := r.keepVisible(ctx, tx, pieces, func(p *piece) (bool, error) {
 			if p.isMuted(mutes, me) {
@@ -30,11 +30,11 @@ func (r *Reader) showPieces(ctx context.Context, q Query, pieces []*piece) (show
 				authors = append(authors, p.author)
 			}
 		}
-		responses, err := tx.CountResponses(ctx, r.Local.ID(q.User), ids)
+		responses, err := tx.Threads.CountResponses(ctx, r.Local.ID(q.User), ids)
 		if err != nil {
 			return err
 		}
-		if actors, err = tx.Cards(ctx, authors); err != nil {
+		if actors, err = tx.Actors.FindCards(ctx, authors); err != nil {
 			return err
 		}
 		r.addCards(actors, kept)
@@ -47,8 +47,8 @@ func (r *Reader) showPieces(ctx context.Context, q Query, pieces []*piece) (show
 	return shown, actors, err
 }
 
-// addCards shows users of this server as they are now, and authors that the user has no copy of as
-// they were found.
+// addCards sets the cards of local users to the current ones. If the user has no copy of an
+// author, it takes the card from the actor that was fetched.
 func (r *Reader) addCards(cards map[vocab.ID]vocab.Card, pieces []*piece) {
 	for _, p := range pieces {
 		if p.author == "" {
@@ -57,7 +57,7 @@ func (r *Reader) addCards(cards map[vocab.ID]vocab.Card, pieces []*piece) {
 		card := cards[p.author]
 		if u, isLocal := r.Local.Owner(p.author); isLocal {
 			card = vocab.Card{}
-			if doc, err := r.Local.Document(u); err == nil { // an account that is gone is shown by nothing
+			if doc, err := r.Local.Document(u); err == nil { // the card of an account that is gone stays empty
 				card = vocab.CardOf(p.author, doc)
 			}
 		} else if card == (vocab.Card{}) && p.by != nil {
@@ -69,22 +69,22 @@ func (r *Reader) addCards(cards map[vocab.ID]vocab.Card, pieces []*piece) {
 	}
 }
 
-// show returns the piece as it is shown to a reader of these languages. followers is the collection
-// of the author's.
-func (p *piece) show(are db.Responses, followers vocab.ID, languages []string) Object {
+// show returns the piece as readers of these languages see it. followers is the author's
+// followers collection.
+func (p *piece) show(are user.Responses, followers vocab.ID, languages []string) Object {
 	return Object{URI: p.ID, AuthorURI: p.author, Visibility: audience.Of(p.to, p.author, followers).Visibility(), InReplyTo: p.InReplyTo, Held: p.isHeld, Archived: p.isCopied,
 		Replies: are.Replies, Likes: are.Likes, Dislikes: are.Dislikes, Boosts: are.Boosts, Liked: are.Liked, Disliked: are.Disliked, Boosted: are.Boosted,
 		Object: vocab.Show(p.Doc, p.readable, languages).JSON()}
 }
 
-// keepVisible returns the pieces that may be shown to a reader: posts whose authors the user does
-// not block and the gate lets through, and that are for the reader.
-func (r *Reader) keepVisible(ctx context.Context, tx *db.Tx, pieces []*piece, isFor func(*piece) (bool, error)) (kept []*piece, err error) {
+// keepVisible returns the pieces that may be shown to a reader: posts that are for the reader,
+// and whose authors the user does not block and the gate lets through.
+func (r *Reader) keepVisible(ctx context.Context, tx *user.Tx, pieces []*piece, isFor func(*piece) (bool, error)) (kept []*piece, err error) {
 	var voices []vocab.ID
 	for _, p := range pieces {
 		voices = append(voices, p.voices...)
 	}
-	blocked, err := tx.Blocked(ctx, voices)
+	blocked, err := tx.Blocks.FindAmong(ctx, voices)
 	if err != nil {
 		return nil, err
 	}
@@ -104,19 +104,19 @@ func (r *Reader) keepVisible(ctx context.Context, tx *db.Tx, pieces []*piece, is
 	return kept, nil
 }
 
-// isFor reports whether the piece is for the user. One that addresses nobody is for those that its
-// server shows it to.
-func (p *piece) isFor(ctx context.Context, tx *db.Tx, me vocab.ID) (bool, error) {
+// isFor reports whether the piece is for the user. A fetched piece that addresses nobody is for
+// everybody who gets it from its server.
+func (p *piece) isFor(ctx context.Context, tx *user.Tx, me vocab.ID) (bool, error) {
 	if p.isHeld || len(p.to.All()) == 0 {
 		return true, nil
 	}
 	viewer := audience.Viewer{ID: me}
 	if p.by != nil && !audience.IsPublic(p.to) {
-		follow, err := tx.Relationship(ctx, db.Following, p.by.ID)
+		follow, err := tx.Relationships.Find(ctx, user.Following, p.by.ID)
 		if err != nil {
 			return false, err
 		}
-		if follow != nil && follow.Status == db.Accepted && p.by.Followers != "" {
+		if follow != nil && follow.Status == user.Accepted && p.by.Followers != "" {
 			viewer.Circles = []vocab.ID{p.by.Followers}
 		}
 	}

@@ -1,5 +1,6 @@
-// Package thread shows a user's programs an object that the user may see, with what it answers and
-// what answers it. A user may see whatever the user holds: it came to the user, or was made here.
+// Package thread shows a user's clients an object that the user may see, the objects that it
+// answers, and the answers to it. A user may see every object in the user's own database: it
+// came to the user, or was made here.
 package thread
 
 import (
@@ -9,7 +10,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -20,16 +21,16 @@ import (
 const (
 	maxAncestors = 40
 	maxReplies   = 200
-	maxDepth     = 40  // answers to answers
+	maxDepth     = 40  // levels of answers
 	maxLooked    = 400 // answers that are looked at, shown or not
 )
 
 // Store reads users' databases.
 type Store interface {
-	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
-// Local knows the users.
+// Local knows the local users.
 type Local interface {
 	ID(u vocab.Username) vocab.ID
 	Owner(id vocab.ID) (vocab.Username, bool)
@@ -44,24 +45,24 @@ type Profiles interface {
 	User(u vocab.Username) registry.User
 }
 
-// Gate says whether an actor may be heard: nil, or why not.
+// Gate returns nil if an actor may be heard, else why not.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
-// Others are the other servers, asked by the instance actor.
+// Others fetches from other servers, as the instance actor.
 type Others interface {
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
 	Collection(ctx context.Context, id vocab.ID) (vocab.Doc, error)
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Finder gets an object that a user does not hold, and its author, from where it is.
+// Finder gets an object that is not in a user's database, and its author, from its own server.
 type Finder interface {
 	FindObject(ctx context.Context, u vocab.Username, id vocab.ID) (*vocab.Object, *vocab.Actor, error)
 }
 
-// Deps is what a reader works with.
+// Deps are the parts that a reader works with.
 type Deps struct {
 	Store    Store
 	Local    Local
@@ -69,7 +70,7 @@ type Deps struct {
 	Gate     Gate
 	Finder   Finder
 	Others   Others
-	Lookups  *policy.Limiter // of objects that are not held, by user
+	Lookups  *policy.Limiter // bounds lookups of objects that are not in the database, by user
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -77,27 +78,27 @@ type Deps struct {
 // Reader reads objects and threads.
 type Reader struct {
 	Deps
-	fillings *policy.Limiter // by user
+	fillings *policy.Limiter // bounds threads that are filled in, by user
 }
 
 // New returns a reader.
 func New(d Deps) *Reader { return &Reader{d, policy.Fillings.Limiter(d.Now)} }
 
-// Query says which object is asked for, and by whose program.
+// Query names the object that is asked for, and the user whose client asks.
 type Query struct {
 	User      vocab.Username
 	URI       vocab.ID // of the object, or of an activity that brought it
-	Fill      bool     // what is missing of a thread is asked for where it is, and not kept
-	Assistant bool     // by an LLM engine, which sees nothing that waits among the requests, and for which nobody is asked
+	Fill      bool     // missing parts of a thread are fetched from other servers, and not stored
+	Assistant bool     // for an LLM engine: it sees nothing that waits among the requests, and no other server is asked
 }
 
-// Object is an object as the user's programs are shown it.
+// Object is an object as the user's clients see it.
 type Object struct {
 	URI        vocab.ID        `json:"uri"`
-	AuthorURI  vocab.ID        `json:"authorUri,omitempty"` // the proven author; absent when there is none
+	AuthorURI  vocab.ID        `json:"authorUri,omitempty"` // the proven author; absent if none is proven
 	Visibility string          `json:"visibility"`
 	InReplyTo  vocab.ID        `json:"inReplyTo,omitempty"`
-	Held       bool            `json:"held"`               // by the user; else it was fetched for this answer
+	Held       bool            `json:"held"`               // it is in the user's database; else it was fetched for this answer
 	Archived   bool            `json:"archived,omitempty"` // a copy of what the user wrote under another account
 	Replies    int             `json:"replies"`
 	Likes      int             `json:"likes"`
@@ -115,20 +116,21 @@ type Entry struct {
 	Actors map[vocab.ID]vocab.Card `json:"actors"`
 }
 
-// Thread is an object with what stands before and after it.
+// Thread is an object with its ancestors and the answers to it.
 type Thread struct {
-	Ancestors []Object                `json:"ancestors"` // the first of the thread first
+	Ancestors []Object                `json:"ancestors"` // the topmost first
 	Item      Object                  `json:"item"`
-	Replies   []Object                `json:"replies"` // answers first, then answers to these, each the oldest first
+	Replies   []Object                `json:"replies"` // answers to the item first, then answers to those; each level the oldest first
 	Actors    map[vocab.ID]vocab.Card `json:"actors"`  // the authors
 	Truncated bool                    `json:"truncated"`
 }
 
-// errNone is the one answer for what is not there, and for what the user may not see.
+// errNone is the answer for an object that does not exist, and for one that the user may not
+// see.
 var errNone = fault.New(fault.NotFound, "there is no such object")
 
-// Object returns one object as the user may see it. The fault is NotFound for what is not there or
-// not for the user, Gone for what was deleted.
+// Object returns one object as the user may see it. The fault is NotFound if it does not exist
+// or the user may not see it, and Gone if it was deleted.
 func (r *Reader) Object(ctx context.Context, q Query) (e Entry, err error) {
 	item, err := r.findItem(ctx, q)
 	if err != nil {
@@ -145,9 +147,10 @@ func (r *Reader) Object(ctx context.Context, q Query) (e Entry, err error) {
 	return e, nil
 }
 
-// Thread returns an object, as Object does, with what it answers and what answers it: of what the
-// user holds, and, to fill it, of what other servers show everybody; without posts of actors that
-// the user blocks or the gate refuses, and without what waits among the requests.
+// Thread returns an object, as Object does, with its ancestors and the answers to it. They come
+// from the user's database and, if q.Fill is set, from what other servers show everybody. It
+// leaves out posts of actors that the user blocks or the gate refuses, and posts that wait among
+// the requests.
 func (r *Reader) Thread(ctx context.Context, q Query) (t Thread, err error) {
 	item, err := r.findItem(ctx, q)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -139,7 +140,7 @@ func newFixture(t *testing.T) *fixture {
 		Lookups: policy.Lookups.Limiter(now), Log: slog.New(slog.DiscardHandler), Now: now})}
 }
 
-func (f *fixture) write(work func(context.Context, *db.Tx) error) {
+func (f *fixture) write(work func(context.Context, *user.Tx) error) {
 	f.Helper()
 	if err := f.store.Write(f.Context(), f.alice, work); err != nil {
 		f.Fatal(err)
@@ -166,13 +167,13 @@ func noteOf(name, to string, more ...any) vocab.Doc {
 // hold stores an object, and those after it as later ones.
 func (f *fixture) hold(docs ...vocab.Doc) {
 	f.Helper()
-	f.write(func(ctx context.Context, tx *db.Tx) error { return holdAll(ctx, tx, docs...) })
+	f.write(func(ctx context.Context, tx *user.Tx) error { return holdAll(ctx, tx, docs...) })
 }
 
-func holdAll(ctx context.Context, tx *db.Tx, docs ...vocab.Doc) error {
+func holdAll(ctx context.Context, tx *user.Tx, docs ...vocab.Doc) error {
 	for n, d := range docs {
-		o := db.Object{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(d.Text("id")), Published: start.Add(time.Duration(n) * time.Second), Raw: d.JSON()}
-		if _, err := tx.AddObject(ctx, o); err != nil {
+		o := user.Object{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(d.Text("id")), Published: start.Add(time.Duration(n) * time.Second), Raw: d.JSON()}
+		if _, err := tx.Objects.Add(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -182,19 +183,19 @@ func holdAll(ctx context.Context, tx *db.Tx, docs ...vocab.Doc) error {
 // create stores the Create by which an object came.
 func (f *fixture) create(by, object vocab.ID, request bool, more vocab.Doc) {
 	f.Helper()
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: object + "/create", Direction: db.Inbound, Type: vocab.Create, Actor: by, Object: object, Published: start, Raw: more.JSON()}
-		if err := tx.AddActivity(ctx, a); err != nil || !request {
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: object + "/create", Direction: user.Inbound, Type: vocab.Create, Actor: by, Object: object, Published: start, Raw: more.JSON()}
+		if err := tx.Activities.Add(ctx, a); err != nil || !request {
 			return err
 		}
-		return tx.AddRequest(ctx, db.Request{Activity: a.URI, Actor: by, Host: "peer.example"}, start)
+		return tx.Requests.Add(ctx, user.Request{Activity: a.URI, Actor: by, Host: "peer.example"}, start)
 	})
 }
 
 func (f *fixture) block(id vocab.ID) {
 	f.Helper()
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddBlock(ctx, db.Block{Actor: id, Direction: db.Outbound, Activity: id + "/block"}, start)
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Blocks.Add(ctx, user.Block{Actor: id, Direction: user.Outbound, Activity: id + "/block"}, start)
 	})
 }
 
@@ -314,18 +315,18 @@ func TestAnObjectIsShownAsItsUserMaySeeIt(t *testing.T) {
 	followers := string(bob) + "/followers"
 	f.hold(noteOf("b1", "", "to", []any{followers}), noteOf("b2", "", "attributedTo", "https://elsewhere.example/x", "to", nil), noteOf("b3", "", "type", "Tombstone"))
 	f.create(bob, idOf("b2"), false, vocab.Doc{"to": []any{string(me)}})
-	f.write(func(ctx context.Context, tx *db.Tx) error {
+	f.write(func(ctx context.Context, tx *user.Tx) error {
 		by, err := vocab.ParseActor(person(bob).JSON())
 		if err != nil {
 			return err
 		}
-		for _, kind := range []db.Reaction{{Kind: db.Review, Type: "Dislike"}, {Kind: db.Announce, Type: "Announce"}} {
+		for _, kind := range []user.Reaction{{Kind: user.Review, Type: "Dislike"}, {Kind: user.Announce, Type: "Announce"}} {
 			kind.Object, kind.Actor, kind.Activity = idOf("b1"), me, me+"/activities/"+vocab.ID(kind.Type)
-			if err := tx.SetReaction(ctx, kind, start); err != nil {
+			if err := tx.Reactions.Set(ctx, kind, start); err != nil {
 				return err
 			}
 		}
-		return tx.SaveActor(ctx, by, start)
+		return tx.Actors.Save(ctx, by, start)
 	})
 	got, err := f.Object(t.Context(), thread.Query{User: f.alice, URI: idOf("b1")})
 	if err != nil || got.Visibility != "followers" || got.Liked || !got.Disliked || !got.Boosted || got.Dislikes != 1 || got.Boosts != 1 || got.Actors[bob].Handle != "@bob@peer.example" {
@@ -353,8 +354,8 @@ func TestWhatIsNotHeldComesFromWhereItIs(t *testing.T) {
 		t.Errorf("it is shown as %+v", got)
 	}
 	f.wantThread("b2", "") // for followers
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		return tx.SetRelationship(ctx, db.Relationship{Actor: bob, Type: db.Following, Status: db.Accepted, Activity: me + "/follow"}, start)
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: bob, Type: user.Following, Status: user.Accepted, Activity: me + "/follow"}, start)
 	})
 	f.wantThread("b2", "| b2 |")
 	f.wantThread("c3", "| c3 |")

@@ -9,22 +9,22 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// atOnce is how many passwords are hashed at a time: each takes 19 MiB and a core.
+// atOnce is how many passwords are hashed at the same time: each takes 19 MiB and a core.
 const atOnce = 2
 
-// Hasher hashes passwords, few at a time. The caller bounds how many wait. It is safe for
-// concurrent use.
+// Hasher hashes passwords, atOnce at the same time. The caller bounds how many wait. It is safe
+// for concurrent use.
 type Hasher struct {
 	slots   chan struct{}
-	counter prometheus.Counter // of hashings
+	counter prometheus.Counter // counts hashings
 }
 
-// NewHasher returns a hasher that counts what it does.
+// NewHasher returns a hasher that counts its hashings.
 func NewHasher(counter prometheus.Counter) *Hasher {
 	return &Hasher{make(chan struct{}, atOnce), counter}
 }
 
-// run hashes when it is its turn. The fault is Busy when ctx ends before.
+// run runs work when a slot is free. The fault is Busy if ctx ends first.
 func (h *Hasher) run(ctx context.Context, work func()) error {
 	select {
 	case h.slots <- struct{}{}:
@@ -37,14 +37,14 @@ func (h *Hasher) run(ctx context.Context, work func()) error {
 	return nil
 }
 
-// Hash is HashPassword, when it is its turn.
+// Hash runs HashPassword when a slot is free.
 func (h *Hasher) Hash(ctx context.Context, password string) (stored string, err error) {
 	err = h.run(ctx, func() { stored = HashPassword(password) })
 	return stored, err
 }
 
-// Verify reports whether a password is the one that is stored, and whether it is stored with other
-// costs than new ones are. Where nothing is stored it does the same work and says no.
+// Verify reports whether a password is the stored one, and whether the stored hash has other
+// costs than new hashes. If no hash is stored, it does the same work and returns false.
 func (h *Hasher) Verify(ctx context.Context, stored, password string) (right, outdated bool, err error) {
 	err = h.run(ctx, func() { right, outdated = matches(stored, password) })
 	return right, outdated, err

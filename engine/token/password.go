@@ -14,21 +14,21 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// How long a password may be: characters at least, bytes at most.
+// Bounds of a password: leastPassword in characters, MostPassword in bytes.
 const (
 	leastPassword = 8
 	MostPassword  = 1024
 )
 
-// costs are what one hashing by argon2id takes.
+// costs are the costs of one hashing by argon2id.
 type costs struct {
 	memory uint32 // KiB
 	passes uint32
 	lanes  uint8
 }
 
-// used are the costs of new hashes, the least that OWASP recommends; most are those of a hash that
-// is still computed, whoever wrote it.
+// used are the costs of new hashes, the least that OWASP recommends. most bounds the costs of a
+// stored hash that is still computed, even if another program wrote it.
 var (
 	used = costs{memory: 19 << 10, passes: 2, lanes: 1}
 	most = costs{memory: 64 << 10, passes: 10, lanes: 4}
@@ -39,14 +39,14 @@ const (
 	keyLength  = 32
 )
 
-// hash is a password as it is stored.
+// hash is the stored form of a password.
 type hash struct {
 	costs
 	salt, key []byte
 }
 
-// CheckPassword refuses a text that cannot be a password. A line break is refused, too: it is
-// rather of the file that the password came in.
+// CheckPassword refuses a text that cannot be a password. It refuses a line break, too: most
+// likely it belongs to the file that the password was read from.
 func CheckPassword(password string) error {
 	switch {
 	case !utf8.ValidString(password) || strings.ContainsFunc(password, unicode.IsControl):
@@ -59,7 +59,7 @@ func CheckPassword(password string) error {
 	return nil
 }
 
-// HashPassword returns a password as it is stored, in PHC form:
+// HashPassword returns the hash of a password in the form that is stored, the PHC form:
 // $argon2id$v=19$m=…,t=…,p=…$salt$key.
 func HashPassword(password string) string {
 	h := hash{costs: used, salt: newSalt()}
@@ -77,12 +77,12 @@ func newSalt() []byte {
 
 func (c costs) String() string { return fmt.Sprintf("m=%d,t=%d,p=%d", c.memory, c.passes, c.lanes) }
 
-// derive returns so many bytes of the password's key.
+// derive computes a key of that length from the password.
 func (h hash) derive(password string, length int) []byte {
 	return argon2.IDKey([]byte(password), h.salt, h.passes, h.memory, h.lanes, uint32(length))
 }
 
-// parseHash reads what HashPassword wrote, now or with other costs.
+// parseHash reads a hash that HashPassword wrote, also one with other costs.
 func parseHash(stored string) (h hash, ok bool) {
 	parts := strings.Split(stored, "$")
 	if len(parts) != 6 || strings.ContainsAny(stored, "\r\n") || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
@@ -99,14 +99,14 @@ func parseHash(stored string) (h hash, ok bool) {
 	return h, err == nil && len(h.key) >= 16 && len(h.key) <= 64
 }
 
-// isBearable reports whether argon2id can be computed with these costs, which are none over most.
+// isBearable reports whether argon2id can be computed with these costs, and none is above most.
 func (c costs) isBearable() bool {
 	return c.passes >= 1 && c.lanes >= 1 && c.memory >= 8*uint32(c.lanes) && c.memory <= most.memory && c.passes <= most.passes && c.lanes <= most.lanes
 }
 
-// matches reports whether a password is the one that is stored, and whether it is stored with
-// other costs than new ones. Where no hash is stored no password is right, and to find that out
-// costs as much.
+// matches reports whether a password is the stored one, and whether the stored hash has other
+// costs than new hashes. If no hash is stored, no password is right, and the answer takes the
+// same work.
 func matches(stored, password string) (right, outdated bool) {
 	h, ok := parseHash(stored)
 	if !ok {

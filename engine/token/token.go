@@ -1,6 +1,6 @@
 // Package token makes and checks API tokens, the secrets of sessions, and passwords. A token is
-// lw_<username>_<43 characters of base62>, a session lws_<username>_<43 characters>; only their
-// digests are stored, and of passwords only hashes.
+// lw_<username>_<43 characters of base62>, the secret of a session lws_<username>_<43
+// characters>. Of both only digests are stored, and of passwords only hashes.
 package token
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Kind is what a secret opens.
+// Kind is the kind of a secret.
 type Kind string
 
-// The kinds, by how their secrets begin.
+// The kinds, each with the prefix of its secrets.
 const (
 	API     Kind = "lw_"
 	Session Kind = "lws_"
@@ -43,9 +43,9 @@ func New(kind Kind, u vocab.Username) (secret string, digest [32]byte) {
 	return secret, sha256.Sum256([]byte(secret))
 }
 
-// Parse returns the kind of a secret, the user that it names, and the digest to look it up by. A
-// text that is no secret is refused with fault.Unauthenticated, in the same words as an unknown
-// one.
+// Parse returns the kind of a secret, the user that it names, and the digest by which it is
+// looked up. If s is no secret, the fault is Unauthenticated, in the same words as for an
+// unknown secret.
 func Parse(s string) (kind Kind, u vocab.Username, digest [32]byte, err error) {
 	bad := fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
 	kind = API

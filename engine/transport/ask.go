@@ -12,24 +12,24 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Question is a request to another server of this kind, whose answer is wanted whatever its
-// status.
+// Question is a request to another server that runs this software. Its answer is returned
+// whatever its status.
 type Question struct {
 	Method         string // GET or POST
 	URL            vocab.ID
 	Body           []byte
 	As             Keys
-	Ed25519        bool // the peer advertises that it takes Ed25519 signatures: use that key
+	Ed25519        bool // the peer advertises that it accepts Ed25519 signatures: sign with the Ed25519 key
 	IdempotencyKey string
-	Limit          int64 // bytes of the answer, unpacked; 1 MiB when zero
+	Limit          int64 // bytes of the decompressed answer; 1 MiB when zero
 }
 
 // Reply is the answer to a Question, in JSON.
 type Reply struct {
 	Status     int
 	Body       []byte
-	RetryAfter time.Duration // what the peer asked for, at most 24 h
-	Replayed   bool          // it had been answered before
+	RetryAfter time.Duration // the wait that the peer asked for, at most 24 h
+	Replayed   bool          // the peer repeated its answer to an earlier request with the same IdempotencyKey
 }
 
 const (
@@ -37,8 +37,9 @@ const (
 	mediaProblem = "application/problem+json"
 )
 
-// Ask asks a question. It follows no redirect, and knocks a second time only when the signature
-// was not understood. An error means that there was no answer, or none in JSON.
+// Ask sends a question. It follows no redirect. It signs in the other way and sends again only
+// when the answer is 401. An error means that there was no answer, or that the answer was not
+// JSON.
 func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
 		x.header.Set("Idempotency-Key", q.IdempotencyKey)
 	}
 	x.moveTo(within, q.URL)
-	if q.URL != x.at { // a query is part of the address, a fragment is not
+	if q.URL != x.at { // at is q.URL without its fragment
 		return nil, fault.New(fault.Invalid, "the address has a fragment")
 	}
 	r, err := x.askOnce(within, q.Limit)
@@ -80,7 +81,7 @@ func (x *contact) askOnce(ctx context.Context, limit int64) (*Reply, error) {
 	err := x.sendRequest(ctx, func(answer *http.Response) (err error) {
 		r.Status, r.Replayed = answer.StatusCode, answer.Header.Get("Idempotent-Replayed") == "true"
 		r.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), x.cfg.Now())
-		if r.Status == http.StatusUnauthorized || r.Status >= http.StatusInternalServerError {
+		if r.Status == http.StatusUnauthorized || r.Status == http.StatusGone || r.Status >= http.StatusInternalServerError {
 			discardBody(answer.Body)
 			return nil
 		}

@@ -13,18 +13,18 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxDrain is how much is read of a body that nobody wants: after an honest answer enough to use
-// the connection again.
+// maxDrain is how many bytes of an unneeded body are read and discarded: enough that the
+// connection can be used again after a body of usual size.
 const maxDrain = 4 << 10
 
-// discardBody reads a little of a body that nobody wants, and returns how much.
+// discardBody reads up to maxDrain bytes of an unneeded body, and returns how many it read.
 func discardBody(body io.Reader) int64 {
-	n, _ := io.Copy(io.Discard, io.LimitReader(body, maxDrain)) // if this fails the connection is not used again
+	n, _ := io.Copy(io.Discard, io.LimitReader(body, maxDrain)) // after an error the connection is not used again
 	return n
 }
 
-// readBody returns the body of answer, unpacked. It holds at most limit bytes both packed and
-// unpacked.
+// readBody returns the decompressed body of answer. The body may have at most limit bytes, both
+// as sent and decompressed.
 func readBody(ctx context.Context, answer *http.Response, limit int64) ([]byte, error) {
 	if answer.ContentLength > limit {
 		return nil, tooLarge(limit)
@@ -56,8 +56,8 @@ func tooLarge(limit int64) error {
 	return fault.Wrap(fault.Protocol, "the peer's answer is too large", fmt.Errorf("body over %d bytes", limit))
 }
 
-// classifyReadError gives its kind to an error in reading a body: the body is wrong, or it did not
-// come.
+// classifyReadError wraps an error in reading a body in a fault of the right kind: either the
+// body is malformed, or it did not arrive.
 func classifyReadError(ctx context.Context, err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) || errors.Is(err, io.EOF) {

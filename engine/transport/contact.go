@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// contact is one Get or Post under way. Its requests differ in where they go and how they are
-// signed.
+// contact is one Get, Post or Ask in progress. Its requests differ in their URL and in how they
+// are signed.
 type contact struct {
 	*Client
 	pool    *http.Transport
@@ -20,21 +21,22 @@ type contact struct {
 	header  http.Header
 	body    []byte
 	keys    *Keys  // nil: unsigned
-	ed25519 string // the host that takes our Ed25519 key; empty for none
+	ed25519 string // the host that accepts our Ed25519 key; empty for none
 
-	at     vocab.ID          // where the next request goes
-	knock  knock             // how it is signed
-	second *knock            // how to sign it if that is refused; nil when no other way is left
-	known  signature.Dialect // what is remembered of the host; zero for nothing
+	at     vocab.ID          // the URL of the next request
+	knock  knock             // how the next request is signed
+	second *knock            // how to sign after a refusal; nil when no other way is left
+	known  signature.Dialect // the dialect that is stored for the host; zero for none
 }
 
-// knock is one way to sign.
+// knock is one way to sign: a dialect and a key. When a host refuses the first, the request is
+// sent once more in the other way; that is the second knock.
 type knock struct {
 	dialect signature.Dialect
 	key     signature.Key
 }
 
-// newContact returns a contact with the host of id, which may have advertised that it takes
+// newContact returns a contact with the host of id. advertised says that the host accepts
 // Ed25519 signatures.
 func (c *Client) newContact(method string, id vocab.ID, keys *Keys, advertised bool, header http.Header) *contact {
 	x := &contact{Client: c, pool: c.reads, method: method, header: header, keys: keys}
@@ -48,7 +50,7 @@ func (c *Client) newContact(method string, id vocab.ID, keys *Keys, advertised b
 	return x
 }
 
-// moveTo makes id the place where the next request goes, and chooses how it will be signed there.
+// moveTo sets id as the URL of the next request, and chooses how it will be signed.
 func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 	knocked := x.at != "" && x.second == nil
 	x.at = id.Document()
@@ -69,12 +71,13 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 		x.knock, x.second = knock{signature.RFC9421, x.keys.Ed25519}, &knock{signature.Cavage, x.keys.RSA}
 	}
 	if knocked {
-		x.second = nil // a contact has one second knock, wherever it is led
+		x.second = nil // a contact has one second knock in all, over all its redirects
 	}
 }
 
-// knockAgain chooses the other way to sign if the answer says that the host did not understand the
-// first one. It reports whether there was one left.
+// knockAgain switches to the other way to sign if the answer says that the host did not
+// understand the first one. It reports whether it did; false also means that no other way was
+// left.
 func (x *contact) knockAgain(status int, stripped bool) bool {
 	if !isSignatureRefusal(status) && !stripped || x.second == nil {
 		return false
@@ -83,27 +86,30 @@ func (x *contact) knockAgain(status int, stripped bool) bool {
 	return true
 }
 
-// isSignatureRefusal reports whether a status may be about the signature: peers answer 400, 401 or
-// 403 to one that they cannot read. Any other status is about the request.
+// isSignatureRefusal reports whether a status may mean that the signature was refused: peers
+// answer 400, 401 or 403 to one that they cannot read. Any other status is about the request
+// itself.
 func isSignatureRefusal(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// rememberDialect remembers that the host took the last request as it was signed. A host that
-// refused Ed25519 may take RSA as before, so a known dialect is then left as it is.
+// rememberDialect stores the dialect of the last request, which the host accepted. A host that
+// refused Ed25519 may accept RSA as before, so for a host that advertises Ed25519 a stored
+// dialect is not replaced.
 func (x *contact) rememberDialect(ctx context.Context) {
 	host := x.at.Host()
 	if x.keys == nil || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
 		return
 	}
 	if x.known == 0 && x.method == http.MethodGet && x.second != nil {
-		return // what anybody may read is shown whether the signature was understood or not
+		return // a public document is shown even when the signature was not understood
 	}
 	x.hosts.Learn(ctx, host, x.knock.dialect)
 }
 
-// sendRequest sends one request, and calls read with the answer. Every request passes all checks
-// here: the URL, the gate, the signature, and at dialing the guard.
+// sendRequest sends one request, and calls read with the answer. It makes all checks that every
+// request must pass: the URL, the gate, the signature, and, when the connection is dialed, the
+// guard.
 func (x *contact) sendRequest(ctx context.Context, read func(*http.Response) error) (err error) {
 	status := 0
 	defer func() { x.countRequest(x.method, status, err) }()
@@ -115,7 +121,7 @@ func (x *contact) sendRequest(ctx context.Context, read func(*http.Response) err
 	if err != nil {
 		return classifyError(ctx, err)
 	}
-	defer func() { _ = answer.Body.Close() }() // reading is over, whether it went well or not
+	defer func() { _ = answer.Body.Close() }() // the error does not matter: reading has ended
 	status = answer.StatusCode
 	return read(answer)
 }
@@ -142,12 +148,15 @@ func (x *contact) newRequest(ctx context.Context) (*http.Request, error) {
 	return r, nil
 }
 
-// signRequest signs r as soon as there is a place.
+// signRequest signs r as soon as the signing semaphore has a place.
 func (x *contact) signRequest(ctx context.Context, r *http.Request) error {
 	select {
 	case x.signing <- struct{}{}:
 		defer func() { <-x.signing }()
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return classifyError(ctx, ctx.Err())
+		}
 		return fault.Wrap(fault.Unavailable, "there was no time to sign the request", ctx.Err())
 	}
 	if err := signature.Sign(r, x.body, x.knock.key, x.knock.dialect, x.cfg.Now()); err != nil {

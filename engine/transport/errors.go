@@ -11,14 +11,15 @@ import (
 // ErrPaused means that the operator has paused federation: the request was not made.
 var ErrPaused error = fault.New(fault.Unavailable, "federation is paused on this server").WithCode("federation_paused")
 
-// classifyError gives its kind to an error that came in place of an answer, or of the end of one.
+// classifyError wraps an error in a fault of the right kind. The error came in place of an
+// answer, or before the answer's end.
 func classifyError(ctx context.Context, err error) error {
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {
-	case fault.Of(err) != nil: // the guard's
+	case fault.Of(err) != nil: // a fault already, such as the guard's
 		return err
-	case errors.Is(ctx.Err(), context.Canceled): // by our caller: our own limit is a deadline
+	case errors.Is(ctx.Err(), context.Canceled): // the caller cancelled; the client's own limit would be a deadline
 		return fault.Wrap(fault.Busy, "the request was given up", err)
 	case errors.As(err, &dns) && !dns.IsTimeout:
 		return fault.Wrap(fault.NoHost, "the host does not resolve", err)

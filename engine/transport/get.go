@@ -21,16 +21,17 @@ const (
 // Request is a document to fetch.
 type Request struct {
 	URL     vocab.ID
-	As      *Keys  // who signs; nil: unsigned
+	As      *Keys  // the keys to sign with; nil: unsigned
 	Accept  string // the media types of ActivityPub when empty
-	Limit   int64  // bytes of the body, unpacked; 1 MiB when zero
-	Ed25519 bool   // the peer advertises that it takes Ed25519 signatures: use that key
-	// SameOrigin refuses a redirect to another origin before a request is sent there: only the
-	// server asked may vouch for the document, and no other one shall be bothered.
+	Limit   int64  // bytes of the decompressed body; 1 MiB when zero
+	Ed25519 bool   // the peer advertises that it accepts Ed25519 signatures: sign with the Ed25519 key
+	// SameOrigin refuses a redirect to another origin before a request is sent there. Only the
+	// server of URL may vouch for the document, and no other server should get a request.
 	SameOrigin bool
-	// Check, if set, returns why a 200 is no real answer, such as an actor without inbox or key:
-	// some servers strip those when they cannot read the signature. The error leads to a second
-	// knock, and is returned if that brings no better answer.
+	// Check, if set, returns an error for a 200 whose document is incomplete, such as an actor
+	// without inbox or key: some servers leave those out when they cannot read the signature.
+	// After such an error Get signs in the other way and tries again; if that brings no better
+	// answer, Get returns the error.
 	Check func(*Response) error
 }
 
@@ -39,15 +40,15 @@ type Response struct {
 	Status    int
 	Header    http.Header
 	Body      []byte
-	URL       vocab.ID // where it came from, after redirects
+	URL       vocab.ID // where the answer came from, after redirects
 	Redirects int
-	Dialect   signature.Dialect // of the signature it was asked for with; zero for none
+	Dialect   signature.Dialect // of the request's signature; zero for none
 	Took      time.Duration     // from the beginning of the first request
 }
 
-// Get fetches r.URL, following up to three redirects. It returns the last answer, with whatever
-// status. An error means that there was no answer, that it could not be read, or that r.Check
-// refused it.
+// Get fetches r.URL and follows up to three redirects. It returns the last answer, whatever its
+// status. An error means that there was no answer, that the answer could not be read, or that
+// r.Check refused it.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return nil, err
@@ -79,7 +80,8 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	return res, nil
 }
 
-// getFinal follows redirects and knocks again until there is an answer that counts.
+// getFinal follows redirects, and repeats a request with the other signature if needed, until an
+// answer is final.
 func (x *contact) getFinal(ctx context.Context, r Request) (*Response, error) {
 	x.moveTo(ctx, r.URL)
 	visited := map[vocab.ID]bool{}
@@ -112,7 +114,8 @@ func (x *contact) getFinal(ctx context.Context, r Request) (*Response, error) {
 	}
 }
 
-// getOnce makes one request, and returns the answer and where it redirects to, empty for nowhere.
+// getOnce makes one request. It returns the answer, and the target if the answer is a redirect,
+// else "".
 func (x *contact) getOnce(ctx context.Context, limit int64) (res *Response, next vocab.ID, err error) {
 	res = &Response{URL: x.at}
 	if x.keys != nil {
@@ -133,7 +136,7 @@ func (x *contact) getOnce(ctx context.Context, limit int64) (res *Response, next
 	return res, next, err
 }
 
-// checkAnswer returns why a 200 is no real answer, or nil.
+// checkAnswer returns the error of check for an answer of 200, or nil.
 func checkAnswer(check func(*Response) error, res *Response) error {
 	if check == nil || res.Status != http.StatusOK {
 		return nil
@@ -154,7 +157,7 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// redirectTarget returns where a redirect leads. It never leads from https to http.
+// redirectTarget returns the target of a redirect. It refuses one from https to http.
 func (x *contact) redirectTarget(answer *http.Response) (vocab.ID, error) {
 	bad := func(err error) error { return fault.Wrap(fault.Protocol, "a redirect leads nowhere", err) }
 	base, err := url.Parse(string(x.at))

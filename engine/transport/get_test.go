@@ -347,6 +347,25 @@ func TestGetGivenUpByTheCaller(t *testing.T) {
 	}
 }
 
+// A caller that leaves while its request waits to be signed is not told that the peer failed.
+func TestWaitingToSignCanBeGivenUp(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t, nil, func(http.ResponseWriter, *http.Request, seen) {})
+	c, _ := newClient(t, loopback(), closed(""))
+	for range cap(c.signing) {
+		c.signing <- struct{}{}
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	late, end := context.WithDeadline(t.Context(), time.Time{})
+	defer end()
+	for ctx, want := range map[context.Context]fault.Kind{gone: fault.Busy, late: fault.Unavailable} {
+		if _, err := c.Get(ctx, Request{URL: p.id("/"), As: testKeys()}); fault.KindOf(err) != want {
+			t.Errorf("Get = %v, want %v", err, want)
+		}
+	}
+}
+
 func TestGetAsksTheGate(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, nil, func(http.ResponseWriter, *http.Request, seen) {})

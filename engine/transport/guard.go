@@ -17,16 +17,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// guard keeps requests on the public internet and in the addresses that were allowed beside it. It
-// checks a URL before it is used, and every address when it is dialed: an earlier resolution
-// proves nothing.
+// guard restricts requests to the public internet and to the addresses that the operator has
+// allowed in addition. It checks each URL before it is used, and each address when it is dialed,
+// because an earlier resolution of the name proves nothing.
 type guard struct {
 	allow     []netip.Prefix
 	allowHTTP bool
-	ports     []uint16 // at public addresses
+	ports     []uint16 // allowed at public addresses
 	public    *ssrf.Guardian
 	timeout   time.Duration
-	resolver  *net.Resolver // nil for the system's
+	resolver  *net.Resolver // nil: the resolver of the system
 }
 
 func newGuard(cfg Config) *guard {
@@ -38,15 +38,15 @@ func newGuard(cfg Config) *guard {
 	return g
 }
 
-// refuseAddress returns the guard's error. Its public words keep from a peer where its URL leads
-// here.
+// refuseAddress returns the guard's error. Its public text does not tell a peer how this server
+// resolves the URL.
 func refuseAddress(format string, args ...any) error {
 	return fault.Wrap(fault.Forbidden, "the address may not be contacted", fmt.Errorf(format, args...)).
 		WithHint("addresses beyond the public internet are allowed by federation.allow_addresses, plain http by federation.allow_http")
 }
 
-// checkURL returns id as the URL to request, its host as it will be sent and signed. Some hosts
-// are allowed or refused by their addresses alone: that is left to dial.
+// checkURL returns id as the URL to request; its host has the form in which it will be sent and
+// signed. Some hosts can be judged only by their addresses: dial does that.
 func (g *guard) checkURL(id vocab.ID) (*url.URL, error) {
 	id, err := vocab.ParseID(string(id.Document()))
 	if err != nil {
@@ -76,13 +76,13 @@ func (g *guard) checkURL(id vocab.ID) (*url.URL, error) {
 	if !isPublicName(name) {
 		return nil, refuseAddress("no name of the public internet: %s", name)
 	}
-	if u.Port() != "" { // vocab.ID.Host leaves out the scheme's own
+	if u.Port() != "" { // vocab.ID.Host leaves out the scheme's default port
 		return nil, refuseAddress("port %s of %s", u.Port(), name)
 	}
 	return u, nil
 }
 
-// dial connects to one of the IP addresses of address that pass the guard.
+// dial connects to an IP address of the host in address that passes the guard.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -100,8 +100,8 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// checkAddress judges an address as it is dialed. Unless the name it came from is public, only
-// allowed addresses pass.
+// checkAddress refuses an address that may not be dialed. public says that the host name may be
+// in the public DNS; otherwise only addresses in allow pass.
 func (g *guard) checkAddress(network, address string, public bool) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
@@ -127,11 +127,11 @@ func (g *guard) isAllowed(addr netip.Addr) bool {
 	return slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// reserved are the names below which the public DNS has nothing (RFC 6761, 6762, 7686, 8375, 9476;
-// .internal by ICANN).
+// reserved are names under which the public DNS has no entries (RFC 6761, 6762, 7686, 8375,
+// 9476; .internal by ICANN).
 var reserved = []string{"localhost", "local", "internal", "onion", "alt", "home.arpa"}
 
-// isPublicName reports whether name can be one of the public DNS.
+// isPublicName reports whether name can be a name in the public DNS.
 func isPublicName(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	return strings.Contains(name, ".") && !hasNumericEnd(name) && !slices.ContainsFunc(reserved, func(top string) bool {
@@ -139,8 +139,9 @@ func isPublicName(name string) bool {
 	})
 }
 
-// hasNumericEnd reports whether some resolvers take name for an IPv4 address, such as
-// 2130706433, 0x7f.1 or 0177.0.0.1 (WHATWG URL §3.5): no top level domain is a number.
+// hasNumericEnd reports whether the last label of name is a number. Some resolvers take such a
+// name for an IPv4 address, for instance 2130706433, 0x7f.1 or 0177.0.0.1 (WHATWG URL §3.5). No
+// top level domain is a number.
 func hasNumericEnd(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
@@ -154,7 +155,7 @@ func hasNumericEnd(name string) bool {
 	return last != "" && strings.Trim(last, digits) == ""
 }
 
-// classes name networks in refusals. They decide nothing.
+// classes gives networks the names that refusals show. They have no part in the decision.
 var classes = []struct {
 	network netip.Prefix
 	name    string
@@ -186,7 +187,8 @@ var classes = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},
 }
 
-// className names the kind of addr, for the operator who reads why something was refused.
+// className returns the name of the kind of addr, for the operator who reads why a request was
+// refused.
 func (g *guard) className(addr netip.Addr) string {
 	for _, c := range classes {
 		if c.network.Contains(addr.WithZone("")) {

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	maxHeaders     = 1 << 10 // bytes of all that is kept
+	maxHeaders     = 1 << 10 // bytes of all stored fields of an answer
 	maxHeaderValue = 200     // bytes of one value
 )
 
-// kept are the header fields of an answer that help to explain it, the most telling first. The
-// list is closed: no cookie, token or field invented tomorrow is stored or shown.
+// kept are the header fields of an answer that help to explain it, the most useful first. Only
+// these are stored or shown, so that no cookie, token or unknown field ever is.
 var kept = []string{"Content-Type", "Server", "Via", "Www-Authenticate", "Accept-Signature", "Retry-After", "Allow",
 	"X-Request-Id", "Cf-Ray", "Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Date"}
 
-// keptHeaders returns the fields of an answer that are kept, a line each.
+// keptHeaders returns the fields of an answer that are stored, one per line.
 func keptHeaders(h http.Header) string {
 	var b strings.Builder
 	for _, name := range kept {

@@ -10,8 +10,8 @@ import (
 const acceptTypes = vocab.MediaType + ", " + vocab.ActivityJSON
 
 // IsActivityMediaType reports whether contentType is one of the two media types of ActivityPub
-// §3.2. An honest server does not vouch for a document of any other type, such as a file that
-// somebody uploaded. A malformed type, several types, and another profile are refused.
+// §3.2. A document of any other type may be a file that a user uploaded, so its server does not
+// vouch for it. A malformed type, several types, and another profile give false.
 func IsActivityMediaType(contentType string) bool {
 	t, params, err := mime.ParseMediaType(contentType)
 	if err != nil {

@@ -26,8 +26,7 @@ func requestsTotal(reg prometheus.Registerer) *prometheus.CounterVec {
 	return v
 }
 
-// outcomes name the ways in which a request fails: without an answer, or with one that cannot be
-// used.
+// outcomes gives the names under which failed requests are counted, by the kind of the fault.
 var outcomes = map[fault.Kind]string{
 	fault.Forbidden:   "refused",
 	fault.NoHost:      "no_host",

@@ -9,9 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Plain returns a client for a server that is no peer and that the operator has named: its requests
-// are not signed, and no block list or mode of federation is asked. They go through the guard like
-// all others, follow no redirect, and read 1 MiB of an answer at most.
+// Plain returns a client for a server that is no peer and that the operator has named. Its
+// requests are not signed, and neither block lists nor the mode of federation apply to them.
+// They go through the guard like all others, follow no redirect, and read at most 1 MiB of an
+// answer.
 func (c *Client) Plain() *http.Client {
 	return &http.Client{Transport: plainTrips{c}, Timeout: c.cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -20,7 +21,7 @@ func (c *Client) Plain() *http.Client {
 // plainTrips makes the requests of a plain client.
 type plainTrips struct{ *Client }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (t plainTrips) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := holding.RefuseHolder(r.Context(), "the network"); err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (t plainTrips) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// bounded fails when more is read of a body than may be.
+// bounded is a body that fails once more than left bytes are read from it.
 type bounded struct {
 	io.ReadCloser
 	left int64

@@ -24,29 +24,29 @@ type Post struct {
 	Inbox          vocab.ID
 	Body           []byte
 	As             Keys
-	Ed25519        bool // the peer advertises that it takes Ed25519 signatures: use that key
+	Ed25519        bool // the peer advertises that it accepts Ed25519 signatures: sign with the Ed25519 key
 	IdempotencyKey string
-	MediaType      string // of the body; that of activities when empty
+	MediaType      string // of the body; the media type of activities when empty
 
-	Synchronization string // what the signed field Collection-Synchronization says (FEP-8fcf); empty: it is left out
+	Synchronization string // the signed field Collection-Synchronization (FEP-8fcf); empty: it is left out
 }
 
 // Attempt is the result of a Post.
 type Attempt struct {
-	Status     int               // of the answer that counts; zero when there was none
-	RetryAfter time.Duration     // what the peer asked for, at most 24 h
-	Location   string            // where a redirect that was not followed leads; of what was made, in an answer that says so
-	Headers    string            // of the answer, up to 1 KiB: a line for each field that is kept
+	Status     int               // of the final answer; zero when there was none
+	RetryAfter time.Duration     // the wait that the peer asked for, at most 24 h
+	Location   string            // after a 2xx, the URL of what the peer made, if it says so; else the target of a redirect that was not followed
+	Headers    string            // of the answer, up to 1 KiB: one line for each stored field
 	Excerpt    []byte            // of the answer, up to 1 KiB; nil when it is empty
-	Dialect    signature.Dialect // of the signature that was so answered
+	Dialect    signature.Dialect // of the signature of the request that got the answer
 	Took       time.Duration     // from the beginning of the first request
-	BytesOut   int64             // bodies of the requests that were answered
-	BytesIn    int64             // what was read of the answers' bodies
+	BytesOut   int64             // bytes of the bodies of all answered requests
+	BytesIn    int64             // bytes that were read of the answers' bodies
 }
 
-// Post delivers p.Body. It follows one redirect that keeps the method and stays on the host (307,
-// 308), no other. An error means that the last request had no answer; the Attempt has an answer of
-// any status.
+// Post delivers p.Body. It follows one redirect if that keeps the method (307, 308) and stays on
+// the host, and no other. An error means that the last request got no answer. Otherwise the
+// Attempt has the answer, whatever its status.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return Attempt{}, err
@@ -59,7 +59,7 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	defer cancel()
 	x := c.newContact(http.MethodPost, p.Inbox, &p.As, p.Ed25519, http.Header{
 		"Content-Type":    {vocab.MediaType},
-		"Accept-Encoding": {"identity"}, // the excerpt is for people
+		"Accept-Encoding": {"identity"}, // uncompressed, so that people can read the excerpt
 	})
 	x.body = p.Body
 	if p.MediaType != "" {
@@ -83,8 +83,8 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	return a, nil
 }
 
-// postFinal posts until there is an answer that counts, with at most one second knock. When the
-// host refuses both, the answer counts that it gave to the dialect it is known to read.
+// postFinal posts until an answer is final, with at most one second knock. When the host refuses
+// both ways to sign, the final answer is the one to the dialect that is stored for the host.
 func (x *contact) postFinal(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 	x.moveTo(ctx, inbox)
 	var reason Attempt
@@ -117,8 +117,8 @@ func (x *contact) postFinal(ctx context.Context, inbox vocab.ID, a *Attempt) err
 	}
 }
 
-// readAttempt fills a from the answer, and returns where the same request should be sent instead,
-// empty for nowhere.
+// readAttempt fills a from the answer. It returns the URL to which the same request should be
+// sent again, or "".
 func (x *contact) readAttempt(answer *http.Response, a *Attempt) (next vocab.ID) {
 	a.Status = answer.StatusCode
 	a.BytesOut += int64(len(x.body))
@@ -137,7 +137,7 @@ func (x *contact) readAttempt(answer *http.Response, a *Attempt) (next vocab.ID)
 	}
 	to, err := x.redirectTarget(answer)
 	if err != nil {
-		return "" // the status says that it moved; where to is no use
+		return "" // the status shows the redirect; its target is unusable
 	}
 	a.Location = string(to)
 	if keeps := a.Status == http.StatusTemporaryRedirect || a.Status == http.StatusPermanentRedirect; keeps && to.Host() == x.at.Host() {
@@ -146,9 +146,10 @@ func (x *contact) readAttempt(answer *http.Response, a *Attempt) (next vocab.ID)
 	return ""
 }
 
-// readExcerpt reads the beginning of an answer's body, as much as comes: the status is the answer.
+// readExcerpt reads the beginning of an answer's body. It ignores a read error, because the
+// status is the answer.
 func readExcerpt(answer *http.Response) []byte {
-	if answer.ContentLength == 0 { // as most answers are that take a delivery
+	if answer.ContentLength == 0 { // so are most answers that accept a delivery
 		return nil
 	}
 	read, _ := io.ReadAll(io.LimitReader(answer.Body, maxExcerpt))
@@ -158,8 +159,8 @@ func readExcerpt(answer *http.Response) []byte {
 	return read
 }
 
-// retryAfter returns the wait that a Retry-After field asks for, in either of its forms (RFC 9110
-// §10.2.3).
+// retryAfter returns the wait that a Retry-After field asks for, in either of its forms (RFC
+// 9110 §10.2.3). It is 0 to maxRetryAfter.
 func retryAfter(field string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(field, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {

@@ -1,5 +1,6 @@
-// Package transport is the only door to other servers: signed GET and POST with size and time
-// limits and a guard that keeps peers from sending us to addresses that only we can reach.
+// Package transport makes all requests to other servers: signed GET and POST with limits of size
+// and time. Its guard keeps peers from making this server contact addresses that only this
+// server can reach.
 package transport
 
 import (
@@ -17,34 +18,34 @@ import (
 
 // Config says where requests may go and how long they may take.
 type Config struct {
-	// AllowAddresses may be contacted beside the public internet: at any port, as literals, and
-	// under names that are not in the public DNS.
+	// AllowAddresses are addresses that may be contacted in addition to the public internet: at
+	// any port, as literals, and under names that are not in the public DNS.
 	AllowAddresses []netip.Prefix
-	AllowHTTP      bool                  // plain http too, at port 80
+	AllowHTTP      bool                  // plain http is allowed, too, at port 80
 	UserAgent      string                // such as "Lightweb/0.1 (+https://example.org)"
 	First          signature.Dialect     // for unknown hosts; RFC9421 when zero
-	Timeout        time.Duration         // of one Get or Post with its redirects and second knock; 10 s when zero
+	Timeout        time.Duration         // for one Get or Post with its redirects and second knock; 10 s when zero
 	HostConns      int                   // connections per host for each of GET and POST; 4 when zero
-	Paused         bool                  // nobody is contacted: every Get and Post is ErrPaused
+	Paused         bool                  // no server is contacted: every Get, Post and Ask returns ErrPaused
 	Now            func() time.Time      // time.Now when nil
-	Registerer     prometheus.Registerer // where the metrics go; nil for nowhere
+	Registerer     prometheus.Registerer // registers the metrics; nil: they are not registered
 }
 
-// Keys are the keys of the actor who signs.
+// Keys are the keys of the actor that signs.
 type Keys struct {
 	RSA     signature.Key
 	Ed25519 signature.Key // may be zero
 }
 
-// Hosts remembers hosts, each named by the authority of its URLs (vocab.ID.Host).
+// Hosts stores facts about hosts, each named by the authority of its URLs (vocab.ID.Host).
 type Hosts interface {
-	// Dialect returns the dialect that host took last.
+	// Dialect returns the dialect that host accepted last; known is false when none is stored.
 	Dialect(ctx context.Context, host string) (d signature.Dialect, known bool)
-	// Learn remembers the dialect that host took, when it is another one than before.
+	// Learn stores the dialect that host accepted, if it differs from the stored one.
 	Learn(ctx context.Context, host string, d signature.Dialect)
 }
 
-// Gate says whether a host may be contacted at all: nil, or why not.
+// Gate returns an error that gives the reason when a host may not be contacted at all; else nil.
 type Gate interface {
 	Check(host string) error
 }
@@ -57,19 +58,21 @@ type Client struct {
 	guard   *guard
 	metrics *prometheus.CounterVec
 
-	// signing holds a place per processor: an RSA signature is a millisecond of work, and a burst
-	// of deliveries must leave room for what comes in.
+	// signing is a semaphore with a place per processor. An RSA signature takes a millisecond of
+	// processor time, and a burst of deliveries must leave time for incoming requests.
 	signing chan struct{}
 
-	// GET and POST have connections of their own: a host that answers our POST only after it has
-	// fetched from us must not keep us from fetching from it the key that its own POST waits for.
+	// GET and POST have separate connections. A host may answer our POSTs only after it has
+	// fetched from us. Meanwhile a POST of its own may wait here until we have fetched its key.
+	// So our waiting POSTs must not block our GETs.
 	reads, writes *http.Transport
 }
 
 // maxHeader is how many bytes of response headers are read.
 const maxHeader = 64 << 10
 
-// New returns a client that asks gate about every host and keeps in hosts what it learns.
+// New returns a client that asks gate about every host and stores in hosts the dialects that it
+// learns.
 func New(cfg Config, gate Gate, hosts Hosts) *Client {
 	if cfg.First == 0 {
 		cfg.First = signature.RFC9421
@@ -88,19 +91,19 @@ func New(cfg Config, gate Gate, hosts Hosts) *Client {
 	return c
 }
 
-// newPool returns connections that go through the guard. They speak HTTP/1.1, one request at a
-// time: a limit on connections limits the work a peer can make, and a stalled answer holds up no
-// other.
+// newPool returns a pool of connections that go through the guard. They speak HTTP/1.1, one
+// request at a time: so the limit on connections limits the work that a peer can cause, and a
+// stalled answer delays no other.
 func (c *Client) newPool() *http.Transport {
 	var only http.Protocols
 	only.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:                  nil, // never from the environment: a proxy would be a way around the guard
+		Proxy:                  nil, // none, not even from the environment: a proxy would bypass the guard
 		DialContext:            c.guard.dial,
 		Protocols:              &only,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    c.cfg.Timeout,
-		DisableCompression:     true, // readBody unpacks, under its own limit
+		DisableCompression:     true, // readBody decompresses, under its own limit
 		MaxConnsPerHost:        c.cfg.HostConns,
 		MaxIdleConnsPerHost:    c.cfg.HostConns,
 		MaxIdleConns:           256,
@@ -109,7 +112,7 @@ func (c *Client) newPool() *http.Transport {
 	}
 }
 
-// Close closes idle connections. Requests under way end by themselves.
+// Close closes idle connections. Requests in progress continue to their end.
 func (c *Client) Close() {
 	c.reads.CloseIdleConnections()
 	c.writes.CloseIdleConnections()

@@ -54,12 +54,12 @@ func (a Addressing) All() []ID {
 	return out
 }
 
-// maxValues bounds lists that are searched or walked wherever a document is used. All other lists
-// are bounded by the size of the document.
+// maxValues bounds the lists that are searched whenever a document is used. Other lists are
+// bounded only by the size of the document.
 var maxValues = []struct {
 	name   string
 	values int
-}{{"type", 20}, {"attributedTo", 100}, {"inReplyTo", 100}, {"attachment", 100}, {"tag", maxAddressed}} // whoever is addressed may be mentioned
+}{{"type", 20}, {"attributedTo", 100}, {"inReplyTo", 100}, {"attachment", 100}, {"tag", maxAddressed}} // tag: every recipient may be mentioned
 
 func checkLists(d Doc) error {
 	for _, l := range maxValues {
@@ -70,7 +70,8 @@ func checkLists(d Doc) error {
 	return nil
 }
 
-// Activity is the envelope: actor, type, object and recipients. Only ParseActivity makes one.
+// Activity is a parsed activity: its actor, type, object and recipients. Only ParseActivity and
+// ActivityOf make one.
 type Activity struct {
 	ID, Actor ID
 	Written   string // the id as the sender's server writes it
@@ -80,19 +81,19 @@ type Activity struct {
 	Addressing
 	Published time.Time       // zero when absent or malformed
 	Doc       Doc             // the whole document
-	Raw       json.RawMessage // as received or as built: the stored truth
+	Raw       json.RawMessage // the bytes as received or as built, which are stored
 
-	stored *stored // the object
+	stored *stored // the stored form of the object
 }
 
-// stored is how an object is stored, made once for all who store it.
+// stored is the stored form of an object. It is made once for all recipients.
 type stored struct {
 	once          sync.Once
 	doc, readable json.RawMessage
 }
 
-// Embedded returns the object that the activity embeds. Its stored form is made once for all
-// recipients.
+// Embedded returns the object that the activity embeds. All objects that it returns share one
+// stored form, which is made only once.
 func (a *Activity) Embedded() (*Object, error) {
 	o, err := ObjectOf(a.Object.Doc)
 	if err == nil && a.stored != nil {
@@ -111,7 +112,8 @@ func ParseActivity(raw []byte) (*Activity, error) {
 	return ActivityOf(d, raw)
 }
 
-// ActivityOf reads an activity out of a parsed document, whose bytes are raw.
+// ActivityOf reads an activity out of a parsed document. The parameter raw holds the bytes of
+// the document.
 func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 	a := &Activity{Doc: d, Raw: raw, stored: &stored{}}
 	err := checkLists(d)
@@ -138,7 +140,7 @@ func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 	if a.Actor = actor.ID; a.Actor == "" || a.Actor == Public {
 		return nil, fault.New(fault.Invalid, "an activity needs an actor").At("/actor")
 	}
-	if a.Type != Flag { // a report names everything that is reported: no one thing
+	if a.Type != Flag { // a Flag may have many objects, one for each thing that is reported
 		if a.Object, err = d.Ref("object"); err != nil {
 			return nil, err
 		}
@@ -156,26 +158,26 @@ func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 	return a, nil
 }
 
-// Object is what an activity is about: a Note, an Article, a Tombstone.
+// Object is a parsed object, such as a Note, an Article or a Tombstone.
 type Object struct {
 	ID           ID
 	Written      string // the id as its server writes it
 	Type         string
-	AttributedTo ID // of the actors named: a Person of the object's own origin, else any of it, else the first
+	AttributedTo ID // one of the authors: a Person of the object's origin, else any actor of that origin, else the first
 	InReplyTo    ID
 	Addressing
 	Published, Updated time.Time
 	Doc                Doc
 
 	stored   *stored
-	raw      json.RawMessage // the document as it came, if that is known
-	at       []string        // where the object stands in it
+	raw      json.RawMessage // the bytes of the document that came; nil when unknown
+	at       []string        // the path of the object in raw
 	approved bool            // see Approved
 }
 
-// Stored returns the object as users' databases hold it: without hidden recipients, authors of
-// other servers and stamps that nobody has verified, and with canonical ids. readable holds the
-// texts that readers are shown.
+// Stored returns the object in the form in which users' databases store it. The form has
+// canonical ids. It has no hidden recipients, no authors of other servers, and no stamp unless
+// it was verified. readable holds the texts that readers are shown.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()
@@ -222,8 +224,8 @@ func ObjectOf(d Doc) (*Object, error) {
 	return o, nil
 }
 
-// OwnAuthors reports whether all authors of the object are actors of its own server: a server
-// speaks for its own actors only (FEP-fe34).
+// OwnAuthors reports whether the object has authors and all of them are actors of its own
+// server. A server speaks for its own actors only (FEP-fe34).
 func (o *Object) OwnAuthors() bool {
 	authors, err := o.Doc.IDs("attributedTo")
 	foreign := func(id ID) bool { return !id.SameOrigin(o.ID) }
@@ -232,12 +234,12 @@ func (o *Object) OwnAuthors() bool {
 
 // Authors returns all actors that the object is attributed to.
 func (o *Object) Authors() []ID {
-	ids, _ := o.Doc.IDs("attributedTo") // which ObjectOf has read
+	ids, _ := o.Doc.IDs("attributedTo") // no error: ObjectOf has read it
 	return ids
 }
 
-// chooseAuthor picks one of the actors that the object of this id is attributed to. PeerTube names
-// a channel (Group) beside the Person.
+// chooseAuthor returns one of the actors to which the object with this id is attributed. It
+// prefers a Person, because PeerTube also names a channel (Group).
 func chooseAuthor(d Doc, id ID) (ID, error) {
 	named, err := d.IDs("attributedTo")
 	if err != nil || len(named) == 0 {

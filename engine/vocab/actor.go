@@ -9,42 +9,44 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Actor is an ActivityPub actor as its own server describes it. Only ParseActor makes one.
+// Actor is a parsed ActivityPub actor, as its own server describes it. Only ParseActor and
+// ActorOf make one.
 type Actor struct {
 	ID                         ID
-	Written                    string // the id as its own server writes it, for documents that leave
+	Written                    string // the id as its own server writes it, for documents that are sent
 	Type                       string
-	PreferredUsername          string // empty when it cannot stand in a handle
-	Name                       string // one line, without characters that turn the direction of writing
+	PreferredUsername          string // empty when it cannot be part of a handle
+	Name                       string // one line, without characters that control the direction of writing
 	Inbox, Outbox, SharedInbox ID     // SharedInbox is empty when the server has none
 	Followers, Following       ID
 	Featured                   ID // empty when it is not on the actor's own server
 	Keys                       []ActorKey
 	MovedTo                    ID
-	Realtime                   ID // endpoints.realtime: takes signals about encrypted conversations; empty: nothing does
+	Realtime                   ID // endpoints.realtime, for signals about encrypted conversations; empty when there is none
 	AlsoKnownAs                []ID
 	ApprovesFollowers          bool     // manuallyApprovesFollowers
-	Implements                 []string // generator.implements (FEP-844e): URIs of what the server understands
-	DeliversMLS                int64    // deliveryVersion of lw:mls: how the server takes part in encrypted conversations; 0: as the SWICG draft says
+	Implements                 []string // generator.implements (FEP-844e): URIs of the features that the server supports
+	DeliversMLS                int64    // deliveryVersion of lw:mls: the server's protocol for encrypted conversations; 0: that of the SWICG draft
 	Raw                        json.RawMessage
 
-	reduced bool // Raw is what Reduced has written
+	reduced bool // Reduced has written Raw
 }
 
 // ActorKey is a public key that an actor lists.
 type ActorKey struct {
 	ID, Owner ID
-	PEM       string // of publicKey (RSA); empty for a Multikey
-	Multibase string // of a Multikey (FEP-521a); empty for a PEM key
-	Asserts   bool   // listed in assertionMethod: it may prove what the actor says
+	PEM       string // publicKeyPem of a publicKey (RSA); empty for a Multikey
+	Multibase string // publicKeyMultibase of a Multikey (FEP-521a); empty for a PEM key
+	Asserts   bool   // listed in assertionMethod: it may sign proofs of the actor's documents
 }
 
-// mlsDelivery is the member in which an actor of a server like this one says how it takes part in
+// mlsDelivery is the member of an actor's document that names the server's protocol for
 // encrypted conversations.
 const mlsDelivery = "lw:mls"
 
-// DeliversMLS returns the name and the value of that member for an actor of this engine: it takes
-// what hosts send, and its private keys are on the user's devices.
+// DeliversMLS returns the name and the value of the member lw:mls for an actor of this engine:
+// it accepts messages from the hosts of conversations, and its private keys are on the user's
+// devices.
 func DeliversMLS(suites ...any) (name string, value Doc) {
 	return mlsDelivery, Doc{"deliveryVersion": 1, "ciphersuites": suites, "custody": "client"}
 }
@@ -63,8 +65,8 @@ const (
 // with Ed25519 (FEP-844e).
 func (a *Actor) TakesEd25519() bool { return slices.Contains(a.Implements, implementsEd25519) }
 
-// Page returns the page on which people see the actor, as a link in a text names it: the address
-// that the actor's document has for it on its own server, else the actor's id.
+// Page returns the address of the actor's web page, for links in texts. That is the url in the
+// actor's document if it is on the actor's server, else the actor's id.
 func (a *Actor) Page() string {
 	d, err := ParseDoc(a.Raw)
 	if err != nil {
@@ -76,11 +78,12 @@ func (a *Actor) Page() string {
 	return a.Written
 }
 
-// maxKeys bounds the keys of one actor that are read.
+// maxKeys is how many keys of one actor are read at most.
 const maxKeys = 8
 
-// ParseActor reads an actor document. It must have an id, an actor type and an inbox; its inboxes
-// and collections must be of its own origin, or they could direct our deliveries at somebody else.
+// ParseActor reads an actor document. It must have an id, an actor type and an inbox. Its
+// inboxes and collections must have its own origin. Otherwise an actor could direct our
+// deliveries at another server.
 func ParseActor(raw []byte) (*Actor, error) {
 	d, err := ParseDoc(raw)
 	if err != nil {
@@ -89,7 +92,8 @@ func ParseActor(raw []byte) (*Actor, error) {
 	return ActorOf(d, raw)
 }
 
-// ActorOf reads an actor out of a parsed document, whose bytes are raw.
+// ActorOf reads an actor out of a parsed document. The parameter raw holds the bytes of the
+// document.
 func ActorOf(d Doc, raw []byte) (*Actor, error) {
 	a := &Actor{Raw: raw, PreferredUsername: handleName(d.Text("preferredUsername")), Name: OneLine(d.Words("name")),
 		ApprovesFollowers: d.Flag("manuallyApprovesFollowers")}
@@ -149,14 +153,14 @@ func ActorOf(d Doc, raw []byte) (*Actor, error) {
 	return a, nil
 }
 
-// Bounds of what an actor is called, in bytes.
+// Bounds of an actor's names, in bytes.
 const (
 	maxHandleName = 255
 	maxName       = 1000
 )
 
-// handleName returns s when it can stand before the @ of a handle (RFC 7565 §7, and letters beyond
-// ASCII).
+// handleName returns s if it may be the name before the host in a handle, else "". It accepts
+// the characters of RFC 7565 §7 and letters beyond ASCII.
 func handleName(s string) string {
 	if len(s) > maxHandleName || strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+", r)
@@ -166,8 +170,9 @@ func handleName(s string) string {
 	return s
 }
 
-// OneLine returns s as it can be shown beside other words: spaces in place of controls, no change
-// of direction, cut between characters.
+// OneLine returns s in a form that can be shown within a line: at most maxName bytes, with
+// spaces in place of control characters, and without characters that control the direction of
+// writing.
 func OneLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), maxName)], "")
 	s = strings.Map(func(r rune) rune {
@@ -182,8 +187,8 @@ func OneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// actorKeys collects the keys that an actor lists. A malformed key is skipped: it verifies
-// nothing.
+// actorKeys returns the keys that an actor lists. It skips malformed ones, which could not
+// verify anything.
 func actorKeys(d Doc) []ActorKey {
 	var keys []ActorKey
 	for _, list := range []string{"publicKey", "assertionMethod"} {
@@ -193,7 +198,7 @@ func actorKeys(d Doc) []ActorKey {
 				continue
 			}
 			k := KeyOf(r.Doc)
-			k.ID = r.ID // a bare id says that the key lies elsewhere
+			k.ID = r.ID // a bare id refers to a key in another document
 			k.Asserts = list == "assertionMethod"
 			keys = append(keys, k)
 		}

@@ -3,31 +3,36 @@ package vocab
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Bounds of documents from other servers: of texts in bytes, for each language, and of lists in
-// values. Documents that were stored before these bounds are still read.
+// Bounds of documents from other servers. Texts are bounded in bytes for each language, lists in
+// values. Documents that were stored before these bounds existed are still read.
 const (
-	MaxContent     = 128 << 10 // of all but articles
+	MaxContent     = 128 << 10 // of all objects except articles
 	maxArticle     = 512 << 10
 	maxTitle       = 4 << 10 // of name and summary
 	maxTags        = 256
 	maxAttachments = 64
 )
 
-// CheckBounds refuses an object or activity from another server with texts or lists beyond what is
-// taken, and points to what is too much. at is where it stands in the document that came. Actors
-// describe themselves at more length: they are not stored as posts.
+// CheckBounds refuses an object or activity from another server with texts or lists beyond these
+// bounds. The fault points to the member that is too large; at is the path of d in the document
+// that came. Actors have no bounds here, because they are not stored as posts. The content of an
+// MLS message is not text, and is bounded where it is read.
 func CheckBounds(d Doc, at string) error {
-	kind, _ := d.Type() // who parses it refuses a malformed one
+	kind, _ := d.Type() // a malformed type is refused where d is parsed
 	if IsActorType(kind) {
 		return nil
 	}
 	content := MaxContent
-	if kind == "Article" {
+	switch sealed := d.Sealed(); {
+	case sealed != "" && sealed != "KeyPackage":
+		content = math.MaxInt
+	case kind == "Article":
 		content = maxArticle
 	}
 	for _, l := range []struct {

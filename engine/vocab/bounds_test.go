@@ -19,6 +19,8 @@ func TestCheckBounds(t *testing.T) {
 	}{
 		{"Note", "content", text, 128 << 10, "/object/content"},
 		{"Article", "content", text, 512 << 10, "/object/content"},
+		{"KeyPackage", "content", text, 128 << 10, "/object/content"},
+		{"PrivateMessage", "summary", text, 4 << 10, "/object/summary"},
 		{"Note", "name", text, 4 << 10, "/object/name"},
 		{"Article", "summary", text, 4 << 10, "/object/summary"},
 		{"Note", "contentMap", func(n int) string { return `{"de":"x","en":` + text(n) + `}` }, 128 << 10, "/object/contentMap"},
@@ -40,5 +42,10 @@ func TestCheckBounds(t *testing.T) {
 	}
 	if err := CheckBounds(parse(t, `{"type":"Person","summary":`+text(100_000)+`}`), "/object"); err != nil {
 		t.Errorf("an actor that says much of itself: %v", err)
+	}
+	for _, kind := range []string{`"PrivateMessage"`, `["ChatMessage","PrivateMessage"]`, `"mls:Welcome"`} {
+		if err := CheckBounds(parse(t, `{"type":`+kind+`,"content":`+text(1<<20)+`}`), "/object"); err != nil {
+			t.Errorf("a message of MLS, %s: %v", kind, err)
+		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Canonical writes the document in the one form of RFC 8785 (JCS), which proofs cover. Numbers
-// beyond a double, and integers without a double of their own (RFC 7493 §2.2), are refused:
-// different documents would have the same form.
+// Canonical returns the document in the canonical form of RFC 8785 (JCS), which proofs cover. It
+// refuses numbers beyond the range of a double, and integers that a double does not represent
+// exactly (RFC 7493 §2.2): with them different documents would have the same form.
 func (d Doc) Canonical() ([]byte, error) {
 	err := checkDoubles(d)
 	v := jsontext.Value(d.JSON())
@@ -44,7 +44,7 @@ func checkDoubles(v any) error {
 	case json.Number:
 		f, err := v.Float64()
 		if err == nil && math.Abs(f) > maxCount && !strings.ContainsAny(string(v), ".eE") && strconv.FormatFloat(f, 'f', -1, 64) != string(v) {
-			err = errors.New("an integer has no double of its own") // another one stands for it
+			err = errors.New("an integer has no double of its own") // several integers have the same double
 		}
 		return err
 	}

@@ -1,14 +1,14 @@
 package vocab
 
-// Card shows an actor beside its posts.
+// Card describes an actor for display beside its posts.
 type Card struct {
-	Name      string `json:"name"`   // plain text, of one line
-	Handle    string `json:"handle"` // such as @bob@peer.example; empty when the name cannot stand in one
+	Name      string `json:"name"`   // one line of plain text
+	Handle    string `json:"handle"` // such as @bob@peer.example; empty when the name cannot be part of a handle
 	Icon      ID     `json:"icon"`   // the address of a picture
-	Followers ID     `json:"-"`      // the collection
+	Followers ID     `json:"-"`      // the collection of followers
 }
 
-// CardOf returns the card of an actor, made of its document.
+// CardOf returns the card of an actor from its document.
 func CardOf(id ID, d Doc) Card {
 	c := Card{Name: OneLine(PlainText(d.Words("name"))), Icon: pictureOf(d)}
 	if name := handleName(d.Text("preferredUsername")); name != "" {

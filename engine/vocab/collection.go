@@ -1,13 +1,14 @@
 package vocab
 
-// OrderedCollection is the type of collections (ActivityStreams vocabulary §3.1).
+// OrderedCollection is the type of the collections that are served (ActivityStreams vocabulary
+// §3.1).
 const OrderedCollection = "OrderedCollection"
 
-// Collection is an OrderedCollection or a page of one, as it is served (ActivityStreams core §5).
+// Collection is an OrderedCollection as it is served (ActivityStreams core §5).
 type Collection struct {
 	ID    ID
-	Total int // -1: not told
-	First ID  // of a collection; empty when its items are not shown
+	Total int // the number of items; -1: not shown
+	First ID  // the first page; empty when the items are not shown
 }
 
 // Doc returns the collection as a document.
@@ -29,8 +30,8 @@ type Page struct {
 	Items      []any
 }
 
-// Doc returns the page as a document. An empty page has no orderedItems: to JSON-LD an empty list
-// is none.
+// Doc returns the page as a document. An empty page has no orderedItems, because JSON-LD does
+// not distinguish an empty list from none.
 func (p Page) Doc() Doc {
 	d := Doc{"id": string(p.ID), "type": "OrderedCollectionPage", "partOf": string(p.PartOf)}
 	if len(p.Items) > 0 {

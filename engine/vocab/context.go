@@ -1,6 +1,6 @@
 package vocab
 
-// Namespaces of what is written.
+// The contexts and namespaces of the documents that this engine writes.
 const (
 	ContextAS       = "https://www.w3.org/ns/activitystreams"
 	contextSecurity = "https://w3id.org/security/v1"
@@ -14,15 +14,15 @@ const (
 // MediaType is the media type of documents that are served and sent (ActivityPub §3.2).
 const MediaType = `application/ld+json; profile="https://www.w3.org/ns/activitystreams"`
 
-// ActivityJSON is the short media type, which means the same.
+// ActivityJSON is the short media type, which means the same as MediaType.
 const ActivityJSON = "application/activity+json"
 
-// Context returns the @context of objects and collections. Our own terms stand in it inline: a
-// context behind a URL of ours would stop federation whenever that URL does not answer.
+// Context returns the @context of objects and collections. It defines our own terms inline: with
+// a context at a URL of ours, federation would fail whenever that URL does not answer.
 func Context() []any { return []any{ContextAS, ownTerms()} }
 
-// ActivityContext returns the @context of activities: proofs are only seen under the context of
-// data integrity.
+// ActivityContext returns the @context of activities. It includes the context of data integrity,
+// without which peers do not see proofs.
 func ActivityContext() []any { return []any{ContextAS, contextProof, ownTerms()} }
 
 func ownTerms() Doc {
@@ -30,10 +30,11 @@ func ownTerms() Doc {
 		"toot": "http://joinmastodon.org/ns#", "focalPoint": Doc{"@id": "toot:focalPoint", "@container": "@list"}}
 }
 
-// MessagesContext returns the @context of objects that carry messages of MLS.
+// MessagesContext returns the @context of objects that carry MLS messages.
 func MessagesContext() []any { return []any{ContextAS, messageTerms()} }
 
-// MessageActivityContext returns the @context of activities that carry such objects.
+// MessageActivityContext returns the @context of activities with objects that carry MLS
+// messages.
 func MessageActivityContext() []any { return append(ActivityContext(), messageTerms()) }
 
 func messageTerms() Doc {
@@ -41,8 +42,9 @@ func messageTerms() Doc {
 		"Welcome": "mls:Welcome", "GroupInfo": "mls:GroupInfo", "encoding": "mls:encoding", "ciphersuite": "mls:ciphersuite"}
 }
 
-// ConversationContext is MessagesContext for activities in which the host of a conversation hands
-// them on, or says how it stands.
+// ConversationContext returns the @context of activities by which the host of a conversation
+// forwards MLS messages, or reports the conversation's state. It is MessagesContext with more
+// terms.
 func ConversationContext() []any {
 	c := MessagesContext()
 	terms := c[len(c)-1].(Doc)
@@ -51,8 +53,8 @@ func ConversationContext() []any {
 	return c
 }
 
-// ActorContext returns the @context of actors: assertionMethod is only seen under the did and
-// multikey contexts.
+// ActorContext returns the @context of actors. It includes the did and multikey contexts,
+// without which peers do not see assertionMethod.
 func ActorContext() []any {
 	return []any{ContextAS, contextSecurity, contextDID, contextMultikey, Doc{
 		"manuallyApprovesFollowers": "as:manuallyApprovesFollowers",

@@ -15,33 +15,32 @@ import (
 
 const asPrefix = "https://www.w3.org/ns/activitystreams#"
 
-// Text returns the property as text, empty when it is absent or something else.
+// Text returns the property as text, empty when it is absent or not a string.
 func (d Doc) Text(name string) string {
 	s, _ := d[name].(string)
 	return s
 }
 
-// Flag returns the property as a truth value, false when it is absent or something else.
+// Flag returns the property as a boolean, false when it is absent or not a boolean.
 func (d Doc) Flag(name string) bool {
 	b, _ := d[name].(bool)
 	return b
 }
 
-// maxCount is the highest number that every reader of JSON keeps exactly (RFC 7493 §2.2).
+// maxCount is the highest integer that every reader of JSON represents exactly (RFC 7493 §2.2).
 const maxCount = 1<<53 - 1
 
-// Count returns the property as a number of things, and whether it is a whole number from 0 to
-// maxCount.
+// Count returns the property as an integer. ok is true if it is an integer from 0 to maxCount.
 func (d Doc) Count(name string) (n int64, ok bool) {
 	number, _ := d[name].(json.Number)
 	n, err := number.Int64()
 	return n, err == nil && n >= 0 && n <= maxCount
 }
 
-// SetCount writes the property as a number of things.
+// SetCount sets the property to an integer that Count reads.
 func (d Doc) SetCount(name string, n int64) { d[name] = json.Number(strconv.FormatInt(n, 10)) }
 
-// Sub returns the property when it is one object, or a list of just one.
+// Sub returns the property if it is one object or a list of one object, else nil.
 func (d Doc) Sub(name string) Doc {
 	if l := d.list(name); len(l) == 1 {
 		doc, _ := l[0].(Doc)
@@ -61,9 +60,9 @@ func (d Doc) Subs(name string) []Doc {
 	return out
 }
 
-// Words returns a natural-language property as text: the plain value, or, when that is absent, the
-// first text of its language map (ActivityStreams §4.7) in the order of the tags. Keys that are no
-// language tags are skipped.
+// Words returns a natural-language property as text. That is the plain value. If that is absent,
+// it is the first text of the language map (ActivityStreams §4.7) in the order of the tags. Keys
+// that are not language tags are skipped.
 func (d Doc) Words(name string) string {
 	if d[name] != nil {
 		return d.Text(name)
@@ -77,7 +76,7 @@ func (d Doc) Words(name string) string {
 	return ""
 }
 
-// languageTag is the form of a well-formed tag (RFC 5646 §2.1).
+// languageTag is the form of a language tag (RFC 5646 §2.1).
 var languageTag = regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
 
 // IsLanguage reports whether s has the form of a language tag.
@@ -98,8 +97,8 @@ func valuesOf(v any) []any {
 	}
 }
 
-// aliasedProperty returns the property that JSON-LD also knows by its keyword: id as @id, type as
-// @type. Only one of the two may be there, unless they say the same.
+// aliasedProperty returns a property that may also have the name of its JSON-LD keyword: id may
+// be @id, and type @type. It refuses a document that has both with different values.
 func (d Doc) aliasedProperty(name string) (any, error) {
 	v, keyword := d[name], d["@"+name]
 	if v != nil && keyword != nil && !reflect.DeepEqual(v, keyword) {
@@ -111,13 +110,13 @@ func (d Doc) aliasedProperty(name string) (any, error) {
 	return v, nil
 }
 
-// maxType is the longest type taken, in bytes. Like MaxID it keeps rows within what an index can
-// hold.
+// maxType is the longest type that is accepted, in bytes. Like MaxID it ensures that a row fits
+// into an index.
 const maxType = 255
 
-// Type returns the type of the document in its short form; absent is empty. Of several types the
-// most telling one counts, and of those the first: a name of ActivityStreams (no colon), then one
-// of the base types, then any.
+// Type returns the type of the document in its short form, empty when it has none. Of several
+// types it returns the most specific one: a name of ActivityStreams (no colon), else one of the
+// base types, else any. Of equally specific types it returns the first.
 func (d Doc) Type() (string, error) {
 	v, err := d.aliasedProperty("type")
 	if err != nil {
@@ -164,7 +163,7 @@ func (d Doc) ID() (ID, error) {
 	return ParseID(s)
 }
 
-// Ref is a reference to a thing: its id, or the embedded thing.
+// Ref is a reference to a thing, by its id or by an embedded document.
 type Ref struct {
 	ID  ID  // empty for an embedded object without id
 	Doc Doc // nil when only the id was given
@@ -173,8 +172,8 @@ type Ref struct {
 // IsZero reports whether the reference is empty.
 func (r Ref) IsZero() bool { return r.ID == "" && r.Doc == nil }
 
-// Type returns the type of what is embedded, empty when only the id is known or the type is
-// malformed.
+// Type returns the type of the embedded document. It is empty when there is only the id, or when
+// the type is malformed.
 func (r Ref) Type() string {
 	t, err := r.Doc.Type()
 	if err != nil {
@@ -183,7 +182,7 @@ func (r Ref) Type() string {
 	return t
 }
 
-// Refs returns the values of a property as mentions. A number or a truth value there is refused
+// Refs returns the values of a property as references. It refuses a number or a boolean
 // (ActivityStreams §4).
 func (d Doc) Refs(name string) ([]Ref, error) {
 	var out []Ref
@@ -208,7 +207,7 @@ func toRef(v any) (Ref, error) {
 		return Ref{ID: id}, err
 	case Doc:
 		id, err := v.ID()
-		if err == nil && id == "" && v.isLink() { // a Link stands for what it points to
+		if err == nil && id == "" && v.isLink() { // a Link refers to its href
 			id, err = ParseID(v.Text("href"))
 		}
 		return Ref{ID: id, Doc: v}, err
@@ -217,15 +216,15 @@ func toRef(v any) (Ref, error) {
 	}
 }
 
-// isLink reports whether the document is a Link (ActivityStreams vocabulary §3.4) with a target,
-// and no object without id.
+// isLink reports whether the document is a Link with an href (ActivityStreams vocabulary §3.4),
+// and not an object without an id.
 func (d Doc) isLink() bool {
 	t, err := d.Type()
 	return err == nil && d.Text("href") != "" && (t == "" || t == "Link" || t == "Mention" || t == "Hashtag")
 }
 
-// Ref returns the only value of a property. Two values are refused: this engine takes activities
-// of one actor about one thing (decision 33).
+// Ref returns the only value of a property. It refuses several values, because this engine
+// accepts only activities with one actor and one object (decision 33).
 func (d Doc) Ref(name string) (Ref, error) {
 	refs, err := d.Refs(name)
 	if err != nil || len(refs) == 0 {
@@ -237,8 +236,8 @@ func (d Doc) Ref(name string) (Ref, error) {
 	return refs[0], nil
 }
 
-// IDs returns the ids in a property, Public in its full form, each once and in order. Texts that
-// are no id for this engine (did:, acct:) are skipped; numbers and truth values are refused.
+// IDs returns the ids in a property, each once and in order, with Public in its full form. It
+// skips texts that are not ids for this engine (did:, acct:), and refuses numbers and booleans.
 func (d Doc) IDs(name string) ([]ID, error) {
 	var out []ID
 	seen := map[ID]bool{}
@@ -256,7 +255,7 @@ func (d Doc) IDs(name string) ([]ID, error) {
 	return out, nil
 }
 
-// parseAddress is ParseID that knows the short forms of Public (ActivityPub §5.6).
+// parseAddress is ParseID, and also accepts the short forms of Public (ActivityPub §5.6).
 func parseAddress(s string) (ID, error) {
 	if s == "as:Public" || s == "Public" {
 		return Public, nil
@@ -264,11 +263,12 @@ func parseAddress(s string) (ID, error) {
 	return ParseID(s)
 }
 
-// Hides reports whether the document names hidden recipients, at any depth.
+// Hides reports whether the document has the members bto or bcc, for hidden recipients, at any
+// depth.
 func (d Doc) Hides() bool { return hasHidden(d) }
 
-// WithoutHidden returns the document without hidden recipients: nothing that is stored or shown
-// may tell who they were (ActivityPub §6, B.11). It is d itself when there are none.
+// WithoutHidden returns the document without hidden recipients, which must not be stored or
+// shown (ActivityPub §6, B.11). It returns d itself if there are none.
 func (d Doc) WithoutHidden() Doc {
 	if !d.Hides() {
 		return d
@@ -312,15 +312,15 @@ func withoutHidden(v any) any {
 
 func isBlindAddress(name string) bool { return name == "bto" || name == "bcc" }
 
-// timeForms are the ways ActivityStreams §2.3 and its errata let a time be written.
+// timeForms are the forms of times that ActivityStreams §2.3 and its errata allow.
 var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04"}
 
-// Time returns the property as a time in UTC, zero when it is absent or no time of the years 1 to
-// 9999.
+// Time returns the property as a time in UTC. It is zero when the property is absent, or not a
+// time in the years 1 to 9999.
 func (d Doc) Time(name string) time.Time {
 	s := strings.ToUpper(strings.Replace(d.Text(name), ",", ".", 1))
 	const minutes = len("2006-01-02T15:04")
-	if rest, leap := strings.CutPrefix(s[min(minutes, len(s)):], ":60"); leap { // a leap second, which Go has none of
+	if rest, leap := strings.CutPrefix(s[min(minutes, len(s)):], ":60"); leap { // a leap second, which Go does not support
 		s = s[:minutes] + ":59" + rest
 	}
 	for _, form := range timeForms {

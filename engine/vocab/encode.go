@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Marshal writes v as compact JSON: names in order, no HTML escapes.
+// Marshal returns v as compact JSON, without HTML escapes. The names in a map are sorted.
 func Marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -18,11 +18,11 @@ func Marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// JSON writes the document, which holds only what JSON can.
+// JSON returns the document as JSON. It panics if the document holds a value that JSON cannot.
 func (d Doc) JSON() json.RawMessage { return appendValue(make([]byte, 0, 1024), d) }
 
-// appendValue appends a value of a document as Marshal writes it, without looking at its type by
-// reflection where ParseDoc made it.
+// appendValue appends a value of a document, in the form in which Marshal writes it. For the
+// types that ParseDoc makes, except numbers, it needs no reflection.
 func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -81,14 +81,14 @@ func appendList(b []byte, list []any) []byte {
 	return append(b, ']')
 }
 
-// escapes are the characters that have an escape of two letters.
+// escapes are the characters that have an escape of two characters.
 var escapes = [utf8.RuneSelf]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
-// AppendText appends a text as a string of JSON, as Marshal writes it.
+// AppendText appends a text as a JSON string, in the form in which Marshal writes it.
 func AppendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
-	from := 0 // of what is not appended yet
+	from := 0 // where the part that is not appended yet begins
 	for i := 0; i < len(s); {
 		c, size := rune(s[i]), 1
 		if c >= utf8.RuneSelf {
@@ -97,7 +97,7 @@ func AppendText(b []byte, s string) []byte {
 		switch isBad := c == utf8.RuneError && size == 1; {
 		case c < utf8.RuneSelf && escapes[c] != 0:
 			b = append(append(b, s[from:i]...), '\\', escapes[c])
-		case c < ' ', isBad, c == '\u2028', c == '\u2029': // lines end there in JavaScript
+		case c < ' ', isBad, c == '\u2028', c == '\u2029': // these two end lines in JavaScript
 			b = append(append(b, s[from:i]...), '\\', 'u', hex[c>>12], hex[c>>8&15], hex[c>>4&15], hex[c&15])
 		default:
 			i += size

@@ -2,7 +2,8 @@ package vocab
 
 import "strings"
 
-// Relationship is the type of what an Offer to be friends holds (ActivityStreams vocabulary §5.1).
+// Relationship is the type of the object of an Offer of friendship (ActivityStreams vocabulary
+// §5.1).
 const Relationship = "Relationship"
 
 // The types of friendship, by their short names.
@@ -14,8 +15,8 @@ const (
 // relationships is the namespace of the types of friendship.
 const relationships = "https://lightwebbrowser.org/ns/"
 
-// ParseFriendship returns the type of friendship that a URI, or its short form with or without lw:,
-// names. It reports whether there is one.
+// ParseFriendship returns the type of friendship with this name. The value may be a URI or a
+// short name, with or without lw:. ok is false if it is not a type of friendship.
 func ParseFriendship(value string) (kind string, ok bool) {
 	for _, prefix := range []string{relationships, Lightweb, "lw:"} {
 		if rest, cut := strings.CutPrefix(value, prefix); cut {
@@ -26,8 +27,8 @@ func ParseFriendship(value string) (kind string, ok bool) {
 	return value, value == FriendOf || value == CloseFriendOf
 }
 
-// FriendshipSpellings returns all that ParseFriendship takes and this engine documents, the short
-// names first.
+// FriendshipSpellings returns the values for ParseFriendship that this engine documents, the
+// short names first.
 func FriendshipSpellings() (all []string) {
 	for _, prefix := range []string{"", "lw:", relationships} {
 		all = append(all, prefix+FriendOf, prefix+CloseFriendOf)
@@ -42,7 +43,7 @@ type Friendship struct {
 	Object  ID     // the actor who is asked
 }
 
-// FriendshipOf reads a Relationship. It reports whether it is one of a type of friendship.
+// FriendshipOf reads a Relationship. ok is true if it has a type of friendship.
 func FriendshipOf(d Doc) (f Friendship, ok bool, err error) {
 	if kinds := d.list("relationship"); len(kinds) == 1 {
 		name, _ := kinds[0].(string)
@@ -60,7 +61,7 @@ func FriendshipOf(d Doc) (f Friendship, ok bool, err error) {
 	return f, ok, err
 }
 
-// Doc writes the Relationship, with the full URI of its type.
+// Doc returns the Relationship as a document, with the full URI of its type.
 func (f Friendship) Doc() Doc {
 	return Doc{"type": Relationship, "subject": string(f.Subject), "relationship": relationships + f.Type, "object": string(f.Object)}
 }

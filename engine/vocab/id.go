@@ -13,22 +13,23 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MaxID is the longest id taken, in bytes. It keeps every id within what a PostgreSQL index row
-// can hold.
+// MaxID is the longest id that is accepted, in bytes. It ensures that an id fits into a row of a
+// PostgreSQL index.
 const MaxID = 1024
 
-// ID is the URI that names an object, activity, actor or collection, in canonical form: two ids
-// are of one thing if and only if they are equal. Only ParseID makes one out of words from
-// outside.
+// ID is the URI of an object, activity, actor or collection, in canonical form. Two ids name the
+// same thing if and only if they are equal. Text from other servers becomes an ID only by
+// ParseID.
 type ID string
 
-// Public addresses everybody (ActivityPub §5.6). Parsing turns its short forms into this one.
+// Public is the collection that addresses everybody (ActivityPub §5.6). Parsing replaces its
+// short forms by this one.
 const Public ID = "https://www.w3.org/ns/activitystreams#Public"
 
-// ParseID returns s as an id: an absolute http or https URI of at most MaxID bytes, without user
-// info, whose host is a name that can be compared or an IP literal. Scheme, host and port are
-// brought to their canonical form, the rest stays as written. Whether plain http is allowed is for
-// the one who fetches it.
+// ParseID returns s as an id. It must be an absolute http or https URI of at most MaxID bytes,
+// without user info. The host must be an IP literal or a valid name. ParseID changes scheme,
+// host and port to their canonical form, and leaves the rest as written. The code that fetches
+// an id decides whether plain http is allowed.
 func ParseID(s string) (ID, error) {
 	if plainOrigin(s) > 0 {
 		return ID(s), nil
@@ -37,13 +38,13 @@ func ParseID(s string) (ID, error) {
 		return "", err
 	}
 	id := ID(s).Canonical()
-	if len(id) > MaxID { // A-labels are longer than the letters they stand for
+	if len(id) > MaxID { // A-labels may be longer than the letters that they encode
 		return "", fault.New(fault.Invalid, "an id must have 1 to 1024 bytes")
 	}
 	return id, nil
 }
 
-// IDOf is ParseID for text that may be no id: such text is returned as it is, and no object is
+// IDOf is ParseID for text that may not be an id. It returns such text as it is; no object is
 // stored under it.
 func IDOf(s string) ID {
 	if id, err := ParseID(s); err == nil {
@@ -52,8 +53,8 @@ func IDOf(s string) ID {
 	return ID(s)
 }
 
-// parseURI returns scheme and authority of an id in canonical form: lower case, A-labels, no
-// default port.
+// parseURI returns the scheme and the authority of an id in canonical form: in lower case, with
+// A-labels, and without a default port.
 func parseURI(s string) (scheme, authority string, err error) {
 	if n := plainOrigin(s); n > 0 {
 		scheme, authority, _ = strings.Cut(s[:n], "://")
@@ -62,8 +63,9 @@ func parseURI(s string) (scheme, authority string, err error) {
 	return parseAnyURI(s)
 }
 
-// plainOrigin returns the length of the origin of an id that is already canonical, which nearly
-// all ids are: an activity compares many. It returns 0 for all others.
+// plainOrigin returns the length of the origin of an id that is canonical already, and 0 for any
+// other id. It is a fast path, because nearly all ids are canonical and an activity compares
+// many.
 func plainOrigin(s string) int {
 	rest, secure := strings.CutPrefix(s, "https://")
 	if !secure {
@@ -96,8 +98,8 @@ func plainOrigin(s string) int {
 	return len(s) - len(rest) + len(authority)
 }
 
-// plainBytes are the bytes that have no special meaning after the authority of a URI (RFC 3986
-// §3.3, §3.4).
+// plainBytes are the bytes that plainOrigin accepts after the authority of a URI: those that a
+// path, query and fragment may have unescaped (RFC 3986 §3.3, §3.4).
 var plainBytes = func() (is [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+,;=:@/?#") {
 		is[c] = true
@@ -105,7 +107,7 @@ var plainBytes = func() (is [256]bool) {
 	return is
 }()
 
-// parseAnyURI is parseURI for ids in whatever form.
+// parseAnyURI is parseURI without the fast path for canonical ids.
 func parseAnyURI(s string) (scheme, authority string, err error) {
 	if s == "" || len(s) > MaxID {
 		return "", "", fault.New(fault.Invalid, "an id must have 1 to 1024 bytes")
@@ -127,14 +129,14 @@ func parseAnyURI(s string) (scheme, authority string, err error) {
 	return u.Scheme, host + ":" + port, nil
 }
 
-// isUnsafeInURI reports whether a character would make an id read as another one: controls,
-// spaces, characters that browsers or headers read in their own way, and those that turn the
-// direction of writing (RFC 3987 §4.1).
+// isUnsafeInURI reports whether a character could make an id look like another one. Such are
+// control characters, spaces, characters with a special meaning for browsers or in headers, and
+// characters that control the direction of writing (RFC 3987 §4.1).
 func isUnsafeInURI(r rune) bool {
 	return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(`\"<>`, r)
 }
 
-// isPort reports whether a port is written in its only spelling.
+// isPort reports whether p is a port from 1 to 65535 without leading zeros, or empty.
 func isPort(p string) bool {
 	if p == "" {
 		return true
@@ -143,7 +145,7 @@ func isPort(p string) bool {
 	return err == nil && n > 0 && p[0] != '0'
 }
 
-// canonicalHost returns the host of u in comparable form, empty when it is none.
+// canonicalHost returns the host of u in canonical form, empty when it is not a valid host.
 func canonicalHost(u *url.URL) string {
 	name := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
@@ -165,30 +167,30 @@ func canonicalHost(u *url.URL) string {
 		return ""
 	}
 	for label := range strings.SplitSeq(name, ".") {
-		if !isLabel(label) { // an empty last one, too: a trailing dot would slip past a block list
+		if !isLabel(label) { // also an empty last label: with a trailing dot a host would evade a block list
 			return ""
 		}
 	}
 	return name
 }
 
-// isLabel reports whether s can stand between the dots of a host name (RFC 1123 §2.1). The
-// underscore is not in the rules, but in names that are in use.
+// isLabel reports whether s is a label of a host name (RFC 1123 §2.1). It also accepts
+// underscores, which that RFC does not allow, because names in use have them.
 func isLabel(s string) bool {
 	return s != "" && len(s) <= 63 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	})
 }
 
-// Host returns the authority of id in lower case, as A-labels, without a default port. Block
-// lists, limits and the memory of hosts are keyed by it. It is empty for an id that ParseID would
+// Host returns the authority of id in lower case, with A-labels and without a default port. It
+// is the key of block lists, limits and stored hosts. It is empty for an id that ParseID would
 // refuse.
 func (id ID) Host() string {
-	_, authority, _ := parseURI(string(id)) // empty on an error, as promised
+	_, authority, _ := parseURI(string(id)) // empty on an error
 	return authority
 }
 
-// Origin returns scheme and authority of id in canonical form (RFC 6454), such as
+// Origin returns the scheme and the authority of id in canonical form (RFC 6454), such as
 // https://example.org. It is empty for an id that ParseID would refuse.
 func (id ID) Origin() string {
 	if n := plainOrigin(string(id)); n > 0 {
@@ -201,15 +203,15 @@ func (id ID) Origin() string {
 	return scheme + "://" + authority
 }
 
-// SameOrigin reports whether both ids were issued by the same server (FEP-fe34). Ids without an
-// origin never match.
+// SameOrigin reports whether both ids have the same origin, which means that the same server
+// issued them (FEP-fe34). It is false for ids without an origin.
 func (id ID) SameOrigin(other ID) bool {
 	o := id.Origin()
 	return o != "" && o == other.Origin()
 }
 
-// Canonical returns id in canonical form, which ParseID has given it: origin in canonical form,
-// the rest as written.
+// Canonical returns id with its origin in canonical form and the rest as written. An id that
+// ParseID returned has this form already.
 func (id ID) Canonical() ID {
 	if plainOrigin(string(id)) > 0 {
 		return id
@@ -230,7 +232,7 @@ func (id ID) Same(other ID) bool {
 	return id == other || id.Canonical() == other.Canonical()
 }
 
-// Document returns id without its fragment: what is asked for when id is fetched.
+// Document returns id without its fragment, which is the address from which id is fetched.
 func (id ID) Document() ID {
 	d, _, _ := strings.Cut(string(id), "#")
 	return ID(d)

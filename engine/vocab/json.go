@@ -13,21 +13,22 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Bounds of a document from the network. Its size in bytes is bounded by whoever reads it.
+// Bounds of a document from the network. Callers bound its size in bytes.
 const (
-	maxDepth    = 64     // nested objects and arrays
-	maxParts    = 50_000 // objects, arrays and named values in all: each costs many times its bytes
-	maxNumber   = 350    // bytes of one number written out without an exponent, as PostgreSQL gives it back
-	maxExponent = 308    // of one number: that of the largest double
-	longNumber  = 32     // bytes of a number written out for each of which it counts as a part
+	maxDepth    = 64     // of nested objects and arrays
+	maxParts    = 50_000 // of objects, arrays and named values: each needs many times its bytes in memory
+	maxNumber   = 350    // bytes of a number without an exponent, the form in which PostgreSQL returns it
+	maxExponent = 308    // of a number: the exponent of the largest double
+	longNumber  = 32     // a number counts as one part more for each so many bytes of that form
 )
 
-// Doc is a JSON object as it was read: names are exact, numbers keep their digits (json.Number).
+// Doc is a JSON object as it was read: names are unchanged, and numbers keep their digits
+// (json.Number).
 type Doc map[string]any
 
-// ParseDoc reads exactly one JSON object. Names given twice, invalid UTF-8, lone surrogates, NUL
-// (which PostgreSQL cannot hold), numbers beyond a double, deeper nesting than 64 and words after
-// the object are refused.
+// ParseDoc reads exactly one JSON object. It refuses duplicate names, invalid UTF-8, lone
+// surrogates, NUL (which PostgreSQL cannot store), numbers beyond the range of a double, nesting
+// deeper than 64, and text after the object.
 func ParseDoc(b []byte) (Doc, error) {
 	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(b))}
 	v, err := r.value(0)
@@ -48,7 +49,7 @@ func badJSON(err error) error {
 	return fault.Wrap(fault.Invalid, "the document is not acceptable JSON", err).WithCode("bad_json")
 }
 
-// reader reads one document, and counts what it is made of.
+// reader reads one document, and counts its parts (see maxParts).
 type reader struct {
 	*jsontext.Decoder
 	parts int
@@ -116,7 +117,7 @@ func (r *reader) array(depth int) (any, error) {
 	return list, err
 }
 
-// count takes one more part, at depth, into account.
+// count counts one more part, and refuses it if there are too many or if depth is too large.
 func (r *reader) count(depth int) error {
 	if r.parts++; r.parts > maxParts {
 		return errors.New("too many values")
@@ -127,8 +128,8 @@ func (r *reader) count(depth int) error {
 	return nil
 }
 
-// number takes a number, and counts what it becomes where it is stored: a few bytes may stand for
-// hundreds.
+// number checks a number, and counts it by its length without an exponent, the form in which it
+// is stored: a few bytes with an exponent may become hundreds.
 func (r *reader) number(s string) (json.Number, error) {
 	out := len(s)
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

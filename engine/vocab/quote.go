@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// QuoteAuthorization is the type of a stamp: an author's word that another post may quote one of
-// the author's own (FEP-044f).
+// QuoteAuthorization is the type of a stamp, by which an author permits another post to quote a
+// post of the author (FEP-044f).
 const QuoteAuthorization = "QuoteAuthorization"
 
-// authorization is the member in which a post claims a stamp for what it quotes.
+// authorization is the member of a post with the id of the stamp that permits its quote.
 const authorization = "quoteAuthorization"
 
-// quoteNames are the members in which posts say what they quote: FEP-044f's, and those of before
-// it.
+// quoteNames are the members in which posts name the post that they quote: that of FEP-044f, and
+// older ones.
 var quoteNames = []string{"quote", "quoteUrl", "quoteUri", "_misskey_quote"}
 
-// quoteRelation tells a link to what is quoted from other links to objects (FEP-e232).
+// quoteRelation is the rel of a link to a quoted post; other links to objects lack it
+// (FEP-e232).
 const quoteRelation = "https://misskey-hub.net/ns#_misskey_quote"
 
-// QuoteOf returns the id of what a post quotes, in whichever form it says so; empty when it quotes
-// nothing.
+// QuoteOf returns the id of the post that a post quotes, empty when it quotes none. It knows all
+// forms in which posts name it.
 func QuoteOf(d Doc) ID {
 	for _, name := range quoteNames {
 		if ids, err := d.IDs(name); err == nil && len(ids) > 0 {
@@ -35,8 +36,8 @@ func QuoteOf(d Doc) ID {
 	return ""
 }
 
-// ClaimedStamp returns the id of the stamp that a post claims for its quote, empty when it claims
-// none that the server of what it quotes could have issued.
+// ClaimedStamp returns the id of the stamp that a post names for its quote. It is empty when the
+// post names none, or one that is not on the server of the quoted post.
 func ClaimedStamp(d Doc) ID {
 	quoted := QuoteOf(d)
 	stamp, err := d.Ref(authorization)
@@ -46,14 +47,15 @@ func ClaimedStamp(d Doc) ID {
 	return stamp.ID
 }
 
-// Stamp is what a QuoteAuthorization says.
+// Stamp is a parsed QuoteAuthorization.
 type Stamp struct {
-	Author  ID // of what is quoted
+	Author  ID // the author of the quoted post
 	Quoting ID // the post that quotes
 	Quoted  ID
 }
 
-// StampOf reads a stamp. It is the zero Stamp, which approves of nothing, when o is none.
+// StampOf reads a stamp. If o is not a stamp, it returns the zero Stamp, which approves of
+// nothing.
 func StampOf(o *Object) Stamp {
 	if o == nil || o.Type != QuoteAuthorization {
 		return Stamp{}
@@ -69,27 +71,29 @@ func StampOf(o *Object) Stamp {
 	return Stamp{Author: o.AttributedTo, Quoting: quoting.ID, Quoted: quoted.ID}
 }
 
-// Approves reports whether the author of what is quoted lets the post quote it.
+// Approves reports whether the stamp permits the post quoting to quote the post quoted. The
+// stamp's author must be on the server of the quoted post.
 func (s Stamp) Approves(quoting, quoted ID) bool {
 	return s.Author != "" && s.Quoting != "" && s.Quoting.Same(quoting) && s.Quoted != "" && s.Quoted.Same(quoted) && s.Author.SameOrigin(quoted)
 }
 
-// Doc returns the stamp as it is served under an id, to everybody. It names who asked for it.
+// Doc returns the stamp as a document with this id, which is served to everybody. It addresses
+// the actor asker, who asked for the stamp.
 func (s Stamp) Doc(id, asker ID) Doc {
 	return Doc{"id": string(id), "type": QuoteAuthorization, "attributedTo": string(s.Author), "interactingObject": string(s.Quoting),
 		"interactionTarget": string(s.Quoted), "to": []any{string(asker)}, "cc": []any{string(Public)}}
 }
 
-// Approved returns the object as one whose quote the author of what it quotes approves of: what is
-// stored of it keeps the claim of a stamp.
+// Approved returns a copy of the object whose stored form keeps the id of its stamp. The caller
+// has verified that the author of the quoted post approves of the quote.
 func (o *Object) Approved() *Object {
 	approved := *o
 	approved.stored, approved.approved = &stored{}, true
 	return &approved
 }
 
-// withoutClaim returns a document that claims no stamp: nothing that is stored claims one that
-// nobody has verified. It is d itself if it claims none.
+// withoutClaim returns the document without the id of a stamp, because a stored document must
+// not have one that was not verified. It returns d itself if there is none.
 func (d Doc) withoutClaim() Doc {
 	if _, claims := d[authorization]; !claims {
 		return d
@@ -99,7 +103,7 @@ func (d Doc) withoutClaim() Doc {
 	return d
 }
 
-// quoteTerms are the terms of what is said of quotes, in documents of ours.
+// quoteTerms returns the JSON-LD terms for quotes in documents that this engine makes.
 func quoteTerms() Doc {
 	return Doc{
 		"fep044f":           "https://w3id.org/fep/044f#",
@@ -119,11 +123,11 @@ func quoteTerms() Doc {
 	}
 }
 
-// idTerm is the term of a member that holds an id.
+// idTerm returns the JSON-LD term of a member that holds an id.
 func idTerm(id string) Doc { return Doc{"@id": id, "@type": "@id"} }
 
-// WithQuoteTerms returns a context for a document of ours: with the terms of quotes, if the
-// document, or what it embeds, has any.
+// WithQuoteTerms returns the context for a document that this engine makes. It adds the terms
+// for quotes if the document, or an object embedded in it, uses any.
 func WithQuoteTerms(context []any, d Doc) []any {
 	if saysOfQuotes(d) {
 		return append(context, quoteTerms())

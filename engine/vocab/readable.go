@@ -11,20 +11,20 @@ import (
 // PlainMedia is the media type of plain text.
 const PlainMedia = "text/plain"
 
-// wordings are the properties that hold text to be read (ActivityStreams §4.7), and what makes it
-// harmless. Beside each of them its language map may stand.
+// wordings are the properties that hold text for readers (ActivityStreams §4.7), each with the
+// function that makes it harmless. Each may also have a language map.
 var wordings = []struct {
 	name  string
 	clean func(string) string
 }{{"content", Sanitize}, {"name", PlainText}, {"summary", PlainText}}
 
-// Readable returns the words of an object as readers are shown them, where these differ from what
-// came: content as harmless HTML, name and summary as plain text, "text" for content as plain
-// text, and a language map that says more than one thing. A member that is not shown is empty. raw
-// is the document as it came, in which languages stand in an order; at is where the object stands
-// in it.
+// Readable returns the texts of an object in the form that readers are shown, as far as that
+// differs from the form that came: content as harmless HTML, name and summary as plain text,
+// content as plain text in "text", and a language map if its texts differ. A text that is not
+// shown is empty. raw holds the bytes of the document that came, which give the order of the
+// languages; at is the path of the object in it.
 //
-// It takes a while, so that it is made once, when the object is stored. Show puts it in its place.
+// This is slow, so it is done once, when the object is stored. Show inserts the texts.
 func Readable(d Doc, raw []byte, at ...string) Doc {
 	out := Doc{}
 	for _, w := range wordings {
@@ -47,8 +47,8 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 	return out
 }
 
-// cleanTranslations cleans the texts of a language map, one of which is clean already, and reports
-// whether any says more.
+// cleanTranslations returns the language map with harmless texts. clean is the harmless form of
+// text, which may be among them. differs is true if a text in the map differs from text.
 func cleanTranslations(languages Doc, text, clean string, cleaned func(string) string) (out Doc, differs bool) {
 	out = Doc{}
 	for tag := range languages {
@@ -60,7 +60,7 @@ func cleanTranslations(languages Doc, text, clean string, cleaned func(string) s
 	return out, differs
 }
 
-// readText is HTMLToText that returns nothing for a text that cannot be read.
+// readText is HTMLToText, and returns an empty text if that panics.
 func readText(html string) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -70,7 +70,7 @@ func readText(html string) (text string) {
 	return HTMLToText(html)
 }
 
-// authorsText returns the plain text in which the author wrote the object, empty when it did not.
+// authorsText returns the source of the object if the author wrote it as plain text, else "".
 func authorsText(d Doc) string {
 	source, _ := d["source"].(Doc)
 	if source.Text("mediaType") != PlainMedia {
@@ -79,8 +79,8 @@ func authorsText(d Doc) string {
 	return source.Text("content")
 }
 
-// languagesOf returns the texts of a language map by their tags; those that no language is called
-// are left out.
+// languagesOf returns the texts of a language map by their tags. It leaves out keys that are not
+// language tags.
 func languagesOf(d Doc, name string) Doc {
 	out := Doc{}
 	all, _ := d[name+"Map"].(Doc)
@@ -92,8 +92,8 @@ func languagesOf(d Doc, name string) Doc {
 	return out
 }
 
-// firstLanguage returns the tag that comes first in the document, or in the order of tags when
-// that cannot be told.
+// firstLanguage returns the tag that comes first in the document. If the document is unknown, it
+// returns the tag that sorts first.
 func firstLanguage(languages Doc, raw []byte, at []string) string {
 	for _, tag := range membersAt(raw, at) {
 		if languages[tag] != nil {
@@ -109,8 +109,8 @@ func firstLanguage(languages Doc, raw []byte, at []string) string {
 	return first
 }
 
-// membersAt returns the names of an object inside a JSON document, in their order; nil when there
-// is no such object.
+// membersAt returns the member names of the object at a path in a JSON document, in their order;
+// nil when there is no such object.
 func membersAt(raw []byte, at []string) (names []string) {
 	if len(raw) == 0 {
 		return nil
@@ -145,8 +145,8 @@ func membersAt(raw []byte, at []string) (names []string) {
 	return names
 }
 
-// enterMember moves into the next object, to the value with that name, and reports whether there
-// is one.
+// enterMember moves the decoder into the next object, to the value with this name. It reports
+// whether there is one.
 func enterMember(d *jsontext.Decoder, name string) bool {
 	if d.PeekKind() != '{' {
 		return false
@@ -169,8 +169,8 @@ func enterMember(d *jsontext.Decoder, name string) bool {
 	return false
 }
 
-// chooseLanguage returns the tag of a language map that a reader of these languages wants, empty
-// when there is none.
+// chooseLanguage returns the tag of a language map that fits the first of these languages for
+// which there is one, empty when none fits. A regional tag such as de-AT fits the language de.
 func chooseLanguage(tags Doc, languages []string) string {
 	for _, wanted := range languages {
 		best := ""

@@ -7,26 +7,27 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Bounds of what is kept of an actor's document, in bytes.
+// Bounds of the reduced form of an actor's document, in bytes.
 const (
 	maxReduced    = 16 << 10
 	maxActorWords = 4 << 10 // of a name, a summary, or a key
 	maxDate       = 64
 )
 
-// Bounds of what an actor may list.
+// How many values of a list the reduced form has at most.
 const (
 	maxAliases    = 32
 	maxImplements = 16
 )
 
-// dispensable are the members that an actor can do without, in the order in which they are left
-// out of a document that is too large.
+// dispensable are the members that the engine can do without. They are left out of a document
+// that is too large, in this order, until it is small enough.
 var dispensable = []string{"summary", "url", "published", "discoverable", "icon", "generator", "alsoKnownAs", "name"}
 
-// Reduced returns the actor with the members of its document that the engine reads, in at most 16
-// KiB: the stored form of an actor of another server. An actor whose document is larger even
-// without dispensable members is refused. Reducing it again changes nothing.
+// Reduced returns the actor in the form in which actors of other servers are stored: with only
+// the members of its document that the engine reads, in at most 16 KiB. It refuses an actor
+// whose document is larger even without dispensable members. Reducing an actor again changes
+// nothing.
 func (a *Actor) Reduced() (*Actor, error) {
 	if a.reduced {
 		return a, nil
@@ -47,7 +48,7 @@ func (a *Actor) Reduced() (*Actor, error) {
 	return r, nil
 }
 
-// writeReduced writes the document anew, with the members that were read of it.
+// writeReduced returns a new document with those members of d that the engine reads.
 func (a *Actor) writeReduced(d Doc) (json.RawMessage, error) {
 	out := Doc{"id": a.Written, "type": a.Type, "inbox": string(a.Inbox), "publicKey": a.keysListed(false), "assertionMethod": a.keysListed(true)}
 	out.setText("preferredUsername", a.PreferredUsername)
@@ -99,8 +100,8 @@ func (a *Actor) writeReduced(d Doc) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// keysListed returns the keys that stand in assertionMethod, or those in publicKey, as ActorOf
-// reads them. One that is too long for a key verifies nothing.
+// keysListed returns the actor's keys in the form that ActorOf reads: with asserts those of
+// assertionMethod, else those of publicKey. It leaves out keys that are too long to be valid.
 func (a *Actor) keysListed(asserts bool) []any {
 	list := []any{}
 	for _, k := range a.Keys {
@@ -116,14 +117,14 @@ func (a *Actor) keysListed(asserts bool) []any {
 	return list
 }
 
-// setText sets a property to a text that is not empty.
+// setText sets a property to a text, unless the text is empty.
 func (d Doc) setText(name, text string) {
 	if text != "" {
 		d[name] = text
 	}
 }
 
-// cutWords returns the beginning of an actor's description, cut between characters.
+// cutWords returns the first maxActorWords bytes of a text, cut between characters.
 func cutWords(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxActorWords)], "")
 }

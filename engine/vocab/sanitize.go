@@ -10,12 +10,12 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxNesting bounds how deep elements stand in sanitized HTML: browsers take time that grows with
-// it.
+// maxNesting bounds the depth of elements in sanitized HTML, because browsers take longer for
+// deeper ones.
 const maxNesting = 32
 
-// harmless is the HTML that posts of other servers are made of (Mastodon's and those of the
-// editors of articles).
+// harmless allows the HTML of posts of other servers, which is that of Mastodon and that of
+// editors for articles.
 var harmless = newHarmless()
 
 func newHarmless() *bluemonday.Policy {
@@ -32,41 +32,42 @@ func newHarmless() *bluemonday.Policy {
 	p.AllowRelativeURLs(false)
 	p.RequireNoFollowOnLinks(true)
 	p.RequireNoReferrerOnLinks(true)
-	p.AddTargetBlankToFullyQualifiedLinks(true) // and with it noopener
+	p.AddTargetBlankToFullyQualifiedLinks(true) // this adds noopener, too
 	return p
 }
 
-// webLink is a link to another server, or to a mailbox.
+// webLink matches an absolute link to the web, and a mailto link.
 var webLink = regexp.MustCompile(`(?i)^(https?://[^/?#]|mailto:.)`)
 
-// classes are the names by which posts tell mentions, hashtags and the parts of a link from other
-// words; those of microformats begin with one of classPrefixes.
+// classes are the classes that posts use to mark mentions, hashtags and the parts of a link.
+// classPrefixes matches the classes of microformats.
 var (
 	classes       = []string{"mention", "hashtag", "invisible", "ellipsis", "quote-inline"}
 	classPrefixes = regexp.MustCompile(`^(h|p|u|dt|e)-[a-z-]{1,30}$`)
 )
 
-// Sanitize returns HTML of other servers in a form that is safe in a page: elements of text only,
-// no scripts and styles, links to the web and mail alone, every element closed, none nested deeper
-// than 32. It takes linear time. HTML that the sanitizer cannot read becomes nothing.
+// Sanitize returns HTML of other servers in a form that is safe in a page. The result has only
+// elements for text, no scripts or styles, and only links to the web and to mail. Every element
+// is closed, and none is nested deeper than 32. Sanitize takes linear time. If the sanitizer
+// fails, the result is empty.
 func Sanitize(s string) (clean string) {
 	if isSimple(s) {
 		return s
 	}
 	defer func() {
-		if recover() != nil { // CVE-2026-50129: one post must not take the feed away
+		if recover() != nil { // CVE-2026-50129: one post must not make the whole feed fail
 			clean = ""
 		}
 	}()
 	return closeElements(harmless.Sanitize(cutText(s)))
 }
 
-// cutText returns the part of a text that is read: its first maxText bytes, cut between
-// characters.
+// cutText returns the first maxText bytes of a text, cut between characters. The rest is not
+// read.
 func cutText(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
 
-// isSimple reports whether HTML holds no elements but paragraphs, closed one after the other, and
-// line breaks: most posts do, and are harmless as they are.
+// isSimple reports whether HTML has no elements except line breaks and closed, unnested
+// paragraphs. Most posts are like that, and need no sanitizing.
 func isSimple(s string) bool {
 	if len(s) > maxText {
 		return false
@@ -97,13 +98,13 @@ func isSimple(s string) bool {
 	}
 }
 
-// void are the elements allowed that have no end.
+// void are the allowed elements that have no end tag.
 var void = map[string]bool{"br": true, "hr": true}
 
-// closeElements closes the elements of sanitized HTML that are not closed, leaves out the ends of
-// those that were not begun and elements nested too deep, and keeps the known classes: what stands
-// around it in a page stays as it is. The sanitizer has written the links anew: those that lead
-// nowhere any more go.
+// closeElements completes sanitized HTML, so that it does not affect the page around it. It
+// closes open elements, and leaves out end tags without a start tag, elements that are nested
+// too deep, and unknown classes. The sanitizer may have changed links, so it also removes links
+// that webLink does not match.
 func closeElements(s string) string {
 	var b strings.Builder
 	var open []string
@@ -168,8 +169,9 @@ func keepClasses(value string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(value), unknown), " ")
 }
 
-// PlainText returns a text that should hold no HTML: as it is when it has none, else the words a
-// reader sees. Angles that are no markup, as in Vec<T>, stay.
+// PlainText returns a text that should have no HTML. A text without HTML is returned as it is,
+// and from HTML it returns the text that a reader sees. Angle brackets that are not markup, as
+// in Vec<T>, stay.
 func PlainText(s string) (text string) {
 	if !strings.ContainsRune(s, '<') || !hasMarkup(s) {
 		return s
@@ -182,7 +184,7 @@ func PlainText(s string) (text string) {
 	return HTMLToText(s)
 }
 
-// hasMarkup reports whether a text holds an element of HTML, or anything of its form that has
+// hasMarkup reports whether a text has an HTML element, a comment, or an unknown tag with
 // attributes.
 func hasMarkup(s string) bool {
 	z := nethtml.NewTokenizer(strings.NewReader(cutText(s)))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// SealedTypes are the types of objects whose content is MLS messages: they travel as ciphertext
-// and are in no feed.
+// SealedTypes are the types of objects whose content is an MLS message. Such objects are not
+// shown in feeds.
 var SealedTypes = []string{"ChatMessage", "PrivateMessage", "PublicMessage", "Welcome", "GroupInfo", "KeyPackage"}
 
 // SealedSpellings are the forms in which peers write these types.

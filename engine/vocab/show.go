@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Show returns an object in the form that readers are shown. Its texts are those of readable, in
-// the first of the reader's languages that there is; source.content is its plain text. It is
-// attributed to the one author that its server speaks for, if there is one. Embedded things of
-// others are replaced by their ids. No other text holds HTML. The id of what is quoted is in quote,
-// whichever form it came in; d is as it is stored, so that a stamp it claims has been verified.
+// Show returns an object in the form that readers are shown. Its texts come from readable, in
+// the first of the reader's languages that is available; source.content is its plain text, and
+// no text except content has HTML. It is attributed to one author of its own server, if it has
+// one. Embedded things of others are replaced by their ids. The member quote has the id of the
+// quoted post, whatever form the post came in. d must be the stored form, in which a stamp was
+// verified.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduceDoc(d)
 	text := readable.Text("text")
@@ -49,8 +50,8 @@ func Show(d, readable Doc, languages []string) Doc {
 	return out
 }
 
-// WithOwnAuthors returns a document that is attributed to actors of its own server alone: no
-// server speaks for others (FEP-fe34). It is d itself if there are no others.
+// WithOwnAuthors returns the document without authors of other servers, because a server speaks
+// for its own actors only (FEP-fe34). It returns d itself if there are none.
 func (d Doc) WithOwnAuthors() Doc {
 	id, _ := d.ID()
 	named := d.list("attributedTo")
@@ -71,10 +72,10 @@ func (d Doc) WithOwnAuthors() Doc {
 	return d
 }
 
-// ShowActivity returns an activity in the form that readers are shown. Its object is replaced by
-// its id, unless the object is the actor's own and not stored. The actor is the only maker that is
-// named. The texts of the object are shown by Show; an activity has no text of its own but the
-// emoji of a reaction, when its type has one.
+// ShowActivity returns an activity in the form that readers are shown. The object is replaced by
+// its id, unless it is the actor's own and not stored; then the actor is shown as its author.
+// stored says whether the object is stored; Show gives the texts of a stored object. The only
+// text of the activity itself is the emoji of a reaction, which is shown with hasEmoji.
 func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	out := reduceDoc(d)
 	if emoji := PlainText(d.Text("content")); emoji != "" && hasEmoji {
@@ -84,7 +85,7 @@ func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	if object := d.Sub("object"); object != nil && !stored && isOwnedBy(object, actor.ID) {
 		own := showPart(object)
 		for _, by := range makers {
-			if ids, err := object.IDs(by); err == nil && len(ids) > 0 { // belongsTo has seen that there is no other
+			if ids, err := object.IDs(by); err == nil && len(ids) > 0 { // isOwnedBy has checked that there is no other maker
 				own[by] = string(actor.ID)
 			}
 		}
@@ -106,8 +107,8 @@ func clipText(s string, characters int) string {
 // makers are the members that name the maker of a thing.
 var makers = []string{"attributedTo", "actor"}
 
-// isOwnedBy reports whether an embedded object with an id is the actor's own: on its server, and
-// by nobody else.
+// isOwnedBy reports whether an embedded object is the actor's own. It must have an id on the
+// actor's server, and must not name another maker.
 func isOwnedBy(object Doc, actor ID) bool {
 	id, err := object.ID()
 	if err != nil || id == "" || !id.SameOrigin(actor) {
@@ -122,14 +123,14 @@ func isOwnedBy(object Doc, actor ID) bool {
 	return true
 }
 
-// unreduced are the members that reduceDoc leaves out: those that serve the transport of a document
-// and not its readers, the claims of authorship and of a stamp, which must be proven, and the
-// wordings, which hold HTML.
+// unreduced are the members that reduceDoc leaves out. These are members that serve only the
+// transport of a document, the author and the stamp, which must be verified, and the texts that
+// may have HTML.
 var unreduced = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true, authorization: true,
 	"content": true, "contentMap": true, "name": true, "nameMap": true, "summary": true, "summaryMap": true, "source": true}
 
-// reduceDoc returns a document without its wordings and without HTML in its other texts, with
-// embedded things of others replaced by their ids. It names no author.
+// reduceDoc returns a document without the members in unreduced and without hidden recipients.
+// It removes HTML from other texts, and replaces embedded things of others by their ids.
 func reduceDoc(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
@@ -143,7 +144,7 @@ func reduceDoc(d Doc) Doc {
 	return out
 }
 
-// parts are the members whose embedded things belong to the document, even when they have ids.
+// parts are the members whose embedded things are parts of the document, even if they have ids.
 var parts = map[string]bool{"tag": true, "attachment": true, "oneOf": true, "anyOf": true, "icon": true, "image": true, "url": true}
 
 func reduceValue(name string, v any) any {
@@ -164,9 +165,9 @@ func reduceValue(name string, v any) any {
 	return v
 }
 
-// showEmbedded returns the shown form of an embedded thing: its id when it has one and is no part.
-// A copy of somebody's work without an id is not shown at all: nobody could ask for the original.
-// Of its texts, only names are shown.
+// showEmbedded returns the shown form of an embedded thing. That is its id if it has one, unless
+// it is a part of the document. A thing without an id that names its maker is not shown, because
+// its original could not be fetched. Of its texts, only the name is shown.
 func showEmbedded(name string, d Doc) any {
 	id, err := d.ID()
 	switch {

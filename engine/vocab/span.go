@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Span is a part of a plain text that leads somewhere.
+// Span is a part of a plain text that may become a link.
 type Span struct {
 	Kind SpanKind
-	At   int    // the byte where it begins
+	At   int    // the offset of its first byte
 	Text string // as it is written
 }
 
-// SpanKind is what a span is.
+// SpanKind is the kind of a span.
 type SpanKind int
 
 // The kinds of spans.
@@ -26,7 +26,7 @@ const (
 	HashtagSpan                 // #tag
 )
 
-// Bounds of spans: what is longer stays text.
+// Bounds of spans. Longer ones are not recognized as spans.
 const (
 	maxLink    = 2 << 10 // bytes
 	maxHashtag = 64      // characters
@@ -36,7 +36,7 @@ var spanForm = regexp.MustCompile(`(https?://[^\s\p{Z}\p{C}<>"]+)` +
 	`|(@[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?@[\pL\pN](?:[\pL\pM\pN.-]{0,251}[\pL\pM\pN])?(?::[0-9]{1,5})?)` +
 	`|(#[\pL\pM\pN_]+)`)
 
-// Spans returns the addresses, handles and hashtags of a text, in order. They do not overlap.
+// Spans returns the addresses, handles and hashtags in a text, in order. They do not overlap.
 func Spans(text string) (spans []Span) {
 	for _, m := range spanForm.FindAllStringSubmatchIndex(text, -1) {
 		if isInsideWord(text, m[0]) {
@@ -53,14 +53,14 @@ func Spans(text string) (spans []Span) {
 	return spans
 }
 
-// isInsideWord reports whether what begins there goes on with what stands before it, as in
-// a#b, //host/@a@b and &#8211.
+// isInsideWord reports whether the text at this offset continues the text before it, as in a#b,
+// //host/@a@b and &#8211.
 func isInsideWord(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	return at > 0 && (unicode.IsLetter(before) || unicode.IsDigit(before) || strings.ContainsRune("_/@#&.-", before))
 }
 
-// trimSpan returns the part of what looks like a span that is one: empty for none.
+// trimSpan returns the part of s that is a span of this kind, empty when s is not one.
 func trimSpan(kind SpanKind, s string) string {
 	switch kind {
 	case LinkSpan:
@@ -84,8 +84,8 @@ func trimSpan(kind SpanKind, s string) string {
 	return s
 }
 
-// trimSentence leaves out what ends the sentence that an address stands in, and a parenthesis that
-// is not closed in it.
+// trimSentence removes punctuation at the end of an address, which belongs to the sentence
+// around it, and a closing parenthesis or bracket that was not opened in the address.
 func trimSentence(s string) string {
 	for {
 		last, size := utf8.DecodeLastRuneInString(s)
@@ -100,7 +100,7 @@ func trimSentence(s string) string {
 	}
 }
 
-// Href returns where a span leads, empty for nowhere: it stays text then.
+// Href returns the address to which a span links. If it returns "", the span stays text.
 type Href func(Span) string
 
 // appendLine writes one line of a text as HTML, with its spans as links.
@@ -118,8 +118,8 @@ func appendLine(b *strings.Builder, line string, href Href) {
 	b.WriteString(html.EscapeString(line[done:]))
 }
 
-// html writes a span as other servers write it: by the classes they tell mentions and hashtags
-// from other links.
+// html returns a span as a link in the form that other servers use. They recognize mentions and
+// hashtags by their classes.
 func (s Span) html(to string) string {
 	to, words := html.EscapeString(to), html.EscapeString(s.Text)
 	switch s.Kind {

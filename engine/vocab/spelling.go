@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Spelling maps ids to the form in which their own servers write them, where that is not
-// canonical. Peers compare ids as text, so a document that leaves names things as their own
-// servers do.
+// Spelling maps ids to the form in which their own servers write them, if that is not canonical.
+// Peers compare ids as text, so a document that is sent must have ids in the form of their own
+// servers.
 type Spelling map[ID]string
 
-// Add records the form of an id, if it is not canonical, and returns the spelling, which may be
-// nil before.
+// Add adds the written form of an id, unless that is canonical. It returns the spelling, which
+// it makes if s is nil.
 func (s Spelling) Add(id ID, written string) Spelling {
 	if written == "" || written == string(id) {
 		return s
@@ -23,7 +23,7 @@ func (s Spelling) Add(id ID, written string) Spelling {
 	return s
 }
 
-// writtenID returns the id of a document as it is written there.
+// writtenID returns the id of a document in the form in which the document has it.
 func (d Doc) writtenID() string {
 	if s := d.Text("id"); s != "" {
 		return s
@@ -31,13 +31,13 @@ func (d Doc) writtenID() string {
 	return d.Text("@id")
 }
 
-// naming are the properties that name something by its id, or embed it.
+// naming are the properties whose values are ids or embedded things.
 var naming = []string{"actor", "object", "target", "attributedTo", "inReplyTo", "to", "cc", "bto", "bcc", "audience", "tag",
 	"instrument", "quote", "quoteUrl", "quoteUri", "_misskey_quote", authorization, "interactingObject", "interactionTarget"}
 
-// WithCanonicalIDs returns the document with canonical ids in the properties that name things, as
-// it is stored: the database looks for ids as text. Its own id stays as written. It is d itself
-// when nothing changes, as with nearly all documents.
+// WithCanonicalIDs returns the document with canonical ids in the properties that name things.
+// Documents are stored in this form, because the database compares ids as text. The document's
+// own id stays as written. It returns d itself if nothing changes, as with nearly all documents.
 func (d Doc) WithCanonicalIDs() (_ Doc, changed bool) {
 	return d.respellIDs(func(s string) string {
 		if plainOrigin(s) > 0 {
@@ -51,7 +51,7 @@ func (d Doc) WithCanonicalIDs() (_ Doc, changed bool) {
 	}, 0)
 }
 
-// Spelled returns the document with the ids in it written as their servers write them.
+// Spelled returns the document with the ids that it names in the form of s.
 func (d Doc) Spelled(s Spelling) Doc {
 	if len(s) == 0 {
 		return d
@@ -65,8 +65,8 @@ func (d Doc) Spelled(s Spelling) Doc {
 	return out
 }
 
-// respellIDs changes the ids that d names; with depth also within embedded things, whose own ids
-// are changed in any case.
+// respellIDs changes the ids that d names, and the ids of embedded things. Up to depth levels it
+// also changes the ids that embedded things name.
 func (d Doc) respellIDs(change func(string) string, depth int) (_ Doc, changed bool) {
 	var out Doc
 	for _, name := range naming {
@@ -85,8 +85,8 @@ func (d Doc) respellIDs(change func(string) string, depth int) (_ Doc, changed b
 	return out, true
 }
 
-// respellValue changes one value of such a property, and reports whether it differs then. It
-// copies values that it changes.
+// respellValue changes one value of a property in naming, and reports whether it did. It changes
+// a copy, not v itself.
 func respellValue(v any, change func(string) string, depth int) (any, bool) {
 	switch v := v.(type) {
 	case string:

@@ -9,19 +9,19 @@ import (
 )
 
 // MaxSynchronized bounds the followers on one server that are compared and listed (FEP-8fcf). A
-// partial list would end the follows that are not in it, so that a longer one is not sent.
+// longer list is not sent at all, because a partial list would end the follows that it lacks.
 const MaxSynchronized = 10_000
 
-// maxSynchronization bounds the field in bytes: two ids, a digest, and room for parameters that
-// nobody here knows.
+// maxSynchronization bounds the header field in bytes: two ids, a digest, and room for
+// parameters that this engine does not know.
 const maxSynchronization = 4 << 10
 
-// FollowersDigest stands for a set of actors, in whatever order they are added (FEP-8fcf, partial
-// follower collection digest): the exclusive or of the SHA-256 digests of their ids, as their
-// server writes these.
+// FollowersDigest is the digest of a set of actors (FEP-8fcf, partial follower collection
+// digest): the exclusive or of the SHA-256 digests of their ids, as their server writes these.
+// It does not depend on the order in which they are added.
 type FollowersDigest [sha256.Size]byte
 
-// Add adds an id, as it is written, that is not in the set yet.
+// Add adds an id in its written form. The id must not be in the set yet.
 func (d *FollowersDigest) Add(written string) {
 	for i, b := range sha256.Sum256([]byte(written)) {
 		d[i] ^= b
@@ -36,11 +36,11 @@ func DigestOf(ids ...ID) (d FollowersDigest) {
 	return d
 }
 
-// Synchronization is the field Collection-Synchronization: the state of an actor's followers on
-// the receiver's server (FEP-8fcf).
+// Synchronization is the header field Collection-Synchronization. It describes the set of an
+// actor's followers on the receiver's server (FEP-8fcf).
 type Synchronization struct {
 	Collection ID // the actor's followers
-	URL        ID // where those on the receiver's server are listed
+	URL        ID // the list of those followers that are on the receiver's server
 	Digest     FollowersDigest
 }
 
@@ -49,8 +49,9 @@ func (s Synchronization) String() string {
 	return `collectionId="` + string(s.Collection) + `", url="` + string(s.URL) + `", digest="` + hex.EncodeToString(s.Digest[:]) + `"`
 }
 
-// ParseSynchronization reads the value of the field: at most 4 KiB, each parameter in quotes and
-// once, the three that count among them. Nothing in it is trusted yet.
+// ParseSynchronization reads the value of the field. It must have at most 4 KiB and the three
+// parameters that Synchronization has. All parameters must be in quotes, and none may occur
+// twice. The caller must not trust the result before it has verified it.
 func ParseSynchronization(field string) (Synchronization, error) {
 	malformed := fault.New(fault.Invalid, "Collection-Synchronization is malformed")
 	if len(field) > maxSynchronization {

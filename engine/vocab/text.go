@@ -6,7 +6,7 @@ import (
 	nethtml "golang.org/x/net/html"
 )
 
-// maxText bounds the HTML that is read for its words, in bytes.
+// maxText is how many bytes of an HTML text are read.
 const maxText = 512 << 10
 
 // space are the white space characters of HTML (HTML Living Standard §2.3.2, "ASCII whitespace").
@@ -16,9 +16,9 @@ func isSpace(r rune) bool { return strings.ContainsRune(space, r) }
 
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// TextToHTML writes plain text as the HTML other servers expect in content: escaped, a paragraph
-// per block of lines, with links for what href knows a place of. A text that would be longer than
-// servers take, MaxContent, has no links.
+// TextToHTML returns plain text as the HTML that other servers expect in content. The text is
+// escaped, a block of lines becomes a paragraph, and spans for which href has an address become
+// links. If the result would exceed MaxContent, which servers may refuse, it has no links.
 func TextToHTML(text string, href Href) string {
 	if s := textToHTML(text, href); len(s) <= MaxContent {
 		return s
@@ -51,25 +51,26 @@ func textToHTML(text string, href Href) string {
 	return b.String()
 }
 
-// breaks are the elements that stand in lines of their own, and how many line ends set them off.
+// breaks are the elements that begin on a new line, with the number of line ends before and
+// after them.
 var breaks = map[string]int{"p": 2, "blockquote": 2, "pre": 2, "h1": 2, "h2": 2, "h3": 2, "h4": 2, "h5": 2, "h6": 2,
 	"ul": 2, "ol": 2, "dl": 2, "table": 2, "hr": 2, "figure": 2, "section": 2, "article": 2,
 	"div": 1, "li": 1, "tr": 1, "dt": 1, "dd": 1, "figcaption": 1, "details": 1, "summary": 1}
 
-// hidden are the elements whose text no reader sees. Markup inside them is text, so they do not
-// nest.
+// hidden are the elements whose text readers do not see. The tokenizer takes markup inside them
+// for text, so they do not nest.
 var hidden = map[string]bool{"script": true, "style": true, "title": true, "iframe": true, "noembed": true, "noframes": true}
 
-// HTMLToText reduces HTML to the words that a reader sees, in linear time. Scripts and styles are
-// left out.
+// HTMLToText returns the text that a reader of the HTML sees, without scripts and styles. It
+// takes linear time.
 func HTMLToText(s string) string {
 	z := nethtml.NewTokenizer(strings.NewReader(cutText(s)))
 	var w words
-	within := "" // a hidden element
+	within := "" // the hidden element around the current token; empty for none
 	for {
 		kind := z.Next()
 		switch kind {
-		case nethtml.ErrorToken: // the end: a string fails to be read in no other way
+		case nethtml.ErrorToken: // the end: reading a string cannot fail otherwise
 			return w.String()
 		case nethtml.TextToken:
 			if within == "" {
@@ -92,13 +93,13 @@ func HTMLToText(s string) string {
 	}
 }
 
-// words collects text as a browser would lay it out: runs of white space are one space, and no
-// more than one empty line stands between two blocks.
+// words collects text with the layout of a browser. It reduces white space to one space, and
+// puts at most one empty line between two blocks.
 type words struct {
 	strings.Builder
-	ends  int  // line ends owed before the next word
-	space bool // a space owed, unless a line ends here
-	pre   int  // depth in pre, where white space counts
+	ends  int  // how many line ends to write before the next word
+	space bool // write a space before the next word, unless ends is above 0
+	pre   int  // how deep in pre elements, in which white space is preserved
 }
 
 func (w *words) tag(name string, kind nethtml.TokenType) {

@@ -1,8 +1,9 @@
 package vocab
 
-// The types of activities that this engine knows (ActivityStreams vocabulary §3; EmojiReact is
-// LitePub's, QuoteRequest that of FEP-044f). Each has a handler: engine/handler says what it does,
-// and the rest of the engine asks there for everything that several types share.
+// The types of activities that this engine supports (ActivityStreams vocabulary §3; EmojiReact
+// comes from LitePub, QuoteRequest from FEP-044f). Each type has a handler in engine/handler,
+// which defines its behaviour. The rest of the engine reads the traits that several types share
+// from there.
 const (
 	Accept       = "Accept"
 	Add          = "Add"

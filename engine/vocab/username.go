@@ -8,19 +8,21 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Username is the checked name of a local user. It becomes part of a database name, of keys and of
-// paths, so it is never a bare string: only ParseUsername makes one. The zero Username is nobody.
+// Username is the valid name of a local user. Only ParseUsername makes one, because it becomes
+// part of database names, of keys and of paths. The zero Username is the name of no user.
 type Username struct{ name string }
 
 var usernameForm = regexp.MustCompile(`^[a-z0-9_]{1,30}$`)
 
-// reserved are names that could be mistaken for a part of the engine.
+// reserved are names that no user may have, because they could be mistaken for parts of the
+// engine.
 var reserved = map[string]bool{
 	"actor": true, "admin": true, "api": true, "inbox": true, "outbox": true, "instance": true, "lightweb": true,
 	"nodeinfo": true, "root": true, "system": true, "template": true, "users": true, "ws": true, "well_known": true,
 }
 
-// ParseUsername returns s as a username: 1 to 30 of a-z, 0-9 and _, and not reserved.
+// ParseUsername returns s as a username. It must consist of 1 to 30 characters of a-z, 0-9 and
+// _, and must not be reserved.
 func ParseUsername(s string) (Username, error) {
 	if !usernameForm.MatchString(s) {
 		return Username{}, fault.New(fault.Invalid, fmt.Sprintf("%.40q is not a username: 1 to 30 of a-z, 0-9 and _ are taken", s))
@@ -33,13 +35,13 @@ func ParseUsername(s string) (Username, error) {
 
 func (u Username) String() string { return u.name }
 
-// IsZero reports whether u is nobody.
+// IsZero reports whether u is the zero Username.
 func (u Username) IsZero() bool { return u.name == "" }
 
-// MarshalText lets a username stand in JSON and in logs.
+// MarshalText returns the name, for JSON and logs.
 func (u Username) MarshalText() ([]byte, error) { return []byte(u.name), nil }
 
-// UnmarshalText reads what MarshalText wrote, as ParseUsername does.
+// UnmarshalText sets u to the username in b, and refuses a name that ParseUsername refuses.
 func (u *Username) UnmarshalText(b []byte) error {
 	p, err := ParseUsername(string(b))
 	if err != nil {
@@ -49,10 +51,10 @@ func (u *Username) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Value lets a username be a parameter of a query.
+// Value returns the name as a parameter of a query.
 func (u Username) Value() (driver.Value, error) { return u.name, nil }
 
-// Scan reads a username from the database, where only parsed ones are.
+// Scan reads a username from the database, and refuses a name that ParseUsername refuses.
 func (u *Username) Scan(v any) error {
 	s, ok := v.(string)
 	if !ok {

@@ -1,5 +1,4 @@
-// Package vocab holds the nouns of ActivityPub: ids, usernames, activities, objects, actors and
-// collections, and how they are read from JSON and written to it. It is lenient in what it reads
-// (ActivityStreams 2.0 §4), strict in what it writes, and the only place that parses JSON from the
-// network.
+// Package vocab has the types of ActivityPub: ids, usernames, activities, objects, actors and
+// collections. It reads them from JSON, leniently (ActivityStreams 2.0 §4), and writes them to
+// JSON, strictly. It is the only package that parses ActivityPub documents from the network.
 package vocab

@@ -1,5 +1,6 @@
-// Package wish sees to the accounts that imports want users to block, mute and follow: to blocks
-// and mutes soon, to follows one after another, so that no server is flooded with them.
+// Package wish fulfils wishes: an import lists accounts that a user wants to block, mute or
+// follow. Blocks and mutes are done soon. Follows are sent one after another, so that no server
+// is flooded with them.
 package wish
 
 import (
@@ -11,28 +12,28 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// LookEvery is how often a watcher is to look around.
+// LookEvery is how long the caller of LookAround waits between two calls.
 const LookEvery = 2 * time.Second
 
-const maxDue = 100 // wishes that are read in a look
+const maxDue = 100 // wishes that are read in one LookAround
 
-// patience is how long a wish waits after each attempt that failed for a while; after the last it
-// is given up.
+// patience lists the waits after failed attempts that may succeed later. If the attempt after
+// the last wait fails too, the wish is given up.
 var patience = []time.Duration{5 * time.Minute, time.Hour, 12 * time.Hour}
 
-// Wishes are those of the users of the instance.
+// Wishes stores the wishes of all users of the instance.
 type Wishes interface {
 	Due(ctx context.Context, now time.Time, most int) ([]instance.Wish, error)
 	Remove(ctx context.Context, w instance.Wish) error
 	Postpone(ctx context.Context, w instance.Wish, until time.Time) error
 }
 
-// Fulfiller does what a wish asks for. Done again, it changes nothing.
+// Fulfiller fulfils a wish. To fulfil the same wish again changes nothing.
 type Fulfiller interface {
 	FulfilWish(ctx context.Context, w instance.Wish) error
 }
 
-// Deps is what a watcher works with.
+// Deps are the dependencies of a Watcher.
 type Deps struct {
 	Wishes    Wishes
 	Fulfiller Fulfiller
@@ -40,14 +41,15 @@ type Deps struct {
 	Now       func() time.Time
 }
 
-// Watcher sees to wishes. A wish goes when it is fulfilled: one that a killed process was at is
-// fulfilled again.
+// Watcher fulfils wishes. A wish is removed after it was fulfilled. So if the process is killed
+// in between, the wish is fulfilled again.
 type Watcher struct{ Deps }
 
 // NewWatcher returns a watcher. It is used by one goroutine.
 func NewWatcher(d Deps) *Watcher { return &Watcher{d} }
 
-// LookAround sees to what is due: in a look one follow of each user, and one at each host.
+// LookAround fulfils the wishes that are due. In one call it sends at most one follow for each
+// user and at most one to each host.
 func (w *Watcher) LookAround(ctx context.Context) {
 	all, err := w.Wishes.Due(ctx, w.Now(), maxDue)
 	if err != nil {
@@ -71,7 +73,8 @@ func (w *Watcher) LookAround(ctx context.Context) {
 	}
 }
 
-// settle removes a wish that is fulfilled, or cannot be, and has another one wait.
+// settle handles the result of an attempt. It removes a wish that was fulfilled or cannot be,
+// and postpones one whose attempt may succeed later.
 func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -85,7 +88,7 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 	return w.Wishes.Remove(ctx, wish)
 }
 
-// mayPass reports whether it may go better later.
+// mayPass reports whether a later attempt may succeed.
 func mayPass(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited, fault.NoHost, fault.Internal:

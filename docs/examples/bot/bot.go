@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Bot likes whatever mentions its user, and answers it. A token of scope llm is enough for it:
+// Bot likes and answers every post that mentions its user. A token of scope llm is enough for it:
 //
 //	API=https://example.org TOKEN=lw_alice_… go run docs/examples/bot/bot.go
 package main
@@ -43,7 +43,8 @@ func main() {
 	}
 }
 
-// dispatch does once, however often the event comes; bots that answer each other come to an end.
+// dispatch performs an action only once, even if the event arrives again. Bots that answer each
+// other stop after a while.
 func dispatch(event, action string, params object) {
 	body, _ := json.Marshal(object{"action": action, "params": params})
 	ask("POST", "/api/activity", string(body), "Idempotency-Key", action+event, "Lightweb-Caused-By", event).Close()
@@ -58,7 +59,7 @@ func read(path, uri string) (answer object) {
 	return answer
 }
 
-// ask sends a request with pairs of header fields, and returns the body of the answer.
+// ask sends a request with pairs of header fields, and returns the body of the response.
 func ask(method, path, body string, header ...string) io.ReadCloser {
 	r, err := http.NewRequest(method, os.Getenv("API")+path, strings.NewReader(body))
 	if err != nil {

@@ -6,12 +6,17 @@ export class Problem extends Error {
     const said = await answer.json().catch(() => ({}))
     const problem = new Problem(said.detail ?? said.title ?? `The server answers ${answer.status}.`)
     problem.status = answer.status
+    problem.code = said.error
+    problem.conversation = said.conversation // how it stands, when that is why
     problem.fields = (said.errors ?? []).map(({ pointer }) => pointer.split("/").pop())
     problem.wait = Number(answer.headers.get("Retry-After"))
     problem.requestId = answer.status === 500 ? said.request_id : ""
     return problem
   }
 }
+
+/** Whether the server has refused for good. Else the request may have been done, or may be later. */
+export const isRefused = (failure) => failure instanceof Problem && failure.status < 500 && ![401, 429].includes(failure.status)
 
 // A session dies with its tab, and the token is not kept at all.
 const stored = "lightweb session"
@@ -32,13 +37,27 @@ async function keepSession(answer) {
 
 export const signOut = () => request("DELETE", "/api/session").finally(forgetSession)
 
-/** Asks the server of this page, and returns what it answers or throws a Problem. */
-async function request(method, path, body, headers = {}) {
+// How often a busy server is asked, and for how many seconds at most it lets the page wait.
+const tries = 3, longest = 30
+
+/**
+ * Asks the server of this page, and returns what it answers or throws a Problem. A server that is
+ * busy is asked again when it says, if the request does the same however often it comes.
+ */
+export async function request(method, path, body, headers = {}) {
   const type = body && { "Content-Type": "application/json" }
-  const answer = await fetch(path, { method, body: body && JSON.stringify(body), headers: { ...ownBearer(), ...type, ...headers } })
-  if (!answer.ok) throw await Problem.of(answer)
-  return answer.status === 204 ? null : answer.json()
+  const mayRepeat = method === "GET" || "Idempotency-Key" in headers
+  for (let left = tries - 1; ; left--) {
+    const answer = await fetch(path, { method, body: body && JSON.stringify(body), headers: { ...ownBearer(), ...type, ...headers } })
+    if (answer.ok) return answer.status === 204 ? null : answer.json()
+    const problem = await Problem.of(answer)
+    const isLater = problem.status === 503 && problem.wait > 0 && problem.wait <= longest
+    if (!mayRepeat || !isLater || left === 0) throw problem
+    await pause(Math.min(problem.wait + Math.random(), longest)) // at random, as listen does
+  }
 }
+
+const pause = (seconds) => new Promise((again) => setTimeout(again, 1000 * seconds))
 
 export const read = (path, parameters = {}) => request("GET", `${path}?${new URLSearchParams(parameters)}`)
 
@@ -74,7 +93,7 @@ export async function listen(handle, signal) {
       wait = failure.wait || 0
     }
     // At random, so that the programs of all users do not come at once when a server is back.
-    await new Promise((again) => setTimeout(again, 1000 * (wait + 1 + 2 * Math.random())))
+    await pause(wait + 1 + 2 * Math.random())
   }
 }
 

@@ -1,13 +1,15 @@
 // The client: who is signed in, which view is shown, and what happens meanwhile.
 
-import { act, forgetSession, isSignedIn, listen, Problem, read, signIn, signInByPassword, signOut } from "./api.js"
+import { act, forgetSession, isSignedIn, listen, read, signIn, signInByPassword, signOut } from "./api.js"
+import * as chats from "./chats.js"
 import { drawItem, drawPerson, drawPost, fillPerson, fillPost } from "./draw.js"
+import { $, arrange, attempt, coalesce, say, submit, whenSessionEnds } from "./page.js"
 
-const $ = (id) => document.getElementById(id)
 const feeds = ["main", "notifications", "requests"]
 const views = {
   main: { title: "Feed", load: loadFeed }, notifications: { title: "Notifications", load: loadFeed },
   requests: { title: "Requests of strangers", load: loadFeed },
+  chats: { title: "Encrypted chats", load: chats.loadChats }, chat: { title: "Encrypted chat", load: chats.loadChat, under: "chats" },
   people: { title: "People you follow", load: loadPeople }, thread: { title: "Thread", load: loadThread },
 }
 
@@ -22,7 +24,12 @@ function begin() {
   view = null
   if (!isSignedIn()) return $("password-login").elements.username.focus()
   stream = new AbortController()
-  attempt(async () => { $("me").textContent = (await read("/api/me")).handle })
+  attempt(async () => {
+    const me = await read("/api/me")
+    $("me").textContent = me.handle
+    chats.begin(me.uri)
+    await syncChats()
+  })
   for (const feed of feeds) attempt(() => countUnread(feed))
   attempt(() => listen(heed, stream.signal))
   route()
@@ -30,10 +37,13 @@ function begin() {
 
 function end() {
   stream?.abort()
+  chats.end()
   forgetSession()
   $("list").replaceChildren()
   begin()
 }
+
+whenSessionEnds(end)
 
 $("login").addEventListener("submit", (event) => submit(event, async ({ token }) => {
   await signIn(token.trim())
@@ -71,12 +81,13 @@ function route() {
   const [name, query] = location.hash.slice(2).split("?")
   const isFirst = !view
   view = { name: name in views ? name : "main", uri: new URLSearchParams(query).get("uri"), items: new Map() }
-  const { title } = views[view.name]
+  const { title, under = view.name } = views[view.name]
   document.title = `${title} · Lightweb`
   $("title").textContent = title
   $("composer").hidden = view.name !== "main"
   $("finder").hidden = view.name !== "people"
-  for (const a of document.querySelectorAll("nav a")) a.ariaCurrent = a.hash === `#/${view.name}` ? "page" : null
+  chats.hideForms()
+  for (const a of document.querySelectorAll("nav a")) a.ariaCurrent = a.hash === `#/${under}` ? "page" : null
   for (const id of ["more", "nothing"]) $(id).hidden = true
   $("list").replaceChildren()
   if (!isFirst) $("title").focus()
@@ -87,20 +98,9 @@ function route() {
 const refresh = coalesce(async () => {
   const shown = view
   if (!shown) return
-  await views[shown.name].load(shown)
+  await views[shown.name].load(shown, () => shown === view)
   if (shown === view) $("nothing").hidden = shown.items.size > 0
 })
-
-function coalesce(run) {
-  let running = null, again = false
-  return () => {
-    again = true
-    running ??= (async () => {
-      try { while (again) { again = false; await run() } } finally { running = null }
-    })()
-    return running
-  }
-}
 
 async function loadFeed(shown) {
   const page = await read("/api/feed", { feed: shown.name, unread: true })
@@ -161,27 +161,29 @@ async function loadPeople(shown) {
 }
 
 $("finder").addEventListener("submit", (event) => submit(event, async ({ handle }) => {
-  view.found = (await read("/api/actors", { handle: handle.trim() })).uri
+  view.found = await findActor(handle)
   await refresh()
 }))
 
-/** Makes the list show these keys. An element that is there stays, with its focus; returns how many are new. */
-function arrange(shown, entries) {
-  const before = shown.items
-  shown.items = new Map(entries.map(([key, draw]) => [key, before.get(key) ?? draw()]))
-  for (const [key, li] of before) if (!shown.items.has(key)) li.remove()
-  let next = $("list").firstElementChild
-  for (const li of shown.items.values()) {
-    if (li === next) next = next.nextElementSibling
-    else $("list").insertBefore(li, next)
+let again // the timer that tries what waits
+
+/** Lets the device of this browser do what others wait for, and shows what came of it. */
+const syncChats = coalesce(async () => {
+  clearTimeout(again)
+  let isWaiting = true
+  try {
+    isWaiting = await chats.sync()
+  } finally {
+    if (isWaiting) again = setTimeout(() => isSignedIn() && attempt(syncChats), 15_000)
   }
-  return [...shown.items.keys()].filter((key) => !before.has(key)).length
-}
+  if (view?.name.startsWith("chat")) await refresh()
+})
 
 // What happens
 
 function heed({ type, payload }) {
   if (type === "closed") return // the stream says so, and is opened again
+  if (/^(hello|reset|mls\.|conversation\.|chatmessage\.|keypackages\.)/.test(type)) attempt(syncChats)
   if (type === "feed.read") return void attempt(() => countUnread(payload.feed))
   // What is taken back is named by its own id, and a deleted answer does not say what it answered.
   if (/^(undo\.|delete\.|reset$)/.test(type)) for (const uri of shownPosts().keys()) recheck(uri)
@@ -281,43 +283,42 @@ $("list").addEventListener("submit", (event) => submit(event, async ({ content }
   say("Your reply is sent.")
 }))
 
-/** Does what a form asks for, once, with its fields by their names. */
-function submit(event, work) {
+const findActor = async (handle) => (await read("/api/actors", { handle: handle.trim() })).uri
+
+$("beginner").addEventListener("submit", (event) => submit(event, async ({ handle }) => {
+  const id = await chats.device().begin(await findActor(handle))
+  event.target.reset()
+  location.hash = chats.addressOf(id)
+}))
+
+$("adder").addEventListener("submit", (event) => submit(event, async ({ handle }) => {
+  const { uri } = view
+  await chats.device().add(uri, await findActor(handle))
+  event.target.reset()
+  await refresh()
+}))
+
+$("members").addEventListener("click", ({ target }) => {
+  if (target.className !== "remove") return
+  const { uri } = view
+  attempt(async () => {
+    await chats.device().remove(uri, target.closest("li").dataset.actor)
+    await refresh()
+  })
+})
+
+$("writer").addEventListener("submit", (event) => submit(event, async ({ text }) => {
+  const { uri } = view
+  await chats.device().say(uri, text)
+  event.target.reset()
+  await refresh()
+}))
+
+$("writer").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return
   event.preventDefault()
-  const form = event.target
-  if (form.ariaBusy) return
-  form.ariaBusy = "true"
-  return attempt(() => work(Object.fromEntries(new FormData(form))), form).finally(() => { form.ariaBusy = null })
-}
-
-/** Does work, and tells why it cannot be done in the words of the server. */
-async function attempt(work, form) {
-  for (const field of form?.elements ?? []) field.removeAttribute("aria-invalid")
-  if (form) $("problem").textContent = ""
-  try {
-    return await work()
-  } catch (failure) {
-    if (!form && !isSignedIn()) return // it was asked before the user signed out
-    tell(failure)
-    const wrong = [...form?.elements ?? []].filter(({ name }) => failure.fields?.includes(name))
-    for (const field of wrong) field.ariaInvalid = "true"
-    wrong[0]?.focus()
-    if (failure.status === 401 && isSignedIn()) end()
-  }
-}
-
-function tell(failure) {
-  const { message, wait, requestId } = failure
-  const known = failure instanceof Problem ? message : `The server cannot be reached: ${message}`
-  $("problem").textContent = [known, wait && `Try again in ${wait} s.`, requestId && `Report this: ${requestId}.`].filter(Boolean).join(" ")
-}
-
-let quiet
-function say(text) {
-  $("status").textContent = text
-  clearTimeout(quiet)
-  quiet = setTimeout(() => { $("status").textContent = "" }, 5000)
-}
+  event.currentTarget.requestSubmit()
+})
 
 await takeToken()
 begin()

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"testing"
+	"testing/fstest"
 
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
@@ -19,15 +21,50 @@ func TestEveryFileComesWithThePolicy(t *testing.T) {
 		"/client/client.go": "text/plain; charset=utf-8", "/client/README.md": "text/plain; charset=utf-8",
 	} {
 		w := httptest.NewRecorder()
-		Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		Handler(nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		if got := w.Header().Get("Content-Type"); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)
 		}
 		if isPage := want[:10] != "text/plain"; isPage != (w.Code == http.StatusOK) {
 			t.Errorf("%s is answered %d", path, w.Code)
 		}
-		if got := w.Header().Get("Content-Security-Policy"); got != contentPolicy {
+		if got := w.Header().Get("Content-Security-Policy"); got != makePolicy() {
 			t.Errorf("%s comes with the policy %q", path, got)
+		}
+	}
+}
+
+// Of the packages the JavaScript is served, with the same policy: the import map, which the policy
+// names by its hash, is what a browser takes.
+func TestThePackagesAreServedWhereTheImportMapSays(t *testing.T) {
+	t.Parallel()
+	packages := fstest.MapFS{"ts-mls/package.json": {Data: []byte("{}")}}
+	for _, specifier := range []string{"ts-mls/dist/src/index.js", "ts-mls/dist/src/keyPackage.js", "@hpke/core/esm/mod.js", "@hpke/common/esm/mod.js", "@noble/ciphers/aes.js", "@noble/hashes/sha2.js"} {
+		packages[specifier] = &fstest.MapFile{Data: []byte("export default " + strconv.Quote(specifier))}
+	}
+	if !HasPackages(packages) || HasPackages(fstest.MapFS{}) {
+		t.Error("a folder with ts-mls is not told from one without")
+	}
+	srv := httptest.NewServer(Handler(packages))
+	t.Cleanup(srv.Close)
+	page := browsertest.Start(t).Open(t, srv.URL+Path)
+	for specifier, want := range map[string]string{
+		"ts-mls": "ts-mls/dist/src/index.js", "ts-mls/keyPackage.js": "ts-mls/dist/src/keyPackage.js", "@hpke/core": "@hpke/core/esm/mod.js",
+		"@hpke/common": "@hpke/common/esm/mod.js", "@noble/ciphers/aes.js": "@noble/ciphers/aes.js", "@noble/hashes/sha2.js": "@noble/hashes/sha2.js",
+	} {
+		var got string
+		if page.Run(t, `import(`+strconv.Quote(specifier)+`).then((module) => module.default)`, &got); got != want {
+			t.Errorf("%s is %s, want %s", specifier, got, want)
+		}
+	}
+	if all := page.Complaints(); len(all) > 0 {
+		t.Errorf("the policy forbids it: %v", all)
+	}
+	for name, h := range map[string]http.Handler{"packages/ts-mls/package.json": Handler(packages), "packages/ts-mls/": Handler(packages), "packages/ts-mls/dist/src/index.js": Handler(nil)} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+name, nil))
+		if w.Code != http.StatusNotFound || w.Header().Get("Content-Security-Policy") == "" {
+			t.Errorf("%s is answered %d, with the policy %q", name, w.Code, w.Header().Get("Content-Security-Policy"))
 		}
 	}
 }
@@ -35,7 +72,7 @@ func TestEveryFileComesWithThePolicy(t *testing.T) {
 // The client's own list lets the elements of text through and nothing that acts.
 func TestHTMLOfOthersIsReducedToText(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(Handler())
+	srv := httptest.NewServer(Handler(nil))
 	t.Cleanup(srv.Close)
 	page := browsertest.Start(t).Open(t, srv.URL+Path)
 	page.Await(t, "the client asks for a token", `document.querySelector("#login:not([hidden])")`)
@@ -63,7 +100,7 @@ func TestWhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	keys, resumed := make(chan string, 2), make(chan string, 2)
 	mux := http.NewServeMux()
-	mux.Handle(Path, Handler())
+	mux.Handle(Path, Handler(nil))
 	mux.HandleFunc("POST /api/activity", func(w http.ResponseWriter, r *http.Request) {
 		keys <- r.Header.Get("Idempotency-Key")
 		if len(keys) == 1 {

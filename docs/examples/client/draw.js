@@ -3,8 +3,8 @@
 
 import { link, sanitize } from "./html.js"
 
-const make = (template) => document.getElementById(template).content.firstElementChild.cloneNode(true)
-const put = (li, selector, text) => { li.querySelector(selector).textContent = text }
+export const make = (template) => document.getElementById(template).content.firstElementChild.cloneNode(true)
+export const put = (li, selector, text) => { li.querySelector(selector).textContent = text }
 const nameOf = (actors, uri) => actors?.[uri]?.name || actors?.[uri]?.handle || uri || "Somebody"
 const idOf = (thing) => thing?.id ?? thing
 
@@ -121,12 +121,12 @@ export function fillPerson(li, { uri, name, handle, summary, following }) {
 
 const isFollowed = (following) => following === "accepted" || following === "pending"
 
-function fillName(li, { uri, name, handle }) {
+export function fillName(li, { uri, name, handle }) {
   put(li, ".name", name || handle || uri || "Somebody")
   put(li, ".handle", name && handle ? handle : "") // once
 }
 
-function fillTime(li, published) {
+export function fillTime(li, published) {
   const time = li.querySelector("time")
   time.dateTime = published ?? ""
   time.textContent = published ? new Date(published).toLocaleString() : ""

@@ -1,5 +1,6 @@
-// Package audiencetest holds the truth table of audiences: which there are, and who may do what
-// with each. engine/audience and the SQL form in db must both agree with it.
+// Package audiencetest holds the truth table of audiences: all kinds of audiences, and for each
+// the decisions about viewers and holders. engine/audience and the SQL form in db must both
+// agree with it.
 package audiencetest
 
 import (
@@ -8,41 +9,41 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The parties. Carol is the author, and bob the actor who is named where anybody is.
+// The actors in the table. Carol is the author. Bob is the actor that most rows name.
 const (
 	Carol    = "https://carol.example/users/carol"
 	Circle   = Carol + "/followers"
 	Bob      = "https://bob.example/users/bob"
 	Stranger = "https://stranger.example/users/s"
-	Nora     = "https://carol.example/users/nora" // the neighbour: another user of carol's server
+	Nora     = "https://carol.example/users/nora" // the neighbour: another user on carol's server
 	Others   = "https://dave.example/users/dave/followers"
 )
 
 // Viewers are the columns of the table, in order.
 var Viewers = []string{"nobody known", "stranger", "follower", "bob", "bob, who follows", "member by a group", "blocked follower", "blocked bob", "neighbour", "blocked neighbour", "author"}
 
-// Holders are who holds what is edited, in order. Its own inbox: the author sent the edit to the
-// holder in person.
+// Holders are the columns of the table of edits, in order: the users who hold the object that is
+// edited. "by own inbox": the author sent the edit to the holder's own inbox.
 var Holders = []string{"stranger", "follower", "bob", "by own inbox"}
 
-// Case is one audience, and what is true of it. Of the texts each letter stands for a column: y for
-// yes, n for no.
+// Case is one audience, with the expected decisions. In Sees, Lists and Letter each letter is
+// the answer for one column: y for yes, n for no.
 type Case struct {
 	Name       string
-	To         string // the members of the document that address somebody, as JSON
+	To         string // the addressing members of the document, as JSON
 	Visibility string
 	Sees       string // by Viewers: may see it
 	Lists      string // by Viewers: finds it in the author's collections
-	NamesBob   bool   // openly
-	Hides      bool   // somebody stands in bto or bcc, which are never stored
-	Letter     string // by Strangers: it is a private message of a stranger
+	NamesBob   bool   // in to, cc or audience
+	Hides      bool   // it has bto or bcc, which are never stored
+	Letter     string // by Strangers: it is a stranger's private message
 }
 
-// Strangers are the users who receive a post, as far as they matter for whether it is a stranger's
-// private message.
+// Strangers are the columns of Letter, in order: users who receive a post, by what decides
+// whether it is a stranger's private message to them.
 var Strangers = []string{"follows nobody", "follows carol", "is answered, in a circle of dave's"}
 
-// Public is how everybody is addressed.
+// Public is the id that addresses everybody.
 const Public = string(vocab.Public)
 
 // Cases are the rows of the table.
@@ -68,14 +69,15 @@ var Cases = []Case{
 	{Name: "nobody said", To: `"name":"x"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
 }
 
-// Edit is one change of an audience, from a case to another by name, and who gets the new words.
+// Edit is a change of an object's audience from one case to another, each by its name, with the
+// expected decision for each holder.
 type Edit struct {
 	Before, After string
-	Replaces      string // by Holders
+	Replaces      string // by Holders: the holder gets the new version
 }
 
-// Edits are the changes of the table. Every audience but one decides alone who gets new words;
-// where the edit addresses nobody, the audience from before does.
+// Edits are the rows of the table of edits. The new audience alone decides who gets the new
+// version, except where the edit addresses nobody: then the audience before decides.
 var Edits = []Edit{
 	{"everybody, listed", "everybody, unlisted", "yyyy"},
 	{"everybody, listed", "followers", "nyny"},
@@ -110,7 +112,7 @@ func (c Case) Doc(t testing.TB) vocab.Doc {
 	return d
 }
 
-// Object returns the post as it is read.
+// Object returns the post of Doc as a parsed object.
 func (c Case) Object(t testing.TB) *vocab.Object {
 	t.Helper()
 	o, err := vocab.ObjectOf(c.Doc(t))
@@ -132,7 +134,8 @@ func Named(t testing.TB, name string) Case {
 	return Case{}
 }
 
-// Yes reports what a text says of a column.
+// Yes reports whether the answer for a column is y. The parameter of holds the answers of all
+// columns.
 func Yes(t testing.TB, of string, column int) bool {
 	t.Helper()
 	if column >= len(of) {

@@ -16,8 +16,8 @@ import (
 // patience bounds the wait for one answer of the browser.
 const patience = time.Minute
 
-// Find returns the path of a Chromium. Where there is none the test is skipped; with
-// LIGHTWEB_TEST_ALL it fails.
+// Find returns the path of a Chromium. Where Chromium is missing, the test is skipped, or fails
+// with LIGHTWEB_TEST_ALL.
 func Find(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -35,14 +35,15 @@ func Find(t testing.TB) string {
 
 // Browser is a browser that runs until the test ends.
 type Browser struct {
-	mu         sync.Mutex // one call at a time
+	mu         sync.Mutex // allows one call at a time
 	in, out    *os.File
 	answers    *bufio.Reader
-	last       int                 // the number of a call
+	last       int                 // number of the last call
 	complaints map[string][]string // by session
 }
 
-// message is a call, its answer or an event; each ends with a NUL.
+// message is a call, an answer to a call, or an event. Each message ends with a NUL byte on the
+// pipe.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -69,7 +70,7 @@ func Start(t testing.TB) *Browser {
 	b := &Browser{in: in, out: out, answers: bufio.NewReader(out), complaints: map[string][]string{}}
 	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
 		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
-	c.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4 there
+	c.ExtraFiles = []*os.File{theirIn, theirOut} // file descriptors 3 and 4 of the browser
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,8 @@ func Start(t testing.TB) *Browser {
 	return b
 }
 
-// call asks the browser for something, or one of its pages by the session that the page has.
+// call makes a call to the page that has the session, or to the browser if session is empty,
+// and returns the result.
 func (b *Browser) call(t testing.TB, session, method string, params any) json.RawMessage {
 	t.Helper()
 	b.mu.Lock()
@@ -113,7 +115,7 @@ func (b *Browser) call(t testing.TB, session, method string, params any) json.Ra
 	return nil
 }
 
-// readMessage reads a message, and keeps complaints about a page.
+// readMessage reads a message, and stores it if it is a complaint about a page.
 func (b *Browser) readMessage() (message, error) {
 	text, err := b.answers.ReadString(0)
 	if err != nil {

@@ -11,24 +11,39 @@ import (
 
 type object = map[string]any
 
-// Page is a window of somebody who shares nothing with the other windows.
+// Page is a window. It shares nothing with other windows, except with those that OpenBeside
+// opened from it.
 type Page struct {
 	browser *Browser
+	context string // the windows of one context share storage and locks
 	session string
 }
 
-// Open opens an address in a window of its own, and waits until it is loaded.
+// Open opens an address in a new window with a context of its own, and waits until the page is
+// loaded.
 func (b *Browser) Open(t testing.TB, url string) *Page {
 	t.Helper()
-	var made struct{ BrowserContextID, TargetID, SessionID string }
+	var made struct{ BrowserContextID string }
 	decode(t, b.call(t, "", "Target.createBrowserContext", nil), &made)
-	decode(t, b.call(t, "", "Target.createTarget", object{"url": "about:blank", "browserContextId": made.BrowserContextID, "newWindow": true}), &made)
+	return b.openIn(t, made.BrowserContextID, url)
+}
+
+// OpenBeside opens an address in another window with the same context.
+func (p *Page) OpenBeside(t testing.TB, url string) *Page {
+	t.Helper()
+	return p.browser.openIn(t, p.context, url)
+}
+
+func (b *Browser) openIn(t testing.TB, context, url string) *Page {
+	t.Helper()
+	var made struct{ TargetID, SessionID string }
+	decode(t, b.call(t, "", "Target.createTarget", object{"url": "about:blank", "browserContextId": context, "newWindow": true}), &made)
 	decode(t, b.call(t, "", "Target.attachToTarget", object{"targetId": made.TargetID, "flatten": true}), &made)
-	p := &Page{b, made.SessionID}
+	p := &Page{b, context, made.SessionID}
 	for _, method := range []string{"Runtime.enable", "Log.enable", "Page.enable", "Accessibility.enable"} {
 		p.call(t, method, nil)
 	}
-	p.call(t, "Emulation.setFocusEmulationEnabled", object{"enabled": true}) // each is in front
+	p.call(t, "Emulation.setFocusEmulationEnabled", object{"enabled": true}) // every window behaves as if it had the focus
 	p.call(t, "Page.navigate", object{"url": url})
 	p.Await(t, url+" is loaded", `location.href !== "about:blank" && document.readyState === "complete"`)
 	return p
@@ -39,10 +54,12 @@ func (p *Page) call(t testing.TB, method string, params any) json.RawMessage {
 	return p.browser.call(t, p.session, method, params)
 }
 
-// Complaints returns what scripts of the page failed at, and what the policy kept it from.
+// Complaints returns the exceptions of the page's scripts, and the actions that its security
+// policy refused.
 func (p *Page) Complaints() []string { return p.browser.complaints[p.session] }
 
-// Run runs a script in the page, awaits its value and decodes it into value, unless that is nil.
+// Run runs a script in the page, awaits the script's value and decodes it into value, unless
+// value is nil.
 func (p *Page) Run(t testing.TB, script string, value any) {
 	t.Helper()
 	var ran struct {
@@ -60,7 +77,7 @@ func (p *Page) Run(t testing.TB, script string, value any) {
 	}
 }
 
-// Await waits until a script is true in the page.
+// Await waits until the value of a script in the page is true.
 func (p *Page) Await(t testing.TB, event, script string) {
 	t.Helper()
 	limit := time.NewTimer(patience)
@@ -81,7 +98,7 @@ func (p *Page) Await(t testing.TB, event, script string) {
 	}
 }
 
-// find is the script of the element that a selector finds.
+// find returns a script that finds an element by its selector.
 func find(selector string) string { return "document.querySelector(" + strconv.Quote(selector) + ")" }
 
 // Click clicks on an element.
@@ -90,17 +107,17 @@ func (p *Page) Click(t testing.TB, selector string) {
 	p.Run(t, find(selector)+".click()", nil)
 }
 
-// TypeInto puts the focus on an element and types text.
+// TypeInto focuses an element and types text.
 func (p *Page) TypeInto(t testing.TB, selector, text string) {
 	t.Helper()
 	p.Run(t, find(selector)+".focus()", nil)
 	p.call(t, "Input.insertText", object{"text": text})
 }
 
-// keys are those that tests press, with their codes.
+// keys are the key codes of the keys that tests press.
 var keys = map[string]int{"Tab": 9, "Enter": 13}
 
-// Press presses a key and lets it go.
+// Press presses and releases a key.
 func (p *Page) Press(t testing.TB, key string) {
 	t.Helper()
 	down := object{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": keys[key]}
@@ -111,8 +128,8 @@ func (p *Page) Press(t testing.TB, key string) {
 	p.call(t, "Input.dispatchKeyEvent", object{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": keys[key]})
 }
 
-// Resize makes the window so many pixels wide and high, and prefer a scheme of colours, light or
-// dark.
+// Resize makes the window width by height pixels large, and sets its preferred colour scheme,
+// light or dark.
 func (p *Page) Resize(t testing.TB, width, height int, scheme string) {
 	t.Helper()
 	p.call(t, "Emulation.setDeviceMetricsOverride", object{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false})
@@ -131,7 +148,7 @@ func (p *Page) Screenshot(t testing.TB) []byte {
 	return data
 }
 
-// Nameless returns the roles of the controls that a screen reader has no name for.
+// Nameless returns the roles of the controls that have no name for a screen reader.
 func (p *Page) Nameless(t testing.TB) (roles []string) {
 	t.Helper()
 	var tree struct {

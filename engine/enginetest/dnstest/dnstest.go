@@ -1,5 +1,5 @@
-// Package dnstest is a name server for tests: it says of names what a test wants, and something
-// else the next time.
+// Package dnstest is a name server for tests. A test sets the addresses of a name, also
+// different addresses for successive queries.
 package dnstest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server knows the names it was told, and no others.
+// Server answers queries for the names that Say has set, and for no others.
 type Server struct {
 	conn net.PacketConn
 
@@ -36,12 +36,12 @@ func Start(t testing.TB, address string) (*Server, error) {
 		defer close(done)
 		s.serve(t)
 	}()
-	t.Cleanup(func() { _ = conn.Close(); <-done }) // nothing is lost with it
+	t.Cleanup(func() { _ = conn.Close(); <-done }) // an error here loses nothing
 	return s, nil
 }
 
-// Say lets name have addresses: turn by turn, the last for good. *.example stands for all names
-// below example.
+// Say sets the addresses of name. Each query gets the next of turns, and every query after the
+// last turn gets the last one. *.example means every name directly below example.
 func (s *Server) Say(name string, turns ...[]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +106,8 @@ func (s *Server) answer(query []byte) ([]byte, error) {
 	return m.Pack()
 }
 
-// lookUp returns what is said of name now. A resolver asks for both kinds of address at once; that
-// for IPv4 ends a turn.
+// lookUp returns the current addresses of name. A resolver asks for both kinds of addresses at
+// the same time. The query for IPv4, for which ends is set, ends a turn.
 func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,20 +17,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Forgery is a request whose signature is put together by hand, and not by the engine's own signer,
-// so that each of its parts can lie. A part that is not given tells the truth.
+// Forgery is a request whose signature is made by hand instead of by the engine's own signer,
+// so that each part of it can be false. A field that is not set gets its true value.
 type Forgery struct {
-	Method  string // POST
+	Method  string // empty: POST
 	URL     string
-	Body    string        // what the digest and the signature are made of
-	Key     signature.Key // signs; in draft-cavage by RSA and SHA-256, or Ed25519
+	Body    string        // the body that is digested and signed
+	Key     signature.Key // the key that signs; with draft-cavage by RSA and SHA-256, or Ed25519
 	Dialect signature.Dialect
-	At      time.Time // when it is signed
-	Cover   string    // what is covered, as it stands in the parameters, such as `"@method" "@path"` or "host date"
+	At      time.Time // when it is signed; zero: now
+	Cover   string    // the covered components as the parameter lists them, such as `"@method" "@path"` or "host date"
 	Params  string    // the other parameters: `;created=1;keyid="…"`, or `keyId="…",algorithm="…"`
 	Before  func(*http.Request)
-	After   func(*http.Request) // changes the request once it is signed, as Before does what is signed
-	Sent    string              // the body that is sent in place of Body
+	After   func(*http.Request) // changes the request after signing; Before changes it before signing
+	Sent    string              // if set, the body that is sent in place of Body
 }
 
 // Request returns the request, ready for a client to send.
@@ -76,7 +76,7 @@ func (f Forgery) Request(t testing.TB) *http.Request {
 	return r
 }
 
-// sign signs as RFC 9421 says, whatever is to be covered.
+// sign signs as RFC 9421 says. It accepts any list of components.
 func (f Forgery) sign(t testing.TB, r *http.Request) {
 	t.Helper()
 	if f.Cover == "" {
@@ -98,7 +98,7 @@ func (f Forgery) sign(t testing.TB, r *http.Request) {
 	r.Header.Set("Signature", "sig1=:"+f.seal(t, base.String())+":")
 }
 
-// component returns the value of a component, empty for one that means nothing.
+// component returns the value of a component, or nothing for an unknown one.
 func (f Forgery) component(r *http.Request, component string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(component, `"`), `"`)
 	switch name {
@@ -144,7 +144,7 @@ func (f Forgery) signCavage(t testing.TB, r *http.Request) {
 	r.Header.Set("Signature", f.Params+`,headers="`+covers+`",signature="`+f.seal(t, strings.Join(lines, "\n"))+`"`)
 }
 
-// seal returns the signature of what was put together.
+// seal returns the signature of the signature base, in base64.
 func (f Forgery) seal(t testing.TB, base string) string {
 	t.Helper()
 	message, hash := []byte(base), crypto.Hash(0)

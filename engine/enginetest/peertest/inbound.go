@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -17,7 +16,9 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/enginetest/keytest"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -28,16 +29,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Origin is the public origin of the engine under test. Nothing listens there.
+// Origin is the public origin of the engine under test. No server listens there.
 const Origin = "https://us.example"
 
-// Inbound is the inbound half of an engine on real parts: databases, keys, fetching over loopback.
+// Inbound is the inbound half of an engine with real parts: databases, keys, and fetching over
+// loopback.
 type Inbound struct {
 	inbox.Deps
 	Inbox    *inbox.Inbox
 	Registry *registry.Registry
 	Keys     *actor.Keyring
-	Dialects Dialects // what hosts are known to take
+	Dialects Dialects // the dialects that hosts accept
 
 	config db.Config
 	folder string
@@ -48,10 +50,11 @@ type Inbound struct {
 
 	databases map[vocab.Username]*sql.DB
 	unable    map[vocab.Username]bool
-	instance  *sql.DB // nil until somebody looks
+	instance  *sql.DB // nil until a test uses it
 }
 
-// NewInbound makes an engine's inbound half. change may alter what it is made from.
+// NewInbound makes the inbound half of an engine. change may alter the parts that it is made
+// from.
 func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	t.Helper()
 	in := &Inbound{config: dbtest.Config(t), folder: t.TempDir(), databases: map[vocab.Username]*sql.DB{}, unable: map[vocab.Username]bool{}}
@@ -61,11 +64,14 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	if err != nil {
 		t.Fatal("open test databases: ", err)
 	}
-	store.Subscribe(db.Subscriber{Name: "inbound", Committed: in.noteOwing})
+	store.Subscribe(user.Subscriber{Name: "inbound", Committed: in.noteOwing})
 	users := filepath.Join(in.folder, "users")
-	in.copyKeys(t, filepath.Join(in.folder, "instance", "keys"))
 	in.Registry = registry.New(in.folder, users, log)
 	in.Keys = actor.NewKeyring(users, in.folder, Origin)
+	keytest.Lend(t, filepath.Join(in.folder, "instance", "keys"))
+	if err := in.Keys.CreateInstance(); err != nil {
+		t.Fatal(err)
+	}
 	local := actor.NewLocal(Origin, in.Keys, in.Registry, "Lightweb")
 	gate := policy.NewGate(func() policy.Lists { return *in.policy.Load() }, policy.Open, local.Host())
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
@@ -75,7 +81,7 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	in.Deps = inbox.Deps{Store: store, Local: local, Actors: resolver, Verifier: actor.NewVerifier(resolver, gate, Origin, in.now), Gate: gate,
 		Hosts: policy.NewLimiter(policy.Rate{}, in.now, 1000), Senders: policy.NewLimiter(policy.Rate{}, in.now, 1000),
 		Relays:   relay.NewList(relay.Deps{Store: store.Instance.Relays, Actor: local.InstanceID(), Keys: in.Keys.Instance, Poster: client, Gate: gate, Log: log, Now: in.now}),
-		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Heard: in.Dialects.Heard, Log: log, Now: in.now}
+		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Heard: in.Dialects.Heard, BodyLimit: 1 << 20, Log: log, Now: in.now}
 	for _, c := range change {
 		c(&in.Deps)
 	}
@@ -104,25 +110,25 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 
 func (in *Inbound) now() time.Time { return time.Now().Add(time.Duration(in.later.Load())) }
 
-// Later moves the clock on.
+// Later moves the clock forward.
 func (in *Inbound) Later(d time.Duration) { in.later.Add(int64(d)) }
 
-// Block makes hosts blocked.
+// Block adds hosts to the blocked domains.
 func (in *Inbound) Block(hosts ...string) {
 	l := *in.policy.Load()
 	l.Blocked = slices.Concat(l.Blocked, hosts)
 	in.policy.Store(&l)
 }
 
-// Suspend makes actors suspended.
+// Suspend adds actors to the suspended actors.
 func (in *Inbound) Suspend(actors ...vocab.ID) {
 	l := *in.policy.Load()
 	l.Suspended = slices.Concat(l.Suspended, actors)
 	in.policy.Store(&l)
 }
 
-// noteOwing notes whose commits owe deliveries.
-func (in *Inbound) noteOwing(_ context.Context, c db.Commit) {
+// noteOwing records the users whose commits owe deliveries.
+func (in *Inbound) noteOwing(_ context.Context, c user.Commit) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if c.Owes {
@@ -130,7 +136,7 @@ func (in *Inbound) noteOwing(_ context.Context, c db.Commit) {
 	}
 }
 
-// Woken reports whether the dispatcher would have been told that u owes something.
+// Woken reports whether the dispatcher would have been told that u owes a delivery.
 func (in *Inbound) Woken(u vocab.Username) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -141,43 +147,14 @@ func (in *Inbound) Woken(u vocab.Username) bool {
 func (in *Inbound) User(t testing.TB, name string) vocab.Username {
 	t.Helper()
 	u := dbtest.User(t, in.Store, name)
-	in.copyKeys(t, filepath.Join(in.folder, "users", name, "keys"))
+	keytest.Lend(t, in.Keys.Dir(u))
+	if err := in.Keys.Create(u); err != nil {
+		t.Fatal(err)
+	}
 	return u
 }
 
-// copyKeys puts keys into a folder, the same everywhere: no test tells users apart by them, and
-// making them takes long.
-func (in *Inbound) copyKeys(t testing.TB, dir string) {
-	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, key := range keyFiles() {
-		if err := os.WriteFile(filepath.Join(dir, name), key, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-var keyFiles = sync.OnceValue(func() map[string][]byte {
-	dir, err := os.MkdirTemp("", "lw-keys-")
-	if err != nil {
-		panic("peertest: " + err.Error())
-	}
-	defer os.RemoveAll(dir)
-	if err := actor.NewKeyring(dir, dir, Origin).CreateInstance(); err != nil {
-		panic("peertest: " + err.Error())
-	}
-	files := map[string][]byte{}
-	for _, name := range []string{"rsa.pem", "ed25519.pem"} {
-		if files[name], err = os.ReadFile(filepath.Join(dir, "instance", "keys", name)); err != nil {
-			panic("peertest: " + err.Error())
-		}
-	}
-	return files
-})
-
-// DB returns u's database, to look at and to break.
+// DB returns u's database, for tests to read and to damage.
 func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
 	t.Helper()
 	in.mu.Lock()
@@ -189,13 +166,13 @@ func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.SetMaxIdleConns(1)                  // opening one takes longer than most that is asked
-	d.SetConnMaxIdleTime(5 * time.Second) // scenes are many
+	d.SetMaxIdleConns(1)                  // opening a connection takes longer than most queries
+	d.SetConnMaxIdleTime(5 * time.Second) // there are many scenes
 	in.databases[u] = d
 	return d
 }
 
-// SQL returns the instance database, to look at.
+// SQL returns the instance database, for tests to read.
 func (in *Inbound) SQL(t testing.TB) *sql.DB {
 	t.Helper()
 	in.mu.Lock()
@@ -205,20 +182,21 @@ func (in *Inbound) SQL(t testing.TB) *sql.DB {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.SetMaxOpenConns(4) // scenes are many
+		d.SetMaxOpenConns(4) // there are many scenes
 		in.instance = d
 	}
 	return in.instance
 }
 
-// Unable says that u can take nothing, since the test has broken something of u's, until Able.
+// Unable records that the test has broken part of u's database, so that u cannot apply
+// activities. Able ends this.
 func (in *Inbound) Unable(u vocab.Username) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.unable[u] = true
 }
 
-// Able says that u can take again what comes.
+// Able records that u can apply activities again.
 func (in *Inbound) Able(u vocab.Username) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -235,26 +213,27 @@ func (in *Inbound) whoIsUnable() []string {
 	return names
 }
 
-// Down makes u's database refuse connections until Up. A session with the application name
-// "obstruction" ends last: the sessions that wait for its locks cannot commit in between.
+// Down makes u's database refuse connections until Up. It ends a session with the application
+// name "obstruction" last, so that the sessions that wait for its locks cannot commit in
+// between.
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Unable(u)
 	database := in.config.Name + "_" + u.String()
-	in.DB(t, u).SetMaxIdleConns(0) // closes what is open
+	in.DB(t, u).SetMaxIdleConns(0) // closes the open connections
 	in.DB(t, u).SetMaxIdleConns(1)
-	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`) // by itself: it holds once it is committed
+	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`) // in a transaction of its own, because it takes effect when it is committed
 	in.exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '`+database+`' ORDER BY application_name = 'obstruction') sessions`)
 }
 
-// Up makes u's database take connections again.
+// Up makes u's database accept connections again.
 func (in *Inbound) Up(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Able(u)
 	in.exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %s_%s ALLOW_CONNECTIONS true`, in.config.Name, u))
 }
 
-// Instance runs a command on the instance database.
+// Instance runs a command in the instance database.
 func (in *Inbound) Instance(t testing.TB, command string) {
 	t.Helper()
 	if _, err := in.SQL(t).ExecContext(t.Context(), command); err != nil {
@@ -276,7 +255,7 @@ func (in *Inbound) exec(t testing.TB, database, command string) {
 	}
 }
 
-// Column returns the first column of a query on u's database, as text.
+// Column returns the first column of a query in u's database, as text.
 func (in *Inbound) Column(t testing.TB, u vocab.Username, query string, args ...any) []string {
 	t.Helper()
 	rows, err := in.DB(t, u).QueryContext(t.Context(), query, args...)
@@ -298,7 +277,7 @@ func (in *Inbound) Column(t testing.TB, u vocab.Username, query string, args ...
 	return out
 }
 
-// Dialects remembers in memory how hosts are signed to.
+// Dialects stores in memory the dialect that each host accepts.
 type Dialects struct{ known sync.Map }
 
 func (d *Dialects) Dialect(_ context.Context, host string) (signature.Dialect, bool) {

@@ -1,6 +1,6 @@
-// Package peertest plays other servers to the inbound half of an engine: actors with real keys on
-// loopback, whose documents are fetched and whose requests are signed as on the open network, and
-// real databases to look at afterwards.
+// Package peertest simulates other servers for the inbound half of an engine. Their actors have
+// real keys, their documents are fetched over loopback, and their requests are signed as on the
+// open network. Tests can read the real databases afterwards.
 package peertest
 
 import (
@@ -26,20 +26,21 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Peer is another server. It serves what it was given, answers 404 to the rest, takes whatever is
-// posted, and keeps what it was asked for and sent.
+// Peer is another server. It serves the documents that it was given, and answers 404 to other
+// requests. It accepts every POST. It records all requests, except POSTs that a handler of
+// Handle answers.
 type Peer struct {
 	Origin string
-	actors *atomic.Uint32 // the count of its test's actors
+	actors *atomic.Uint32 // the number of actors in its test
 
 	mu     sync.Mutex
 	pages  map[string]page
 	asked  []string
 	posted []Posted
-	gate   chan struct{} // nil, or closed when answers may leave
+	gate   chan struct{} // nil, or closed when responses may be sent
 }
 
-// Posted is a request that brought something.
+// Posted is a POST request, with its body.
 type Posted struct {
 	*http.Request
 	Content []byte
@@ -48,11 +49,11 @@ type Posted struct {
 type page struct {
 	status int
 	body   []byte
-	handle http.HandlerFunc // answers in place of both
+	handle http.HandlerFunc // answers in place of status and body
 }
 
-// New starts a peer on an address of loopback, such as 127.0.0.2: each address is an origin and a
-// domain of its own.
+// New starts a peer on an address of loopback, such as 127.0.0.2. Each address is an origin and
+// a domain of its own.
 func New(t testing.TB, address string) *Peer {
 	t.Helper()
 	p, s := serve(t, "http", address)
@@ -60,7 +61,7 @@ func New(t testing.TB, address string) *Peer {
 	return p
 }
 
-// NewTLS is New for a peer that speaks TLS, however badly.
+// NewTLS is New for a peer that speaks TLS with config, which may be a faulty one.
 func NewTLS(t testing.TB, address string, config *tls.Config) *Peer {
 	t.Helper()
 	p, s := serve(t, "https", address)
@@ -81,13 +82,13 @@ func serve(t testing.TB, scheme, address string) (*Peer, *httptest.Server) {
 	return p, s
 }
 
-// Serve shows a document under a path.
+// Serve serves a document at a path.
 func (p *Peer) Serve(path string, doc []byte) { p.show(path, page{status: http.StatusOK, body: doc}) }
 
-// Answer answers requests for a path with a status and nothing else.
+// Answer answers requests for a path with a status and no body.
 func (p *Peer) Answer(path string, status int) { p.show(path, page{status: status}) }
 
-// Handle lets h answer requests for a path, however badly.
+// Handle makes h answer requests for a path, in whatever way the test needs.
 func (p *Peer) Handle(path string, h http.HandlerFunc) { p.show(path, page{handle: h}) }
 
 func (p *Peer) show(path string, s page) {
@@ -96,21 +97,21 @@ func (p *Peer) show(path string, s page) {
 	p.pages[path] = s
 }
 
-// Asked returns the paths that were asked for so far.
+// Asked returns the paths that were requested so far, except those of POSTs.
 func (p *Peer) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked)
 }
 
-// Posted returns what was posted to the peer so far.
+// Posted returns the POST requests that the peer got so far.
 func (p *Peer) Posted() []Posted {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.posted)
 }
 
-// Stall makes the peer take what is posted and answer nothing at all, until resume is called.
+// Stall makes the peer accept requests without answering them until resume is called.
 func (p *Peer) Stall() (resume func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,14 +125,14 @@ func (p *Peer) Stall() (resume func()) {
 	}
 }
 
-// stalled is an answer that does not leave until the gate is open, or the client has hung up.
+// stalled is a response that is not sent until the gate is open or the client has hung up.
 type stalled struct {
 	http.ResponseWriter
 	request *http.Request
 	gate    <-chan struct{}
 }
 
-// WriteHeader is http.ResponseWriter's.
+// WriteHeader implements http.ResponseWriter.
 func (s stalled) WriteHeader(status int) {
 	select {
 	case <-s.gate:
@@ -157,7 +158,7 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		content, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // who sends it has hung up
+			return // the client has hung up
 		}
 		p.mu.Lock()
 		p.posted = append(p.posted, Posted{r, content})
@@ -170,10 +171,10 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", vocab.ActivityJSON)
 	w.WriteHeader(s.status)
-	_, _ = w.Write(s.body) // who asked may have hung up
+	_, _ = w.Write(s.body) // the client may have hung up
 }
 
-// Actor is somebody on a peer.
+// Actor is an actor on a peer.
 type Actor struct {
 	ID   vocab.ID
 	Keys transport.Keys
@@ -182,8 +183,7 @@ type Actor struct {
 	path string
 }
 
-// Actor makes an actor whose document lies under path, with an RSA key and an Ed25519 key, and
-// shows it.
+// Actor makes an actor with an RSA key and an Ed25519 key, and serves its document at path.
 func (p *Peer) Actor(path string) *Actor {
 	id := p.Origin + path
 	a := &Actor{ID: vocab.ID(id), peer: p, path: path, Keys: newKeys(id, p.actors.Add(1))}
@@ -197,13 +197,13 @@ func (p *Peer) Actor(path string) *Actor {
 	return a
 }
 
-// Show shows the actor's document as it is now.
+// Show serves the actor's current document.
 func (a *Actor) Show() { a.peer.Serve(a.path, a.Doc.JSON()) }
 
-// Gone lets the actor's server say 410 of it.
+// Gone makes the actor's server answer 410 for the actor.
 func (a *Actor) Gone() { a.peer.Answer(a.path, http.StatusGone) }
 
-// Post returns a request to an inbox with a body of a media type, signed at now.
+// Post returns a POST to an inbox with a body of that media type, signed at the time now.
 func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signature.Dialect, now time.Time) *http.Request {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
@@ -214,8 +214,8 @@ func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signa
 	return r
 }
 
-// rsaKeys are few, since making one takes long; actors that a test makes one after the other have
-// different ones, whatever tests run beside it.
+// rsaKeys are only four, because creating a key takes long. Actors that a test makes one after
+// another have different keys, even if other tests run in parallel.
 var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	keys := make([]*rsa.PrivateKey, 4)
 	for i := range keys {
@@ -228,10 +228,10 @@ var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	return keys
 })
 
-var actorsByTest sync.Map // of the name of a test, the count of its actors
+var actorsByTest sync.Map // from the name of a test to the number of its actors
 
-// actorsOf returns the count of actors of a test, which all its peers share: that of the test
-// around it, if this has peers too.
+// actorsOf returns the counter of a test's actors, which all its peers share. A subtest uses
+// the counter of the test around it, if that has peers too.
 func actorsOf(t testing.TB) *atomic.Uint32 {
 	for outer := t.Name(); outer != ""; outer = outer[:max(strings.LastIndexByte(outer, '/'), 0)] {
 		if n, ok := actorsByTest.Load(outer); ok {

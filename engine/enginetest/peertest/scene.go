@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/proof"
@@ -22,31 +22,31 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Scene is a user, alice, and what happens to her, in short names: "us:/alice" is her actor,
-// "p:/carol" and "q:/mallory" are actors on two peers. No scene meets another one, so many can play
-// on one engine at once.
+// Scene is a user, alice, and the events that concern her. Short names stand for ids:
+// "us:/alice" is her actor, "p:/carol" and "q:/mallory" are actors on two peers. Scenes are
+// independent, so many can run in parallel on one engine.
 type Scene struct {
 	*Inbound
 	t      testing.TB
 	Alice  vocab.Username
 	peers  map[string]*Peer
-	base   string // what the paths of this scene begin with, on the peers
+	base   string // the prefix of this scene's paths on the peers
 	actors map[string]*Actor
 	long   *strings.Replacer
 	short  *strings.Replacer
 
-	Dialect   signature.Dialect // of what is sent
-	MediaType string            // of what is sent
+	Dialect   signature.Dialect // of the requests that are sent
+	MediaType string            // of the requests that are sent
 }
 
-// Stage is an engine with two peers, on which scenes play.
+// Stage is an engine with two peers, on which scenes run.
 type Stage struct {
 	in   *Inbound
 	p, q *Peer
 
 	mu     sync.Mutex
 	scenes int
-	free   []vocab.Username // of scenes that are over: making a database takes longer than most scenes
+	free   []vocab.Username // users of finished scenes, reused because making a database takes longer than most scenes
 	users  int
 }
 
@@ -66,7 +66,7 @@ func (st *Stage) Scene(t testing.TB) *Scene {
 	return s
 }
 
-// With returns the scene as it is for another user, who is made: there "us:/alice" is that one.
+// With returns the scene for another user, who is created: in it "us:/alice" is that user.
 func (s *Scene) With(name string) *Scene {
 	s.t.Helper()
 	other := *s
@@ -75,14 +75,14 @@ func (s *Scene) With(name string) *Scene {
 	return &other
 }
 
-// name lets short names stand for what they do in this scene.
+// name sets what the short names mean in this scene.
 func (s *Scene) name() {
 	me, p, q := string(s.Local.ID(s.Alice)), s.peers["p:"].Origin+s.base+"/", s.peers["q:"].Origin+s.base+"/"
 	s.long = strings.NewReplacer("us:/alice", me, "us:/", Origin+"/", "p:/", p, "q:/", q)
 	s.short = strings.NewReplacer(me, "us:/alice", Origin+"/", "us:/", p, "p:/", q, "q:/", vocab.ID(p).Host(), "p:", vocab.ID(q).Host(), "q:")
 }
 
-// cast returns the number of the next scene, and who plays alice: somebody who has nothing.
+// cast returns the number of the next scene, and the user for alice, whose database is empty.
 func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 	t.Helper()
 	st.mu.Lock()
@@ -98,7 +98,7 @@ func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 	return st.scenes, alice
 }
 
-// tables are all that a user's database has.
+// tables are all tables of a user's database that a scene may fill.
 var tables = []string{"actors", "objects", "activities", "seen", "tombstones", "relationships", "feed", "reactions", "groups", "delivery_jobs",
 	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves", "pins", "votes", "unnamed_recipients", "requests", "correspondents", "attempts", "event_window", "feed_marks", "search_index", "search_progress",
 	"mls_inbox", "mls_welcomes", "conversations", "mls_key_packages"}
@@ -117,10 +117,10 @@ func (st *Stage) release(t testing.TB, alice vocab.Username) {
 	st.free = append(st.free, alice)
 }
 
-// Long returns text with short names written out.
+// Long returns text with its short names replaced by ids.
 func (s *Scene) Long(text string) string { return s.long.Replace(text) }
 
-// ID returns what a short name stands for.
+// ID returns the id that a short name stands for.
 func (s *Scene) ID(name string) vocab.ID { return vocab.ID(s.Long(name)) }
 
 func (s *Scene) place(name string) (*Peer, string) {
@@ -131,7 +131,7 @@ func (s *Scene) place(name string) (*Peer, string) {
 	return peer, s.base + name[2:]
 }
 
-// Actor returns the actor of that name, whose document is shown from the first time on.
+// Actor returns the actor of that name. The first call makes the actor and serves its document.
 func (s *Scene) Actor(name string) *Actor {
 	if a := s.actors[name]; a != nil {
 		return a
@@ -142,25 +142,25 @@ func (s *Scene) Actor(name string) *Actor {
 	return a
 }
 
-// Serve lets a peer show a document under its name.
+// Serve makes a peer serve a document under a name.
 func (s *Scene) Serve(name, doc string) {
 	peer, path := s.place(name)
 	peer.Serve(path, []byte(s.Long(doc)))
 }
 
-// Answer lets a peer answer requests for a name with a status.
+// Answer makes a peer answer requests for a name with a status.
 func (s *Scene) Answer(name string, status int) {
 	peer, path := s.place(name)
 	peer.Answer(path, status)
 }
 
-// Handle lets h answer requests for a name.
+// Handle makes h answer requests for a name.
 func (s *Scene) Handle(name string, h http.HandlerFunc) {
 	peer, path := s.place(name)
 	peer.Handle(path, h)
 }
 
-// Redirect lets a peer lead requests for a name to another one.
+// Redirect makes a peer redirect requests for a name to another name.
 func (s *Scene) Redirect(name, to string) {
 	peer, path := s.place(name)
 	peer.Handle(path, http.RedirectHandler(s.Long(to), http.StatusFound).ServeHTTP)
@@ -171,7 +171,7 @@ func (s *Scene) Reached(peer string) int {
 	return len(s.peers[peer].Asked()) + len(s.peers[peer].Posted())
 }
 
-// Asked counts how often a peer was asked for a name.
+// Asked counts how often a name was requested from its peer.
 func (s *Scene) Asked(name string) int {
 	peer, path := s.place(name)
 	n := 0
@@ -183,7 +183,7 @@ func (s *Scene) Asked(name string) int {
 	return n
 }
 
-// PostedTo returns what was posted to an inbox of a peer so far.
+// PostedTo returns the bodies that were posted to an inbox of a peer so far.
 func (s *Scene) PostedTo(inbox string) (bodies [][]byte) {
 	peer, path := s.place(inbox)
 	for _, p := range peer.Posted() {
@@ -194,20 +194,19 @@ func (s *Scene) PostedTo(inbox string) (bodies [][]byte) {
 	return bodies
 }
 
-// Request returns a request by an actor to an inbox: "us:/alice/inbox", or "us:/inbox" for the
-// shared one.
+// Request returns a request by an actor to "us:/alice/inbox" or "us:/inbox", the shared one.
 func (s *Scene) Request(from, inbox, body string) *http.Request {
 	s.t.Helper()
 	return s.Actor(from).Post(s.t, s.Long(inbox), s.MediaType, []byte(s.Long(body)), s.Dialect, s.Now())
 }
 
-// Send posts an activity to an inbox, signed by an actor, and returns what it is answered.
+// Send posts an activity to an inbox, signed by an actor, and returns the engine's error.
 func (s *Scene) Send(from, inbox, body string) error {
 	s.t.Helper()
 	return s.Receive(s.Request(from, inbox, body), inbox, body)
 }
 
-// Pass is Send for bytes as they are.
+// Pass is Send for a body in which short names are not replaced.
 func (s *Scene) Pass(from, inbox string, raw []byte) error {
 	s.t.Helper()
 	return s.receive(s.Actor(from).Post(s.t, s.Long(inbox), s.MediaType, raw, s.Dialect, s.Now()), inbox, raw)
@@ -227,11 +226,11 @@ func (s *Scene) Proven(by, body string) []byte {
 	return d.JSON()
 }
 
-// client is the address that requests of other servers come from.
+// client is the address from which other servers send requests.
 var client = netip.MustParsePrefix("192.0.2.1/32")
 
-// Receive hands a request over as the server does, and waits until what was accepted has taken
-// effect for everybody who can take it.
+// Receive gives a request to the inbox as the server does. If the inbox accepts it, Receive
+// waits until it has taken effect for every user who is not Unable.
 func (s *Scene) Receive(r *http.Request, inbox, body string) error {
 	return s.receive(r, inbox, []byte(s.Long(body)))
 }
@@ -245,8 +244,8 @@ func (s *Scene) receive(r *http.Request, inbox string, raw []byte) error {
 	return err
 }
 
-// settle waits until no writer drives the activity any more, and nobody waits for it but who is
-// unable to take it: under load a database that is only slow makes its user wait, too.
+// settle waits until no writer handles the activity, and the journal holds it only for users
+// who are Unable. Under load it may be there for a user whose database is merely slow.
 func (s *Scene) settle(body []byte) {
 	s.t.Helper()
 	a, err := vocab.ParseActivity(body)
@@ -271,7 +270,7 @@ func (s *Scene) settle(body []byte) {
 	}
 }
 
-// MustSend is Send for what must be taken.
+// MustSend is Send, and fails the test when the activity is refused.
 func (s *Scene) MustSend(from, inbox, body string) {
 	s.t.Helper()
 	if err := s.Send(from, inbox, body); err != nil {
@@ -279,8 +278,8 @@ func (s *Scene) MustSend(from, inbox, body string) {
 	}
 }
 
-// Act lets alice send an activity, as her outbox would commit it: with its effects in one
-// transaction, after it is known who may concern her. target is the actor it is about, if any.
+// Act commits an activity of alice with its effects, as her outbox does. First it stores that
+// she may be acquainted with target, the actor that the activity is about, if any.
 func (s *Scene) Act(target, body string) {
 	s.t.Helper()
 	if err := s.Try(target, body); err != nil {
@@ -288,7 +287,7 @@ func (s *Scene) Act(target, body string) {
 	}
 }
 
-// Try is Act for what may be refused.
+// Try is Act for an activity that may be refused.
 func (s *Scene) Try(target, body string) error {
 	s.t.Helper()
 	raw := []byte(s.Long(body))
@@ -307,9 +306,9 @@ func (s *Scene) Try(target, body string) error {
 			s.t.Fatal(err)
 		}
 	}
-	return s.Store.Write(s.t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+	return s.Store.Write(s.t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
 		if a.Type == "Update" || a.Type == "Delete" {
-			if x.Object, err = tx.Object(ctx, a.Object.ID); err != nil {
+			if x.Object, err = tx.Objects.Find(ctx, a.Object.ID); err != nil {
 				return err
 			}
 		}
@@ -333,26 +332,26 @@ func (s *Scene) resolve(name string) *vocab.Actor {
 	return a
 }
 
-// Follows lets alice follow an actor that has accepted her.
+// Follows makes alice follow an actor, who accepts.
 func (s *Scene) Follows(name string) {
 	s.t.Helper()
 	s.Act(name, `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"`+name+`"}`)
 	s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/accepts/f","type":"Accept","actor":"`+name+`","object":"us:/alice/activities/f"}`)
 }
 
-// Followed lets an actor follow alice.
+// Followed makes an actor follow alice.
 func (s *Scene) Followed(name string) {
 	s.t.Helper()
 	s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/follows/f","type":"Follow","actor":"`+name+`","object":"us:/alice"}`)
 }
 
-// Posts lets alice write a note under an id of hers, to the recipients that it names.
+// Posts makes alice write a note with that id, addressed to that recipient.
 func (s *Scene) Posts(id, to string) {
 	s.t.Helper()
 	s.Act("", `{"id":"`+id+`/create","type":"Create","actor":"us:/alice","to":"`+to+`","object":{"id":"`+id+`","type":"Note","attributedTo":"us:/alice","to":"`+to+`","content":"mine"}}`)
 }
 
-// rows are what alice's database holds, a line each, events in the order they happened.
+// rows is a query for the rows in alice's database, one line each, with events in their order.
 const rows = `
 	SELECT 1 AS part, 0 AS seq, concat_ws(' ', 'relationship', type, nullif(relation, ''), actor_uri, status, activity_uri, nullif(direction, '')) AS line FROM relationships
 	UNION ALL SELECT 2, 0, concat_ws(' ', 'object', uri, raw ->> 'type', raw ->> 'content') FROM objects
@@ -375,8 +374,8 @@ var (
 	proofs = regexp.MustCompile(`,"proof":\{"@context":\[[^]]*\],[^}]*\}`)
 )
 
-// Rows returns what alice's database holds, in short names; ids made here are stars, and proofs are
-// left out.
+// Rows returns alice's rows in short names, with stars for ids made by the engine, without
+// proofs.
 func (s *Scene) Rows() []string {
 	s.t.Helper()
 	all := s.Column(s.t, s.Alice, `SELECT line FROM (`+rows+`) AS r ORDER BY part, seq, line COLLATE "C"`)
@@ -386,7 +385,7 @@ func (s *Scene) Rows() []string {
 	return all
 }
 
-// Changes returns which rows do made, with a plus, and removed, with a minus.
+// Changes calls do, and returns the rows that do added, with a plus, or removed, with a minus.
 func (s *Scene) Changes(do func()) []string {
 	s.t.Helper()
 	before := s.Rows()

@@ -1,9 +1,11 @@
-// Package consumer reads a user's events as a member of a consumer group: for programs that must
-// handle every event, such as an LLM engine. docs/events.md has what it relies on.
+// Package consumer reads a user's events as a member of a consumer group. It is for programs
+// that must handle every event, such as an LLM engine. docs/events.md describes the guarantees
+// that it relies on.
 //
-// Every event is handled at least once, and acknowledged afterwards: what a consumer that died was
-// handed is handed out again. Events come in the order of their numbers; one whose handling failed
-// comes again later, after others. Repeats are dropped as far as this process remembers them.
+// Every event is handled at least once, and acknowledged afterwards. If a consumer dies, the
+// events that it has not acknowledged are delivered again. Events are delivered in the order of
+// their numbers, but an event whose handling failed is delivered again later, after others.
+// Repeats are dropped as far as this process remembers them.
 package consumer
 
 import (
@@ -22,44 +24,44 @@ import (
 )
 
 const (
-	// DefaultIdle is when an event that was not acknowledged is handed out again: its consumer is
-	// taken for dead.
+	// DefaultIdle is how long an event may stay unacknowledged. Then its consumer is considered
+	// dead, and the event is delivered again.
 	DefaultIdle = time.Minute
 
-	// MaxTries is how often an event is handed out. Then it goes to the dead letters.
+	// MaxTries is how often an event is delivered at most. Then it becomes a dead letter.
 	MaxTries = 5
 
-	// keptDead is about how many dead letters of a user are kept.
+	// keptDead is about how many dead letters of a user are stored.
 	keptDead = 1000
 
 	maxReason = 1000 // bytes of the error in a dead letter
 	remember  = 10_000
-	waitLimit = time.Second // of one wait for events: the end of a context is noticed after it
-	retry     = time.Second // after Redis did not answer
+	waitLimit = time.Second // longest wait for events, and for noticing the end of a context
+	retry     = time.Second // wait after Redis did not answer
 	leastHold = 100 * time.Millisecond
 )
 
-// Outcome is what became of an event that was handed out.
+// Outcome is the result of the delivery of an event.
 type Outcome string
 
 // The outcomes.
 const (
 	Handled  Outcome = "handled"
-	Failed   Outcome = "failed"   // it comes again, or is Dead next
-	Repeated Outcome = "repeated" // it had been handled by this process, and was dropped
-	Dead     Outcome = "dead"     // it is a dead letter
-	Lost     Outcome = "lost"     // the stream dropped it before it was handled
+	Failed   Outcome = "failed"   // it is delivered again, or becomes Dead
+	Repeated Outcome = "repeated" // this process has handled it before; it was dropped
+	Dead     Outcome = "dead"     // it became a dead letter
+	Lost     Outcome = "lost"     // it was dropped from the stream before it was handled
 )
 
-// Config says what is read, and by which name.
+// Config says which events a consumer reads, and its name in the group.
 type Config struct {
 	Events  *keyspace.Store
 	User    vocab.Username
 	Group   string
-	Name    string        // of this consumer in the group: the same at its next start; no two have one at once
-	Idle    time.Duration // DefaultIdle unless a test wants less
+	Name    string        // the consumer's name: the same after a restart, and unique in the group
+	Idle    time.Duration // DefaultIdle if zero; tests use less
 	Log     *slog.Logger
-	Observe func(Outcome) // is called for each outcome, so that a program can count them; may be nil
+	Observe func(Outcome) // called for each outcome, for counters; may be nil
 }
 
 // Consumer reads one user's events.
@@ -68,15 +70,16 @@ type Consumer struct {
 	member   keyspace.Member
 	handle   func(context.Context, event.Event) error
 	seen     *repeats
-	settle   func(context.Context) error // that Redis is still to be told of the last event; nil: nothing
-	resumed  bool                        // nothing is left of before the start
-	last     keyspace.ID                 // of before the start, that was handed out last
-	sweep    keyspace.ID                 // where the search for the events of dead consumers goes on
-	takeOver time.Time                   // when it begins again
+	settle   func(context.Context) error // tells Redis the result of the last event; nil: nothing to tell
+	resumed  bool                        // all events delivered before the start are handled
+	last     keyspace.ID                 // the last event of those delivered before the start
+	sweep    keyspace.ID                 // where the search for events of dead consumers continues
+	takeOver time.Time                   // when that search begins again
 }
 
-// New returns a consumer that hands events to handle, one after the other. An error of handle says
-// that the event is to be handled again. While handle works no other consumer is handed the event.
+// New returns a consumer that calls handle with one event after another. If handle returns an
+// error, the event is delivered again. While handle runs, the event is not delivered to another
+// consumer.
 func New(c Config, handle func(context.Context, event.Event) error) *Consumer {
 	if c.Idle == 0 {
 		c.Idle = DefaultIdle
@@ -88,22 +91,22 @@ func New(c Config, handle func(context.Context, event.Event) error) *Consumer {
 		handle: handle, seen: newRepeats(remember)}
 }
 
-// Run handles events until ctx ends; it begins with those that a consumer of this name was handed
-// before and did not acknowledge. While Redis does not answer, or the engine has not made the group
-// again that Redis lost, it waits.
+// Run handles events until ctx ends. It begins with the events that were delivered to a consumer
+// of this name before and not acknowledged. It waits while Redis does not answer, and after
+// Redis has lost the group until the engine has made it again.
 func (c *Consumer) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := c.awaitRedis(ctx, c.takeStep(ctx)); err != nil {
 			return err
 		}
 	}
-	if err := c.settleLast(context.WithoutCancel(ctx)); err != nil { // it was handled, though ctx ended meanwhile
+	if err := c.settleLast(context.WithoutCancel(ctx)); err != nil { // the event was handled before ctx ended
 		c.Log.WarnContext(ctx, "an event that was handled is not acknowledged and comes again", "user", c.User, "group", c.Group, "err", err)
 	}
 	return ctx.Err()
 }
 
-// takeStep tells Redis of the last event, or handles the next one.
+// takeStep tells Redis the result of the last event, or handles the next one.
 func (c *Consumer) takeStep(ctx context.Context) error {
 	if err := c.settleLast(ctx); err != nil || c.settle != nil {
 		return err
@@ -115,7 +118,7 @@ func (c *Consumer) takeStep(ctx context.Context) error {
 	return err
 }
 
-// settleLast tells Redis what it is still to be told of the last event.
+// settleLast tells Redis the result of the last event, if it has not been told yet.
 func (c *Consumer) settleLast(ctx context.Context) error {
 	settle := c.settle
 	if settle == nil {
@@ -129,8 +132,8 @@ func (c *Consumer) settleLast(ctx context.Context) error {
 	return err
 }
 
-// next has the next event handed out: one of before the start, one of a dead consumer, or a new
-// one. It returns nil when there is none now.
+// next returns the next event: one that was delivered before the start, one of a dead consumer,
+// or a new one. It returns nil if there is none now.
 func (c *Consumer) next(ctx context.Context) (*keyspace.Delivered, error) {
 	switch {
 	case !c.resumed:
@@ -153,7 +156,8 @@ func (c *Consumer) next(ctx context.Context) (*keyspace.Delivered, error) {
 	return c.member.Next(ctx, min(waitLimit, time.Until(c.takeOver)))
 }
 
-// awaitRedis returns an error that does not pass by itself. After any other it waits a moment.
+// awaitRedis returns an error that a retry cannot fix. For any other error it waits a moment and
+// returns nil.
 func (c *Consumer) awaitRedis(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return nil
@@ -171,8 +175,8 @@ func (c *Consumer) awaitRedis(ctx context.Context, err error) error {
 	return nil
 }
 
-// handleOne handles one event, and notes what Redis is to be told of it: nothing when it is to be
-// handled again.
+// handleOne handles one event, and sets settle to tell Redis the result. If the event has to be
+// delivered again, Redis is told nothing.
 func (c *Consumer) handleOne(ctx context.Context, d keyspace.Delivered) {
 	if d.Lost {
 		c.noteLost(ctx, d.ID)
@@ -185,7 +189,7 @@ func (c *Consumer) handleOne(ctx context.Context, d keyspace.Delivered) {
 		c.settle = acknowledge
 		return
 	}
-	if d.Tries > MaxTries { // the consumer that had it last ended without a word
+	if d.Tries > MaxTries { // its consumers ended without a result
 		c.bury(d, errors.New("its consumers ended while they handled it"))
 		return
 	}
@@ -196,7 +200,7 @@ func (c *Consumer) handleOne(ctx context.Context, d keyspace.Delivered) {
 		c.Observe(Handled)
 		c.settle = acknowledge
 		return
-	case ctx.Err() != nil: // not handled, and not for a fault of its own
+	case ctx.Err() != nil: // the handling was interrupted; this is no failure of the event
 		return
 	}
 	c.Observe(Failed)
@@ -206,7 +210,7 @@ func (c *Consumer) handleOne(ctx context.Context, d keyspace.Delivered) {
 	}
 }
 
-// callHandler calls the handler, and holds the event meanwhile.
+// callHandler calls the handler, and keeps the event from other consumers meanwhile.
 func (c *Consumer) callHandler(ctx context.Context, e event.Event) error {
 	holding, release := context.WithCancel(ctx)
 	released := make(chan struct{})
@@ -240,7 +244,7 @@ func (c *Consumer) noteLost(ctx context.Context, id keyspace.ID) {
 		"hint", "the user's database has the newest 10,000: read them over /api/events, or raise events.maxlen")
 }
 
-// bury notes that an event is to be put aside as a dead letter, with the reason.
+// bury sets settle to store an event as a dead letter, with the reason.
 func (c *Consumer) bury(d keyspace.Delivered, why error) {
 	reason := why.Error()
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
@@ -256,8 +260,8 @@ func (c *Consumer) bury(d keyspace.Delivered, why error) {
 	}
 }
 
-// eventID returns payload.eventId, which an event keeps when it is emitted again; the id of its
-// entry where the payload has none.
+// eventID returns payload.eventId, which stays the same when an event is emitted again. If the
+// payload has none, it returns the id of the entry.
 func eventID(e event.Event) string {
 	var payload struct {
 		EventID string `json:"eventId"`

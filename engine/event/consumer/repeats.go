@@ -1,9 +1,9 @@
 package consumer
 
-// repeats remembers the newest ids that it was told.
+// repeats remembers the last ids that were added, up to a fixed number.
 type repeats struct {
 	ids  map[string]bool
-	ring []string // in the order in which they came, over and over
+	ring []string // a ring buffer of the ids
 	next int
 }
 

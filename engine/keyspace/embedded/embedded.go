@@ -1,10 +1,9 @@
-// Package embedded gives an engine without a configured Redis one of its own: two private servers
-// out of the program found on this machine, or else a stand-in inside the process that serves.
+// Package embedded runs Redis for an engine that has no Redis configured: two private servers of
+// the Redis program on this machine, or if there is none a stand-in inside the serving process.
 //
-// The private servers lie in the data directory and are reached through unix sockets. Processes
-// share them as they share the private PostgreSQL: the first to come starts them, the last to
-// leave stops them, and servers that a killed process left running are adopted by the next
-// one.
+// The private servers store their files in the data directory, and listen on unix sockets.
+// Processes share them like the private PostgreSQL: the first process starts them, and the last
+// one stops them. If a killed process has left servers running, the next process adopts them.
 package embedded
 
 import (
@@ -23,34 +22,35 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// closeLimit bounds Close: waiting for others, and for the servers to write what they hold.
+// closeLimit is the time limit of Close, which waits for other processes, and for the servers to
+// write their data.
 const closeLimit = time.Minute
 
-// Config says where Redis lies and how large it may be.
+// Config says where Redis stores its files and how much memory it may use.
 type Config struct {
 	Dir          string // the data directory
-	EventsMemory int64  // what the events may take, in bytes
-	Host         bool   // this process serves: it runs the stand-in where there is no server program
+	EventsMemory int64  // memory limit of the events, in bytes
+	Host         bool   // this process serves: if there is no server program, it runs the stand-in
 	Log          *slog.Logger
 }
 
-// Redis is a running Redis of this engine's own, held by this process until Close. Its methods may
-// be called concurrently.
+// Redis is a running private Redis. It is not stopped before this process calls Close. Its
+// methods may be called concurrently.
 type Redis struct {
-	dir     string // of all that is Redis's
+	dir     string // the folder of all files of Redis
 	as      daemon.Account
 	bin     installation
 	servers []*server
-	standIn *standIn // in place of the servers
-	url     string   // of the stand-in, in whichever process it runs
+	standIn *standIn // the stand-in that this process runs in place of the servers
+	url     string   // of the stand-in in this or another process
 	log     *slog.Logger
 
 	mu    sync.Mutex
-	users *daemon.Lock // nil once closed
+	users *daemon.Lock // lock of the processes that use the servers; nil once closed
 }
 
-// Open makes sure that Redis runs, and holds it for this process. The fault is Unavailable where
-// only the process that serves could run it, and none does.
+// Open starts Redis if it does not run, and keeps it running until Close. The fault is
+// Unavailable if there is no server program and no process serves, which would run the stand-in.
 func Open(ctx context.Context, cfg Config) (*Redis, error) {
 	r := &Redis{log: cfg.Log}
 	if r.log == nil {
@@ -65,8 +65,8 @@ func Open(ctx context.Context, cfg Config) (*Redis, error) {
 	return r, nil
 }
 
-// FindCache returns how to reach the server of what can be rebuilt, "" where no process of the
-// instance runs it. It holds nothing: the server may end at any time.
+// FindCache returns the URL of the cache server, or "" if no process of the instance runs it. It
+// does not keep the server running: the server may end at any time.
 func FindCache(ctx context.Context, cfg Config) (url string, err error) {
 	r := &Redis{}
 	if err := r.choosePlace(ctx, cfg); err != nil {
@@ -75,7 +75,7 @@ func FindCache(ctx context.Context, cfg Config) (url string, err error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", r.servers[0].socket)
 	if err != nil {
-		return "", nil //nolint:nilerr // nobody listens
+		return "", nil //nolint:nilerr // no server listens
 	}
 	return r.CacheURL(), conn.Close()
 }
@@ -95,7 +95,7 @@ func (r *Redis) openRedis(ctx context.Context, cfg Config) (err error) {
 	return r.openServers(ctx)
 }
 
-// choosePlace settles the folder and the account, which the locks need already.
+// choosePlace sets the folder, the account and the servers of r. The locks need the first two.
 func (r *Redis) choosePlace(ctx context.Context, cfg Config) error {
 	dir, err := daemon.MakeDir(cfg.Dir)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Redis) choosePlace(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// makeFolder makes a folder that only as may enter, and root.
+// makeFolder makes a folder that only the account as, and root, may enter.
 func makeFolder(dir string, as daemon.Account) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return daemon.Unusable(dir, err)
@@ -137,7 +137,8 @@ func (r *Redis) takeLock(ctx context.Context, name string, how int) (*daemon.Loc
 	return daemon.TakeLock(ctx, filepath.Join(r.dir, name), how, r.as)
 }
 
-// openServers starts the private servers, or finds them started.
+// openServers starts the private servers that do not run, and takes the lock that keeps them
+// running.
 func (r *Redis) openServers(ctx context.Context) error {
 	if err := r.as.Reach(ctx, r.dir, r.bin.path, "Redis"); err != nil {
 		return err
@@ -166,10 +167,10 @@ func (r *Redis) raise(ctx context.Context) error {
 	return nil
 }
 
-// CacheURL returns how to reach the server of what can be rebuilt.
+// CacheURL returns the URL of the server for the cache.
 func (r *Redis) CacheURL() string { return r.urlOf(0) }
 
-// EventsURL returns how to reach the server of the streams.
+// EventsURL returns the URL of the server for the streams.
 func (r *Redis) EventsURL() string { return r.urlOf(1) }
 
 func (r *Redis) urlOf(n int) string {
@@ -179,7 +180,7 @@ func (r *Redis) urlOf(n int) string {
 	return "unix://" + r.servers[n].socket
 }
 
-// Name says in a few words what runs: "Redis 7.0.15, private".
+// Name returns a short description, such as "Redis 7.0.15, private".
 func (r *Redis) Name() string {
 	if r.url != "" {
 		return "Redis in process"
@@ -187,12 +188,12 @@ func (r *Redis) Name() string {
 	return r.bin.name + ", private"
 }
 
-// IsStandIn reports whether Redis runs inside this process or another one of the engine, where it
+// IsStandIn reports whether Redis is a stand-in inside a process of the engine. A stand-in
 // evicts nothing.
 func (r *Redis) IsStandIn() bool { return r.url != "" }
 
-// Signal sends a signal to the servers: a benchmark lets them stand still. The fault is Unavailable
-// for a stand-in, which is no process.
+// Signal sends a signal to the servers; a benchmark stops them with it. The fault is Unavailable
+// for a stand-in, which is not a process of its own.
 func (r *Redis) Signal(sig syscall.Signal) error {
 	if r.IsStandIn() {
 		return fault.New(fault.Unavailable, "there is no Redis server").WithHint("install redis-server or valkey-server")
@@ -209,7 +210,7 @@ func (r *Redis) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// EventsMemory returns what the events may take, in bytes.
+// EventsMemory returns the memory limit of the events, in bytes.
 func (r *Redis) EventsMemory() int64 {
 	if r.url != "" {
 		return min(r.servers[1].memory, standInMemory)
@@ -217,8 +218,8 @@ func (r *Redis) EventsMemory() int64 {
 	return r.servers[1].memory
 }
 
-// Supervise starts the servers again whenever one has died, until ctx ends or r is closed. A
-// stand-in lives as long as its process.
+// Supervise starts the servers again whenever one has died, until ctx ends or r is closed. For a
+// stand-in it returns immediately, because a stand-in lives as long as its process.
 func (r *Redis) Supervise(ctx context.Context) {
 	if r.url != "" {
 		return
@@ -250,8 +251,8 @@ func (r *Redis) Supervise(ctx context.Context) {
 	}
 }
 
-// ensureServers starts what does not run. Several processes may notice at once: one of them starts
-// it.
+// ensureServers starts the servers that do not run. Several processes may call it at the same
+// time; a lock makes only one of them start a server.
 func (r *Redis) ensureServers(ctx context.Context) error {
 	start, err := r.takeLock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
@@ -267,8 +268,8 @@ func (r *Redis) ensureServers(ctx context.Context) error {
 	return r.raise(ctx)
 }
 
-// Close lets go of Redis; the last process to do so stops it. It has its minute even if ctx has
-// ended.
+// Close ends the use of Redis by this process. The last process that does so stops the servers.
+// It has up to closeLimit even if ctx has ended.
 func (r *Redis) Close(ctx context.Context) error {
 	if r.standIn != nil {
 		return r.standIn.close()
@@ -291,7 +292,7 @@ func (r *Redis) Close(ctx context.Context) error {
 	return r.leaveServers(ctx, users)
 }
 
-// leaveServers lets go of the users lock, and stops the servers when nobody else holds it. The
+// leaveServers releases the users lock, and stops the servers if no other process holds it. The
 // caller holds start.lock.
 func (r *Redis) leaveServers(ctx context.Context, users *daemon.Lock) error {
 	defer users.Release()

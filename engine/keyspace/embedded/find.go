@@ -12,23 +12,24 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// oldest is the oldest major version whose commands are those that the engine uses.
+// oldest is the oldest major version that has all commands that the engine uses.
 const oldest = 7
 
-// binVariable names the server's program where it is not to be looked for; "none" is for the
-// stand-in.
+// binVariable is the environment variable with the path of the server program. If it is set, no
+// program is searched for; the value "none" selects the stand-in.
 const binVariable = "LIGHTWEB_REDIS_BIN"
 
-// installation is a server's program.
+// installation is a server program on this machine.
 type installation struct {
-	path string // empty: there is none
+	path string // empty if there is none
 	name string // "Redis 7.0.15" or "Valkey 8.1.1"
 }
 
-// places are where packagers put Redis when it is not on the PATH.
+// places lists the folders where packages install Redis if it is not on the PATH.
 var places = []string{"/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin"}
 
-// findProgram returns the first program of a server that is new enough.
+// findProgram returns the first server program that is new enough, or a zero installation if
+// there is none.
 func findProgram(ctx context.Context) (installation, error) {
 	switch set := os.Getenv(binVariable); set {
 	case "":
@@ -58,10 +59,12 @@ func findProgram(ctx context.Context) (installation, error) {
 	return installation{}, ctx.Err()
 }
 
-// examineProgram reports whether path is the program of a server that is new enough, and which.
+// examineProgram reports whether path is a server program that is new enough, and returns its
+// name and version.
 func examineProgram(ctx context.Context, path string) (installation, bool) {
-	// Debian's is a link to a program that is a server only under that name. It says "Redis server
-	// v=7.0.15 sha=…", or "Valkey server v=8.1.1 sha=…".
+	// On Debian path is a link to a program that acts as a server only under that name, so the
+	// link is not resolved. The output is "Redis server v=7.0.15 sha=…" or "Valkey server
+	// v=8.1.1 sha=…".
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	words := strings.Fields(string(out))
 	if err != nil || len(words) < 3 {

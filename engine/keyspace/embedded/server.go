@@ -16,7 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// cacheMemory is what the private cache may take: beyond it the least used is evicted.
+// cacheMemory is the memory limit of the private cache, in bytes. Beyond it the least used keys
+// are evicted.
 const cacheMemory = 128 << 20
 
 const (
@@ -28,33 +29,33 @@ const (
 	aofName  = "appendonlydir"
 )
 
-// server is one private server.
+// server is one of the two private servers.
 type server struct {
 	redis       *Redis
 	name        string // its role
 	dir, socket string
 	memory      int64 // maxmemory, in bytes
 	policy      string
-	durable     bool // what it holds outlives it
+	durable     bool // its data survives a restart
 }
 
 func (s *server) findProcess() (pid int, standing daemon.Standing) {
 	return daemon.StandingOf(filepath.Join(s.dir, pidName), s.dir)
 }
 
-// isAlive reports whether the server's process is there, without troubling it.
+// isAlive reports whether the server's process exists. It sends nothing to the server.
 func (s *server) isAlive() bool {
 	_, standing := s.findProcess()
 	return standing.IsAlive()
 }
 
-// raise adopts the server if it runs, and starts it if it does not. The caller holds start.lock.
+// raise adopts the server if it runs, and else starts it. The caller holds start.lock.
 func (s *server) raise(ctx context.Context) error {
 	running, err := s.settleServer(ctx)
 	if err != nil {
 		return err
 	}
-	if running { // whoever started it may have had other settings
+	if running { // the process that started it may have had another limit
 		_, err := askServer(ctx, s.socket, "CONFIG", "SET", "maxmemory", strconv.FormatInt(s.memory, 10))
 		return err
 	}
@@ -65,8 +66,9 @@ func (s *server) raise(ctx context.Context) error {
 	return s.startAfresh(ctx, err)
 }
 
-// settleServer waits until the server answers, or is certain not to run. The caller holds
-// start.lock: a server that is neither was left behind by a killed process, on its way up or down.
+// settleServer waits until it is certain whether the server runs, and reports that. The caller
+// holds start.lock, so a server that is just starting or stopping was left behind by a killed
+// process.
 func (s *server) settleServer(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	for mute := time.Now(); ; {
@@ -82,17 +84,17 @@ func (s *server) settleServer(ctx context.Context) (running bool, err error) {
 		switch {
 		case !standing.IsAlive():
 			return false, nil
-		case !absent: // it loads, or ends
+		case !absent: // it is loading its data, or ending
 			mute = time.Now()
 		case time.Since(mute) > patience && standing == daemon.Ours:
-			// It listens somewhere else: the data directory was moved under it, or somebody tidied
-			// the socket away.
+			// Its socket is gone: the data directory was moved while it ran, or the socket was
+			// removed.
 			return false, s.killServer(ctx, pid)
 		case time.Since(mute) > patience:
 			return false, fault.New(fault.Conflict, fmt.Sprintf("Redis seems to be run by process %d, which does not answer", pid)).
 				WithHint("if that is no Redis server, remove " + filepath.Join(s.dir, pidName))
 		}
-		_ = daemon.Sleep(ctx, 5*time.Millisecond) // the next turn notices the end of ctx
+		_ = daemon.Sleep(ctx, 5*time.Millisecond) // the loop checks ctx
 	}
 }
 
@@ -105,7 +107,7 @@ func (s *server) start(ctx context.Context) error {
 	if _, err := s.redis.as.Run(ctx, s.dir, s.redis.bin.path, confName); err != nil {
 		return s.explainFailure(err)
 	}
-	// It has gone to the background, and writes its pid file a moment later.
+	// The server is in the background now, and writes its pid file a moment later.
 	for range 200 {
 		if s.isAlive() {
 			break
@@ -130,8 +132,8 @@ func (s *server) explainFailure(err error) error {
 		WithHint("see " + filepath.Join(s.dir, logName))
 }
 
-// startAfresh starts a server whose file cannot be read without it: the streams are made again
-// from the databases.
+// startAfresh moves aside the data file of a server that does not start, and starts it without
+// data. The streams are rebuilt from the databases.
 func (s *server) startAfresh(ctx context.Context, cause error) error {
 	file := filepath.Join(s.dir, aofName)
 	if _, err := os.Stat(file); err != nil {
@@ -142,13 +144,13 @@ func (s *server) startAfresh(ctx context.Context, cause error) error {
 		return errors.Join(cause, err)
 	}
 	if err := s.start(ctx); err != nil {
-		return errors.Join(err, os.Rename(aside, file)) // that was not why
+		return errors.Join(err, os.Rename(aside, file)) // the file was not the cause
 	}
 	s.redis.log.WarnContext(ctx, "private Redis could not read its file, and starts empty", "role", s.name, "moved_to", aside, "err", cause)
 	return nil
 }
 
-// writeSettings writes what the server reads at its start.
+// writeSettings writes the files that the server reads when it starts.
 func (s *server) writeSettings() error {
 	if err := makeFolder(s.dir, s.redis.as); err != nil {
 		return err
@@ -181,13 +183,13 @@ func (s *server) writeSettings() error {
 		"\nmaxmemory "+strconv.FormatInt(s.memory, 10)+"\nmaxmemory-policy "+s.policy+"\n")
 }
 
-// putFile writes a file of the server's: whole or not at all.
+// putFile writes a file of the server completely or not at all.
 func (s *server) putFile(name, content string) error {
 	f, err := os.CreateTemp(s.dir, name+".")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // nothing once it is renamed
+	defer func() { _ = os.Remove(f.Name()) }() // fails once it is renamed
 	_, err = f.WriteString(content)
 	if err = errors.Join(err, s.redis.as.Own(f.Name()), f.Close()); err != nil {
 		return err
@@ -195,7 +197,7 @@ func (s *server) putFile(name, content string) error {
 	return os.Rename(f.Name(), filepath.Join(s.dir, name))
 }
 
-// quotePath writes a path as Redis's configuration takes it.
+// quotePath quotes a path for the configuration of Redis.
 func quotePath(path string) string {
 	var q strings.Builder
 	q.WriteByte('"')
@@ -210,8 +212,7 @@ func quotePath(path string) string {
 	return q.String()
 }
 
-// stop ends the server; one that is durable writes first what it holds. The caller holds
-// start.lock.
+// stop ends the server. A durable server first writes its data. The caller holds start.lock.
 func (s *server) stop(ctx context.Context) error {
 	began := time.Now()
 	pid, standing := s.findProcess()
@@ -219,7 +220,7 @@ func (s *server) stop(ctx context.Context) error {
 		s.redis.log.WarnContext(ctx, "private Redis was already gone", "role", s.name)
 		return nil
 	}
-	_, _ = askServer(ctx, s.socket, "SHUTDOWN") // it hangs up in place of an answer
+	_, _ = askServer(ctx, s.socket, "SHUTDOWN") // it closes the connection without an answer
 	for s.isAlive() && time.Since(began) < closeLimit/4 {
 		if err := daemon.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return err
@@ -234,8 +235,8 @@ func (s *server) stop(ctx context.Context) error {
 	return nil
 }
 
-// killServer kills the server that does not answer, whose process is certainly ours, and waits
-// until it is gone.
+// killServer kills a server that does not answer, and waits until its process has ended. The
+// process must be known to be the server's.
 func (s *server) killServer(ctx context.Context, pid int) error {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -253,7 +254,7 @@ func (s *server) killServer(ctx context.Context, pid int) error {
 	return fmt.Errorf("end the private Redis of %s: process %d stays", s.name, pid)
 }
 
-// lastWords returns the end of the server's log, for the one who has to find out why it does not
+// lastWords returns the last five lines of the server's log, which may show why it does not
 // start.
 func (s *server) lastWords() string {
 	b, err := os.ReadFile(filepath.Join(s.dir, logName))

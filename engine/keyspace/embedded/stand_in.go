@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	standInLock = "process.lock" // held by the process that runs the stand-in
-	standInFile = "process.json" // how others reach it
+	standInLock = "process.lock" // locked by the process that runs the stand-in
+	standInFile = "process.json" // the URL for other processes
 	standInUser = "lightweb"
 )
 
-// standInMemory is what the streams of a stand-in may take, in bytes: it is memory of the process
-// that serves.
+// standInMemory is the memory limit of the streams in a stand-in, in bytes. It is memory of the
+// serving process.
 const standInMemory = 64 << 20
 
-// standIn is a Redis inside this process. It forgets everything when the process ends, has no ACL,
-// and evicts nothing: the engine itself bounds the streams in it.
+// standIn is a Redis inside this process. It loses all data when the process ends, and has no
+// ACL. It evicts nothing; the engine itself bounds the streams in it.
 type standIn struct {
 	redis *miniredis.Miniredis
 	lock  *daemon.Lock
 	file  string
 }
 
-// published is what standInFile holds.
+// published is the content of standInFile.
 type published struct {
 	URL string `json:"url"`
 }
 
-// openStandIn runs Redis inside this process, when it is the one that serves.
+// openStandIn runs Redis inside this process if this process serves.
 func (r *Redis) openStandIn(ctx context.Context, cfg Config) error {
 	if !cfg.Host {
 		return fault.New(fault.Unavailable, "Redis runs inside the engine, and no engine is serving").
@@ -86,8 +86,8 @@ func (s *standIn) close() error {
 	return nil
 }
 
-// findStandIn returns how to reach the stand-in that another process runs, "" when none does. A
-// file that a killed process left counts for nothing: its lock is free.
+// findStandIn returns the URL of the stand-in that another process runs, or "" if none does. If
+// a killed process has left the file, the lock is free, and the file is ignored.
 func findStandIn(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, standInLock))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func findStandIn(dir string) (string, error) {
 	if err != nil {
 		return "", daemon.Unusable(dir, err)
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // it was only read
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if err == nil {
 		return "", syscall.Flock(int(f.Fd()), syscall.LOCK_UN)

@@ -1,5 +1,5 @@
-// Package redistest runs real Redis servers for tests: one, one watched by Sentinel, or a cluster
-// of three.
+// Package redistest runs real Redis servers for tests: a single server, a pair with Sentinel, or
+// a cluster of three.
 package redistest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Program returns the path of a Redis server, and skips the test where there is none.
+// Program returns the path of a Redis server program. It skips the test if there is none.
 func Program(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"redis-server", "valkey-server"} {
@@ -33,12 +33,12 @@ func Program(t testing.TB) string {
 	return ""
 }
 
-// Server is a running Redis, killed when its test ends.
+// Server is a running Redis. It is killed when its test ends.
 type Server struct {
 	Addr string
 
 	t    testing.TB
-	bus  string // the port of the cluster's own talk
+	bus  string // the port of the cluster bus
 	args []string
 	dir  string
 	cmd  *exec.Cmd
@@ -54,7 +54,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// URL returns how to reach the server.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return "redis://" + s.Addr }
 
 func (s *Server) run(args ...string) {
@@ -75,22 +75,23 @@ func (s *Server) run(args ...string) {
 	})
 }
 
-// Kill ends the server as a power cut does; Restart starts it again, with what it had written.
+// Kill ends the server like a power cut. Restart starts it again, with the data that it had
+// written.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // it may be over
 	_ = s.cmd.Wait()         // killed
 }
 
-// Restart starts a killed server.
+// Restart starts a server again after Kill.
 func (s *Server) Restart() { s.t.Helper(); s.run(s.args...) }
 
-// Pause stops the server in the middle of whatever it does; Resume lets it go on.
-func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // the test would notice
+// Pause suspends the server in the middle of its work, until Resume.
+func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // else the test fails
 
 // Resume lets a paused server go on.
-func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // the test would notice
+func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // else the test fails
 
-// Do sends a command and returns its answer, without type; the elements of an array are joined by
+// Do sends a command, and returns its answer as text. The elements of an array are joined by
 // spaces.
 func (s *Server) Do(words ...string) string {
 	s.t.Helper()
@@ -101,7 +102,7 @@ func (s *Server) Do(words ...string) string {
 	return answer
 }
 
-// As sends a command as a user of Redis, and returns its answer, also when it is a refusal.
+// As sends a command as a Redis user, and returns the answer or the text of the error.
 func (s *Server) As(user, password string, words ...string) string {
 	s.t.Helper()
 	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
@@ -120,7 +121,7 @@ func (s *Server) As(user, password string, words ...string) string {
 	return answer
 }
 
-// IsWaitedOn reports whether some program waits in the server for an entry of a stream.
+// IsWaitedOn reports whether a client waits in the server, such as for an entry of a stream.
 func (s *Server) IsWaitedOn() bool {
 	s.t.Helper()
 	return !strings.Contains(s.Do("INFO", "clients"), "blocked_clients:0")
@@ -128,7 +129,7 @@ func (s *Server) IsWaitedOn() bool {
 
 func (s *Server) ask(words ...string) (string, error) { return Ask("tcp", s.Addr, words...) }
 
-// Ask sends a command to a server at an address, and returns its answer as Do does.
+// Ask sends a command to the server at an address, and returns its answer in the form of Do.
 func Ask(network, address string, words ...string) (string, error) {
 	conn, err := net.DialTimeout(network, address, time.Second)
 	if err != nil {
@@ -153,14 +154,14 @@ func exchange(conn net.Conn, r *bufio.Reader, words ...string) (string, error) {
 	return read(r)
 }
 
-// read reads one answer of RESP2.
+// read reads one answer in the protocol RESP2.
 func read(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
 		return "", err
 	}
 	kind, rest := line[0], strings.TrimSpace(line[1:])
-	n, _ := strconv.Atoi(rest) // only read where it is a number
+	n, _ := strconv.Atoi(rest) // used only where it is a number
 	switch {
 	case kind == '-':
 		return "", fmt.Errorf("%s", rest)
@@ -182,8 +183,8 @@ func read(r *bufio.Reader) (string, error) {
 	return rest, nil
 }
 
-// Sentinel runs a primary, a replica and a Sentinel that watches them, and returns them with the
-// URL of Sentinel.
+// Sentinel runs a primary, a replica and a Sentinel that watches them. It returns the URL of the
+// Sentinel, the primary and the replica.
 func Sentinel(t testing.TB) (url string, primary, replica *Server) {
 	t.Helper()
 	primary = Start(t)
@@ -204,7 +205,7 @@ func Sentinel(t testing.TB) (url string, primary, replica *Server) {
 	return "redis://" + s.Addr + "?master_name=mymaster", primary, replica
 }
 
-// Cluster runs three nodes that share the slots, and returns them with their URL.
+// Cluster runs a cluster of three nodes that share the slots, and returns its URL and the nodes.
 func Cluster(t testing.TB) (url string, nodes []*Server) {
 	t.Helper()
 	for range 3 {
@@ -227,15 +228,15 @@ func Cluster(t testing.TB) (url string, nodes []*Server) {
 	return "redis://" + nodes[0].Addr + "?cluster=true&addr=" + nodes[1].Addr, nodes
 }
 
-// freePort returns a port that nobody listens on, below those that the system gives to outgoing
-// connections (from 32,768 on Linux): one of those could take it before the server does, or while
-// the server is down.
+// freePort returns an unused port below the range of outgoing connections (from 32,768 on
+// Linux). An outgoing connection could take a port in that range before the server starts, or
+// while it is down.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		port := strconv.Itoa(16384 + rand.IntN(16384))
 		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			_ = l.Close() // it only showed that the port is free
+			_ = l.Close() // the listener only showed that the port is free
 			return port
 		}
 	}
@@ -243,7 +244,8 @@ func freePort(t testing.TB) string {
 	return ""
 }
 
-// Eventually waits until another process has brought something about.
+// Eventually waits until is returns true, which another process brings about. It fails the test
+// after 20 seconds.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)

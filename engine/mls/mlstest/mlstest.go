@@ -1,5 +1,5 @@
-// Package mlstest makes messages of MLS groups for tests and benchmarks: what stands in the open is
-// as RFC 9420 says, and what is encrypted is noise.
+// Package mlstest makes messages of MLS groups for tests and benchmarks. The unencrypted parts
+// are as in RFC 9420, and the encrypted parts are random bytes.
 package mlstest
 
 import (
@@ -18,7 +18,7 @@ import (
 // suite is MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519.
 const suite = 1
 
-// vector joins parts behind the length of them all (RFC 9420 §2.1.2).
+// vector returns the total length of the parts followed by the parts (RFC 9420 §2.1.2).
 func vector(parts ...[]byte) []byte {
 	b := slices.Concat(parts...)
 	switch n := len(b); {
@@ -31,7 +31,7 @@ func vector(parts ...[]byte) []byte {
 	}
 }
 
-// join writes fields one behind the other.
+// join returns the fields one after another, numbers in big-endian order.
 func join(fields ...any) (b []byte) {
 	for _, f := range fields {
 		switch f := f.(type) {
@@ -67,8 +67,8 @@ type Device struct {
 	Identity string
 	signer   ed25519.PrivateKey
 	leafKey  []byte
-	leaf     []byte // of its key package
-	Package  []byte // bare
+	leaf     []byte // the leaf in its key package
+	Package  []byte // the KeyPackage without an MLSMessage around it
 	Ref      []byte
 }
 
@@ -107,7 +107,7 @@ func (d *Device) sign(label string, content ...[]byte) []byte {
 	return ed25519.Sign(d.signer, join(vector([]byte("MLS 1.0 "+label)), vector(content...)))
 }
 
-// newLeaf writes a signed leaf that was made for a use.
+// newLeaf writes a signed leaf with the given source, which says for which use it was made.
 func (d *Device) newLeaf(source []byte) []byte {
 	capabilities := join(vector(join(uint16(1))), vector(join(uint16(suite))), vector(), vector(), vector(join(uint16(1))))
 	signed := join(vector(d.leafKey), vector(d.signer.Public().(ed25519.PublicKey)), uint16(1), vector([]byte(d.Identity)), capabilities, source, vector())
@@ -118,20 +118,20 @@ func (d *Device) newLeaf(source []byte) []byte {
 type Group struct {
 	ID     string
 	Epoch  uint64
-	Leaves []*Device // nil where there is none
+	Leaves []*Device // nil for a blank leaf
 }
 
-// NewGroup returns a group with a device alone in it.
+// NewGroup returns a group with one device.
 func NewGroup(d *Device) *Group { return NewGroupWith("urn:uuid:"+uuid.NewString(), d) }
 
-// NewGroupWith returns a group with that id.
+// NewGroupWith returns a group with that id and one device.
 func NewGroupWith(id string, d *Device) *Group { return &Group{ID: id, Leaves: []*Device{d}} }
 
 func (g *Group) writeContext() []byte {
 	return join(uint16(1), uint16(suite), vector([]byte(g.ID)), g.Epoch, vector(make([]byte, 32)), vector(make([]byte, 32)), vector())
 }
 
-// Leaf returns the place of a device.
+// Leaf returns the leaf index of a device.
 func (g *Group) Leaf(d *Device) uint32 {
 	at := slices.Index(g.Leaves, d)
 	if at < 0 {
@@ -155,14 +155,14 @@ func (g *Group) writeTree() []byte {
 	return vector(nodes)
 }
 
-// Info returns the GroupInfo that a device makes of the group.
+// Info returns a GroupInfo of the group that a device has signed.
 func (g *Group) Info(by *Device) []byte {
 	extensions := vector(join(uint16(2), vector(g.writeTree())), join(uint16(4), vector(vector(by.leafKey))))
 	signed := join(g.writeContext(), extensions, vector(make([]byte, 32)), g.Leaf(by))
 	return writeMessage(mls.FormatGroupInfo, signed, vector(by.sign("GroupInfoTBS", signed)))
 }
 
-// makeNext returns the group without some leaves and with more devices.
+// makeNext returns the group at the next epoch, with devices removed and added.
 func (g *Group) makeNext(removed []*Device, added []*Device) *Group {
 	n := &Group{ID: g.ID, Epoch: g.Epoch + 1, Leaves: slices.Clone(g.Leaves)}
 	for _, d := range removed {
@@ -181,7 +181,7 @@ func (g *Group) makeNext(removed []*Device, added []*Device) *Group {
 	return n
 }
 
-// Change is what a commit does.
+// Change is the devices that a commit adds and removes.
 type Change struct{ Add, Remove []*Device }
 
 func (g *Group) writeProposals(c Change) (all []byte) {
@@ -194,7 +194,8 @@ func (g *Group) writeProposals(c Change) (all []byte) {
 	return all
 }
 
-// writeFrame writes a signed PublicMessage of the group. No two are the same.
+// writeFrame writes a signed PublicMessage of the group. It contains random data, so that no two
+// are equal.
 func (g *Group) writeFrame(by *Device, sender []byte, kind mls.ContentType, content []byte) []byte {
 	signed := writeMessage(mls.FormatPublicMessage, vector([]byte(g.ID)), g.Epoch, sender, vector(makeNoise(16)), uint8(kind), content)
 	m := join(signed, vector(by.sign("FramedContentTBS", signed, g.writeContext())))
@@ -207,14 +208,14 @@ func (g *Group) writeFrame(by *Device, sender []byte, kind mls.ContentType, cont
 	return m
 }
 
-// Commit returns a commit of a device, and the group that it makes.
+// Commit returns a commit of a device, and the group after it.
 func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
 	content := join(vector(g.writeProposals(c)), uint8(0))
 	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content), g.makeNext(c.Remove, c.Add)
 }
 
-// Rejoin returns the external commit of a device that is not in the group, which removes others,
-// and the group that it makes.
+// Rejoin returns an external commit by which a device joins and others are removed, and the
+// group after it.
 func (g *Group) Rejoin(by *Device, removed ...*Device) (commit []byte, next *Group) {
 	init := join(uint8(1), uint16(mls.ProposalExternalInit), vector(newKey()))
 	path := join(by.newLeaf(join(uint8(3), vector(make([]byte, 32)))), vector())
@@ -236,17 +237,28 @@ func (g *Group) Welcome(devices ...*Device) []byte {
 	return writeMessage(mls.FormatWelcome, uint16(suite), vector(secrets), vector(makeNoise(200)))
 }
 
-// Message returns an application message, of which nobody can tell more than its group and epoch.
-func (g *Group) Message() []byte { return g.writePrivate(mls.ContentApplication) }
+// Message returns an application message. Only its group, epoch and type can be read.
+func (g *Group) Message() []byte { return g.writePrivate(mls.ContentApplication, 100) }
+
+// LongMessage is Message with n bytes of ciphertext.
+func (g *Group) LongMessage(n int) []byte { return g.writePrivate(mls.ContentApplication, n) }
 
 // PrivateCommit returns a commit that the server cannot read.
-func (g *Group) PrivateCommit() []byte { return g.writePrivate(mls.ContentCommit) }
+func (g *Group) PrivateCommit() []byte { return g.writePrivate(mls.ContentCommit, 100) }
 
-func (g *Group) writePrivate(t mls.ContentType) []byte {
-	return writeMessage(mls.FormatPrivateMessage, vector([]byte(g.ID)), g.Epoch, uint8(t), vector(), vector(makeNoise(28)), vector(makeNoise(100)))
+// PrivateProposal returns a proposal that the server cannot read.
+func (g *Group) PrivateProposal() []byte { return g.writePrivate(mls.ContentProposal, 100) }
+
+// SealedCommit is Commit with a PrivateMessage.
+func (g *Group) SealedCommit(c Change) (commit []byte, next *Group) {
+	return g.PrivateCommit(), g.makeNext(c.Remove, c.Add)
 }
 
-// Plain returns words that are not encrypted.
+func (g *Group) writePrivate(t mls.ContentType, n int) []byte {
+	return writeMessage(mls.FormatPrivateMessage, vector([]byte(g.ID)), g.Epoch, uint8(t), vector(), vector(makeNoise(28)), vector(makeNoise(n)))
+}
+
+// Plain returns an application message that is not encrypted.
 func (g *Group) Plain(by *Device) []byte {
 	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentApplication, vector([]byte("words")))
 }

@@ -1,5 +1,5 @@
 // Package oidctest is an OpenID provider on loopback, for tests: it lets everybody in as one
-// subject, and can be told to lie.
+// subject, and can be made to lie.
 package oidctest
 
 import (
@@ -20,29 +20,29 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// The client that the provider knows.
+// The client that the provider accepts.
 const (
 	ClientID     = "lightweb of example.org"
 	ClientSecret = "kept: a secret/of both"
 )
 
-// Claims are what a token says.
+// Claims are the content of a token.
 type Claims map[string]any
 
-// Provider is a provider that runs.
+// Provider is a running provider.
 type Provider struct {
 	URL      string // its issuer
 	Callback string // the only address that it sends browsers back to
-	Subject  string // who signs in
+	Subject  string // the subject that signs in
 
-	Away bool // it says nothing of itself
+	Away bool // it does not serve its description
 	Now  func() time.Time
-	Lie  func(Claims)        // changes what the next tokens say; may be nil
+	Lie  func(Claims)        // changes the claims of the next tokens; may be nil
 	Sign func(Claims) string // makes the next tokens; nil: Signed, by the provider's key
 
 	key   *ecdsa.PrivateKey
 	mu    sync.Mutex
-	codes map[string]url.Values // what was asked for, by the codes that nobody has shown yet
+	codes map[string]url.Values // the queries of logins, by the codes that no client has used yet
 }
 
 // Start starts a provider, which ends with the test.
@@ -70,7 +70,7 @@ func NewKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Signed writes claims as a token that a key signs.
+// Signed returns a token with the claims, signed with key.
 func Signed(alg jose.SignatureAlgorithm, key any, c Claims) string {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "1"))
 	if err != nil {
@@ -94,7 +94,7 @@ func Signed(alg jose.SignatureAlgorithm, key any, c Claims) string {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // whoever asked may be gone
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }
 
 func (p *Provider) configure(w http.ResponseWriter, _ *http.Request) {
@@ -110,7 +110,7 @@ func (p *Provider) showKeys(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}})
 }
 
-// authorize lets the browser in at once, and sends it back.
+// authorize lets the browser in without a question, and sends it back.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("redirect_uri") != p.Callback || q.Get("scope") != "openid" ||
@@ -126,7 +126,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.Callback+"?"+back.Encode(), http.StatusFound)
 }
 
-// exchange gives a token for a code, once, to the client that shows its secret and the verifier.
+// exchange returns a token for a code, once, to the client that shows its secret and the
+// verifier.
 func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	asked, is := p.codes[r.FormValue("code")]

@@ -1,5 +1,5 @@
-// Package apitest holds what the client API answers against its description, openapi.json. An
-// object may have members that are not described only where additionalProperties says so.
+// Package apitest checks responses of the client API against its description, openapi.json. An
+// object with described members may have others only where additionalProperties says so.
 package apitest
 
 import (
@@ -15,7 +15,7 @@ import (
 
 type schema = map[string]any
 
-// Description is the part of OpenAPI that says what is answered.
+// Description is the part of OpenAPI that describes responses.
 type Description struct {
 	Paths      map[string]map[string]struct{ Responses map[string]outcome }
 	Components struct {
@@ -28,7 +28,7 @@ type outcome struct {
 	Content map[string]struct{ Schema schema }
 }
 
-// Exchange is a request to the client API, and what it was answered.
+// Exchange is a request to the client API with its response.
 type Exchange struct {
 	Method, Path string
 	Status       int
@@ -56,7 +56,7 @@ func (d Description) Operations() (all []string) {
 	return all
 }
 
-// Operation returns the one that an exchange is of, empty when none is described.
+// Operation returns the operation that an exchange belongs to, empty if none is described.
 func (d Description) Operation(x Exchange) string {
 	for _, op := range d.Operations() {
 		method, form, _ := strings.Cut(op, " ")
@@ -69,8 +69,8 @@ func (d Description) Operation(x Exchange) string {
 	return ""
 }
 
-// Check fails a test whose exchange is not as described. Requests of other paths are none of the
-// client API's, and without a description there is nothing to check.
+// Check fails a test whose exchange is not as described. It ignores paths outside the client
+// API. Without a description there is nothing to check.
 func (d Description) Check(t testing.TB, x Exchange) {
 	t.Helper()
 	if !strings.HasPrefix(x.Path, "/api/") || x.Method == http.MethodHead || x.Method == http.MethodOptions || d.Paths == nil {
@@ -81,7 +81,7 @@ func (d Description) Check(t testing.TB, x Exchange) {
 	}
 }
 
-// differs says how an answer is not as described, empty when it is.
+// differs says how a response differs from its description; empty if it does not.
 func (d Description) differs(x Exchange) string {
 	method, path, _ := strings.Cut(d.Operation(x), " ")
 	want, there := d.Paths[path][method].Responses[fmt.Sprint(x.Status)]
@@ -112,7 +112,7 @@ func (d Description) differs(x Exchange) string {
 	return d.differ(content.Schema, value, "")
 }
 
-// resolve returns a schema without references, and with what it is all of in one.
+// resolve returns a schema without references. The parts of an allOf are merged into one schema.
 func (d Description) resolve(s schema) schema {
 	if ref, is := s["$ref"].(string); is {
 		return d.resolve(d.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")])
@@ -133,7 +133,7 @@ func (d Description) resolve(s schema) schema {
 	return whole
 }
 
-// differ says at which place a value is not as described, empty when it is.
+// differ says where and how a value differs from its schema; empty if it does not.
 func (d Description) differ(s schema, value any, at string) string {
 	s = d.resolve(s)
 	if one, is := s["oneOf"].([]any); is {

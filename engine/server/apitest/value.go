@@ -25,7 +25,7 @@ func isType(kind, value any) bool {
 	return kind == nil || is[kind.(string)]
 }
 
-// differText says how a text is not as described.
+// differText says how a text differs from its schema; empty if it does not.
 func differText(s schema, text, at string) string {
 	if form, is := s["pattern"].(string); is && !regexp.MustCompile(form).MatchString(text) {
 		return fmt.Sprintf("%s is %q, want %s", at, text, form)

@@ -1,0 +1,81 @@
+package cmd
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// prompt asks the person at the terminal. Questions go to standard error, and answers come from
+// standard input.
+type prompt struct {
+	in  io.Reader
+	out io.Writer
+}
+
+// confirm asks before an action that cannot be undone. With yes it does not ask. If standard
+// input is no terminal, it fails unless yes is set.
+func (p *prompt) confirm(what string, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !isTerminal(p.in) {
+		return fault.New(fault.Usage, what+" cannot be undone").WithHint("give --yes to do it without being asked")
+	}
+	fmt.Fprintf(p.out, "%s? It cannot be undone. [y/N] ", cleanLine(what))
+	answer, err := bufio.NewReader(p.in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return &exitError{exitFailed, errors.New("nothing was done")}
+	}
+	return nil
+}
+
+// askPassword asks for a password twice, on a terminal, and does not show the input.
+func (p *prompt) askPassword() (string, error) {
+	f, ok := p.in.(*os.File)
+	if !ok || !isTerminal(f) {
+		return "", fault.New(fault.Usage, "there is no terminal to ask for the password on").WithHint("give --password-file or --password-stdin")
+	}
+	var answers [2]string
+	for n, question := range []string{"Password: ", "Again: "} {
+		fmt.Fprint(p.out, question)
+		b, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(p.out)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("read the password: %w", err)
+		}
+		answers[n] = string(b)
+	}
+	if answers[0] != answers[1] {
+		return "", fault.New(fault.Unprocessable, "the passwords are not the same")
+	}
+	return answers[0], nil
+}
+
+// askAgain reports whether the person wants to edit a refused configuration once more. It asks
+// only if the content was refused as Invalid: after another failure, such as a change by
+// somebody else meanwhile, editing does not help.
+func (p *prompt) askAgain(answers *bufio.Reader, refusal error) (bool, error) {
+	if fault.KindOf(refusal) != fault.Invalid || !isTerminal(p.in) {
+		return false, nil
+	}
+	fmt.Fprintf(p.out, "%s\nEdit again? [Y/n] ", cleanLine(fault.Public(refusal)))
+	answer, err := answers.ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the answer: %w", err)
+	}
+	return !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "n"), nil
+}

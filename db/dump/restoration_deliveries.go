@@ -1,0 +1,60 @@
+package dump
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+)
+
+// settle prepares the deliveries and conversations of a restored user's database for use.
+func (r *Restoration) settle(ctx context.Context, database string) error {
+	conn, err := pgx.ConnectConfig(ctx, r.d.server.Config(database))
+	if err != nil {
+		return postgres.Fault("open database "+database, err)
+	}
+	defer postgres.Shut(conn)
+	if err := r.fence(ctx, conn); err != nil {
+		return postgres.Fault("fence deliveries", err)
+	}
+	if err := fenceConversations(ctx, conn); err != nil {
+		return postgres.Fault("fence conversations", err)
+	}
+	return postgres.Fault("hand over again", r.handOverAgain(ctx, conn))
+}
+
+// fence marks unsent deliveries to other servers as skipped, because most of them were sent after
+// the backup was taken. It also marks them as tried, so that a later Delete is sent to the same
+// servers.
+func (r *Restoration) fence(ctx context.Context, conn *pgx.Conn) error {
+	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', tried = true, lease_owner = NULL, last_error = $1, updated_at = now()
+		WHERE status IN ('pending', 'parked') AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
+	r.fenced += tag.RowsAffected()
+	return err
+}
+
+// fenceConversations makes each open conversation begin a new term and continue in a new MLS group.
+// Otherwise MLS epochs that were assigned after the backup would be assigned again, although
+// members have keys of them.
+func fenceConversations(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `UPDATE mls_conversations SET term = term + 1, status = 'reset_pending', reset_group_id = 'urn:uuid:' || gen_random_uuid(), updated_at = now()
+		WHERE status <> 'closed'`)
+	return err
+}
+
+// clocksApart bounds the difference between the clocks of the serving engine and of the process
+// that takes a backup.
+const clocksApart = time.Minute
+
+// handOverAgain makes deliveries to users of this instance pending again: those that were pending,
+// and those that were delivered since the backup began. The recipients' databases and the journal
+// may have been backed up before these deliveries reached them. A delivery that comes twice takes
+// effect once. It leaves out delivered posts whose body is gone because they were deleted or edited
+// since; the Delete or Update is delivered again like other activities.
+func (r *Restoration) handOverAgain(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `UPDATE deliveries d SET status = 'pending', lease_owner = NULL, next_at = now() FROM delivery_jobs j
+		WHERE j.id = d.job_id AND d.host = '' AND (d.status = 'pending' OR d.status = 'delivered' AND d.updated_at >= $1 AND j.body <> '')`, r.of.Add(-clocksApart))
+	return err
+}

@@ -1,0 +1,180 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The directions of an activity.
+const (
+	Inbound  = "inbound"
+	Outbound = "outbound"
+)
+
+// Activity is a stored activity.
+type Activity struct {
+	ID        uuid.UUID
+	URI       vocab.ID
+	Direction string
+	Type      string
+	Actor     vocab.ID
+	Object    vocab.ID // empty when it has no object with an id
+	Published time.Time
+	Raw       json.RawMessage
+}
+
+const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_uri, ''), published, raw`
+
+// Claim takes the ids of activities for their actors for good, and returns those that were not
+// taken before: only these may take effect. Rows from before actors were stored hold an id
+// without its actor; no actor can take such an id again. Of several spellings of one id the
+// first counts.
+func (t Activities) Claim(ctx context.Context, all []Owned) (fresh map[Owned]bool, err error) {
+	var won [][]byte
+	if err := t.query(ctx, "claim activities", column(&won), claim, keys(all), everybodys(all)); err != nil {
+		return nil, err
+	}
+	return firstOf(all, won), nil
+}
+
+const claim = `INSERT INTO seen (digest) SELECT DISTINCT k FROM unnest($1::bytea[], $2::bytea[]) AS c (k, before)
+	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
+
+// holdAndClaim takes the shared lock of the audience and then claims ids. It is one statement
+// because a new connection must plan each statement.
+const holdAndClaim = `WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($3))
+	INSERT INTO seen (digest) SELECT DISTINCT k FROM held, unnest($1::bytea[], $2::bytea[]) AS c (k, before)
+	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
+
+// firstOf returns the first entry of all for each key in won.
+func firstOf(all []Owned, won [][]byte) map[Owned]bool {
+	left := map[string]bool{}
+	for _, k := range won {
+		left[string(k)] = true
+	}
+	fresh := map[Owned]bool{}
+	for _, o := range all {
+		if k := string(o.key()); left[k] {
+			fresh[o] = true
+			delete(left, k)
+		}
+	}
+	return fresh
+}
+
+// Unclaim releases ids so that they can be claimed again: their activities turned out not to be
+// for the user, or are to be applied again.
+func (t Activities) Unclaim(ctx context.Context, all []Owned) error {
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := t.execBeside(ctx, "give ids back", `DELETE FROM seen WHERE digest = ANY($1)`, append(keys(all), everybodys(all)...))
+	return err
+}
+
+// Add stores an activity. An activity that is stored already is left as it was.
+func (t Activities) Add(ctx context.Context, a Activity) error {
+	t.unsent.activities = append(t.unsent.activities, a)
+	t.touched.touch(pagesOf(a.Direction), a.URI)
+	return t.added(ctx, len(a.Raw))
+}
+
+// pagesOf returns the pages that may show activities of a direction.
+func pagesOf(direction string) Pages {
+	if direction == Outbound {
+		return OutboxPages
+	}
+	return NotificationsFeed
+}
+
+// Find returns the activity with this uri, nil when there is none. If two actors of one server
+// use the same uri, it returns the activity that was stored first.
+func (t Activities) Find(ctx context.Context, uri vocab.ID) (*Activity, error) {
+	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 ORDER BY id LIMIT 1`, uri)
+}
+
+// FindBy returns the activity that has this uri and this actor, nil when there is none.
+func (t Activities) FindBy(ctx context.Context, a Owned) (*Activity, error) {
+	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
+}
+
+// FindPublic returns the activity with this uri if it addresses everybody. It reads nothing of
+// any other activity.
+func (t Activities) FindPublic(ctx context.Context, uri vocab.ID) (*Activity, error) {
+	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND `+addressesPublic, uri)
+}
+
+// Latest returns the newest activity of a type that the actor sent about the object, nil
+// when there is none.
+func (t Activities) Latest(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
+	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities
+		WHERE object_uri = $3 AND type = $1 AND actor_uri = $2 ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
+}
+
+// ListObjects returns the objects of the activities that have this uri and one of these types.
+// It returns at most two, since actors of one server may use the same id: two objects mean that
+// there may be more. It returns none when the uri is the id of an object. Unless by is empty,
+// only activities of that actor count. If requests is false, activities that wait among the
+// requests do not count.
+func (t Activities) ListObjects(ctx context.Context, uri vocab.ID, types []string, by vocab.ID, requests bool) (objects []vocab.ID, err error) {
+	err = t.query(ctx, "read activity", column(&objects), `SELECT DISTINCT a.object_uri FROM activities a WHERE a.uri = $1 AND a.type = ANY($2)
+		AND a.object_uri IS NOT NULL AND ($3 = '' OR a.actor_uri = $3) AND ($4 OR NOT `+isRequest+`)
+		AND NOT EXISTS (SELECT FROM objects WHERE uri = $1) LIMIT 2`, uri, types, by, requests)
+	return objects, err
+}
+
+// LatestUndo returns the actor's newest Undo of an activity that has this type and this object,
+// nil when there is none.
+func (t Activities) LatestUndo(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
+	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities
+		WHERE raw -> 'object' @> jsonb_build_object('type', $1::text, 'object', $3::text) AND type = '`+vocab.Undo+`' AND actor_uri = $2
+		ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
+}
+
+// IsCreated reports whether the actor has sent a Create of the object other than this one.
+func (t Activities) IsCreated(ctx context.Context, create, actor, object vocab.ID) (there bool, err error) {
+	err = t.row(ctx, "look for Create", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = $3 AND type = '`+vocab.Create+`' AND actor_uri = $2 AND uri <> $1)`,
+		[]any{create, actor, object}, &there)
+	return there, err
+}
+
+// Remove removes an activity and its feed entry. Its id stays claimed.
+func (t Activities) Remove(ctx context.Context, a Owned) error {
+	t.touched.touch(feeds|OutboxPages, a.ID)
+	if _, err := t.execBeside(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $2 AND activity_uri = $1`, a.ID, a.Actor); err != nil {
+		return err
+	}
+	_, err := t.execBeside(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
+	return err
+}
+
+// List returns up to n activities of one direction after a place, the newest first, without
+// those about an object that was deleted since. Unless to is nil, it returns only activities
+// that name one of its ids in to or cc.
+func (t Activities) List(ctx context.Context, direction string, to []vocab.ID, after *Place, n int) ([]Activity, error) {
+	p := after.orFirst()
+	return collect[Activity](ctx, t.tx, "list activities", `SELECT `+activityColumns+` FROM activities
+		WHERE direction = $1 AND (published, id) < ($4, $5) AND `+addressesAny+` AND `+aboutLiving+`
+		ORDER BY published DESC, id DESC LIMIT $6`, direction, listed(to), t.types.ShowObject, p.At, p.ID, n)
+}
+
+// Count counts the activities that List returns.
+func (t Activities) Count(ctx context.Context, direction string, to []vocab.ID) (int, error) {
+	return t.count(ctx, `SELECT count(*) FROM activities
+		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, listed(to), t.types.ShowObject)
+}
+
+// aboutLiving is false for a row whose activity has one of the types $3 and whose object was
+// deleted since.
+const aboutLiving = `(type <> ALL($3)
+	OR NOT EXISTS (SELECT FROM objects o WHERE o.uri = activities.object_uri AND o.deleted_at IS NOT NULL))`
+
+func (t *tx) count(ctx context.Context, query string, args ...any) (n int, err error) {
+	err = t.row(ctx, "count rows", query, args, &n)
+	return n, err
+}

@@ -1,0 +1,174 @@
+package user
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Commit says what one transaction changed in a user's database.
+type Commit struct {
+	User    vocab.Username
+	Unknown bool // the connection was lost during the commit: anything may have been committed, or nothing
+	Touched
+	Events []Event // the added events with their numbers, lowest first
+
+	Owes        bool       // deliveries were added
+	Leased      []Delivery // the added deliveries that the transaction leased for the dispatcher
+	LeasedUntil time.Time
+
+	Behind []Behind // conversations that may lack messages
+}
+
+// Pages is a set of the user's feeds and collections that are read page by page.
+type Pages uint8
+
+// The feeds and collections.
+const (
+	MainFeed Pages = 1 << iota
+	NotificationsFeed
+	RequestsFeed
+	OutboxPages
+	FollowersPages
+	FollowingPages
+	FeaturedPages
+
+	feeds = MainFeed | NotificationsFeed | RequestsFeed
+)
+
+// Has reports whether all pages of other are in p.
+func (p Pages) Has(other Pages) bool { return p&other == other }
+
+// Touched lists the things that a reader may see differently after a transaction than before.
+// It may name too much, never too little.
+type Touched struct {
+	Everything bool       // anything may differ: the other fields are incomplete
+	Pages      Pages      // feeds and collections with a page that may differ
+	Objects    []vocab.ID // activities and objects that were stored, changed or removed
+	Actors     []vocab.ID // actors whose copy or relationship with the user changed
+}
+
+// IsZero reports whether readers see no difference.
+func (t Touched) IsZero() bool {
+	return !t.Everything && t.Pages == 0 && len(t.Objects) == 0 && len(t.Actors) == 0
+}
+
+// touch adds feeds and collections, and the activities and objects that changed.
+func (t *Touched) touch(p Pages, objects ...vocab.ID) {
+	t.Pages |= p
+	t.Objects = append(t.Objects, objects...)
+}
+
+// touchActor adds an actor whose copy or relationship changed.
+func (t *Touched) touchActor(p Pages, actor vocab.ID) {
+	t.Pages |= p
+	t.Actors = append(t.Actors, actor)
+}
+
+// touchRows adds the activities whose uris a statement returns.
+func (t *tx) touchRows(rows pgx.Rows) error {
+	uris, err := pgx.CollectRows(rows, pgx.RowTo[vocab.ID])
+	t.touched.touch(0, uris...)
+	return err
+}
+
+// Subscriber is notified of commits.
+type Subscriber struct {
+	Name string // shown in the log
+	// Committed is called after the commit, outside the transaction, and before Write returns
+	// to the writer. Commits of one user may reach it concurrently and in another order than
+	// the database made them; the numbers of their events give that order. Its context ends
+	// after subscriberTime, and the writer waits no longer than that.
+	Committed func(ctx context.Context, c Commit)
+}
+
+// subscriberTime is how long a writer waits for one subscriber.
+const subscriberTime = 500 * time.Millisecond
+
+// subscribers are notified of commits in the order of the list.
+type subscribers struct {
+	list atomic.Pointer[[]Subscriber]
+	log  *slog.Logger
+}
+
+// Subscribe sets the subscribers that are notified of every commit in a user's database, in
+// this order. It replaces earlier ones, so it is called once, before the process writes.
+func (d *Databases) Subscribe(all ...Subscriber) { d.subscribers.list.Store(&all) }
+
+// tell calls every subscriber once. The commit has happened: neither a cancelled context of the
+// writer nor a subscriber can undo it.
+func (s *subscribers) tell(ctx context.Context, c Commit) {
+	all := s.list.Load()
+	if all == nil {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	for _, one := range *all {
+		s.tellOne(ctx, one, c)
+	}
+}
+
+// tellOne waits until one subscriber has handled a commit or subscriberTime is over.
+func (s *subscribers) tellOne(ctx context.Context, one Subscriber, c Commit) {
+	ctx, cancel := context.WithTimeout(ctx, subscriberTime)
+	defer cancel()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		defer s.logPanic(ctx, one, c)
+		one.Committed(ctx, c)
+	}()
+	select {
+	case <-heard:
+	case <-ctx.Done():
+		s.log.WarnContext(ctx, "subscriber took too long", "subscriber", one.Name, "user", c.User)
+	}
+}
+
+// logPanic keeps a panic of a subscriber from ending the process.
+func (s *subscribers) logPanic(ctx context.Context, one Subscriber, c Commit) {
+	if p := recover(); p != nil {
+		s.log.ErrorContext(ctx, "subscriber panicked", "subscriber", one.Name, "user", c.User, "err", p, "stack", string(debug.Stack()))
+	}
+}
+
+// outcome is how a transaction ended.
+type outcome uint8
+
+const (
+	rolledBack outcome = iota
+	committed
+	unknown // the connection was lost before the commit was answered
+)
+
+// outcomeOf derives from the error of the commit how the transaction ended.
+func outcomeOf(err error) outcome {
+	var refusal *pgconn.PgError
+	switch {
+	case err == nil:
+		return committed
+	case errors.Is(err, pgx.ErrTxCommitRollback), pgconn.SafeToRetry(err), errors.As(err, &refusal) && refusal.SeverityUnlocalized == "ERROR":
+		return rolledBack
+	}
+	return unknown
+}
+
+// commitOf returns the Commit that subscribers get of a transaction, nil when it was rolled
+// back.
+func (t *tx) commitOf(u vocab.Username) *Commit {
+	switch t.outcome {
+	case committed:
+		return &Commit{User: u, Touched: t.touched, Events: t.numbered, Owes: t.owes, Leased: t.leased, LeasedUntil: t.leasedUntil, Behind: t.behind}
+	case unknown:
+		return &Commit{User: u, Unknown: true, Touched: Touched{Everything: true}, Owes: true}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package user
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ahead holds rows that a transaction has read before its work asked for them. For the actors
+// and uris that it lists it is complete: a row that is not in it does not exist. A statement
+// that changes relationships or objects makes the transaction forget it.
+type ahead struct {
+	actors        map[vocab.ID]bool // actors whose relationships and blocks were read
+	blocked       map[vocab.ID]bool
+	relationships map[relation]Relationship
+	uris          map[vocab.ID]bool // uris that were looked up among the objects
+	objects       map[vocab.ID]Object
+	buried        map[Owned]bool // whether the author deleted the object
+}
+
+type relation struct {
+	kind  string
+	actor vocab.ID
+}
+
+// ClaimAhead claims ids as Claim does, and reads in the same round trip the rows that the
+// handling of the claimed activities needs: whether the user blocks their actors, the
+// relationships between these actors and the user, and the stored objects of the activities. It
+// takes the shared lock that HoldAudience takes, so that the blocks cannot change meanwhile.
+func (t Activities) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, objects []Owned) (fresh map[Owned]bool, err error) {
+	var won, shut, buried [][]byte
+	uris := make([]vocab.ID, len(objects))
+	for n, o := range objects {
+		uris[n] = o.ID
+	}
+	var relationships []Relationship
+	var stored []Object
+	b := t.unsent.batch()
+	b.Queue(holdAndClaim, keys(all), everybodys(all), audienceLock).Query(column(&won)) // first: the lock must cover the reads below
+	b.Queue(blocked, digests(actors)).Query(column(&shut))
+	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1)`, texts(actors)).Query(into(&relationships))
+	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris)).Query(into(&stored))
+	b.Queue(`SELECT digest FROM tombstones WHERE digest = ANY($1)`, append(keys(objects), everybodys(objects)...)).Query(column(&buried))
+	if err := t.send(ctx, "claim activities", b); err != nil {
+		return nil, err
+	}
+	t.ahead = ahead{actors: set(actors), blocked: having(actors, shut), relationships: map[relation]Relationship{},
+		uris: set(uris), objects: map[vocab.ID]Object{}, buried: amongGraves(objects, buried)}
+	for _, r := range relationships {
+		t.ahead.relationships[relation{r.Type, r.Actor}] = r
+	}
+	for _, o := range stored {
+		t.ahead.objects[o.URI] = o
+	}
+	return firstOf(all, won), nil
+}
+
+// amongGraves reports of each object whether its author deleted it. Rows from before authors
+// were stored count as well.
+func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
+	there := map[string]bool{}
+	for _, k := range found {
+		there[string(k)] = true
+	}
+	buried := map[Owned]bool{}
+	for _, o := range objects {
+		buried[o] = there[string(o.key())] || there[string(digest(o.ID))]
+	}
+	return buried
+}
+
+// blockedOf returns which of the actors the user blocks, nil unless that was read ahead of all
+// of them.
+func (a *ahead) blockedOf(actors []vocab.ID) map[vocab.ID]bool {
+	for _, id := range actors {
+		if !a.actors[id] {
+			return nil
+		}
+	}
+	return a.blocked
+}
+
+// relationship returns a relationship that was read ahead, nil when there is none. The bool
+// reports whether relationships of the actor were read ahead.
+func (a *ahead) relationship(kind string, actor vocab.ID) (*Relationship, bool) {
+	if r, there := a.relationships[relation{kind, actor}]; there {
+		return &r, true
+	}
+	return nil, a.actors[actor]
+}
+
+// forgetActor and forgetObject drop what was read ahead, so that the next read goes to the
+// database.
+func (a *ahead) forgetActor(actor vocab.ID) {
+	delete(a.actors, actor)
+	for _, kind := range RelationshipTypes {
+		delete(a.relationships, relation{kind, actor})
+	}
+}
+
+func (a *ahead) forgetObject(uri vocab.ID) {
+	delete(a.uris, uri)
+	delete(a.objects, uri)
+}
+
+// readAhead returns the object as this transaction knows it without a query, nil when there is
+// none. The bool reports whether the transaction knows.
+func (t *tx) readAhead(uri vocab.ID) (*Object, bool) {
+	for _, o := range t.unsent.objects {
+		if o.URI == uri {
+			return &o, true
+		}
+	}
+	if o, there := t.ahead.objects[uri]; there {
+		return &o, true
+	}
+	return nil, t.ahead.uris[uri]
+}
+
+func set(ids []vocab.ID) map[vocab.ID]bool {
+	s := make(map[vocab.ID]bool, len(ids))
+	for _, id := range ids {
+		s[id] = true
+	}
+	return s
+}
+
+// column reads rows of one column.
+func column[T any](out *[]T) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*out, err = pgx.CollectRows(rows, pgx.RowTo[T])
+		return err
+	}
+}

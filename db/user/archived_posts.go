@@ -1,0 +1,68 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ArchivedPost is a post that the user wrote under another account.
+type ArchivedPost struct {
+	Activity, Object, Actor          vocab.ID
+	Published                        time.Time
+	ActivityDoc, ObjectDoc, Readable json.RawMessage // the activity without its object
+	Words                            string          // for the search index: the text form of a tsvector
+}
+
+// AddArchived stores posts, and their words in the search index. It returns how many of the
+// posts were new.
+func (t Posts) AddArchived(ctx context.Context, all []ArchivedPost) (added int, err error) {
+	var ids []uuid.UUID
+	var activities, objects, actors, activityDocs, objectDocs, readables, words []string
+	var published []time.Time
+	for _, p := range all {
+		ids = append(ids, uuid.Must(uuid.NewV7()))
+		activities, objects, actors = append(activities, string(p.Activity)), append(objects, string(p.Object)), append(actors, string(p.Actor))
+		activityDocs, objectDocs, readables = append(activityDocs, string(p.ActivityDoc)), append(objectDocs, string(p.ObjectDoc)), append(readables, string(p.Readable))
+		published, words = append(published, p.Published), append(words, p.Words)
+	}
+	n, err := t.exec(ctx, "store archived posts", `INSERT INTO archived_posts (id, activity_uri, object_uri, actor_uri, published, activity, object, readable)
+		SELECT id, activity_uri, object_uri, actor_uri, published, activity::jsonb, object::jsonb, readable::jsonb
+		FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[])
+			AS p (id, activity_uri, object_uri, actor_uri, published, activity, object, readable)
+		ON CONFLICT (object_uri) DO NOTHING`, ids, activities, objects, actors, published, activityDocs, objectDocs, readables)
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.execBeside(ctx, "put words of archived posts into index", `INSERT INTO search_index (uri, object_id, revision, published, words)
+		SELECT p.object_uri, p.id, p.xmin::text, p.published, w::tsvector FROM unnest($1::text[], $2::text[]) AS x (u, w) JOIN archived_posts p ON p.object_uri = u
+		ON CONFLICT (uri) DO NOTHING`, objects, words)
+	return int(n), err
+}
+
+// FindFound returns those of the objects that the user holds or has archived, in the order of
+// uris. It stops after the object with which their documents exceed MaxFeed bytes. For an
+// object that is held and archived it returns the held one, or the archived copy if the held
+// one was deleted.
+func (t Threads) FindFound(ctx context.Context, uris []vocab.ID) (found []HeldObject, err error) {
+	err = t.query(ctx, "read found objects", upTo(MaxFeed, HeldObject.Bytes, &found), `SELECT * FROM (
+			SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = ANY($1) AND o.deleted_at IS NULL
+			UNION ALL SELECT p.id, p.object_uri, p.published, p.object, NULL, NULL, p.readable, p.actor_uri, p.activity, false, true FROM archived_posts p
+			WHERE p.object_uri = ANY($1) AND NOT EXISTS (SELECT FROM objects o WHERE o.uri = p.object_uri AND o.deleted_at IS NULL)) AS f (id, uri)
+		ORDER BY array_position($1, f.uri)`, texts(uris))
+	return found, err
+}
+
+// ListArchived returns up to n archived posts after a place, the newest first, as entries of a
+// feed. It stops after the post with which their documents exceed MaxFeed bytes.
+func (t Posts) ListArchived(ctx context.Context, after *Place, n int) (out []FeedItem, err error) {
+	p := after.orFirst()
+	err = t.query(ctx, "read archived posts", upTo(MaxFeed, FeedItem.Bytes, &out), `SELECT id, activity_uri, actor_uri, published,
+		'`+vocab.Create+`', activity, object_uri, object, readable, '', '', '', '' FROM archived_posts
+		WHERE (published, id) < ($1, $2) ORDER BY published DESC, id DESC LIMIT $3`, p.At, p.ID, n)
+	return out, err
+}

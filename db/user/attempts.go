@@ -1,0 +1,46 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// hourAgo and dayAgo bound the attempts that count at the time $2. Attempts are stored by the
+// minute, and a minute counts until all of it is older than the hour or day.
+const (
+	hourAgo = `$2::timestamptz - interval '1 hour 1 minute'`
+	dayAgo  = `$2::timestamptz - interval '24 hours 1 minute'`
+)
+
+// Attempts are the numbers of actions that a token has tried in the last hour and day, and the
+// time of the first attempt in each.
+type Attempts struct {
+	Hour, Day           int
+	HourSince, DaySince time.Time // the start of that minute; now when there was no attempt
+}
+
+// FindAttempts returns the attempts of a token within the last hour and the last day, as
+// CountAttempt counts them.
+func (t Audits) FindAttempts(ctx context.Context, token uuid.UUID, now time.Time) (a Attempts, err error) {
+	err = t.row(ctx, "read attempts", `SELECT coalesce(sum(times) FILTER (WHERE minute > `+hourAgo+`), 0), coalesce(sum(times), 0),
+		coalesce(min(minute) FILTER (WHERE minute > `+hourAgo+`), $2), coalesce(min(minute), $2)
+		FROM attempts WHERE token_id = $1 AND minute > `+dayAgo, []any{token, now}, &a.Hour, &a.Day, &a.HourSince, &a.DaySince)
+	return a, err
+}
+
+// CountAttempt counts an attempt of a token to act, unless the token has reached the hourly or
+// the daily limit; it reports whether the token may act. It serializes attempts of one token by
+// a lock.
+func (t Audits) CountAttempt(ctx context.Context, token uuid.UUID, now time.Time, hourly, daily int) (may bool, err error) {
+	if err := t.lock(ctx, "attempts "+token.String()); err != nil {
+		return false, err
+	}
+	n, err := t.execBeside(ctx, "count attempt", `WITH old AS (DELETE FROM attempts WHERE token_id = $1 AND minute <= `+dayAgo+`),
+		tried AS (SELECT coalesce(sum(times) FILTER (WHERE minute > `+hourAgo+`), 0) AS hour,
+			coalesce(sum(times), 0) AS day FROM attempts WHERE token_id = $1 AND minute > `+dayAgo+`)
+		INSERT INTO attempts (token_id, minute) SELECT $1, date_trunc('minute', $2::timestamptz) FROM tried WHERE hour < $3 AND day < $4
+		ON CONFLICT (token_id, minute) DO UPDATE SET times = attempts.times + 1`, token, now, hourly, daily)
+	return n == 1, err
+}

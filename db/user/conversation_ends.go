@@ -1,0 +1,113 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ending says who ends a conversation, and when. own is true when the user does.
+type ending struct {
+	by  vocab.ID
+	own bool
+	at  time.Time
+}
+
+// closeWhere closes, for good, the open encrypted conversations that match a condition on c:
+// they can still be read, but nothing can be written to them. It returns their URIs, and adds
+// an event for each. If another conversation already continues a closed one, it becomes the
+// successor of that one.
+func (t Conversations) closeWhere(ctx context.Context, e ending, of string, args ...any) (closed []vocab.ID, err error) {
+	err = t.query(ctx, "close conversations", column(&closed), `WITH changed AS (`+addEntry+`, closed_at = $1 WHERE c.closed_at IS NULL AND c.mode = 'encrypted' AND `+of+` RETURNING id, entries, uri),
+		hosted AS (UPDATE mls_conversations SET status = 'closed', reset_group_id = NULL, updated_at = $1 WHERE id IN (SELECT id FROM changed)),
+		joined AS (UPDATE mls_joined SET status = 'closed', reset_group_id = NULL, updated_at = $1 WHERE id IN (SELECT id FROM changed)),
+		told AS (INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'closed', $2, $1 FROM changed)
+		SELECT uri FROM changed ORDER BY uri`, append([]any{e.at, e.own}, args...)...)
+	for _, uri := range closed {
+		if err == nil {
+			err = t.all.Events.Add(ctx, e.event("conversation.closed", uri))
+		}
+	}
+	if err != nil || len(closed) == 0 {
+		return closed, err
+	}
+	return closed, t.nameSuccessors(ctx, closed, e.at)
+}
+
+func (e ending) event(kind string, conversation vocab.ID) Event {
+	trust := "stranger"
+	if e.own {
+		trust = "self"
+	}
+	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(conversation), "actorUri": string(e.by), "trust": trust}
+	return Event{Type: kind, Source: "local", Payload: d.JSON(), At: e.at}
+}
+
+// nameSuccessors sets the successor of each closed conversation that has none: the first
+// conversation that names it as its predecessor.
+func (t Conversations) nameSuccessors(ctx context.Context, closed []vocab.ID, now time.Time) error {
+	type row struct {
+		ID              uuid.UUID
+		URI, Next, Host vocab.ID
+	}
+	next, err := collect[row](ctx, t.tx, "look for successors", `SELECT DISTINCT ON (c.id) c.id, c.uri, n.uri, n.host_uri FROM conversations c JOIN conversations n ON n.predecessor_uri = c.uri
+		WHERE c.uri = ANY($1::text[]) AND c.successor_uri IS NULL ORDER BY c.id, n.created_at, n.id`, texts(closed))
+	for _, n := range next {
+		if err != nil {
+			return err
+		}
+		if _, err = t.Continue(ctx, n.ID, n.Next, false, now); err == nil {
+			err = t.all.Events.Add(ctx, ending{n.Host, false, now}.event("conversation.continued", n.URI))
+		}
+	}
+	return err
+}
+
+// Close closes the encrypted conversation of two between the user and partner; by is the one
+// who ends it. If another transaction is making the conversation encrypted, Close waits for it.
+func (t Pairs) Close(ctx context.Context, partner, by vocab.ID, now time.Time) ([]vocab.ID, error) {
+	if _, err := t.Find(ctx, partner); err != nil {
+		return nil, err
+	}
+	return t.all.Conversations.closeWhere(ctx, ending{by, by != partner, now}, `c.partner_uri = $3`, partner)
+}
+
+// CloseHostedBy closes the encrypted conversations whose host is gone, and the user's encrypted
+// conversation of two with that host.
+func (t Conversations) CloseHostedBy(ctx context.Context, host vocab.ID, now time.Time) ([]vocab.ID, error) {
+	return t.closeWhere(ctx, ending{host, false, now}, `(c.host_uri = $3 OR c.partner_uri = $3)`, host)
+}
+
+// Close closes an encrypted conversation that another actor has ended.
+func (t Conversations) Close(ctx context.Context, id uuid.UUID, by vocab.ID, now time.Time) error {
+	_, err := t.closeWhere(ctx, ending{by, false, now}, `c.id = $3`, id)
+	return err
+}
+
+// Continue stores the successor of a conversation, unless it has one, and reports whether it
+// had none.
+func (t Conversations) Continue(ctx context.Context, id uuid.UUID, successor vocab.ID, own bool, now time.Time) (bool, error) {
+	n, err := t.execBeside(ctx, "continue conversation", `WITH changed AS (`+addEntry+`, successor_uri = $2 WHERE id = $1 AND successor_uri IS NULL RETURNING id, entries)
+		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'successor', $3, $4 FROM changed`,
+		id, successor, own, now)
+	return n == 1, err
+}
+
+// AddContinued stores a conversation of two that is closed from the start and has a successor.
+// seq is the number of the log after which its entries stand.
+func (t Conversations) AddContinued(ctx context.Context, c Conversation, seq int64, now time.Time) error {
+	_, err := t.execBeside(ctx, "add continued conversation", `WITH added AS (
+			INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, partner_uri, successor_uri, closed_at, entries) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, 2) RETURNING id)
+		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, n, $9, kind, false, $10 FROM added, (VALUES (1, 'closed'), (2, 'successor')) AS e (n, kind)`,
+		c.ID, c.URI, c.Mode, c.Host, c.GroupID, c.CreatedAt, c.Partner, c.Successor, seq, now)
+	return err
+}
+
+// NamePredecessor stores the predecessor of a conversation, unless it has one.
+func (t Conversations) NamePredecessor(ctx context.Context, id uuid.UUID, predecessor vocab.ID) error {
+	_, err := t.execBeside(ctx, "name predecessor", `UPDATE conversations SET predecessor_uri = $2 WHERE id = $1 AND predecessor_uri IS NULL`, id, predecessor)
+	return err
+}

@@ -1,0 +1,80 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ConversationOverview is what an operator sees in a list of the user's conversations. For a
+// conversation with a host elsewhere it shows the state that this database has.
+type ConversationOverview struct {
+	ID       uuid.UUID `json:"id"`
+	Mode     string    `json:"mode"`
+	Status   string    `json:"status"`
+	Epoch    int64     `json:"epoch"`
+	Members  int       `json:"members"`
+	Host     vocab.ID  `json:"host"`
+	ActiveAt time.Time `json:"active_at"` // when it changed last
+}
+
+// ConversationDetails is what an operator sees of one conversation, besides its
+// ConversationCounts.
+type ConversationDetails struct {
+	ConversationOverview
+	URI        vocab.ID `json:"uri"`
+	GroupID    string   `json:"group_id"`
+	Generation int32    `json:"generation"`
+	Term       int32    `json:"term"`
+	LastSeq    int64    `json:"last_seq"`
+	Reset      string   `json:"reset_group_id"` // the next MLS group; empty unless a reset is pending
+}
+
+const (
+	overviewColumns = `c.id, c.mode, coalesce(m.status, j.status, ''), coalesce(m.epoch, j.epoch, 0),
+		(SELECT count(*) FROM conversation_members p WHERE p.conversation_id = c.id AND p.left_seq IS NULL), c.host_uri, coalesce(m.updated_at, j.updated_at, c.created_at) AS active_at`
+	detailColumns = overviewColumns + `, c.uri, coalesce(c.group_id, ''), coalesce(m.generation, j.generation, 0), coalesce(m.term, 0),
+		coalesce(m.last_seq, j.last_seq, 0), coalesce(m.reset_group_id, j.reset_group_id, '')`
+	fromOverviews = ` FROM conversations c LEFT JOIN mls_conversations m USING (id) LEFT JOIN mls_joined j USING (id)`
+)
+
+// ListOverviews returns up to n conversations of the user, the last changed first.
+func (t Conversations) ListOverviews(ctx context.Context, n int) ([]ConversationOverview, error) {
+	return collect[ConversationOverview](ctx, t.tx, "look over conversations", `SELECT `+overviewColumns+fromOverviews+` ORDER BY active_at DESC, c.id DESC LIMIT $1`, n)
+}
+
+// FindDetails returns the details of a conversation, nil when there is none.
+func (t Conversations) FindDetails(ctx context.Context, id uuid.UUID) (*ConversationDetails, error) {
+	return one[ConversationDetails](ctx, t.tx, "look over conversation", `SELECT `+detailColumns+fromOverviews+` WHERE c.id = $1`, id)
+}
+
+// Count returns the number of the user's conversations.
+func (t Conversations) Count(ctx context.Context) (n int, err error) {
+	err = t.row(ctx, "count conversations", `SELECT count(*) FROM conversations`, nil, &n)
+	return n, err
+}
+
+// ConversationCounts is how many messages and Welcomes of a conversation are stored.
+type ConversationCounts struct {
+	LogCounts `json:"log"`
+	Welcomes  int `json:"welcomes_waiting"` // not confirmed by any device
+}
+
+// LogCounts is how many messages of each kind the log of a conversation has.
+type LogCounts struct {
+	Commits      int `json:"commit"`
+	Proposals    int `json:"proposal"`
+	Applications int `json:"application"`
+}
+
+// FindCounts counts the messages and the unconfirmed Welcomes of a conversation. Of a conversation
+// with a host elsewhere it counts those that came here and that the host has put in order.
+func (t Conversations) FindCounts(ctx context.Context, id uuid.UUID) (*ConversationCounts, error) {
+	return one[ConversationCounts](ctx, t.tx, "count messages", `SELECT count(*) FILTER (WHERE kind = 'commit'), count(*) FILTER (WHERE kind = 'proposal'), count(*) FILTER (WHERE kind = 'application'),
+		(SELECT count(*) FROM mls_welcomes WHERE conversation_id = $1 AND state IN ('available', 'in_flight'))
+		FROM (SELECT kind FROM mls_log WHERE conversation_id = $1
+			UNION ALL SELECT i.kind FROM mls_inbox i JOIN mls_joined j ON j.id = i.conversation_id WHERE j.id = $1 AND i.seq IS NOT NULL) AS logged`, id)
+}

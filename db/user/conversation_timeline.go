@@ -1,0 +1,97 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// TimelineEntry is an entry that a conversation shows: a Note, a message of its log, or a
+// change of the conversation such as its end.
+type TimelineEntry struct {
+	Seq      int64  // its number in the log, or that of the last message before it
+	N        int64  // orders the entries that are not in the log; 0 for a message of it
+	Kind     string // a kind of entry or of message
+	Own      bool
+	Sender   vocab.ID // set for messages of the log, as Epoch and Content
+	Epoch    int64    // in which the message was made
+	Content  []byte
+	At       time.Time
+	Object   vocab.ID
+	Raw      json.RawMessage // the Note's document
+	Readable json.RawMessage
+}
+
+// TimelinePlace is a position in a timeline, at which a page ends.
+type TimelinePlace struct{ Seq, N int64 }
+
+// TimelineEnd is the place after the newest entry.
+var TimelineEnd = TimelinePlace{math.MaxInt64, math.MaxInt64}
+
+func (e TimelineEntry) bytes() int { return len(e.Content) + len(e.Raw) + len(e.Readable) }
+
+// maxTimeline is about how many bytes a page of a timeline may have.
+const maxTimeline = 4 << 20
+
+// ListTimeline returns up to n entries of a conversation before a place, the newest first, and
+// stops after about 4 MiB of them. more reports whether others may follow. Notes and messages
+// of the log have one order: a Note comes after the message that was the last of the log when
+// the Note arrived.
+func (t Conversations) ListTimeline(ctx context.Context, id uuid.UUID, user vocab.ID, before TimelinePlace, n int) (out []TimelineEntry, more bool, err error) {
+	err = t.query(ctx, "read timeline", upTo(maxTimeline, TimelineEntry.bytes, &out), `SELECT * FROM (
+		(SELECT e.seq, e.n, e.kind, e.own, '' AS sender, 0::bigint AS epoch, NULL::bytea AS content, e.at, coalesce(e.object_uri, '') AS object, o.raw, o.readable
+			FROM conversation_entries e LEFT JOIN objects o ON o.uri = e.object_uri
+			WHERE e.conversation_id = $1 AND (e.seq, e.n) < ($2, $3) ORDER BY e.seq DESC, e.n DESC LIMIT $4)
+		UNION ALL
+		(SELECT seq, 0, kind, sender_uri = $5, sender_uri, epoch, content, created_at, '', NULL, NULL FROM mls_log
+			WHERE conversation_id = $1 AND (seq, 0) < ($2, $3) ORDER BY seq DESC LIMIT $4)
+		UNION ALL
+		(SELECT i.seq, 0, i.kind, i.sender_uri = $5, i.sender_uri, i.epoch, i.content, i.received_at, '', NULL, NULL FROM mls_inbox i JOIN mls_joined j ON j.id = i.conversation_id
+			WHERE i.conversation_id = $1 AND i.seq <= j.whole_seq AND i.kind <> 'welcome' AND (i.seq, 0) < ($2, $3) ORDER BY i.seq DESC LIMIT $4)) AS all_kinds
+		ORDER BY seq DESC, n DESC LIMIT $4`, id, before.Seq, before.N, n+1, user)
+	size := 0
+	for _, e := range out {
+		size += e.bytes()
+	}
+	return out[:min(n, len(out))], len(out) > n || size > maxTimeline, err
+}
+
+// ListedConversation is a conversation with the number of its entries that the user has not
+// read.
+type ListedConversation struct {
+	Conversation
+	Unread int
+}
+
+// unreadOf counts the Notes and messages of the log that others wrote and the user has not
+// read. $1 is the user.
+const unreadOf = `(SELECT count(*) FROM conversation_entries e WHERE e.conversation_id = c.id AND e.n > c.read_entry AND e.kind = 'note' AND NOT e.own)
+	+ (SELECT count(*) FROM mls_log l JOIN conversation_members m ON m.conversation_id = c.id AND m.actor_uri = $1
+		WHERE l.conversation_id = c.id AND l.seq > greatest(c.last_read_seq, m.joined_seq) AND l.kind = 'application' AND l.sender_uri <> $1)
+	+ (SELECT count(*) FROM mls_inbox i WHERE i.conversation_id = c.id AND i.seq > c.last_read_seq AND i.kind = 'application' AND i.sender_uri <> $1 AND NOT i.blocked)`
+
+// List returns up to n conversations after a place, the newest first, each with its number of
+// unread entries.
+func (t Conversations) List(ctx context.Context, user vocab.ID, after *Place, n int) ([]ListedConversation, error) {
+	p := after.orFirst()
+	return collect[ListedConversation](ctx, t.tx, "list conversations", `SELECT `+conversationColumns+`, `+unreadOf+` FROM conversations c
+		WHERE (created_at, id) < ($2, $3) ORDER BY created_at DESC, id DESC LIMIT $4`, user, p.At, uuid.UUID(p.ID), n)
+}
+
+// CountUnread returns how many entries of a conversation the user has not read.
+func (t Conversations) CountUnread(ctx context.Context, id uuid.UUID, user vocab.ID) (n int, err error) {
+	err = t.row(ctx, "count unread", `SELECT `+unreadOf+` FROM conversations c WHERE id = $2`, []any{user, id}, &n)
+	return n, err
+}
+
+// MarkEntriesRead stores that the user has read the entries that are not in the log, up to a
+// number. The mark never goes back, and never beyond the last entry.
+func (t Conversations) MarkEntriesRead(ctx context.Context, id uuid.UUID, entry int64) error {
+	_, err := t.execBeside(ctx, "mark entries read", `UPDATE conversations SET read_entry = greatest(read_entry, least($2, entries)) WHERE id = $1`, id, entry)
+	return err
+}

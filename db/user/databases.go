@@ -1,0 +1,54 @@
+package user
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db/pool"
+	"github.com/lightweb/lightweb/db/schema"
+)
+
+// Databases are the users' databases of an instance.
+type Databases struct {
+	schema      *schema.Databases
+	pool        *pool.Pool
+	types       Types
+	subscribers *subscribers               // notified of commits
+	class       pool.Class                 // the purpose of these Databases
+	mayOpen     func(context.Context) bool // asked for strangers' work; nil: always
+	took        *prometheus.HistogramVec   // times of transactions
+}
+
+// New returns the users' databases of an instance. The pool connections holds the connections
+// to them.
+func New(databases *schema.Databases, connections *pool.Pool, types Types, log *slog.Logger, reg prometheus.Registerer) *Databases {
+	return &Databases{schema: databases, pool: connections, types: types, subscribers: &subscribers{log: log}, took: newTransactionMetric(reg)}
+}
+
+func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "lightweb_db_transaction_seconds",
+		Help:    "Time of a transaction on a user's database, with the wait for a connection.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
+	}, []string{"mode"})
+	reg.MustRegister(took)
+	return took
+}
+
+// As returns d for the use of a class. The Databases that New returns are for Work.
+func (d *Databases) As(class pool.Class) *Databases {
+	view := *d
+	view.class = class
+	return &view
+}
+
+// ForStrangers returns d for strangers. mayOpen reports whether the work of a context may open
+// a connection, which costs as much as fifteen writes. It is not asked when an open connection
+// is free.
+func (d *Databases) ForStrangers(mayOpen func(context.Context) bool) *Databases {
+	view := d.As(pool.Stranger)
+	view.mayOpen = mayOpen
+	return view
+}

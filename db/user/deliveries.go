@@ -1,0 +1,456 @@
+package user
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Job is the fan-out of one activity, with the bytes as they are sent.
+type Job struct {
+	ID       uuid.UUID
+	Activity vocab.ID
+	Actor    vocab.ID // set if it is forwarded: other actors of its server may use the same id
+	Object   vocab.ID // empty when it has no object with an id
+	Type     string
+	Body     []byte
+	Audience []vocab.ID // the recipients that the activity addresses
+	Instance bool       // the instance actor sends it, not the user
+
+	Forwarded bool // another actor's activity: it waits behind the user's own
+}
+
+// dedupe returns a hash of the activity and these inboxes, in any order. A fan-out with the
+// same hash is stored only once.
+func (j Job) dedupe(inboxes []Inbox) []byte {
+	urls := make([]string, len(inboxes))
+	for n, i := range inboxes {
+		urls[n] = string(i.URL.Canonical())
+	}
+	slices.Sort(urls)
+	h := sha256.New()
+	names := []string{string(j.Activity.Canonical())}
+	if j.Actor != "" {
+		names = append(names, string(j.Actor))
+	}
+	for _, s := range append(names, urls...) {
+		_, _ = io.WriteString(h, s+"\n") // a hash takes everything, and no id holds a line break
+	}
+	return h.Sum(nil)
+}
+
+// Inbox is one inbox that a job must reach.
+type Inbox struct {
+	URL             vocab.ID
+	Host            string // empty for a local inbox
+	Targets         []vocab.ID
+	FollowersDigest []byte // of the followers on its host, when followers are addressed (FEP-8fcf)
+	Skip            string // why it is skipped; empty: it is not
+}
+
+// Delivery is one activity owed to one inbox.
+type Delivery struct {
+	ID              int64
+	Job             uuid.UUID
+	Activity        vocab.ID
+	Object          vocab.ID
+	Type            string
+	Body            []byte
+	Instance        bool
+	Inbox           vocab.ID
+	Host            string
+	Targets         []vocab.ID
+	FollowersDigest []byte
+	Attempts        int // that were made before
+	Created         time.Time
+	Forwarded       bool
+}
+
+// IdempotencyKey is the same at every attempt, and reveals nothing about other deliveries.
+func (d Delivery) IdempotencyKey() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s-%d", d.Job, d.ID))
+	return hex.EncodeToString(sum[:16])
+}
+
+// The states of a delivery. A pending delivery is being attempted while a process holds a lease
+// on it.
+const (
+	DeliveryPending   = "pending"
+	DeliveryParked    = "parked" // its host is inactive
+	DeliveryDelivered = "delivered"
+	DeliveryFailed    = "failed"  // given up
+	DeliverySkipped   = "skipped" // not attempted: the inbox is gone, or its host is blocked
+)
+
+// DeliveryLeases are the leases that a transaction may take when it stores a job, so that the
+// first attempts can begin right after the commit.
+type DeliveryLeases struct {
+	Owner  string    // empty: no leases
+	Until  time.Time // the end of the leases
+	Most   int       // leases per job
+	Except []string  // hosts to which nothing is sent now; see AllHostsOf
+}
+
+// AllHostsOf begins an entry of a list of hosts that stands for a domain and all hosts below it.
+const AllHostsOf = "*."
+
+// hostPatterns divides a list into its single hosts and its entries with AllHostsOf. patterns
+// are LIKE patterns of these entries, for a host with a dot before it.
+func hostPatterns(list []string) (hosts, domains, patterns []string) {
+	for _, entry := range list {
+		if domain, ok := strings.CutPrefix(entry, AllHostsOf); ok {
+			domains, patterns = append(domains, entry), append(patterns, "%."+literally.Replace(domain))
+		} else {
+			hosts = append(hosts, entry)
+		}
+	}
+	return hosts, domains, patterns
+}
+
+// literally escapes the characters that are wildcards of LIKE.
+var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
+
+// Enqueue stores a job with a delivery to each inbox, due from a time on. Called in the
+// transaction that stores the activity, it ensures that a stored activity will be sent. A job
+// with the same activity and inboxes is stored once.
+func (t Deliveries) Enqueue(ctx context.Context, j Job, inboxes []Inbox, due time.Time) error {
+	return t.EnqueueLeased(ctx, j, inboxes, due, DeliveryLeases{})
+}
+
+// EnqueueLeased is Enqueue, and leases the deliveries that may be attempted right away. The
+// Commit passes them to the dispatcher.
+func (t Deliveries) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time.Time, l DeliveryLeases) error {
+	if len(inboxes) == 0 {
+		return nil
+	}
+	signer := "user"
+	if j.Instance {
+		signer = "instance"
+	}
+	urls, hosts, targets := make([]string, len(inboxes)), make([]string, len(inboxes)), make([]string, len(inboxes))
+	digests, skips := make([][]byte, len(inboxes)), make([]string, len(inboxes))
+	at := make(map[vocab.ID]int, len(inboxes))
+	for n, i := range inboxes {
+		list, err := json.Marshal(texts(i.Targets)) // SQL has no array of arrays of different lengths
+		if err != nil {
+			return fmt.Errorf("store deliveries: %w", err)
+		}
+		urls[n], hosts[n], targets[n], digests[n], skips[n] = string(i.URL), i.Host, string(list), i.FollowersDigest, i.Skip
+		at[i.URL] = n
+	}
+	type row struct {
+		ID    int64
+		Inbox vocab.ID
+	}
+	except, _, patterns := hostPatterns(l.Except)
+	rows, err := collect[row](ctx, t.tx, "store deliveries", `
+		WITH job AS (
+			INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, audience, signer, dedupe_hash)
+			VALUES ($1, $2, nullif($3, ''), $4, $5, $6, $7, $8, $9) ON CONFLICT (dedupe_hash) DO NOTHING RETURNING id, object_uri
+		), stored AS (
+			INSERT INTO deliveries (job_id, inbox, host, targets, followers_digest, status, last_error, lease_owner, next_at, created_at, updated_at, forwarded)
+			SELECT job.id, inbox, host, ARRAY(SELECT jsonb_array_elements_text(targets::jsonb)), digest, CASE skip WHEN '' THEN 'pending' ELSE 'skipped' END, nullif(skip, ''),
+				CASE WHEN leased THEN $15 END, CASE WHEN leased THEN $16 ELSE $6 END, $6, $6, $19
+			FROM job, unnest($10::text[], $11::text[], $12::text[], $13::bytea[], $14::text[]) WITH ORDINALITY AS i (inbox, host, targets, digest, skip, place),
+				LATERAL (SELECT skip = '' AND $15 <> '' AND place <= $17 AND host <> ALL(coalesce($18, '{}'::text[])) AND '.' || host NOT LIKE ALL(coalesce($20, '{}'::text[])) AND NOT EXISTS (
+					SELECT FROM delivery_jobs k WHERE k.object_uri = job.object_uri AND EXISTS (SELECT FROM deliveries e
+					WHERE e.job_id = k.id AND e.host = i.host AND e.status NOT IN ('delivered', 'failed', 'skipped') OFFSET 0) OFFSET 0)) AS l (leased)
+			ON CONFLICT (job_id, inbox) DO NOTHING RETURNING id, inbox, lease_owner
+		)
+		SELECT id, inbox FROM stored WHERE lease_owner IS NOT NULL ORDER BY id`,
+		j.ID, j.Activity, j.Object, j.Type, j.Body, due, texts(j.Audience), signer, j.dedupe(inboxes),
+		urls, hosts, targets, digests, skips, l.Owner, l.Until, l.Most, except, j.Forwarded, patterns)
+	t.owes = true
+	for _, r := range rows {
+		t.leasedUntil = l.Until
+		i := inboxes[at[r.Inbox]]
+		t.leased = append(t.leased, Delivery{ID: r.ID, Job: j.ID, Activity: j.Activity, Object: j.Object, Type: j.Type, Body: j.Body, Instance: j.Instance,
+			Inbox: i.URL, Host: i.Host, Targets: i.Targets, FollowersDigest: i.FollowersDigest, Created: due, Forwarded: j.Forwarded})
+	}
+	return err
+}
+
+// unblocked holds for a delivery d of job j unless an earlier open delivery about the same
+// object must come first: one to the same inbox, or an untried one to the same host. So a
+// Delete never overtakes its Create, and a dead inbox does not delay others on its host. The
+// planner's statistics are older than a backlog, so it would compare all pending deliveries
+// with each other. OFFSET keeps it from joining, and NOT IN from using the index of pending
+// deliveries.
+const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.id <> j.id AND EXISTS (SELECT FROM deliveries e
+	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id
+	AND (e.inbox = d.inbox OR e.attempts = 0) OFFSET 0) OFFSET 0)`
+
+// leaseLost marks a delivery d as tried if a process has a lease on it: the attempt may have
+// been made without its outcome being recorded.
+const leaseLost = `tried = d.tried OR d.lease_owner IS NOT NULL`
+
+// withdrawn holds for a delivery d whose job has no body any more, because the post in it was
+// deleted or edited since. It is not attempted again.
+const withdrawn = `(SELECT octet_length(j.body) = 0 FROM delivery_jobs j WHERE j.id = d.job_id)`
+
+// ClaimBounds say which due deliveries may be claimed.
+type ClaimBounds struct {
+	Most      int      // at most so many of the user's own
+	Forwarded int      // at most so many forwarded ones
+	Local     bool     // only those to inboxes of this server
+	Except    []string // hosts to which nothing is sent now; see AllHostsOf
+	Crowded   []string // hosts for which enough forwarded ones wait already
+}
+
+// Claim leases due deliveries to owner for the given time, the oldest first: the user's own and
+// forwarded ones.
+func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
+	hosts, _, patterns := hostPatterns(b.Except)
+	const due = `SELECT d.id FROM deliveries d
+			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND '.' || d.host NOT LIKE ALL(coalesce($9, '{}'::text[])) AND (d.host = '' OR NOT $6)
+				AND EXISTS (SELECT FROM delivery_jobs j WHERE j.id = d.job_id AND ` + unblocked + ` OFFSET 0)`
+	return collect[Delivery](ctx, t.tx, "claim deliveries", `
+		WITH own AS (`+due+` AND NOT d.forwarded
+			ORDER BY d.next_at, d.id LIMIT $4 FOR UPDATE SKIP LOCKED
+		), forwarded AS (`+due+` AND d.forwarded AND d.host <> ALL(coalesce($8, '{}'::text[]))
+			ORDER BY d.next_at, d.id LIMIT $7 FOR UPDATE SKIP LOCKED
+		), taken AS (
+			UPDATE deliveries d SET next_at = $3, `+leaseLost+`, lease_owner = $1, updated_at = $2 WHERE d.id = ANY(ARRAY(SELECT id FROM own UNION ALL SELECT id FROM forwarded))
+			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
+		)
+		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at, t.forwarded
+		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, hosts, b.Local, b.Forwarded, b.Crowded, patterns)
+}
+
+// Outcome is how an attempt at a delivery ended.
+type Outcome struct {
+	Delivery          int64
+	Status            string    // the new status; DeliveryPending: try again at NextAt
+	NextAt            time.Time // set when Status is DeliveryPending
+	Spent             bool      // an attempt was made
+	HTTPStatus        int       // 0: no answer
+	Headers           string    // of the answer, at most 1 KiB: a line for each stored field
+	Answer            []byte    // the first 1 KiB of the answer's body
+	Location          string    // the Location header of the answer to a failed attempt
+	RetryAfter        time.Duration
+	RemoteID          string // the Location header of a success: the host's id of the activity
+	Error             string
+	Latency           time.Duration
+	BytesOut, BytesIn int64
+	Inbox             vocab.ID // the new inbox of its targets; empty: unchanged
+}
+
+// Finished is a delivery with a recorded outcome.
+type Finished struct {
+	Delivery int64
+	Waited   *time.Time // set for a job's first success: when the job was created
+}
+
+// Finish records outcomes, and returns the recorded ones. It ignores outcomes of deliveries
+// that owner no longer leases. As in unblocked, the planner must not scan all pending
+// deliveries: rows are found by their ids.
+func (t Deliveries) Finish(ctx context.Context, owner string, all []Outcome, now time.Time) (finished []Finished, err error) {
+	for some := range slices.Chunk(all, finishedAtOnce) {
+		f, err := t.finishFew(ctx, owner, some, now)
+		if err != nil {
+			return nil, err
+		}
+		finished = append(finished, f...)
+	}
+	return finished, nil
+}
+
+// finishedAtOnce bounds the outcomes of one statement. The planner assumes that an array has
+// ten elements, and chooses a plan that compares each row with each element.
+const finishedAtOnce = 100
+
+func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
+	all, err := t.withoutDoubles(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	type column struct {
+		ids, latencies, out, in            []int64
+		status, errors, locations, remotes []string
+		headers                            []string
+		inboxes, hosts                     []string
+		nexts                              []time.Time
+		spent, codes, waits                []int
+		answers                            [][]byte
+	}
+	var c column
+	for _, o := range all {
+		spent := 0
+		if o.Spent {
+			spent = 1
+		}
+		c.ids, c.status, c.nexts, c.spent, c.codes = append(c.ids, o.Delivery), append(c.status, o.Status), append(c.nexts, o.NextAt), append(c.spent, spent), append(c.codes, o.HTTPStatus)
+		c.answers, c.errors, c.latencies = append(c.answers, o.Answer), append(c.errors, text(o.Error)), append(c.latencies, o.Latency.Milliseconds())
+		c.out, c.in, c.locations = append(c.out, o.BytesOut), append(c.in, o.BytesIn), append(c.locations, text(o.Location))
+		c.waits, c.remotes = append(c.waits, int(o.RetryAfter/time.Second)), append(c.remotes, text(o.RemoteID))
+		c.headers = append(c.headers, text(o.Headers))
+		c.inboxes, c.hosts = append(c.inboxes, string(o.Inbox)), append(c.hosts, o.Inbox.Host())
+	}
+	return collect[Finished](ctx, t.tx, "finish deliveries", `
+		WITH o AS (
+			SELECT * FROM unnest($2::bigint[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::bytea[], $8::text[], $9::bigint[],
+				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[], $18::text[])
+				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host, headers)
+		), done AS (
+			UPDATE deliveries d SET status = CASE WHEN o.status = 'pending' AND `+withdrawn+` THEN 'skipped' ELSE o.status END,
+				next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent, tried = d.tried OR o.spent = 1,
+				last_status = CASE o.spent WHEN 1 THEN nullif(o.code, 0) ELSE last_status END,
+				last_answer = CASE WHEN o.spent = 0 THEN last_answer WHEN o.answer IS NOT NULL AND NOT `+withdrawn+` THEN o.answer END,
+				last_headers = CASE WHEN o.spent = 0 THEN last_headers WHEN o.headers <> '' AND NOT `+withdrawn+` THEN o.headers END,
+				last_error = nullif(o.error, ''), latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
+				bytes_out = d.bytes_out + o.bytes_out, bytes_in = d.bytes_in + o.bytes_in, last_location = nullif(o.location, ''),
+				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
+				inbox = CASE o.inbox WHEN '' THEN d.inbox ELSE o.inbox END, host = CASE o.inbox WHEN '' THEN d.host ELSE o.host END,
+				lease_owner = NULL, updated_at = $17
+			FROM o WHERE d.id = o.id AND d.lease_owner = $1 AND d.status NOT IN ('parked', 'delivered', 'failed', 'skipped') RETURNING d.id, d.job_id, d.status
+		), reached AS (
+			UPDATE delivery_jobs j SET first_at = $17 FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
+			WHERE j.id = f.job_id AND j.first_at IS NULL RETURNING f.id, j.created_at
+		)
+		SELECT done.id, reached.created_at FROM done LEFT JOIN reached USING (id)`,
+		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
+}
+
+// withoutDoubles skips deliveries that would move to an inbox to which another delivery of the
+// same job already goes.
+func (t Deliveries) withoutDoubles(ctx context.Context, all []Outcome) ([]Outcome, error) {
+	var ids []int64
+	var inboxes []string
+	for _, o := range all {
+		if o.Inbox != "" {
+			ids, inboxes = append(ids, o.Delivery), append(inboxes, string(o.Inbox))
+		}
+	}
+	if len(ids) == 0 {
+		return all, nil
+	}
+	type row struct{ ID int64 }
+	doubles, err := collect[row](ctx, t.tx, "find doubled deliveries", `SELECT o.id FROM unnest($1::bigint[], $2::text[]) AS o (id, inbox) JOIN deliveries d ON d.id = o.id
+		JOIN deliveries e ON e.job_id = d.job_id AND e.inbox = o.inbox`, ids, inboxes)
+	out := slices.Clone(all)
+	for n, o := range out {
+		if slices.Contains(doubles, row{o.Delivery}) {
+			out[n].Status, out[n].Inbox, out[n].Error = DeliverySkipped, "", "the inbox has it from another delivery"
+		}
+	}
+	return out, err
+}
+
+// text replaces the characters of s that a text column refuses, since peers send anything.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Release ends the leases of owner and makes their deliveries due now.
+func (t Deliveries) Release(ctx context.Context, owner string, now time.Time) error {
+	_, err := t.execBeside(ctx, "release deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $2
+		WHERE status = 'pending' AND lease_owner = $1`, owner, now)
+	return err
+}
+
+// TakeOver ends the leases of earlier processes of a kind, whose names begin with it, and makes
+// their deliveries due now. Call it only once these processes are known to be gone. Processes
+// of other kinds release their deliveries, or their leases end.
+func (t Deliveries) TakeOver(ctx context.Context, kind, owner string, now time.Time) error {
+	_, err := t.execBeside(ctx, "take over deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $3
+		WHERE status = 'pending' AND starts_with(lease_owner, $1) AND lease_owner <> $2`, kind, owner, now)
+	return err
+}
+
+// Resume makes up to n parked deliveries to a host due now, the longest due first. With waiting
+// it includes pending ones that are due later. It returns how many it changed.
+func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
+	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
+		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
+		ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n, waiting)
+	return int(count), err
+}
+
+// many is how many due deliveries a host must have before PutOff delays them: each claim would
+// have to read past them.
+const many = 500
+
+// PutOff delays up to n of the due deliveries to a host until a later time, if there are many.
+func (t Deliveries) PutOff(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
+	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
+		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+		AND (SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 LIMIT $5) AS first) = $5`, host, until, now, n, many)
+	return err
+}
+
+// NextAfter returns when the next pending delivery becomes due, nil when there is none. A
+// leased delivery counts with the end of its lease.
+func (t Deliveries) NextAfter(ctx context.Context, now time.Time) (*time.Time, error) {
+	var at *time.Time
+	err := t.row(ctx, "read next delivery", `SELECT least(
+		(SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND NOT forwarded AND next_at > $1),
+		(SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND forwarded AND next_at > $1))`, []any{now}, &at)
+	return at, err
+}
+
+// ListDueHosts returns the entries of list for which a delivery is due; see AllHostsOf.
+func (t Deliveries) ListDueHosts(ctx context.Context, now time.Time, list []string) ([]string, error) {
+	type row struct{ Host string }
+	hosts, domains, patterns := hostPatterns(list)
+	rows, err := collect[row](ctx, t.tx, "list hosts", `
+		SELECT h FROM unnest($2::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1)
+		UNION ALL SELECT domain FROM unnest($3::text[], $4::text[]) AS d (domain, pattern) WHERE EXISTS (
+			SELECT FROM deliveries WHERE status = 'pending' AND '.' || host LIKE pattern AND next_at <= $1)
+		ORDER BY 1`, now, hosts, domains, patterns)
+	due := make([]string, len(rows))
+	for i, r := range rows {
+		due[i] = r.Host
+	}
+	return due, err
+}
+
+// OpenDeliveries counts the pending or the parked deliveries.
+type OpenDeliveries struct {
+	Status string // pending or parked
+	Count  int
+	Oldest time.Time
+}
+
+// CountOpen counts the pending and the parked deliveries.
+func (t Deliveries) CountOpen(ctx context.Context) ([]OpenDeliveries, error) {
+	return collect[OpenDeliveries](ctx, t.tx, "count deliveries", `SELECT status, count(*), min(created_at) FROM deliveries
+		WHERE status IN ('pending', 'parked') GROUP BY status`)
+}
+
+// ListSentTo returns the inboxes to which posts or updates of an object were sent or will be.
+// Given the id of a reaction or Block, it returns the inboxes of that activity.
+func (t Deliveries) ListSentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
+	type row struct {
+		URL     vocab.ID
+		Host    string
+		Targets []vocab.ID
+	}
+	rows, err := collect[row](ctx, t.tx, "list inboxes of object", `
+		WITH j AS (SELECT id, reached FROM delivery_jobs WHERE object_uri = $1 AND type = ANY($2) AND signer = 'user')
+		SELECT r.inbox, r.host, r.targets FROM j, jsonb_to_recordset(j.reached) AS r (inbox text, host text, targets text[])
+		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.tried ORDER BY d.id)`, object, slices.Concat(t.types.Words, t.types.Ordered))
+	out := make([]Inbox, len(rows))
+	for n, r := range rows {
+		out[n] = Inbox{URL: r.URL, Host: r.Host, Targets: r.Targets}
+	}
+	return out, err
+}
+
+// JobCounts are the numbers of a job's deliveries, computed from their rows.
+type JobCounts struct {
+	Total     int `json:"total"`
+	Pending   int `json:"pending"`
+	Delivered int `json:"delivered"`
+	Failed    int `json:"failed"`
+	Skipped   int `json:"skipped"`
+}

@@ -1,0 +1,252 @@
+package user
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// DeliveryDelivering is the reported state of a pending delivery while a process has a lease on
+// it.
+const DeliveryDelivering = "delivering"
+
+// The states of a job are computed from its deliveries. DeliveryPending says that none
+// succeeded yet and some will be tried again, DeliveryDelivering that one is being attempted,
+// DeliveryDelivered that all succeeded except skipped ones.
+const (
+	JobPartial = "partial" // some inboxes have it, and others are tried again or were given up
+	JobError   = "error"   // no inbox has it, and none is tried again
+)
+
+// JobStatuses returns the possible states of a job.
+func JobStatuses() []string {
+	return []string{DeliveryPending, DeliveryDelivering, JobPartial, DeliveryDelivered, JobError}
+}
+
+// DeliveryFilter selects deliveries or jobs. All conditions must hold.
+type DeliveryFilter struct {
+	Job      uuid.UUID // zero: every job
+	Activity vocab.ID  // the job's activity, or the object of it; empty: every one
+	Hosts    []string  // empty: every one
+	Since    time.Time // created since then; zero: at any time
+}
+
+// terms are the conditions of a query and their arguments.
+type terms struct {
+	where []string
+	args  []any
+}
+
+// and adds a condition, in which ? stands for the argument.
+func (t *terms) and(condition string, arg any) {
+	t.args = append(t.args, arg)
+	t.where = append(t.where, strings.ReplaceAll(condition, "?", fmt.Sprintf("$%d", len(t.args))))
+}
+
+func (t *terms) String() string { return strings.Join(t.where, " AND ") }
+
+// ofJob adds the conditions of f on a job j.
+func (f DeliveryFilter) ofJob(t *terms) {
+	if f.Job != (uuid.UUID{}) {
+		t.and(`j.id = ?`, f.Job)
+	}
+	if f.Activity != "" { // an array: without it the planner would scan jobs from the newest on
+		t.and(`j.id = ANY(ARRAY(SELECT id FROM delivery_jobs WHERE activity_uri = ? UNION SELECT id FROM delivery_jobs WHERE object_uri = ?))`, f.Activity)
+	}
+}
+
+// DeliveryJob is the fan-out of an activity and its state.
+type DeliveryJob struct {
+	ID        uuid.UUID `json:"job"`
+	Activity  vocab.ID  `json:"activity"`
+	Object    vocab.ID  `json:"object,omitempty"` // empty when it has no object with an id
+	Type      string    `json:"type"`
+	Status    string    `json:"status"` // one of JobStatuses
+	JobCounts `json:"counts"`
+	CreatedAt time.Time  `json:"created_at"`
+	FirstAt   *time.Time `json:"first_delivered_at,omitempty"` // when the first delivery succeeded
+	Instance  bool       `json:"-"`                            // the instance actor sends it
+}
+
+// leased holds for a delivery d on which a process has a lease at the time ?.
+const leased = `d.status = 'pending' AND d.lease_owner IS NOT NULL AND d.next_at > ?`
+
+// jobColumns are the columns of DeliveryJob. j is the job, c its tally.
+const jobColumns = `j.id, j.activity_uri, coalesce(j.object_uri, ''), j.type, c.status, c.total, c.pending, c.delivered, c.failed, c.skipped, j.created_at, j.first_at, j.signer = 'instance'`
+
+// tally counts the deliveries of job j. $1 is the current time.
+var tally = `LATERAL (SELECT CASE WHEN leased > 0 THEN 'delivering' WHEN delivered > 0 AND pending + failed > 0 THEN 'partial' WHEN pending > 0 THEN 'pending'
+		WHEN delivered > 0 THEN 'delivered' ELSE 'error' END AS status, t.* FROM (
+	SELECT count(*) + jsonb_array_length(j.reached) AS total, count(*) FILTER (WHERE d.status IN ('pending', 'parked')) AS pending,
+		count(*) FILTER (WHERE d.status = 'delivered') + jsonb_array_length(j.reached) AS delivered, count(*) FILTER (WHERE d.status = 'failed') AS failed,
+		count(*) FILTER (WHERE d.status = 'skipped') AS skipped, count(*) FILTER (WHERE ` + strings.ReplaceAll(leased, "?", "$1") + `) AS leased
+	FROM deliveries d WHERE d.job_id = j.id) t) c`
+
+// List returns up to n jobs after a place, the newest first; without a place it begins with the
+// newest. The status may be empty, or one of JobStatuses, which selects jobs in this state. For
+// DeliveryParked, DeliveryFailed and DeliverySkipped it selects jobs that have a delivery in
+// this state, to one of the filter's hosts if it has any.
+func (t Jobs) List(ctx context.Context, f DeliveryFilter, status string, after *Place, n int, now time.Time) ([]DeliveryJob, error) {
+	q := terms{args: []any{now}}
+	q.and(`j.id < ?`, uuid.UUID(after.orFirst().ID))
+	f.ofJob(&q)
+	if !f.Since.IsZero() {
+		q.and(`j.created_at >= ?`, f.Since)
+	}
+	of := terms{args: q.args}
+	switch status {
+	case "":
+	case DeliveryParked, DeliveryFailed, DeliverySkipped:
+		of.and(`e.status = ?`, status)
+	default:
+		q.and(`c.status = ?`, status)
+		of.args = q.args
+	}
+	reached := ""
+	if len(f.Hosts) > 0 {
+		of.and(`e.host = ANY(?)`, f.Hosts)
+		if len(of.where) == 1 { // the hosts are the only condition: old deliveries count, too
+			reached = fmt.Sprintf(` OR EXISTS (SELECT FROM jsonb_to_recordset(j.reached) AS r (host text) WHERE r.host = ANY($%d))`, len(of.args))
+		}
+	}
+	where := q.String()
+	if len(of.where) > 0 { // OFFSET: the planner checks job by job, and stops when the page is full
+		where += ` AND (EXISTS (SELECT FROM deliveries e WHERE e.job_id = j.id AND ` + of.String() + ` OFFSET 0)` + reached + `)`
+	}
+	args := append(of.args, n)
+	return collect[DeliveryJob](ctx, t.tx, "list delivery jobs", `SELECT `+jobColumns+` FROM delivery_jobs j, `+tally+`
+		WHERE `+where+fmt.Sprintf(` ORDER BY j.id DESC LIMIT $%d`, len(args)), args...)
+}
+
+// Find returns one job, nil when there is none.
+func (t Jobs) Find(ctx context.Context, id uuid.UUID, now time.Time) (*DeliveryJob, error) {
+	return one[DeliveryJob](ctx, t.tx, "read delivery job", `SELECT `+jobColumns+` FROM delivery_jobs j, `+tally+` WHERE j.id = $2`, now, id)
+}
+
+// SentJob is the current state of the fan-out of one of the user's activities.
+type SentJob struct {
+	ID         uuid.UUID
+	Recipients int // actors that it has reached or will reach
+	JobCounts
+}
+
+// FindSent returns the fan-out of one of the user's activities. It is nil when the activity
+// went to nobody, or when its job was already pruned.
+func (t Jobs) FindSent(ctx context.Context, activity vocab.ID, now time.Time) (*SentJob, error) {
+	return one[SentJob](ctx, t.tx, "read delivery job", `SELECT j.id, (SELECT count(DISTINCT target) FROM (
+			SELECT unnest(d.targets) AS target FROM deliveries d WHERE d.job_id = j.id AND d.status <> 'skipped'
+			UNION ALL SELECT jsonb_array_elements_text(r -> 'targets') FROM jsonb_array_elements(j.reached) r) reached),
+		c.total, c.pending, c.delivered, c.failed, c.skipped
+		FROM delivery_jobs j, `+tally+` WHERE j.activity_uri = $2 AND j.signer = 'user' ORDER BY j.id LIMIT 1`, now, activity)
+}
+
+// DeliveryReport is the stored state of one delivery.
+type DeliveryReport struct {
+	ID                int64 // below 0: it succeeded long ago, and only its recipients are stored
+	Job               uuid.UUID
+	Inbox             vocab.ID
+	Host              string // empty for a local inbox
+	Targets           []vocab.ID
+	Status            string // DeliveryDelivering is possible, too
+	Attempts          int
+	NextAt            *time.Time // of the next attempt; nil: there is none, or it is being made
+	LastStatus        int        // the HTTP status of the last answer; 0: none
+	Headers           string     // of the last answer, a line for each stored field
+	Answer            []byte     // the first 1 KiB of its body, as the host sent it
+	Location          string     // the Location header of the answer to a failed attempt
+	RetryAfter        int        // seconds that the host asked for; 0: it did not
+	Error             string
+	RemoteID          string // the Location header of a success: the host's id of the activity
+	LatencyMS         int64  // of the last attempt
+	BytesOut, BytesIn int64  // of all attempts
+	CreatedAt         *time.Time
+	UpdatedAt         *time.Time
+}
+
+// IdempotencyKey is the key that every attempt carried; empty when it is not stored any more.
+func (r DeliveryReport) IdempotencyKey() string {
+	if r.ID < 0 {
+		return ""
+	}
+	return Delivery{ID: r.ID, Job: r.Job}.IdempotencyKey()
+}
+
+// Says is the answer as text that Printable has made safe for a terminal.
+func (r DeliveryReport) Says() string { return Printable(string(r.Answer)) }
+
+// Fields are the stored header fields of the answer, as text like Says; nil when there are
+// none.
+func (r DeliveryReport) Fields() map[string]string {
+	var fields map[string]string
+	for line := range strings.Lines(r.Headers) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		if fields == nil {
+			fields = map[string]string{}
+		}
+		if before, again := fields[name]; again {
+			value = before + ", " + value
+		}
+		fields[name] = Printable(value)
+	}
+	return fields
+}
+
+// Printable returns a peer's text with every character that controls a terminal replaced by
+// U+FFFD, except line breaks and tabs.
+func Printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c)) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
+}
+
+// deliveryColumns are the columns of DeliveryReport. d is the delivery, $1 the current time.
+var deliveryColumns = `d.id, d.job_id, d.inbox, d.host, d.targets, CASE WHEN ` + isLeased + ` THEN 'delivering' ELSE d.status END, d.attempts,
+	CASE WHEN d.status = 'pending' AND NOT (` + isLeased + `) THEN d.next_at END, coalesce(d.last_status, 0), coalesce(d.last_headers, ''), d.last_answer, coalesce(d.last_location, ''),
+	coalesce(d.retry_after_s, 0), coalesce(d.last_error, ''), coalesce(d.remote_id, ''), coalesce(d.latency_ms, 0), d.bytes_out, d.bytes_in, d.created_at, d.updated_at`
+
+var isLeased = strings.ReplaceAll(leased, "?", "$1")
+
+// ListDeliveries returns up to n deliveries of a job whose ids are above after, by id. Ids
+// below 0 come first: they stand for old deliveries that succeeded.
+func (t Jobs) ListDeliveries(ctx context.Context, job uuid.UUID, after int64, n int, now time.Time) ([]DeliveryReport, error) {
+	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `
+		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next, 0 AS code, '' AS headers, NULL::bytea AS answer,
+			'' AS location, 0 AS wait, '' AS error, '' AS remote, 0 AS latency, 0 AS bytes_out, 0 AS bytes_in, j.created_at, NULL::timestamptz AS updated
+		FROM delivery_jobs j, ROWS FROM (jsonb_to_recordset(j.reached) AS (inbox text, host text, targets text[])) WITH ORDINALITY AS r (inbox, host, targets, place)
+		WHERE j.id = $2 AND -r.place > $3 ORDER BY 1 LIMIT $4)
+		UNION ALL (SELECT `+deliveryColumns+` FROM deliveries d WHERE d.job_id = $2 AND d.id > $3 ORDER BY d.id LIMIT $4)
+		ORDER BY 1 LIMIT $4`, now, job, after, n)
+}
+
+// ListOpenFirst returns up to n deliveries of a job, those first that have not succeeded.
+func (t Jobs) ListOpenFirst(ctx context.Context, job uuid.UUID, n int, now time.Time) ([]DeliveryReport, error) {
+	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `SELECT `+deliveryColumns+` FROM deliveries d WHERE d.job_id = $2 ORDER BY d.status = 'delivered', d.id LIMIT $3`, now, job, n)
+}
+
+// DeliveryState counts the deliveries to a host that are in one state.
+type DeliveryState struct {
+	Host   string     `json:"host"`   // empty: this server
+	Status string     `json:"status"` // DeliveryDelivering is possible, too
+	Count  int        `json:"count"`
+	Oldest time.Time  `json:"oldest_at"`                 // when the oldest was created
+	NextAt *time.Time `json:"next_attempt_at,omitempty"` // of the first next attempt; nil: there is none
+	Error  string     `json:"last_error,omitempty"`      // the last one
+}
+
+// CountStates counts deliveries by host and state. Deliveries that succeeded over a week ago
+// are not counted, since they have no row any more.
+func (t Jobs) CountStates(ctx context.Context, now time.Time) ([]DeliveryState, error) {
+	return collect[DeliveryState](ctx, t.tx, "count deliveries", `SELECT host, state, count(*), min(created_at), min(next), coalesce((max(ARRAY[at, last_error]) FILTER (WHERE last_error IS NOT NULL))[2], '')
+		FROM (SELECT d.host, d.created_at, d.last_error, to_char(d.updated_at AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') AS at,
+			CASE WHEN `+isLeased+` THEN 'delivering' ELSE d.status END AS state, CASE WHEN d.status = 'pending' AND NOT (`+isLeased+`) THEN d.next_at END AS next FROM deliveries d) s
+		GROUP BY host, state ORDER BY host, state`, now)
+}

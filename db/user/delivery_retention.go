@@ -1,0 +1,97 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// shrinkBatch is how many deliveries one transaction of shrinkDeliveries removes. It is larger
+// than pruneBatch because each transaction rewrites the row of the job, which is long when it
+// went to many.
+const shrinkBatch = 5000
+
+// DeliveryRetention says how long deliveries and their outcomes are stored.
+type DeliveryRetention struct {
+	Now       time.Time
+	Delivered time.Duration                                     // then a delivery that succeeded is reduced to its recipients
+	Jobs      time.Duration                                     // then a job is removed with its deliveries, unless one is open
+	Parked    time.Duration                                     // then a parked delivery is given up
+	Lasting   time.Duration                                     // the same for the types that take something back
+	Types     []string                                          // those types
+	Failed    func(d Delivery, why string, now time.Time) Event // makes the event of one that is given up
+}
+
+// lapsed is the error of a parked delivery that is given up.
+const lapsed = "the host stayed away for too long"
+
+// lapseDeliveries gives up deliveries that were parked for too long.
+func lapseDeliveries(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
+	r := p.Deliveries
+	type row struct {
+		ID       int64
+		Activity vocab.ID
+		Type     string
+		Inbox    vocab.ID
+	}
+	rows, err := collect[row](ctx, t, "give up deliveries", `
+		WITH old AS (
+			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.status = 'parked' AND d.id > $1
+				AND d.created_at <= CASE WHEN j.type = ANY($2) THEN $3::timestamptz ELSE $4::timestamptz END ORDER BY d.id LIMIT $5 FOR UPDATE OF d SKIP LOCKED
+		), gone AS (
+			UPDATE deliveries d SET status = 'failed', last_error = $6, updated_at = $7 FROM old WHERE d.id = old.id RETURNING d.id, d.job_id, d.inbox
+		)
+		SELECT gone.id, j.activity_uri, j.type, gone.inbox FROM gone JOIN delivery_jobs j ON j.id = gone.job_id ORDER BY gone.id`,
+		at.delivery, r.Types, r.Now.Add(-r.Lasting), r.Now.Add(-r.Parked), pruneBatch, lapsed, r.Now)
+	if err != nil {
+		return did, nil, err
+	}
+	for _, d := range rows {
+		if err := t.all.Events.Add(ctx, r.Failed(Delivery{ID: d.ID, Activity: d.Activity, Type: d.Type, Inbox: d.Inbox}, lapsed, r.Now)); err != nil {
+			return did, nil, err
+		}
+	}
+	if len(rows) == pruneBatch {
+		next = &reached{delivery: rows[len(rows)-1].ID}
+	}
+	return Pruned{Lapsed: len(rows)}, next, nil
+}
+
+// shrinkDeliveries removes deliveries that succeeded long ago, and stores their recipients in
+// their jobs.
+func shrinkDeliveries(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
+	var last int64
+	err = t.row(ctx, "shrink deliveries", `
+		WITH old AS (
+			SELECT id FROM deliveries WHERE status = 'delivered' AND updated_at <= $1 AND id > $2 ORDER BY id LIMIT $3 FOR UPDATE
+		), gone AS (
+			DELETE FROM deliveries d USING old WHERE d.id = old.id RETURNING d.id, d.job_id, d.inbox, d.host, d.targets
+		), kept AS (
+			UPDATE delivery_jobs j SET reached = j.reached || g.list FROM (
+				SELECT job_id, jsonb_agg(jsonb_build_object('inbox', inbox, 'host', host, 'targets', targets) ORDER BY id) AS list FROM gone GROUP BY job_id) g
+			WHERE j.id = g.job_id
+		)
+		SELECT count(*), coalesce(max(id), 0) FROM gone`, []any{p.Deliveries.Now.Add(-p.Deliveries.Delivered), at.delivery, shrinkBatch}, &did.Deliveries, &last)
+	if did.Deliveries == shrinkBatch {
+		next = &reached{delivery: last}
+	}
+	return did, next, err
+}
+
+// forgetJobs removes old jobs without open deliveries, and the deliveries of these jobs.
+func forgetJobs(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
+	type row struct{ ID uuid.UUID }
+	rows, err := collect[row](ctx, t, "forget delivery jobs", `
+		WITH old AS (
+			SELECT j.id FROM delivery_jobs j WHERE j.created_at <= $1 AND j.id > $2
+				AND NOT EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND d.status IN ('pending', 'parked')) ORDER BY j.id LIMIT $3 FOR UPDATE SKIP LOCKED
+		), gone AS (DELETE FROM delivery_jobs j USING old WHERE j.id = old.id RETURNING j.id)
+		SELECT id FROM gone ORDER BY id`, p.Deliveries.Now.Add(-p.Deliveries.Jobs), at.job, pruneBatch)
+	if len(rows) == pruneBatch {
+		next = &reached{job: rows[len(rows)-1].ID}
+	}
+	return Pruned{Jobs: len(rows)}, next, err
+}

@@ -1,0 +1,142 @@
+package user
+
+import (
+	"context"
+	"time"
+)
+
+// superseded holds for a delivery d of job j that was given up and must not be retried: a later
+// activity of one of the types ? took its content back. A retry would make recipients show that
+// content again.
+const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.type = ANY(?)
+	AND k.created_at >= j.created_at AND k.id <> j.id)`
+
+// DeliveryChoice selects the deliveries to retry now, or to drop. It never selects deliveries
+// that a process has leased.
+type DeliveryChoice struct {
+	DeliveryFilter
+	States []string  // DeliveryPending, DeliveryParked and DeliveryFailed
+	Except []string  // hosts whose deliveries are left as they are
+	Before time.Time // only deliveries not updated since then; zero: all
+}
+
+// of adds the conditions of c on deliveries d of jobs j.
+func (c DeliveryChoice) of(t *terms, types Types, now time.Time) {
+	t.and(`d.status = ANY(?)`, c.States)
+	t.and(`NOT (`+leased+`)`, now)
+	c.ofJob(t)
+	if len(c.Hosts) > 0 {
+		t.and(`d.host = ANY(?)`, c.Hosts)
+	}
+	if len(c.Except) > 0 {
+		t.and(`d.host <> ALL(?)`, c.Except)
+	}
+	if !c.Since.IsZero() {
+		t.and(`d.created_at >= ?`, c.Since)
+	}
+	if !c.Before.IsZero() {
+		t.and(`d.updated_at < ?`, c.Before)
+	}
+	t.and(`NOT (`+superseded+`)`, types.TakeBack)
+}
+
+// ChosenHost says how many of the chosen deliveries go to a host.
+type ChosenHost struct {
+	Host   string
+	Count  int
+	Parked int
+	Error  string // the last error of one of them
+}
+
+// CountChosen counts the chosen deliveries by host.
+func (t Deliveries) CountChosen(ctx context.Context, c DeliveryChoice, now time.Time) ([]ChosenHost, error) {
+	var q terms
+	c.of(&q, t.types, now)
+	return collect[ChosenHost](ctx, t.tx, "count deliveries", `SELECT d.host, count(*), count(*) FILTER (WHERE d.status = 'parked'), coalesce(max(d.last_error), '')
+		FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` GROUP BY d.host ORDER BY d.host`, q.args...)
+}
+
+// Requeued is a delivery that is due again.
+type Requeued struct {
+	ID   int64
+	Host string
+}
+
+// Requeue makes chosen deliveries due now: up to n with ids above after, the oldest first. With
+// reset they begin anew, as if they were created now and never tried. It locks their jobs, so
+// that these are not pruned meanwhile.
+func (t Deliveries) Requeue(ctx context.Context, c DeliveryChoice, reset bool, after int64, n int, now time.Time) ([]Requeued, error) {
+	q := terms{args: []any{now, reset, after, n}}
+	c.of(&q, t.types, now)
+	return collect[Requeued](ctx, t.tx, "retry deliveries", `
+		WITH due AS (
+			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $3 AND `+q.String()+` ORDER BY d.id LIMIT $4
+			FOR UPDATE OF d SKIP LOCKED FOR KEY SHARE OF j SKIP LOCKED
+		), done AS (
+			UPDATE deliveries d SET `+requeue+`, next_at = $1, lease_owner = NULL FROM due WHERE d.id = due.id RETURNING d.id, d.host
+		)
+		SELECT id, host FROM done ORDER BY id`, q.args...)
+}
+
+// requeue makes a delivery pending at the time $1. If $2 is true, it begins anew without
+// attempts.
+const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempts END, created_at = CASE WHEN $2 THEN $1 ELSE d.created_at END, updated_at = $1, ` + leaseLost
+
+// ClaimChosen leases up to n of the chosen deliveries to owner for the given time, the oldest
+// first. It passes over those that must wait for an earlier delivery.
+func (t Deliveries) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owner string, lease time.Duration, n int, now time.Time) ([]Delivery, error) {
+	q := terms{args: []any{now, reset, owner, now.Add(lease), n}}
+	c.of(&q, t.types, now)
+	return collect[Delivery](ctx, t.tx, "claim deliveries", `
+		WITH due AS (
+			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` AND `+unblocked+` ORDER BY d.id LIMIT $5
+			FOR UPDATE OF d SKIP LOCKED FOR KEY SHARE OF j SKIP LOCKED
+		), taken AS (
+			UPDATE deliveries d SET `+requeue+`, next_at = $4, lease_owner = $3 FROM due WHERE d.id = due.id
+			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
+		)
+		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at, t.forwarded
+		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, q.args...)
+}
+
+// Drop skips chosen deliveries, up to n with ids above after, and stores the reason in them. It
+// returns the id of the last and how many it skipped.
+func (t Deliveries) Drop(ctx context.Context, c DeliveryChoice, why string, after int64, n int, now time.Time) (last int64, dropped int, err error) {
+	q := terms{args: []any{now, why, after, n}}
+	c.of(&q, t.types, now)
+	err = t.row(ctx, "drop deliveries", `
+		WITH due AS (
+			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $3 AND `+q.String()+` ORDER BY d.id LIMIT $4 FOR UPDATE OF d SKIP LOCKED
+		), done AS (
+			UPDATE deliveries d SET status = 'skipped', last_error = $2, `+leaseLost+`, lease_owner = NULL, updated_at = $1 FROM due WHERE d.id = due.id RETURNING d.id
+		)
+		SELECT coalesce(max(id), 0), count(*) FROM done`, q.args, &last, &dropped)
+	return last, dropped, err
+}
+
+// IsOwing reports whether a delivery is still open whose job was stored before a time.
+func (t Deliveries) IsOwing(ctx context.Context, then time.Time) (owes bool, err error) {
+	err = t.row(ctx, "look for old deliveries", `SELECT EXISTS (SELECT FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
+		WHERE d.status IN ('pending', 'parked') AND j.created_at < $1)`, []any{then}, &owes)
+	return owes, err
+}
+
+// SkipOpen skips all open deliveries, and stores the reason in them. An attempt that is being
+// made now is completed, but not repeated.
+func (t Deliveries) SkipOpen(ctx context.Context, why string, now time.Time) error {
+	_, err := t.execBeside(ctx, "skip deliveries", `UPDATE deliveries d SET status = 'skipped', last_error = $1, updated_at = $2, `+leaseLost+`, lease_owner = NULL
+		WHERE d.status IN ('pending', 'parked')`, why, now)
+	return err
+}
+
+// CountLeased counts the deliveries on which a process has a lease now.
+func (t Deliveries) CountLeased(ctx context.Context, f DeliveryFilter, now time.Time) (n int, err error) {
+	var q terms
+	q.and(leased, now)
+	f.ofJob(&q)
+	if len(f.Hosts) > 0 {
+		q.and(`d.host = ANY(?)`, f.Hosts)
+	}
+	err = t.row(ctx, "count leases", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String(), q.args, &n)
+	return n, err
+}

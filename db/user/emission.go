@@ -1,0 +1,117 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// EventWindow describes which of a user's events exist.
+type EventWindow struct {
+	Given      int64      // the highest number that was ever assigned
+	Oldest     int64      // the lowest number of an event; above Given when there is none
+	Withheld   *int64     // the number of the event whose count of withheld ones may still grow
+	WithheldAt *time.Time // when that event was made
+}
+
+// FindWindow returns the window of the user's events.
+func (t Events) FindWindow(ctx context.Context) (EventWindow, error) {
+	w, err := one[EventWindow](ctx, t.tx, "read the window of events", `SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END,
+			coalesce((SELECT min(seq) FROM event_outbox), s.last_value + 1), e.seq, e.created_at
+		FROM event_outbox_seq_seq s LEFT JOIN event_window w ON true LEFT JOIN event_outbox e ON e.seq = w.withheld`)
+	if err != nil {
+		return EventWindow{}, err
+	}
+	return *w, nil
+}
+
+// Raise raises the ids of the events after a number to at least milli, the milliseconds that
+// the stream has reached.
+func (t Events) Raise(ctx context.Context, after, milli int64) error {
+	if err := t.lockEvents(ctx); err != nil {
+		return err
+	}
+	_, err := t.execBeside(ctx, "raise the ids of events", `UPDATE event_outbox SET ms = $2 WHERE seq > $1 AND ms < $2`, after, milli)
+	return err
+}
+
+// CloseWithheld replaces an event that has counted withheld ones for an hour by a copy with a
+// new number. From then on its count does not change.
+func (t Events) CloseWithheld(ctx context.Context, now time.Time) error {
+	if err := t.lockEvents(ctx); err != nil {
+		return err
+	}
+	e, err := one[Event](ctx, t.tx, "close withheld events", `DELETE FROM event_outbox WHERE seq = (SELECT withheld FROM event_window) AND created_at <= $1
+		RETURNING seq, type, source, payload, created_at, ms`, now.Add(-withheldFor))
+	if err != nil || e == nil {
+		return err
+	}
+	if _, err := t.execBeside(ctx, "close withheld events", `UPDATE event_window SET withheld = NULL, kept = kept - (up_to >= $1)::integer`, e.Seq); err != nil {
+		return err
+	}
+	return t.Add(ctx, *e)
+}
+
+// lockEvents makes every other transaction that adds events wait until this one ends.
+func (t *tx) lockEvents(ctx context.Context) error {
+	_, err := t.execBeside(ctx, "lock events", `SELECT pg_advisory_xact_lock($1)`, eventLock)
+	return err
+}
+
+// EventLimits bound the events in a user's database.
+type EventLimits struct {
+	Keep    int   // bounds the emitted events
+	Waiting int   // bounds all events
+	Bytes   int64 // bounds the bytes of all events
+}
+
+// Trim drops emitted events, the oldest first, until at most l.Keep are left. emitted is the
+// number up to which events were emitted. If the events then exceed l.Waiting or l.Bytes, it
+// also drops the oldest of them, emitted or not. An event stream.gap in their place says how
+// many were not emitted.
+//
+// The numbers of events have gaps, a huge one after a restore, so numbers do not tell how many
+// events there are. Trim stores its count, and adds the events that came since the last call.
+func (t Events) Trim(ctx context.Context, emitted int64, l EventLimits) error {
+	if err := t.lockEvents(ctx); err != nil {
+		return err
+	}
+	w, err := one[struct{ Kept, Emitted, Size int64 }](ctx, t.tx, "drop old events", `WITH total AS (
+			SELECT coalesce((SELECT kept FROM event_window), 0) + count(*) AS n FROM event_outbox WHERE seq > coalesce((SELECT up_to FROM event_window), 0)
+		), gone AS (
+			DELETE FROM event_outbox WHERE (SELECT n FROM total) > $1 AND seq <= greatest($2, (SELECT emitted FROM event_window))
+				AND seq <= (SELECT seq FROM event_outbox ORDER BY seq OFFSET greatest((SELECT n FROM total) - $1 - 1, 0) LIMIT 1)
+				AND seq IS DISTINCT FROM (SELECT withheld FROM event_window) RETURNING seq
+		)
+		INSERT INTO event_window (up_to, kept, emitted) SELECT coalesce((SELECT max(seq) FROM event_outbox), 0), n - (SELECT count(*) FROM gone), $2 FROM total
+		ON CONFLICT (one) DO UPDATE SET up_to = excluded.up_to, kept = excluded.kept, emitted = greatest(event_window.emitted, excluded.emitted)
+		RETURNING kept, emitted, pg_table_size('event_outbox')`, int64(l.Keep), emitted)
+	if err != nil {
+		return err
+	}
+	drop := w.Kept - int64(l.Waiting)
+	if drop <= 0 && w.Size > l.Bytes { // the size of the table may include rows that were dropped
+		size, err := one[struct{ Size int64 }](ctx, t.tx, "measure events", `SELECT coalesce(sum(pg_column_size(e.*)), 0)::bigint FROM event_outbox e`)
+		if err != nil {
+			return err
+		}
+		if size.Size > l.Bytes {
+			drop = w.Kept / 10
+		}
+	}
+	if drop <= 0 {
+		return nil
+	}
+	_, err = t.execBeside(ctx, "drop events that wait", `WITH cut AS (
+			SELECT seq FROM event_outbox ORDER BY seq OFFSET $1 LIMIT 1
+		), gone AS (
+			DELETE FROM event_outbox e USING cut WHERE e.seq < cut.seq RETURNING e.seq, CASE e.type WHEN 'stream.gap' THEN (e.payload ->> 'missing')::bigint ELSE 1 END AS missing
+		), gap AS (
+			UPDATE event_outbox e SET type = 'stream.gap', payload = jsonb_build_object('eventId', $2::text, 'trust', 'self', 'missing',
+				(SELECT coalesce(sum(missing), 0) FROM gone WHERE seq > $3) + CASE e.type WHEN 'stream.gap' THEN (e.payload ->> 'missing')::bigint ELSE 1 END)
+			FROM cut WHERE e.seq = cut.seq AND e.seq > $3
+		)
+		UPDATE event_window SET kept = kept - (SELECT count(*) FROM gone)`, drop, uuid.Must(uuid.NewV7()).String(), w.Emitted)
+	return err
+}

@@ -1,0 +1,97 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/postgres"
+)
+
+// withheldFor is how long one event counts withheld ones.
+const withheldFor = time.Hour
+
+// eventLock is the key of the advisory lock under which events are numbered.
+const eventLock = 7305808869232652
+
+// Event is something that happened to the user.
+type Event struct {
+	Seq     int64
+	Type    string // "create.received"
+	Source  string // "ap", or "local" for an event that only this user has
+	Payload json.RawMessage
+	At      time.Time
+	Milli   int64 // the milliseconds of its id on the stream; they never fall
+}
+
+// Add appends an event to the user's outbox when the transaction commits. Transactions that add
+// events commit one after another, in the order of the numbers. A reader that continues after
+// the last number it has seen misses no event.
+func (t Events) Add(ctx context.Context, e Event) error {
+	t.unsent.events = append(t.unsent.events, e)
+	return t.added(ctx, len(e.Payload))
+}
+
+// Withhold counts an event instead of adding it. One event like e counts all of an hour in the
+// member count of its payload. It keeps its place while the count grows.
+func (t Events) Withhold(e Event) { t.unsent.withheld = append(t.unsent.withheld, e) }
+
+// List returns up to n events after a sequence number, the oldest first.
+func (t Events) List(ctx context.Context, after int64, n int) ([]Event, error) {
+	return collect[Event](ctx, t.tx, "read events", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, after, n)
+}
+
+// FindBefore returns the last event before a time, nil when there is none.
+func (t Events) FindBefore(ctx context.Context, at time.Time) (*Event, error) {
+	return one[Event](ctx, t.tx, "find the event before a time", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox WHERE created_at < $1 ORDER BY seq DESC LIMIT 1`, at)
+}
+
+// Find returns the stored event whose payload has this eventId, nil when there is none.
+func (t Events) Find(ctx context.Context, id uuid.UUID) (*Event, error) {
+	return one[Event](ctx, t.tx, "find an event by its id", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox
+		WHERE payload ->> 'eventId' = $1 ORDER BY seq DESC LIMIT 1`, id.String())
+}
+
+// Add sets aside an activity that could not be applied, and claims its id.
+func (t Poison) Add(ctx context.Context, p Poisoned) error {
+	if _, err := t.all.Activities.Claim(ctx, []Owned{{p.URI, p.Actor}}); err != nil {
+		return err
+	}
+	reason := strings.ReplaceAll(strings.ToValidUTF8(p.Reason, "?"), "\x00", "?") // it may quote bytes that a text column refuses
+	_, err := t.execBeside(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (uri, actor_uri) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`,
+		p.URI, p.Actor, p.Raw, reason, idsOrNull(p.Forwarders))
+	return err
+}
+
+// Answer is the stored answer to a dispatch with an Idempotency-Key.
+type Answer struct {
+	Digest []byte // SHA-256 of the request's body
+	Answer json.RawMessage
+}
+
+// keptAnswers is how long a stored answer is replayed.
+const keptAnswers = 24 * time.Hour
+
+// Find returns the answer that a dispatch with this key got within the last day, nil when the
+// key is new.
+func (t Answers) Find(ctx context.Context, key string, now time.Time) (*Answer, error) {
+	if _, err := t.execBeside(ctx, "drop old answers", `DELETE FROM idempotency_keys WHERE created_at < $1`, now.Add(-keptAnswers)); err != nil {
+		return nil, err
+	}
+	return one[Answer](ctx, t.tx, "read answer", `SELECT digest, answer FROM idempotency_keys WHERE key = $1`, key)
+}
+
+// Add stores an answer for a day. If two dispatches have the same key, the second waits for the
+// first, and then its transaction fails with an error that TakenKey recognizes.
+func (t Answers) Add(ctx context.Context, key string, a Answer, now time.Time) error {
+	_, err := t.execBeside(ctx, "store answer", `INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
+	return err
+}
+
+// TakenKey reports whether err says that another dispatch has stored an answer under the
+// Idempotency-Key meanwhile.
+func TakenKey(err error) bool { return postgres.Violates(err, "idempotency_keys_pkey") }

@@ -1,0 +1,76 @@
+package user
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Exec runs any statement in a transaction.
+func Exec(ctx context.Context, t *Tx, query string) error {
+	_, err := t.exec(ctx, "test", query)
+	return err
+}
+
+// AwaitLock runs a statement once another session of the database waits for a lock.
+func AwaitLock(ctx context.Context, t *Tx, query string) error {
+	for waiting := false; !waiting; {
+		if err := Exec(ctx, t, `SELECT pg_stat_clear_snapshot()`); err != nil {
+			return err
+		}
+		if err := t.row(ctx, "test", `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+			AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database()))`, nil, &waiting); err != nil {
+			return err
+		}
+	}
+	return Exec(ctx, t, query)
+}
+
+// Count counts the deliveries of a job by state.
+func (t Jobs) Count(ctx context.Context, job uuid.UUID) (JobCounts, error) {
+	c, err := one[JobCounts](ctx, t.tx, "count deliveries", `SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'delivered'),
+		count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'skipped') FROM deliveries WHERE job_id = $1`, job)
+	if err != nil {
+		return JobCounts{}, err
+	}
+	return *c, nil
+}
+
+// Count counts the reactions of a type to an object.
+func (t Reactions) Count(ctx context.Context, object vocab.ID, kind, reaction string) (int, error) {
+	return t.count(ctx, `SELECT count(*) FROM reactions WHERE object_uri = $1 AND kind = $2 AND type = $3`, object, kind, reaction)
+}
+
+// Unsent counts the activities that wait to be sent.
+func Unsent(t *Tx) int { return len(t.unsent.activities) }
+
+// KeptOfFollower is how many activities are kept of a follower that is no contact.
+const KeptOfFollower = keptOfFollower
+
+// ArrivedBy returns the id that rows have which arrived before t.
+var ArrivedBy = arrivedBy
+
+// The SQL form of audiences, over a document in raw.
+var (
+	AddressesPublic = addressesPublic
+	Private         = privateIn("raw", "raw ->> 'attributedTo'", "$2::text")
+	Named           = namedIn("raw", "$2::text")
+	AddressesAny    = addressesAny
+	Listed          = listed
+)
+
+// Holds tells whether a predicate holds for a document, raw in it.
+func Holds(ctx context.Context, t *Tx, predicate string, raw []byte, args ...any) (is bool, err error) {
+	err = t.row(ctx, "test", `SELECT coalesce(`+predicate+`, false) FROM (SELECT $1::jsonb AS raw) d`, append([]any{raw}, args...), &is)
+	return is, err
+}
+
+// WriteTold is Write that returns what subscribers are to be told, instead of telling them.
+func (d *Databases) WriteTold(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) (*Commit, error) {
+	return d.write(ctx, u, work)
+}
+
+// SubscriberTime is how long a writer waits for one subscriber.
+const SubscriberTime = subscriberTime

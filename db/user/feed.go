@@ -1,0 +1,170 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// FeedEntry is an activity's place in the user's feed.
+type FeedEntry struct {
+	ID        uuid.UUID
+	Activity  vocab.ID
+	Actor     vocab.ID
+	Published time.Time
+}
+
+// FeedItem is an entry with its activity, and with its object if that is stored.
+type FeedItem struct {
+	FeedEntry
+	Type      string
+	Raw       json.RawMessage // without the object if that is stored
+	ObjectURI vocab.ID        // empty when the object is not stored
+	Object    json.RawMessage // nil when it is not stored
+	Readable  json.RawMessage // the result of vocab.Readable for the object; nil: not made yet
+
+	Revision, ObjectRevision string // see FeedLine
+
+	// The forms that KeepForms stored for these revisions and this reader. If they are set, the
+	// documents are not read.
+	Form, ObjectForm string
+}
+
+// FeedLine is an entry without its documents.
+type FeedLine struct {
+	FeedEntry
+	ObjectURI vocab.ID // empty when the object is not stored
+	Author    string   // the unchecked author of an announced object; empty: only parsing tells
+
+	// A revision is the transaction that wrote the row: it changes whenever the stored activity
+	// or object does.
+	Revision, ObjectRevision string
+}
+
+// Bytes returns the size of its documents and forms.
+func (i FeedItem) Bytes() int {
+	return len(i.Raw) + len(i.Object) + len(i.Readable) + len(i.Form) + len(i.ObjectForm)
+}
+
+// MaxFeed bounds the documents that one query of a feed reads, in bytes.
+const MaxFeed = 4 << 20
+
+const (
+	documents = `a.type, CASE WHEN af.form IS NOT NULL THEN NULL WHEN o.uri IS NULL THEN a.raw ELSE a.raw - 'object' END, coalesce(o.uri, ''),
+		CASE WHEN af.form IS NULL THEN o.raw END, CASE WHEN af.form IS NULL THEN o.readable END, ` + revisions + `,
+		coalesce(af.form, ''), CASE WHEN af.form IS NOT NULL THEN coalesce(obf.form, '') ELSE '' END`
+	noDocuments = `coalesce(o.uri, ''), CASE WHEN a.type = '` + vocab.Announce + `' AND jsonb_typeof(o.raw -> 'attributedTo') = 'string'
+		THEN o.raw ->> 'attributedTo' ELSE '' END, ` + revisions
+	revisions = `a.xmin::text, coalesce(o.xmin::text, '')`
+)
+
+// feedRows describe a query of feed rows: entry are the columns of FeedEntry, tables join f, a
+// and o, and which selects and sorts the rows.
+type feedRows struct {
+	attempt, entry, tables, which string
+	args                          []any
+}
+
+// query returns the statement that reads the rows with their documents, or with the stored
+// forms for a reader.
+func (r feedRows) query(reader string) (query string, args []any) {
+	args = append(r.args, reader)
+	return `SELECT ` + r.entry + `, ` + documents + r.tables + strings.ReplaceAll(keptForms, "$reader", "$"+strconv.Itoa(len(args))) + r.which, args
+}
+
+const (
+	feedEntry    = `f.id, f.activity_uri, f.actor_uri, f.published`
+	feedTables   = ` FROM feed f JOIN activities a ON a.uri = f.activity_uri AND a.actor_uri = f.actor_uri LEFT JOIN objects o ON o.uri = a.object_uri`
+	activityItem = `a.id, a.uri, a.actor_uri, a.published`
+	itemTables   = ` FROM activities a LEFT JOIN objects o ON o.uri = a.object_uri`
+)
+
+// Add gives an activity an entry in the feed, unless it has one.
+func (t Feed) Add(ctx context.Context, e FeedEntry) error {
+	t.unsent.feed = append(t.unsent.feed, e)
+	t.touched.touch(MainFeed)
+	return t.added(ctx, 0)
+}
+
+// items reads rows with their documents. It stops after the row with which the documents exceed
+// MaxFeed bytes.
+func (t Feed) items(ctx context.Context, r feedRows) (out []FeedItem, err error) {
+	query, args := r.query(t.reader)
+	err = t.query(ctx, r.attempt, upTo(MaxFeed, FeedItem.Bytes, &out), query, args...)
+	return out, err
+}
+
+// item reads one row with its documents, nil when there is none.
+func (t Feed) item(ctx context.Context, r feedRows) (*FeedItem, error) {
+	query, args := r.query(t.reader)
+	return one[FeedItem](ctx, t.tx, r.attempt, query, args...)
+}
+
+// lines reads rows without their documents.
+func (t Feed) lines(ctx context.Context, r feedRows) ([]FeedLine, error) {
+	return collect[FeedLine](ctx, t.tx, r.attempt, `SELECT `+r.entry+`, `+noDocuments+r.tables+r.which, r.args...)
+}
+
+func mainRows(after *Place, n int) feedRows {
+	p := after.orFirst()
+	return feedRows{"read feed", feedEntry, feedTables, ` WHERE (f.published, f.id) < ($1, $2) ORDER BY f.published DESC, f.id DESC LIMIT $3`,
+		[]any{p.At, p.ID, n}}
+}
+
+// List returns up to n entries after a place, the newest first. It stops after the entry with
+// which the documents exceed MaxFeed bytes.
+func (t Feed) List(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
+	return t.items(ctx, mainRows(after, n))
+}
+
+// ListLines is List without documents.
+func (t Feed) ListLines(ctx context.Context, after *Place, n int) ([]FeedLine, error) {
+	return t.lines(ctx, mainRows(after, n))
+}
+
+// Find returns one entry, nil when there is none.
+func (t Feed) Find(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
+	return t.item(ctx, feedRows{"read feed entry", feedEntry, feedTables, ` WHERE f.id = $1`, []any{id}})
+}
+
+// FindActivity returns one activity as a feed item, by the id of its row. It returns nil when
+// there is none, or when it waits among the requests and requests is false.
+func (t Feed) FindActivity(ctx context.Context, id uuid.UUID, requests bool) (*FeedItem, error) {
+	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = $1 AND ($2 OR NOT ` + isRequest + `)`, []any{id, requests}})
+}
+
+// notifications selects the activities that tell the user something: the acts of others towards
+// the user or the user's objects, and every answer to a Follow. It leaves out deleted objects,
+// actors that the user blocks, and the second activity of one quote. $4 is the user's actor, $5
+// the prefix of the ids of the user's objects, $6 the types of objects that are in no feed, and
+// $7 to $9 are the types of Types.Notify, NotifyOwner and NotifyNamed.
+var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
+	AND o.deleted_at IS NULL AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)
+	AND (a.type = ANY($7)
+	OR a.type = ANY($8) AND (a.object_uri IS NULL OR a.object_uri = $4 OR starts_with(a.object_uri, $5))
+	OR a.type = ANY($9) AND (` + namedIn("a.raw", "$4") + ` OR ` + quotesOwn + `)) AND NOT ` + toldBefore
+
+func (t Feed) notificationRows(user vocab.ID, after *Place, n int) feedRows {
+	p := after.orFirst()
+	return feedRows{"read notifications", activityItem, itemTables, `
+		WHERE (a.published, a.id) < ($1, $2) AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
+		[]any{p.At, p.ID, n, user, string(user) + "/", vocab.SealedSpellings, t.types.Notify, t.types.NotifyOwner, t.types.NotifyNamed}}
+}
+
+// ListNotifications returns up to n notifications after a place, the newest first, and stops by
+// size as List does. user is the user's actor, whose id is the prefix of the ids of its
+// objects.
+func (t Feed) ListNotifications(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedItem, error) {
+	return t.items(ctx, t.notificationRows(user, after, n))
+}
+
+// ListNotificationLines is ListNotifications without documents.
+func (t Feed) ListNotificationLines(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedLine, error) {
+	return t.lines(ctx, t.notificationRows(user, after, n))
+}

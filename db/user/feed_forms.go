@@ -1,0 +1,47 @@
+package user
+
+import "context"
+
+// Form is a feed entry as it is shown to a reader, for storing: the rendered activity, and the
+// rendered object if that is stored.
+type Form struct {
+	FeedLine         // of the documents from which it was made
+	Activity, Object string
+}
+
+// keptForms joins the forms of a and o that are stored for one reader and the current
+// revisions: both or none. OFFSET 0 makes PostgreSQL look them up by their ids even without
+// statistics of the table.
+const keptForms = `
+	LEFT JOIN LATERAL (SELECT form FROM shown_forms WHERE id = o.id AND reader = $reader AND activity_revision IS NULL AND object_revision = o.xmin OFFSET 0) AS obf ON true
+	LEFT JOIN LATERAL (SELECT form FROM shown_forms WHERE id = a.id AND reader = $reader AND activity_revision = a.xmin AND object_revision IS NOT DISTINCT FROM o.xmin
+		AND (o.id IS NULL OR obf.form IS NOT NULL) OFFSET 0) AS af ON true`
+
+// ReadFor makes the feeds read the forms that are stored for a reader, instead of documents.
+func (t Feed) ReadFor(reader string) { t.reader = reader }
+
+// KeepForms stores how entries are shown to a reader. It skips rows that have changed or that
+// another transaction is changing. It locks the rows, so that a later change of one finds the
+// form and can remove it.
+func (t Feed) KeepForms(ctx context.Context, reader string, forms []Form) error {
+	n := len(forms)
+	uris, actors, objects, revisions, objectRevisions := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	shown, shownObjects := make([]string, n), make([]string, n)
+	for i, f := range forms {
+		uris[i], actors[i], objects[i], revisions[i], objectRevisions[i] = string(f.FeedEntry.Activity), string(f.Actor), string(f.ObjectURI), f.Revision, f.ObjectRevision
+		shown[i], shownObjects[i] = f.Activity, f.Object
+	}
+	const kept = ` ON CONFLICT (id) DO UPDATE SET reader = excluded.reader, activity_revision = excluded.activity_revision,
+			object_revision = excluded.object_revision, form = excluded.form
+		WHERE (shown_forms.*) IS DISTINCT FROM (excluded.*)`
+	b := t.unsent.batch()
+	b.Queue(`SET LOCAL synchronous_commit = off`) // a lost form is made again
+	b.Queue(`INSERT INTO shown_forms (id, reader, object_revision, form)
+		SELECT o.id, $1, o.xmin, k.form FROM (SELECT DISTINCT ON (uri) * FROM unnest($2::text[], $3::text[], $4::text[]) AS k (uri, revision, form)) AS k
+			JOIN objects o ON o.uri = k.uri AND o.xmin = nullif(k.revision, '')::xid ORDER BY o.id FOR SHARE OF o SKIP LOCKED`+kept, reader, objects, objectRevisions, shownObjects)
+	b.Queue(`INSERT INTO shown_forms (id, reader, activity_revision, object_revision, form)
+		SELECT a.id, $1, a.xmin, nullif(k.object_revision, '')::xid, k.form FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+			AS k (uri, actor, revision, object_revision, form) JOIN activities a ON a.uri = k.uri AND a.actor_uri = k.actor AND a.xmin = k.revision::xid
+		ORDER BY a.id FOR SHARE OF a SKIP LOCKED`+kept, reader, uris, actors, revisions, objectRevisions, shown)
+	return t.send(ctx, "keep shown forms", b)
+}

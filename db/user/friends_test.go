@@ -1,0 +1,114 @@
+package user_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Friendships stand beside each other and beside follows, and no collection lists them.
+func TestFriendshipsStandBesideEachOther(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for n, r := range []user.Relationship{
+			{Type: user.Following, Status: user.Accepted, Activity: aliceID + "/follow"},
+			{Type: user.FriendOf, Status: user.Pending, Activity: bob + "/offer", Direction: user.Inbound, Host: "peer.example"},
+			{Type: user.CloseFriendOf, Status: user.Accepted, Activity: aliceID + "/offer", Direction: user.Outbound},
+		} {
+			r.Actor = bob
+			if err := tx.Relationships.Set(ctx, r, now.Add(time.Duration(n)*time.Second)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		is, err := tx.Relationships.FindStanding(ctx, bob)
+		if err != nil {
+			return err
+		}
+		friend, closeFriend := is.Friendship[user.FriendOf], is.Friendship[user.CloseFriendOf]
+		if is.Following != user.Accepted || friend.Status != user.Pending || friend.Direction != user.Inbound || closeFriend.Status != user.Accepted || closeFriend.Direction != user.Outbound {
+			t.Errorf("between the two stands %+v", is)
+		}
+		if n, err := tx.Relationships.Count(ctx, user.Following); err != nil || n != 1 {
+			t.Errorf("%d are followed, %v; want 1", n, err)
+		}
+		offers, err := tx.Relationships.FindOffersOf(ctx, bob)
+		if err != nil || len(offers) != 1 || offers[0].Type != user.FriendOf {
+			t.Errorf("offers of bob's: %+v, %v; want the one that he made", offers, err)
+		}
+		if named, err := tx.Relationships.FindOffersBy(ctx, aliceID+"/offer"); err != nil || len(named) > 0 {
+			t.Errorf("alice's own Offer is one of others: %+v, %v", named, err)
+		}
+		n, err := tx.Relationships.CountOffers(ctx, "peer.example")
+		if err != nil || n != (user.OfferCounts{OfHost: 1, All: 1}) {
+			t.Errorf("%+v wait, %v; want one of the domain, and in all", n, err)
+		}
+		return nil
+	})
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		ended, err := tx.Relationships.End(ctx, user.FriendOf, bob)
+		if err != nil || !ended {
+			t.Errorf("Relationships.End = %t, %v", ended, err)
+		}
+		left, err := tx.Relationships.ListAll(ctx, user.Ties{}, nil, 10)
+		if kinds := []string{left[0].Type, left[1].Type}; err != nil || len(left) != 2 || !slices.Equal(kinds, []string{user.CloseFriendOf, user.Following}) {
+			t.Errorf("left are %+v, %v", left, err)
+		}
+		return err
+	})
+}
+
+// Somebody who asks to be a friend is no contact by that, and does not wait for ever.
+func TestAnOfferWaitsForAMonthAndMakesNoContact(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	h := &history{t, c, dbtest.User(t, c, "alice")}
+	const asks, friend, asked vocab.ID = "https://peer.example/asks", "https://peer.example/friend", "https://peer.example/asked"
+	day := 24 * time.Hour
+	for _, r := range []user.Relationship{
+		{Actor: asks, Type: user.FriendOf, Status: user.Pending, Direction: user.Inbound},
+		{Actor: asks, Type: user.CloseFriendOf, Status: user.Pending, Direction: user.Inbound},
+		{Actor: friend, Type: user.FriendOf, Status: user.Accepted, Direction: user.Inbound},
+		{Actor: asked, Type: user.FriendOf, Status: user.Pending, Direction: user.Outbound},
+	} {
+		since := time.Now().Add(-31 * day)
+		if r.Type == user.CloseFriendOf {
+			since = time.Now().Add(-29 * day)
+		}
+		r.Activity = r.Actor + "/offer"
+		write(t, c, h.u, func(ctx context.Context, tx *user.Tx) error { return tx.Relationships.Set(ctx, r, since) })
+	}
+	for _, actor := range []vocab.ID{asks, friend, asked} {
+		h.posts(old, actor, "letter", map[string]any{"to": aliceID})
+	}
+	if _, err := c.Prune(t.Context(), h.u, user.Pruning{Me: aliceID, Before: time.Now().Add(-180 * day), Deliveries: user.DeliveryRetention{Now: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	left := h.left()
+	for actor, stays := range map[vocab.ID]bool{asks: false, friend: true, asked: true} {
+		if slices.Contains(left, "object "+string(actor)+"/letter") != stays {
+			t.Errorf("the letter of %s stays: %t, want %t", actor, !stays, stays)
+		}
+	}
+	read(t, c, h.u, func(ctx context.Context, tx *user.Tx) error {
+		waiting, err := tx.Relationships.FindOffersOf(ctx, asks)
+		if err != nil || len(waiting) != 1 || waiting[0].Type != user.CloseFriendOf {
+			t.Errorf("waiting are %+v, %v; want the Offer of four weeks ago", waiting, err)
+		}
+		for _, actor := range []vocab.ID{friend, asked} {
+			if r, err := tx.Relationships.Find(ctx, user.FriendOf, actor); err != nil || r == nil {
+				t.Errorf("%s: %+v, %v; want it kept", actor, r, err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,43 @@
+package user_test
+
+import (
+	"context"
+	"github.com/lightweb/lightweb/db/user"
+	"testing"
+)
+
+// BenchmarkBuryAnActor takes away all that an actor left who wrote 10,000 notes: what the Delete
+// of an actor costs the writer of a user who followed it.
+func BenchmarkBuryAnActor(b *testing.B) {
+	const notes = 10_000
+	c, u := alice(b)
+	for n := 0; b.Loop(); n++ {
+		b.StopTimer()
+		write(b, c, u, func(ctx context.Context, tx *user.Tx) error {
+			for i := range notes {
+				if err := addNote(ctx, tx, bob, n*notes+i, now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		b.StartTimer()
+		write(b, c, u, func(ctx context.Context, tx *user.Tx) error {
+			if _, err := tx.Actors.Forget(ctx, bob); err != nil {
+				return err
+			}
+			ids, err := tx.Objects.ListBy(ctx, bob)
+			if err != nil {
+				return err
+			}
+			graves := make([]user.Grave, len(ids))
+			for i, id := range ids {
+				graves[i] = user.Grave{URI: id, Author: bob, Tombstone: []byte(headline)}
+			}
+			if stored, err := tx.Objects.BuryAll(ctx, graves, now); err != nil || stored != notes {
+				b.Errorf("Objects.BuryAll = %d, %v; want %d", stored, err, notes)
+			}
+			return nil
+		})
+	}
+}

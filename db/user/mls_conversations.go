@@ -1,0 +1,181 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Statuses of hosted conversations.
+const (
+	StatusActive       = "active"
+	StatusResetPending = "reset_pending" // the first member that makes the next MLS group ends the reset
+	StatusClosed       = "closed"
+)
+
+// HostedConversation is a conversation that the user hosts, in its present state.
+type HostedConversation struct {
+	ID           uuid.UUID
+	URI          vocab.ID
+	GroupID      string
+	Generation   int32 // how many MLS groups it had before
+	Term         int32 // grows when another database may have assigned epochs
+	Epoch        int64
+	LastSeq      int64 // of the log
+	Status       string
+	LastHash     []byte // SHA-256 of the last message of the log; empty when there was none
+	GroupInfo    []byte // at this epoch; empty when no member has sent it
+	FormerGroups []string
+	ResetGroupID string // the next MLS group; empty unless a reset is pending
+	Mode         string // federated until an upgrade is complete
+	Partner      vocab.ID
+	Predecessor  vocab.ID // the URI of the conversation that it continues
+	Mixed        bool     // the MLS group has members that know the SWICG draft alone
+}
+
+const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.last_hash, coalesce(m.group_info, ''), m.former_groups, coalesce(m.reset_group_id, ''),
+	c.mode, coalesce(c.partner_uri, ''), coalesce(c.predecessor_uri, ''), m.mixed`
+
+// Add makes the user the host of the conversation c, which begins at the epoch and with the
+// GroupInfo of c.
+func (t Hosted) Add(ctx context.Context, c HostedConversation, now time.Time) error {
+	_, err := t.execBeside(ctx, "host conversation", `INSERT INTO mls_conversations (id, epoch, status, group_info, updated_at) VALUES ($1, $2, 'active', $3, $4)`,
+		c.ID, c.Epoch, c.GroupInfo, now)
+	return err
+}
+
+// Find returns a conversation that the user hosts, nil when there is none.
+func (t Hosted) Find(ctx context.Context, id uuid.UUID) (*HostedConversation, error) {
+	return one[HostedConversation](ctx, t.tx, "read hosted conversation", `SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1`, id)
+}
+
+// FindGroup returns the id of the hosted conversation whose current MLS group this is, uuid.Nil
+// when there is none.
+func (t Hosted) FindGroup(ctx context.Context, group string) (id uuid.UUID, err error) {
+	err = t.row(ctx, "look for hosted group", `SELECT coalesce((SELECT m.id FROM mls_conversations m JOIN conversations c USING (id) WHERE c.group_id = $1), $2)`, []any{group, uuid.Nil}, &id)
+	return id, err
+}
+
+// Lock is Find that locks the conversation: other transactions that change it wait until this
+// one ends. It takes the lock of the audience first, because a change of the audience may
+// change conversations. It locks the row in conversations before the row in mls_conversations;
+// transactions that find a conversation by its partner lock in the same order.
+func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, err error) {
+	var found []HostedConversation
+	b := t.unsent.batch()
+	b.Queue(holdAudience, audienceLock)
+	b.Queue(`SELECT FROM conversations WHERE id = $1 FOR NO KEY UPDATE`, id)
+	b.Queue(`SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1 FOR UPDATE OF m`, id).Query(into(&found))
+	if err := t.send(ctx, "lock conversation", b); err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// NextEpoch is the epoch that a commit begins.
+type NextEpoch struct {
+	Commit    []byte // SHA-256 of the commit
+	GroupInfo []byte // nil: no member has sent it
+	Mixed     bool   // the MLS group has members that know the SWICG draft alone
+}
+
+// AdvanceEpoch moves a conversation to its next epoch if it is active and its generation, term
+// and epoch are still those of c. It reports whether it did.
+func (t Hosted) AdvanceEpoch(ctx context.Context, c HostedConversation, next NextEpoch, now time.Time) (bool, error) {
+	n, err := t.execBeside(ctx, "advance epoch", `UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6, last_hash = $7, mixed = $8
+		WHERE id = $1 AND generation = $2 AND term = $3 AND epoch = $4 AND status = 'active'`, c.ID, c.Generation, c.Term, c.Epoch, next.GroupInfo, now, next.Commit, next.Mixed)
+	return n == 1, err
+}
+
+// CountMessages assigns n more numbers of a conversation's log. hash is the hash of the last of
+// these messages.
+func (t Hosted) CountMessages(ctx context.Context, id uuid.UUID, n int, hash []byte, now time.Time) error {
+	_, err := t.execBeside(ctx, "number messages", `UPDATE mls_conversations SET last_seq = last_seq + $2, updated_at = $3, last_hash = $4 WHERE id = $1`, id, n, now, hash)
+	return err
+}
+
+// AskReset begins a reset of an active conversation; group is the id of its next MLS group. It
+// reports whether the conversation was active.
+func (t Hosted) AskReset(ctx context.Context, id uuid.UUID, group string, now time.Time) (bool, error) {
+	n, err := t.execBeside(ctx, "ask for a reset", `UPDATE mls_conversations SET status = 'reset_pending', reset_group_id = $2, updated_at = $3
+		WHERE id = $1 AND status = 'active'`, id, group, now)
+	return n == 1, err
+}
+
+// Reset completes the pending reset of a conversation. Its next generation begins at epoch 0 of
+// the group that AskReset named.
+func (t Hosted) Reset(ctx context.Context, c HostedConversation, groupInfo []byte, now time.Time) error {
+	_, err := t.execBeside(ctx, "reset conversation", `WITH hosted AS (UPDATE mls_conversations SET generation = generation + 1, epoch = 0, status = 'active',
+			former_groups = former_groups || $2::text, reset_group_id = NULL, group_info = $3, updated_at = $4, mixed = false WHERE id = $1)
+		UPDATE conversations SET group_id = $5 WHERE id = $1`, c.ID, c.GroupID, groupInfo, now, c.ResetGroupID)
+	return err
+}
+
+// Kinds of messages in the log of a conversation.
+const (
+	KindCommit      = "commit"
+	KindProposal    = "proposal"
+	KindApplication = "application"
+)
+
+// LogEntry is a message in the log of a conversation.
+type LogEntry struct {
+	Seq        int64
+	Generation int32
+	Epoch      int64 // in which it was made
+	Kind       string
+	Sender     vocab.ID
+	Content    []byte
+	Hash       []byte // SHA-256 of the content
+	At         time.Time
+}
+
+const logColumns = `seq, generation, epoch, kind, sender_uri, content, content_hash, created_at`
+
+// AddEntries appends messages to the log of a conversation, under their numbers. AdvanceEpoch
+// and CountMessages assign these numbers.
+func (t Hosted) AddEntries(ctx context.Context, id uuid.UUID, entries ...LogEntry) error {
+	n := len(entries)
+	seqs, generations, epochs, kinds, senders := make([]int64, n), make([]int32, n), make([]int64, n), make([]string, n), make([]string, n)
+	contents, hashes, times := make([][]byte, n), make([][]byte, n), make([]time.Time, n)
+	for i, e := range entries {
+		seqs[i], generations[i], epochs[i], kinds[i], senders[i], contents[i], hashes[i], times[i] = e.Seq, e.Generation, e.Epoch, e.Kind, string(e.Sender), e.Content, e.Hash, e.At
+	}
+	_, err := t.execBeside(ctx, "append to log", `INSERT INTO mls_log (conversation_id, seq, generation, epoch, kind, sender_uri, content, content_hash, created_at)
+		SELECT $1, * FROM unnest($2::bigint[], $3::int[], $4::bigint[], $5::text[], $6::text[], $7::bytea[], $8::bytea[], $9::timestamptz[])`,
+		id, seqs, generations, epochs, kinds, senders, contents, hashes, times)
+	return err
+}
+
+// LoggedMessage is a LogEntry without its content.
+type LoggedMessage struct {
+	Seq    int64
+	Epoch  int64
+	Kind   string
+	Sender vocab.ID
+	Hash   []byte
+}
+
+// FindMessages returns the messages of a conversation whose contents have these hashes.
+func (t Hosted) FindMessages(ctx context.Context, id uuid.UUID, hashes [][]byte) ([]LoggedMessage, error) {
+	return collect[LoggedMessage](ctx, t.tx, "look for messages", `SELECT seq, epoch, kind, sender_uri, content_hash FROM mls_log WHERE conversation_id = $1 AND content_hash = ANY($2)`, id, hashes)
+}
+
+// ListLog returns up to n messages of a conversation after a number, the oldest first. It stops
+// after the message with which the contents exceed bytes, but not before the second.
+func (t Hosted) ListLog(ctx context.Context, id uuid.UUID, after int64, n, bytes int) (out []LogEntry, err error) {
+	err = t.query(ctx, "read log", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
+		WHERE conversation_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`, id, after, n)
+	return out, err
+}
+
+// ListCommits returns up to n commits of a generation from an epoch on, and stops by size as
+// ListLog does.
+func (t Hosted) ListCommits(ctx context.Context, id uuid.UUID, generation int32, epoch int64, n, bytes int) (out []LogEntry, err error) {
+	err = t.query(ctx, "read commits", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
+		WHERE conversation_id = $1 AND generation = $2 AND epoch >= $3 AND kind = 'commit' ORDER BY epoch LIMIT $4`, id, generation, epoch, n)
+	return out, err
+}

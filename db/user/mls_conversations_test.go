@@ -1,0 +1,109 @@
+package user_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/user"
+)
+
+func entry(seq, epoch int64, kind, content string) user.LogEntry {
+	hash := sha256.Sum256([]byte(content))
+	return user.LogEntry{Seq: seq, Epoch: epoch, Kind: kind, Sender: bob, Content: []byte(content), Hash: hash[:], At: now}
+}
+
+// Whatever code comes before them, the constraints keep an epoch from having two commits, and a
+// message from having two numbers.
+func TestTheDatabaseRefusesASecondCommitOfAnEpoch(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := hosted(t, c, u, 4)
+	add := func(e user.LogEntry) error {
+		return c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error { return tx.Hosted.AddEntries(ctx, h.ID, e) })
+	}
+	if err := add(entry(1, 4, user.KindCommit, "first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(entry(2, 4, user.KindCommit, "second")); !postgres.Violates(err, "mls_log_one_commit") {
+		t.Errorf("a second commit of the epoch: %v, want it refused", err)
+	}
+	if err := add(entry(2, 5, user.KindApplication, "first")); err == nil {
+		t.Error("a message was taken twice")
+	}
+	if err := add(entry(2, 4, user.KindApplication, "words")); err != nil {
+		t.Errorf("an application message of the epoch: %v", err)
+	}
+}
+
+func TestAnEpochAdvancesFromWhereItIsAlone(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := hosted(t, c, u, 4)
+	for name, change := range map[string]func(*user.HostedConversation){
+		"another generation": func(h *user.HostedConversation) { h.Generation++ }, "another term": func(h *user.HostedConversation) { h.Term++ },
+		"a past epoch": func(h *user.HostedConversation) { h.Epoch-- }, "a future epoch": func(h *user.HostedConversation) { h.Epoch++ },
+	} {
+		from := h
+		change(&from)
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			advanced, err := tx.Hosted.AdvanceEpoch(ctx, from, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("other")}, now)
+			if advanced {
+				t.Errorf("it advanced from %s", name)
+			}
+			return err
+		})
+	}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		advanced, err := tx.Hosted.AdvanceEpoch(ctx, h, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("next")}, now)
+		if !advanced {
+			t.Error("it did not advance from its epoch")
+		}
+		return err
+	})
+	if got := stateOf(t, c, u, h.ID); got.Epoch != 5 || got.LastSeq != 1 || !bytes.Equal(got.GroupInfo, []byte("next")) {
+		t.Errorf("the conversation is %+v", got)
+	}
+}
+
+// A conversation whose messages are forgotten goes on where it was.
+func TestOldMessagesAreForgottenAndTheirNumbersAreNot(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := hosted(t, c, u, 4)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for seq := range int64(3) {
+			e := entry(seq+1, 4, user.KindApplication, string(rune('a'+seq)))
+			e.At = now.AddDate(0, 0, int(seq)*20)
+			if err := tx.Hosted.AddEntries(ctx, h.ID, e); err != nil {
+				return err
+			}
+		}
+		welcome := user.Welcome{ID: uuid.New(), Conversation: h.ID, Recipient: bob, KeyPackage: []byte("ref"), Content: []byte("w"), CreatedAt: now}
+		if err := tx.Welcomes.Add(ctx, welcome); err != nil {
+			return err
+		}
+		return tx.Hosted.CountMessages(ctx, h.ID, 3, []byte("hash"), now)
+	})
+	for _, dry := range []bool{true, false} {
+		did, err := c.Prune(t.Context(), u, user.Pruning{Me: dbtest.AliceActor, Messages: now.AddDate(0, 0, 30), DryRun: dry})
+		if err != nil || did.Messages != 3 {
+			t.Fatalf("dry run %v: %d messages go, %v, want 2 and a Welcome", dry, did.Messages, err)
+		}
+	}
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		left, err := tx.Hosted.ListLog(ctx, h.ID, 0, 10, 1<<20)
+		if len(left) != 1 || left[0].Seq != 3 {
+			t.Errorf("what is left is %+v", left)
+		}
+		return err
+	})
+	if got := stateOf(t, c, u, h.ID); got.LastSeq != 3 || got.Epoch != 4 {
+		t.Errorf("the conversation is %+v", got)
+	}
+}

@@ -1,0 +1,265 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Kinds of messages that only an inbox has.
+const (
+	KindWelcome = "welcome"
+	KindOpaque  = "opaque" // only its reader can tell the kind
+)
+
+// InboxEntry is an MLS message that the user received, or that the user sent where no host
+// orders messages.
+type InboxEntry struct {
+	Arrival      int64      // its place in the order of arrival; Messages.Add assigns it
+	Conversation *uuid.UUID // nil: the group belongs to no known conversation
+	Group        string     // as the message says; empty when it does not say it
+	Seq          *int64     // its number in the host's log; nil: not ordered yet
+	Generation   int32
+	Epoch        int64 // in which it was made
+	Kind         string
+	Sender       vocab.ID
+	Object       vocab.ID
+	Content      []byte
+	Hash         []byte // SHA-256 of the content
+	Receipt      []byte // a verified signature of the host; nil: there is none
+	Blocked      bool   // its sender was blocked when it arrived
+	Activity     string // as it arrived, without the content; empty: read from the host's log
+	ContentAt    int32  // offset of the content in the activity; -1: it was not taken out
+	At           time.Time
+}
+
+const inboxColumns = `arrival, conversation_id, group_id, seq, generation, epoch, kind, sender_uri, object_uri, content, content_hash, receipt, blocked, activity, content_at, received_at`
+
+// Lock makes other transactions that write to the inbox of messages wait. So readers see the
+// messages in the order of arrival.
+func (t Messages) Lock(ctx context.Context) error { return t.lock(ctx, "mls inbox") }
+
+// Add stores a message, and reports whether it is new. Lock must be called first.
+func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {
+	n, err := t.execBeside(ctx, "keep message", `INSERT INTO mls_inbox (conversation_id, group_id, seq, generation, epoch, kind, sender_uri, object_uri, content, content_hash, receipt, blocked, activity, content_at, received_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`, e.Conversation, e.Group, e.Seq, e.Generation, e.Epoch, e.Kind, e.Sender,
+		e.Object, e.Content, e.Hash, e.Receipt, e.Blocked, e.Activity, e.ContentAt, e.At)
+	return n == 1, err
+}
+
+// FindLike returns the messages of a conversation that have the content or the number of e; if
+// e is a commit, also the commits of its epoch.
+func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, error) {
+	return collect[InboxEntry](ctx, t.tx, "look for messages like it", `SELECT `+inboxColumns+` FROM mls_inbox
+		WHERE conversation_id = $1 AND (content_hash = $2 AND kind <> 'opaque' OR seq = $3 OR kind = 'commit' AND $6 = 'commit' AND generation = $4 AND epoch = $5) ORDER BY arrival`,
+		e.Conversation, e.Hash, e.Seq, e.Generation, e.Epoch, e.Kind)
+}
+
+// Place adds the host's data to a message that arrived before the host had ordered it: the
+// number, generation, sender and receipt of e. The user's devices can read a commit or proposal
+// only from now on, so it gets a new arrival.
+func (t Messages) Place(ctx context.Context, arrival int64, e InboxEntry) error {
+	comes := ""
+	if e.Kind != KindApplication {
+		comes = "arrival = DEFAULT, "
+	}
+	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = $2, generation = $3, sender_uri = $4, receipt = $5 WHERE arrival = $1 AND seq IS NULL`,
+		arrival, e.Seq, e.Generation, e.Sender, e.Receipt)
+	return err
+}
+
+// FindHash returns the hash and the receipt of the message with a number in a conversation, nil
+// when the message is not stored.
+func (t Messages) FindHash(ctx context.Context, id uuid.UUID, seq int64) (hash, receipt []byte, err error) {
+	err = t.row(ctx, "read hash", `SELECT (SELECT content_hash FROM mls_inbox WHERE conversation_id = $1 AND seq = $2), (SELECT receipt FROM mls_inbox WHERE conversation_id = $1 AND seq = $2)`,
+		[]any{id, seq}, &hash, &receipt)
+	return hash, receipt, err
+}
+
+// ListLog returns up to n messages of a conversation after a number and up to another one, the
+// oldest first. It stops after the message with which they exceed bytes, but not before the
+// second.
+func (t Messages) ListLog(ctx context.Context, id uuid.UUID, after, upto int64, n, bytes int) (out []InboxEntry, err error) {
+	err = t.query(ctx, "read messages of conversation", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox
+		WHERE conversation_id = $1 AND seq > $2 AND seq <= $3 AND kind <> 'welcome' ORDER BY seq LIMIT $4`, id, after, upto, n)
+	return out, err
+}
+
+func sizeOfEntry(e InboxEntry) int { return len(e.Content) + len(e.Activity) }
+
+// notHeld selects the messages that the user's devices may read. It leaves out commits and
+// proposals that the host has not ordered, since the host may accept others instead.
+const notHeld = `(seq IS NOT NULL OR conversation_id IS NULL OR kind NOT IN ('commit', 'proposal'))`
+
+// List returns up to n messages after one in the order of arrival, the oldest first. It stops
+// after the message with which they exceed bytes, but not before the second.
+func (t Messages) List(ctx context.Context, after int64, n, bytes int) (out []InboxEntry, err error) {
+	err = t.query(ctx, "read messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE arrival > $1 AND `+notHeld+` ORDER BY arrival LIMIT $2`, after, n)
+	return out, err
+}
+
+// ListNewest returns up to n messages before one in the order of arrival, the newest first, and
+// stops by size as List does. If before is zero, it begins with the newest.
+func (t Messages) ListNewest(ctx context.Context, before int64, n, bytes int) (out []InboxEntry, err error) {
+	err = t.query(ctx, "read newest messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE ($1 = 0 OR arrival < $1) AND `+notHeld+` ORDER BY arrival DESC LIMIT $2`, before, n)
+	return out, err
+}
+
+// Count returns how many messages the user's devices may read.
+func (t Messages) Count(ctx context.Context) (n int64, err error) {
+	err = t.row(ctx, "count messages", `SELECT count(*) FROM mls_inbox WHERE `+notHeld, nil, &n)
+	return n, err
+}
+
+// Waiting counts messages, Welcomes or invitations from an actor that wait for the user.
+type Waiting struct {
+	Actor vocab.ID
+	N     int
+}
+
+// CountUnplaced returns how many messages and Welcomes of each sender belong to no known
+// conversation yet.
+func (t Messages) CountUnplaced(ctx context.Context) ([]Waiting, error) {
+	return collect[Waiting](ctx, t.tx, "count messages of unknown groups", `SELECT sender_uri, count(*) FROM
+		(SELECT sender_uri FROM mls_inbox WHERE conversation_id IS NULL UNION ALL SELECT sender_uri FROM mls_welcomes WHERE conversation_id IS NULL) AS w GROUP BY sender_uri`)
+}
+
+// PlaceGroup moves the messages of an MLS group into its conversation, which was unknown when
+// they arrived. It numbers them in the order of arrival, after the number last, and returns how
+// many there were.
+func (t Joined) PlaceGroup(ctx context.Context, id uuid.UUID, group string, last int64) (n int64, err error) {
+	return t.execBeside(ctx, "place messages", `UPDATE mls_inbox i SET conversation_id = $1, seq = $3 + p.n FROM
+		(SELECT arrival, row_number() OVER (ORDER BY arrival) AS n FROM mls_inbox WHERE conversation_id IS NULL AND group_id = $2 AND kind <> 'opaque') AS p WHERE i.arrival = p.arrival`, id, group, last)
+}
+
+// JoinedConversation is the user's copy of a conversation that another actor hosts, or that has
+// no host.
+type JoinedConversation struct {
+	ID           uuid.UUID
+	URI          vocab.ID
+	Host         vocab.ID // empty: it has no host
+	GroupID      string
+	Generation   int32
+	Epoch        int64
+	LastSeq      int64 // the highest number that this server has learned of
+	WholeSeq     int64 // the number up to which no message is missing
+	RosterSeq    int64 // the number of the message that told the members last
+	Status       string
+	ResetGroupID string // the next MLS group; empty unless a reset is pending
+	FormerGroups []string
+	Confirmed    bool // a device of the user has joined
+	ReadSeq      int64
+	Mixed        bool // its host says that the MLS group has members that know the SWICG draft alone
+}
+
+// StatusFrozen is the status of a conversation whose host was proved to have told its members
+// different things.
+const StatusFrozen = "frozen"
+
+const joinedQuery = `SELECT j.id, c.uri, c.host_uri, c.group_id, j.generation, j.epoch, j.last_seq, j.whole_seq, j.roster_seq, j.status, coalesce(j.reset_group_id, ''), j.former_groups, c.confirmed, c.last_read_seq, j.mixed
+	FROM mls_joined j JOIN conversations c USING (id) WHERE `
+
+// Find returns a conversation that the user has joined, nil when there is none.
+func (t Joined) Find(ctx context.Context, id uuid.UUID) (*JoinedConversation, error) {
+	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`j.id = $1`, id)
+}
+
+// FindAt is Find by the conversation's URI.
+func (t Joined) FindAt(ctx context.Context, uri vocab.ID) (*JoinedConversation, error) {
+	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`c.uri = $1`, uri)
+}
+
+// FindGroup is Find by the current or a former MLS group of the conversation. A conversation that
+// a device has confirmed takes precedence, then one without a host, then a current group.
+func (t Joined) FindGroup(ctx context.Context, group string) (*JoinedConversation, error) {
+	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`c.group_id = $1 OR $1 = ANY(j.former_groups) ORDER BY c.confirmed DESC, (c.host_uri = '') DESC, (c.group_id = $1) DESC, c.id LIMIT 1`, group)
+}
+
+// IsGroupTaken reports whether an MLS group belongs or belonged to any of the user's confirmed
+// conversations, or is the next group of a hosted one.
+func (t Joined) IsGroupTaken(ctx context.Context, group string) (is bool, err error) {
+	err = t.row(ctx, "look for group", `SELECT EXISTS (SELECT FROM conversations WHERE group_id = $1 AND confirmed) OR EXISTS (SELECT FROM mls_joined j JOIN conversations c USING (id) WHERE $1 = ANY(j.former_groups) AND c.confirmed)
+		OR EXISTS (SELECT FROM mls_conversations WHERE $1 = ANY(former_groups) OR reset_group_id = $1)`, []any{group}, &is)
+	return is, err
+}
+
+// Add stores a conversation that the user joins. The row in conversations may exist already, if
+// it is a conversation of two.
+func (t Joined) Add(ctx context.Context, j JoinedConversation, now time.Time) error {
+	_, err := t.execBeside(ctx, "add conversation", `INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, confirmed)
+		VALUES ($1, $2, 'encrypted', $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET confirmed = excluded.confirmed`, j.ID, j.URI, j.Host, j.GroupID, now, j.Confirmed)
+	if err != nil {
+		return err
+	}
+	_, err = t.execBeside(ctx, "join conversation", `INSERT INTO mls_joined (id, generation, epoch, last_seq, whole_seq, roster_seq, status, former_groups, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', $8)`, j.ID, j.Generation, j.Epoch, j.LastSeq, j.WholeSeq, j.RosterSeq, j.Status, now)
+	return err
+}
+
+// Save stores the state of a joined conversation. It returns the number up to which no message
+// is missing now. It locks the row of the conversation before that of the copy, in the same order
+// as a transaction that closes the conversation.
+func (t Joined) Save(ctx context.Context, j JoinedConversation, now time.Time) (whole int64, err error) {
+	err = t.row(ctx, "save joined conversation", `WITH first AS (SELECT id FROM conversations WHERE id = $1 FOR NO KEY UPDATE),
+		known AS (UPDATE conversations SET group_id = $2 WHERE id = $1 AND group_id <> $2)
+		UPDATE mls_joined j SET generation = $3, epoch = $4, last_seq = $5, roster_seq = $7, former_groups = $10, updated_at = $11, mixed = $12,
+			status = CASE status WHEN 'closed' THEN status ELSE $8 END, reset_group_id = CASE WHEN status <> 'closed' THEN nullif($9, '') END,
+			whole_seq = (SELECT coalesce(max(seq), $6) FROM (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM mls_inbox WHERE conversation_id = $1 AND seq > $6) AS later WHERE seq = $6 + n)
+		FROM first WHERE j.id = first.id RETURNING whole_seq`,
+		[]any{j.ID, j.GroupID, j.Generation, j.Epoch, j.LastSeq, j.WholeSeq, j.RosterSeq, j.Status, j.ResetGroupID, j.FormerGroups, now, j.Mixed}, &whole)
+	return whole, err
+}
+
+// NoteBehind tells subscribers that this database may lack messages of a conversation that its
+// host has. With isGap a later message is stored.
+func (t Joined) NoteBehind(id uuid.UUID, host vocab.ID, isGap bool) {
+	t.behind = append(t.behind, Behind{id, host, isGap})
+}
+
+// Behind is a conversation of which this database may lack messages.
+type Behind struct {
+	Conversation uuid.UUID
+	Host         vocab.ID
+	IsGap        bool // a later message is stored
+}
+
+// Confirm stores that a device of the user has joined a conversation. The error is IsTakenGroup
+// when another confirmed conversation has the MLS group.
+func (t Joined) Confirm(ctx context.Context, id uuid.UUID) error {
+	_, err := t.execBeside(ctx, "confirm conversation", `UPDATE conversations SET confirmed = true WHERE id = $1 AND NOT confirmed`, id)
+	return err
+}
+
+// CountInvitations counts, by inviting actor, the conversations that no device of the user has
+// joined and whose Welcome still waits. The inviting actor is the host, or the sender of the
+// Welcome if there is no host.
+func (t Joined) CountInvitations(ctx context.Context) ([]Waiting, error) {
+	return collect[Waiting](ctx, t.tx, "count invitations", `SELECT coalesce(nullif(c.host_uri, ''), w.sender_uri), count(*) FROM mls_joined j JOIN conversations c USING (id)
+		CROSS JOIN LATERAL (SELECT sender_uri FROM mls_welcomes WHERE conversation_id = j.id AND state IN ('available', 'in_flight') LIMIT 1) AS w
+		WHERE NOT c.confirmed GROUP BY 1`)
+}
+
+// SetRoster makes these actors the members of a conversation, as its host announced them at the
+// number seq. It marks all of them as Lightweb; NoteForeign then unmarks those that know the
+// SWICG draft alone.
+func (t Joined) SetRoster(ctx context.Context, id uuid.UUID, actors []vocab.ID, roles []string, seq int64) error {
+	_, err := t.execBeside(ctx, "set roster", `WITH gone AS (UPDATE conversation_members SET left_seq = greatest($4, joined_seq + 1), leaving = false
+			WHERE conversation_id = $1 AND left_seq IS NULL AND actor_uri <> ALL($2::text[]))
+		INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq) SELECT $1, a, r, 0 FROM unnest($2::text[], $3::text[]) AS u(a, r)
+		ON CONFLICT (conversation_id, actor_uri) DO UPDATE SET role = excluded.role, left_seq = NULL, leaving = m.leaving AND m.left_seq IS NULL, lightweb = true`, id, texts(actors), roles, seq)
+	return err
+}
+
+// Has reports whether the user has published this key package and not revoked it. Until the
+// transaction ends, no other one can revoke it.
+func (t KeyPackages) Has(ctx context.Context, ref []byte) (has bool, err error) {
+	err = t.row(ctx, "look for key package", `SELECT EXISTS (SELECT FROM mls_key_packages WHERE ref = $1 AND state <> 'revoked' FOR SHARE)`, []any{ref}, &has)
+	return has, err
+}
+
+// IsTakenURI reports whether err says that another conversation already has the URI.
+func IsTakenURI(err error) bool { return postgres.Violates(err, "conversations_uri_key") }

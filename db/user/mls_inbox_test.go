@@ -1,0 +1,238 @@
+package user_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// joined makes a conversation that bob hosts, and alice has joined after number 3.
+func joined(t *testing.T, c *dbtest.Cluster, u vocab.Username) user.JoinedConversation {
+	t.Helper()
+	id := uuid.New()
+	j := user.JoinedConversation{ID: id, URI: bob + "/conversations/" + vocab.ID(id.String()), Host: bob, GroupID: "urn:uuid:" + uuid.NewString(), LastSeq: 3, WholeSeq: 3,
+		Status: user.StatusActive, FormerGroups: []string{}, Confirmed: true}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tx.Joined.Add(ctx, j, now) })
+	return j
+}
+
+func received(j user.JoinedConversation, seq int64, content string) user.InboxEntry {
+	hash := sha256.Sum256([]byte(content))
+	return user.InboxEntry{Conversation: &j.ID, Group: j.GroupID, Seq: &seq, Kind: user.KindApplication, Sender: bob, Content: []byte(content), Hash: hash[:], ContentAt: -1, At: now}
+}
+
+// Numbers come in any order, and the highest is the word of another server: what is missing is
+// found by what is here.
+func TestALogIsWholeUpToTheFirstMissingNumber(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := joined(t, c, u)
+	for _, step := range []struct{ seq, last, whole int64 }{{5, 5, 3}, {7, 1 << 50, 3}, {4, 1 << 50, 5}, {6, 1 << 50, 7}} {
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			if isNew, err := tx.Messages.Add(ctx, received(j, step.seq, string(rune('a'+step.seq)))); err != nil || !isNew {
+				t.Errorf("message %d: %v, %v", step.seq, isNew, err)
+			}
+			now, err := tx.Joined.Find(ctx, j.ID)
+			if err != nil {
+				return err
+			}
+			now.LastSeq = step.last
+			_, err = tx.Joined.Save(ctx, *now, received(j, 1, "").At)
+			return err
+		})
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			got, err := tx.Joined.Find(ctx, j.ID)
+			if err == nil && got.WholeSeq != step.whole {
+				t.Errorf("after message %d it is whole up to %d, want %d", step.seq, got.WholeSeq, step.whole)
+			}
+			return err
+		})
+	}
+}
+
+func TestAMessageIsKeptOnceInItsConversation(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j, other := joined(t, c, u), joined(t, c, u)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for _, e := range []user.InboxEntry{received(j, 4, "words"), received(j, 5, "words"), received(other, 4, "words"), received(j, 4, "more words")} {
+			isNew, err := tx.Messages.Add(ctx, e)
+			if want := *e.Seq == 4 && string(e.Content) == "words"; err != nil || isNew != want {
+				t.Errorf("%q as number %d: %v, %v, want %v", e.Content, *e.Seq, isNew, err, want)
+			}
+		}
+		unplaced := received(j, 1, "early")
+		unplaced.Conversation, unplaced.Seq = nil, nil
+		for n := range 2 {
+			if isNew, err := tx.Messages.Add(ctx, unplaced); err != nil || isNew != (n == 0) {
+				t.Errorf("a message of an unknown group, time %d: %v, %v", n, isNew, err)
+			}
+		}
+		placed, err := tx.Joined.PlaceGroup(ctx, j.ID, j.GroupID, 4)
+		if placed != 1 {
+			t.Errorf("%d messages found their conversation, want 1", placed)
+		}
+		return err
+	})
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		all, err := tx.Messages.ListLog(ctx, j.ID, 3, 100, 10, 1<<20)
+		if len(all) != 2 || *all[1].Seq != 5 || string(all[1].Content) != "early" {
+			t.Errorf("the log is %+v", all)
+		}
+		return err
+	})
+}
+
+// Nobody becomes an acquaintance by a Welcome that no device has taken.
+func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := joined(t, c, u)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		return user.Exec(ctx, tx, `UPDATE conversations SET confirmed = false`)
+	})
+	for _, confirmed := range []bool{false, true} {
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			if confirmed {
+				if err := tx.Joined.Confirm(ctx, j.ID); err != nil {
+					return err
+				}
+			}
+			if err := tx.Joined.SetRoster(ctx, j.ID, []vocab.ID{bob, dbtest.AliceActor}, []string{user.RoleAdmin, user.RoleMember}, 3); err != nil {
+				return err
+			}
+			shares, err := tx.Conversations.IsShared(ctx, bob)
+			if shares != confirmed {
+				t.Errorf("joined %v: shared %v", confirmed, shares)
+			}
+			return err
+		})
+	}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Joined.SetRoster(ctx, j.ID, []vocab.ID{dbtest.AliceActor}, []string{user.RoleMember}, 9); err != nil {
+			return err
+		}
+		shares, err := tx.Conversations.IsShared(ctx, bob)
+		if shares {
+			t.Error("who was removed shares the conversation")
+		}
+		return err
+	})
+}
+
+// A message is written with what its transaction has read. It leaves as it is what another
+// transaction has written for good since.
+func TestAMessageUndoesNeitherThatADeviceHasJoinedNorTheEnd(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := joined(t, c, u)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		return user.Exec(ctx, tx, `UPDATE conversations SET confirmed = false`)
+	})
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		before, err := tx.Joined.Find(ctx, j.ID)
+		if err != nil {
+			return err
+		}
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			if err := tx.Joined.Confirm(ctx, j.ID); err != nil {
+				return err
+			}
+			return tx.Conversations.Close(ctx, j.ID, bob, now)
+		})
+		before.LastSeq, before.ResetGroupID = 9, "urn:uuid:"+uuid.NewString()
+		_, err = tx.Joined.Save(ctx, *before, now)
+		return err
+	})
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		after, err := tx.Joined.Find(ctx, j.ID)
+		if err == nil && (!after.Confirmed || after.Status != user.StatusClosed || after.ResetGroupID != "" || after.LastSeq != 9) {
+			t.Errorf("after the message the conversation is %+v", *after)
+		}
+		return err
+	})
+}
+
+// A commit that comes before its host's word is not for the user's devices: it may lose. They read
+// it after what they have read when the host has put it in order.
+func TestACommitIsHeldUntilItsHostHasPutItInOrder(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := joined(t, c, u)
+	commit, words := received(j, 4, "commit"), received(j, 5, "words")
+	commit.Kind = user.KindCommit
+	early, said := commit, words
+	early.Seq, said.Seq = nil, nil
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for _, e := range []user.InboxEntry{early, said} {
+			if _, err := tx.Messages.Add(ctx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	want := func(what string, contents ...string) {
+		t.Helper()
+		var got []string
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			all, err := tx.Messages.List(ctx, 0, 10, 1<<20)
+			for _, e := range all {
+				got = append(got, string(e.Content))
+			}
+			newest, newestErr := tx.Messages.ListNewest(ctx, 0, 10, 1<<20)
+			if n, countErr := tx.Messages.Count(ctx); countErr != nil || newestErr != nil || int(n) != len(all) || len(newest) != len(all) {
+				t.Errorf("%s: %d of %d messages are counted: %v, %v", what, n, len(all), countErr, newestErr)
+			}
+			return err
+		})
+		if !slices.Equal(got, contents) {
+			t.Errorf("%s: %q, want %q", what, got, contents)
+		}
+	}
+	want("before the host's word", "words")
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		like, err := tx.Messages.FindLike(ctx, commit)
+		if err != nil || len(like) != 1 {
+			t.Fatalf("%d messages are like it, %v", len(like), err)
+		}
+		return tx.Messages.Place(ctx, like[0].Arrival, commit)
+	})
+	want("after it", "words", "commit")
+}
+
+// The operator sees how much of a log is stored, whoever put it in order.
+func TestTheMessagesOfAJoinedConversationAreCounted(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j, other := joined(t, c, u), joined(t, c, u)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for n, kind := range []string{user.KindCommit, user.KindProposal, user.KindApplication, user.KindApplication} {
+			e := received(j, int64(n)+4, kind+string(rune('a'+n)))
+			e.Kind = kind
+			if _, err := tx.Messages.Add(ctx, e); err != nil {
+				return err
+			}
+		}
+		unordered := received(j, 0, "unordered")
+		unordered.Kind, unordered.Seq = user.KindCommit, nil
+		if _, err := tx.Messages.Add(ctx, unordered); err != nil {
+			return err
+		}
+		_, err := tx.Messages.Add(ctx, received(other, 4, "elsewhere"))
+		return err
+	})
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		got, err := tx.Conversations.FindCounts(ctx, j.ID)
+		if want := (user.LogCounts{Commits: 1, Proposals: 1, Applications: 2}); err != nil || got.LogCounts != want {
+			t.Errorf("counted %+v, %v; want %+v", got, err, want)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,32 @@
+package user
+
+import "context"
+
+// pruneMessages removes old messages of the user's conversations, Welcomes and held activities.
+// A device that has not fetched them by then must join again. The conversation keeps its epoch,
+// and its numbers are not assigned again.
+func pruneMessages(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
+	if p.Messages.IsZero() {
+		return did, nil, nil
+	}
+	messages, err := t.execBeside(ctx, "prune messages", `DELETE FROM mls_log WHERE (conversation_id, seq) IN
+		(SELECT conversation_id, seq FROM mls_log WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, p.Messages, pruneBatch)
+	if err != nil {
+		return did, nil, err
+	}
+	received, err := t.execBeside(ctx, "prune received messages", `DELETE FROM mls_inbox WHERE arrival IN (SELECT arrival FROM mls_inbox WHERE received_at < $1 ORDER BY received_at LIMIT $2)`,
+		p.Messages, pruneBatch)
+	if err != nil {
+		return did, nil, err
+	}
+	welcomes, err := t.execBeside(ctx, "prune welcomes", `DELETE FROM mls_welcomes WHERE id IN (SELECT id FROM mls_welcomes WHERE created_at < $1 LIMIT $2)`, p.Messages, pruneBatch)
+	if err != nil {
+		return did, nil, err
+	}
+	held, err := t.execBeside(ctx, "prune held activities", `DELETE FROM mls_held WHERE (conversation_id, content_hash, place) IN
+		(SELECT conversation_id, content_hash, place FROM mls_held WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, p.Messages, pruneBatch)
+	if max(messages, received, welcomes, held) == pruneBatch && !p.DryRun {
+		next = &reached{}
+	}
+	return Pruned{Messages: int(messages + received + welcomes + held)}, next, err
+}

@@ -1,0 +1,22 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// MLSStock is the number of key packages and Welcomes that the user's devices can use for new
+// conversations.
+type MLSStock struct {
+	KeyPackages int // one-time packages
+	Welcomes    int // for the user, not confirmed by any device
+}
+
+// CountStock counts the MLSStock of the user, whose actor is me.
+func (t KeyPackages) CountStock(ctx context.Context, me vocab.ID, now time.Time) (s MLSStock, err error) {
+	err = t.row(ctx, "count key packages and welcomes", `SELECT (SELECT count(*) FROM mls_key_packages WHERE `+usable+` AND NOT last_resort),
+		(SELECT count(*) FROM mls_welcomes WHERE recipient_uri = $2 AND state IN ('available', 'in_flight'))`, []any{now, me}, &s.KeyPackages, &s.Welcomes)
+	return s, err
+}

@@ -1,0 +1,99 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Welcome lets a device into a conversation.
+type Welcome struct {
+	ID           uuid.UUID
+	Conversation uuid.UUID // zero: not known yet
+	URI          vocab.ID  // of the conversation
+	Recipient    vocab.ID
+	KeyPackage   []byte // the reference of the key package for which it was made
+	Content      []byte
+	CreatedAt    time.Time
+	Sender       vocab.ID // set if another server sent it
+	Object       vocab.ID // its id on that server
+}
+
+// Add stores a Welcome for its recipient. It does not store w.URI, which belongs to the
+// conversation.
+func (t Welcomes) Add(ctx context.Context, w Welcome) error {
+	_, err := t.execBeside(ctx, "add welcome", addWelcome, w.args()...)
+	return err
+}
+
+const addWelcome = `INSERT INTO mls_welcomes (id, conversation_id, recipient_uri, key_package_ref, content, state, created_at, sender_uri, object_uri)
+	VALUES ($1, nullif($2::uuid, '00000000-0000-0000-0000-000000000000'), $3, $4, $5, 'available', $6, $7, $8)`
+
+func (w Welcome) args() []any {
+	return []any{w.ID, w.Conversation, w.Recipient, w.KeyPackage, w.Content, w.CreatedAt, w.Sender, w.Object}
+}
+
+// Take is Add for a Welcome that another server sent. It reports whether it is new.
+func (t Welcomes) Take(ctx context.Context, w Welcome) (bool, error) {
+	n, err := t.execBeside(ctx, "take welcome", addWelcome+` ON CONFLICT DO NOTHING`, w.args()...)
+	return n == 1, err
+}
+
+// FindUnplaced returns a sender's Welcome that has no conversation yet, nil unless there is
+// exactly one. If object is not empty, the Welcome must have that id.
+func (t Welcomes) FindUnplaced(ctx context.Context, sender, object vocab.ID) (*Welcome, error) {
+	all, err := collect[Welcome](ctx, t.tx, "look for welcome", `SELECT `+welcomeColumns+` FROM mls_welcomes w WHERE conversation_id IS NULL AND sender_uri = $1 AND ($2 = '' OR object_uri = $2)
+		AND state <> 'invalid' ORDER BY created_at LIMIT 2`, sender, object)
+	if err != nil || len(all) != 1 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// Place stores the conversation to which a Welcome belongs.
+func (t Welcomes) Place(ctx context.Context, id, conversation uuid.UUID) error {
+	_, err := t.execBeside(ctx, "place welcome", `UPDATE mls_welcomes SET conversation_id = $2 WHERE id = $1 AND conversation_id IS NULL`, id, conversation)
+	return err
+}
+
+// FindFor returns a Welcome by its id if it is for this recipient, nil when there is none.
+func (t Welcomes) FindFor(ctx context.Context, id uuid.UUID, recipient vocab.ID) (*Welcome, error) {
+	return one[Welcome](ctx, t.tx, "read welcome", `SELECT `+welcomeColumns+` FROM mls_welcomes w WHERE id = $1 AND recipient_uri = $2`, id, recipient)
+}
+
+const welcomeColumns = `w.id, coalesce(w.conversation_id, '00000000-0000-0000-0000-000000000000'), coalesce((SELECT uri FROM conversations c WHERE c.id = w.conversation_id), ''),
+	w.recipient_uri, w.key_package_ref, w.content, w.created_at, w.sender_uri, w.object_uri`
+
+// IsWelcomed reports whether a Welcome of the conversation was stored for any of these key
+// packages.
+func (t Welcomes) IsWelcomed(ctx context.Context, id uuid.UUID, refs [][]byte) (is bool, err error) {
+	err = t.row(ctx, "look for welcomes", `SELECT EXISTS (SELECT FROM mls_welcomes WHERE conversation_id = $1 AND key_package_ref = ANY($2))`, []any{id, refs}, &is)
+	return is, err
+}
+
+// Lease returns up to n unconfirmed Welcomes of a recipient, the oldest first; unless device is
+// empty, only those for key packages of this device. It leases them until a time. A Welcome
+// that is not confirmed by then can be leased again.
+func (t Welcomes) Lease(ctx context.Context, recipient vocab.ID, device string, n int, now, until time.Time) ([]Welcome, error) {
+	return collect[Welcome](ctx, t.tx, "lease welcomes", `WITH leased AS (UPDATE mls_welcomes SET state = 'in_flight', leased_until = $4 WHERE id IN
+			(SELECT id FROM mls_welcomes WHERE recipient_uri = $1 AND (state = 'available' OR state = 'in_flight' AND leased_until <= $3)
+				AND ($5 = '' OR key_package_ref IN (SELECT ref FROM mls_key_packages WHERE device_id = $5))
+				ORDER BY created_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)
+			RETURNING *)
+		SELECT `+welcomeColumns+` FROM leased w ORDER BY w.created_at, w.id`, recipient, n, now, until, device)
+}
+
+// Confirm stores that the recipient has joined by a Welcome. It returns the state that the
+// Welcome had before, empty when the recipient has none with this id.
+func (t Welcomes) Confirm(ctx context.Context, id uuid.UUID, recipient vocab.ID) (was string, err error) {
+	err = t.row(ctx, "confirm welcome", `WITH was AS (SELECT id, state FROM mls_welcomes WHERE id = $1 AND recipient_uri = $2 FOR UPDATE),
+			done AS (UPDATE mls_welcomes w SET state = 'consumed', leased_until = NULL FROM was WHERE w.id = was.id AND was.state IN ('available', 'in_flight'))
+		SELECT coalesce((SELECT state FROM was), '')`, []any{id, recipient}, &was)
+	return was, err
+}
+
+// WelcomeInvalid is the state of a Welcome whose key package was revoked.
+const WelcomeInvalid = "invalid"

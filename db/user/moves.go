@@ -1,0 +1,22 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// MoveAgain is how long after a move neither the account nor its target can move the user's
+// follow again. After that time the move is removed.
+const MoveAgain = 30 * 24 * time.Hour
+
+// AddMove stores that an account moved to another one, and reports whether it did. It does
+// nothing if within MoveAgain the account moved before, or another account moved to it.
+func (t Actors) AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error) {
+	n, err := t.execBeside(ctx, "remember move", `INSERT INTO moves (digest, target_digest, moved_at)
+		SELECT $1, $2, $3 WHERE NOT EXISTS (SELECT FROM moves WHERE target_digest = $1 AND moved_at > $4)
+		ON CONFLICT (digest) DO UPDATE SET target_digest = excluded.target_digest, moved_at = excluded.moved_at WHERE moves.moved_at <= $4`,
+		digest(account), digest(target), now, now.Add(-MoveAgain))
+	return n == 1, err
+}

@@ -1,0 +1,170 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Object is a stored object. A deleted one is a Tombstone.
+type Object struct {
+	ID        uuid.UUID
+	URI       vocab.ID
+	Published time.Time
+	Raw       json.RawMessage
+	UpdatedAt *time.Time // by the author's account; nil: never changed
+	DeletedAt *time.Time
+	Readable  json.RawMessage // the result of vocab.Readable; nil: not made yet
+	Author    vocab.ID        `db:"-"` // set for Add and Displace only
+}
+
+// Parse parses the stored document. If it cannot be parsed, the fault is Internal, never one of
+// the client that asked for it.
+func (o Object) Parse() (*vocab.Object, error) {
+	d, err := vocab.ParseDoc(o.Raw)
+	var parsed *vocab.Object
+	if err == nil {
+		parsed, err = vocab.ObjectOf(d)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read stored object: %w", fault.Wrap(fault.Internal, "a stored document cannot be read", err))
+	}
+	return parsed, nil
+}
+
+const objectColumns = `id, uri, published, raw, updated_at, deleted_at, readable`
+
+// Add stores an object, unless it is stored already or its author deleted it before it arrived.
+// It reports whether it stored it.
+func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
+	own := Owned{o.URI, o.Author}
+	there, read := t.readAhead(o.URI)
+	if buried, known := t.ahead.buried[own]; read && (known || there != nil) {
+		if there != nil || buried {
+			return false, nil
+		}
+		t.unsent.objects = append(t.unsent.objects, o)
+		t.touched.touch(feeds, o.URI)
+		t.ahead.forgetObject(o.URI) // readAhead finds it among the unsent, and the database has it later
+		return true, t.added(ctx, len(o.Raw)+len(o.Readable))
+	}
+	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at, readable)
+		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = ANY($7)) ON CONFLICT (uri) DO NOTHING`,
+		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, o.Readable, [][]byte{own.key(), digest(o.URI)})
+	if n == 1 {
+		t.touched.touch(feeds, o.URI)
+	}
+	return n == 1, err
+}
+
+// IsBuried reports whether the author of an object deleted it. Rows from before authors were
+// stored count as well.
+func (t Objects) IsBuried(ctx context.Context, o Owned) (buried bool, err error) {
+	err = t.row(ctx, "look for tombstone", `SELECT EXISTS (SELECT FROM tombstones WHERE digest = ANY($1))`, []any{[][]byte{o.key(), digest(o.ID)}}, &buried)
+	return buried, err
+}
+
+// Displace stores an object in place of one that another actor of its server stored under the
+// same id. It removes the other actor's activities about the id that only an author may send
+// (Types.Authored), with their feed entries and requests, and the other actor's pins of it.
+func (t Objects) Displace(ctx context.Context, o Object) error {
+	const squatting = ` USING activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type = ANY($3)
+		AND t.activity_uri = a.uri AND t.actor_uri = a.actor_uri`
+	for _, q := range []string{
+		`DELETE FROM feed t` + squatting,
+		`DELETE FROM requests t` + squatting,
+		`DELETE FROM activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type = ANY($3)`,
+	} {
+		if _, err := t.exec(ctx, "displace object", q, o.URI, o.Author, t.types.Authored); err != nil {
+			return err
+		}
+	}
+	if _, err := t.exec(ctx, "displace object", `DELETE FROM pins WHERE object_uri = $1 AND actor_uri <> $2`, o.URI, o.Author); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, "displace object", `UPDATE objects SET id = $2, published = $3, raw = $4, updated_at = $5, readable = $6, deleted_at = NULL, created_at = now() WHERE uri = $1`,
+		o.URI, o.ID, o.Published, o.Raw, o.UpdatedAt, o.Readable)
+	return err
+}
+
+// Find returns the object with this uri, nil when there is none.
+func (t Objects) Find(ctx context.Context, uri vocab.ID) (*Object, error) {
+	if o, read := t.readAhead(uri); read {
+		return o, nil
+	}
+	return one[Object](ctx, t.tx, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1`, uri)
+}
+
+// Hold protects objects from being pruned until the transaction ends. It reports whether all of
+// them are stored.
+func (t Objects) Hold(ctx context.Context, uris []vocab.ID) (bool, error) {
+	if len(uris) == 0 {
+		return true, nil
+	}
+	var missing int
+	err := t.row(ctx, "hold objects", `WITH held AS MATERIALIZED (SELECT uri FROM objects WHERE uri = ANY($1::text[]) ORDER BY uri FOR KEY SHARE)
+		SELECT count(*) FROM unnest($1::text[]) AS u WHERE u NOT IN (SELECT uri FROM held)`, []any{texts(uris)}, &missing)
+	return missing == 0, err
+}
+
+// FindPublic returns the object with this uri if it addresses everybody, or, once deleted, if
+// the user's own Create of it did. It returns nil for every other object.
+func (t Objects) FindPublic(ctx context.Context, uri vocab.ID) (*Object, error) {
+	return one[Object](ctx, t.tx, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1 AND CASE WHEN deleted_at IS NULL THEN `+addressesPublic+`
+		ELSE EXISTS (SELECT FROM activities WHERE object_uri = $1 AND type = '`+vocab.Create+`' AND direction = $2 AND `+addressesPublic+`) END`, uri, Outbound)
+}
+
+// FindAll returns the objects with these uris, in no order.
+func (t Objects) FindAll(ctx context.Context, uris []vocab.ID) ([]Object, error) {
+	return collect[Object](ctx, t.tx, "read objects", `SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris))
+}
+
+// Replace gives an object that is not deleted new contents, unless the stored version is newer.
+// It reports whether it did. Many servers write times in whole seconds: of two changes in one
+// second, the one that arrives later counts.
+func (t Objects) Replace(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error) {
+	t.ahead.forgetObject(uri)
+	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4
+		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $4`, uri, raw, readable, updated)
+	t.touched.touch(feeds, uri)
+	return n == 1, err
+}
+
+// SetReadable stores the results of vocab.Readable for objects that were stored without it. It
+// leaves objects that have one: their contents may have changed since.
+func (t Objects) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage) error {
+	ids := slices.Sorted(maps.Keys(made))
+	texts := make([]string, len(ids))
+	for n, id := range ids {
+		texts[n] = string(made[id])
+	}
+	t.touched.touch(feeds, ids...)
+	_, err := t.execBeside(ctx, "keep what readers are shown", `UPDATE objects o SET readable = r.readable::jsonb
+		FROM unnest($1::text[], $2::text[]) AS r (uri, readable) WHERE o.uri = r.uri AND o.readable IS NULL`, ids, texts)
+	return err
+}
+
+// idsOrNull returns ids for a column that is null when there are none. Nearly all rows have
+// none, and null takes no space.
+func idsOrNull(ids []vocab.ID) []string {
+	if len(ids) == 0 {
+		return nil
+	}
+	return texts(ids)
+}
+
+func texts(ids []vocab.ID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
+}

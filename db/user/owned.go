@@ -1,0 +1,46 @@
+package user
+
+import (
+	"bytes"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Owned is an id with the actor who uses it: the id of an activity with its actor, or of an
+// object with its author. Two actors of one server may use the same id, and neither takes it
+// from the other.
+type Owned struct{ ID, Actor vocab.ID }
+
+// halfDigest is how many bytes of a key come from the digest of the id, and how many from the
+// actor's.
+const halfDigest = 16
+
+// key returns a digest of the id and the actor, for columns that need only equality. Rows from
+// before actors were stored have the whole digest of the id instead, and count for every actor.
+func (o Owned) key() []byte {
+	return append(digest(o.ID)[:halfDigest:halfDigest], digest(o.Actor)[:halfDigest]...)
+}
+
+func keys(all []Owned) [][]byte {
+	out := make([][]byte, len(all))
+	for n, o := range all {
+		out[n] = o.key()
+	}
+	return out
+}
+
+// everybodys returns the keys of these ids in rows from before actors were stored.
+func everybodys(all []Owned) [][]byte {
+	out := make([][]byte, len(all))
+	for n, o := range all {
+		out[n] = digest(o.ID)
+	}
+	return out
+}
+
+// keysOf returns the lowest and the highest possible key of an id, for any actor. The keys of
+// rows from before actors were stored lie between them, too.
+func keysOf(id vocab.ID) (from, to []byte) {
+	h := digest(id)[:halfDigest:halfDigest]
+	return append(h, make([]byte, halfDigest)...), append(h, bytes.Repeat([]byte{0xff}, halfDigest)...)
+}

@@ -1,0 +1,213 @@
+package user_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Plans are kept for as long as a connection lives, and the statistics of a new user's tables say
+// that they are empty: what is asked for each batch must not read a table whole for that.
+func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
+	t.Parallel()
+	c := open(t, destroyed(t, dbtest.Config(t)))
+	u := dbtest.User(t, c, "alice")
+	database := databaseOf(t, c, u)
+	for batch := range 20 {
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			var ids, objects []vocab.ID
+			for n := range 50 {
+				a, o, _ := note(bob, batch*50+n, now)
+				ids, objects = append(ids, a.URI), append(objects, o.URI)
+			}
+			if _, err := tx.Activities.ClaimAhead(ctx, by(bob, ids...), []vocab.ID{bob}, by(bob, objects...)); err != nil {
+				return err
+			}
+			for n := range 50 {
+				if err := addNote(ctx, tx, bob, batch*50+n, now); err != nil {
+					return err
+				}
+				if err := tx.Events.Add(ctx, event(n)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	c.Close() // with the session its counts are published
+	rows, err := session(t, database).Query(t.Context(), `SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE seq_tup_read > 1000`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var table string
+		var read int64
+		if err := rows.Scan(&table, &read); err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("%d rows of %s were read in scans of the whole table", read, table)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// However many outcomes are recorded at once, each finds its delivery by its id: nothing looks
+// through all that is pending.
+func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	c := open(t, cfg)
+	u := dbtest.User(t, c, "alice")
+	const many = 3000
+	inboxes := make([]user.Inbox, many)
+	for n := range inboxes {
+		inboxes[n] = inboxOn("p.example", n)
+	}
+	rows := committed(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Deliveries.EnqueueLeased(ctx, job("Create", ""), inboxes, now, user.DeliveryLeases{Owner: "me", Until: now.Add(lease), Most: many})
+	}).Leased
+	outcomes := make([]user.Outcome, len(rows))
+	for n, r := range rows {
+		outcomes[n] = user.Outcome{Delivery: r.ID, Status: user.DeliveryDelivered, Spent: true}
+	}
+	conn := session(t, databaseOf(t, c, u))
+	c.Close() // with the session its counts are published
+	before := rowsRead(t, conn, "deliveries")
+	c = open(t, cfg)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		finished, err := tx.Deliveries.Finish(ctx, "me", outcomes, now)
+		if len(finished) != many {
+			t.Errorf("%d outcomes are recorded, want %d", len(finished), many)
+		}
+		return err
+	})
+	c.Close()
+	if n := rowsRead(t, conn, "deliveries") - before; n > 5*many {
+		t.Errorf("%d rows and entries of indexes were read for %d outcomes", n, many)
+	}
+}
+
+// However many deliveries are due, a claim reads little more than it takes, whether the planner's
+// statistics are from before they were owed or from after.
+func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, refresh string
+		forwarded     bool
+	}{{"statistics from before", ``, false}, {"statistics from after", `ANALYZE`, false}, {"forwarded", ``, true}, {"forwarded, statistics from after", `ANALYZE`, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := destroyed(t, dbtest.Config(t))
+			c := open(t, cfg)
+			u := dbtest.User(t, c, "alice")
+			conn := session(t, databaseOf(t, c, u))
+			run(t, databaseOf(t, c, u), `ANALYZE`)
+			const jobs, each, claimed = 1000, 10, 50
+			inboxes := make([]user.Inbox, each)
+			for n := range inboxes {
+				inboxes[n] = inboxOn("p.example", n)
+			}
+			write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+				for n := range jobs {
+					j := job("Create", vocab.ID(fmt.Sprintf("https://here.example/%d", n)))
+					j.Forwarded = tt.forwarded
+					if err := tx.Deliveries.Enqueue(ctx, j, inboxes, now.Add(-time.Duration(n)*time.Second)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if tt.refresh != "" {
+				run(t, databaseOf(t, c, u), tt.refresh)
+			}
+			c.Close() // with the session its counts are published
+			before := rowsRead(t, conn, "deliveries", "delivery_jobs")
+			c = open(t, cfg)
+			write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+				rows, err := tx.Deliveries.Claim(ctx, "me", now, lease, user.ClaimBounds{Most: claimed, Forwarded: claimed})
+				if len(rows) != claimed {
+					t.Errorf("%d are claimed, want %d", len(rows), claimed)
+				}
+				return err
+			})
+			c.Close()
+			if n := rowsRead(t, conn, "deliveries", "delivery_jobs") - before; n > 20*claimed {
+				t.Errorf("%d rows and entries of indexes were read to claim %d of %d", n, claimed, jobs*each)
+			}
+		})
+	}
+}
+
+// rowsRead returns how many rows and entries of indexes were ever read of these tables.
+func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ANY($1))
+		+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = ANY($1))`, tables).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// However much a user holds, a deletion or an edit reads little more than what it removes.
+func TestADeletionReadsLittleMoreThanItRemoves(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(ctx context.Context, tx *user.Tx, objects []vocab.ID) error
+	}{
+		{"one deletion", func(ctx context.Context, tx *user.Tx, objects []vocab.ID) error {
+			_, err := tx.Objects.Bury(ctx, user.Grave{URI: objects[0], Author: bob, Tombstone: []byte(headline)}, now)
+			return err
+		}},
+		{"the deletions of an actor", func(ctx context.Context, tx *user.Tx, objects []vocab.ID) error {
+			var graves []user.Grave
+			for _, id := range objects[:100] {
+				graves = append(graves, user.Grave{URI: id, Author: bob, Tombstone: []byte(headline)})
+			}
+			_, err := tx.Objects.BuryAll(ctx, graves, now)
+			return err
+		}},
+		{"an edit", func(ctx context.Context, tx *user.Tx, objects []vocab.ID) error {
+			return tx.Deliveries.Revise(ctx, user.Revision{Object: objects[0], Document: []byte(`{}`), Update: "https://here.example/update"}, now)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := destroyed(t, dbtest.Config(t))
+			c := open(t, cfg)
+			u := dbtest.User(t, c, "alice")
+			conn := session(t, databaseOf(t, c, u))
+			const held = 5000
+			var objects []vocab.ID
+			write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+				for n := range held {
+					if err := addNote(ctx, tx, bob, n, now); err != nil {
+						return err
+					}
+					_, o, _ := note(bob, n, now)
+					objects = append(objects, o.URI)
+				}
+				return nil
+			})
+			run(t, databaseOf(t, c, u), `ANALYZE`)
+			c.Close() // with the session its counts are published
+			tables := []string{"activities", "deliveries", "delivery_jobs"}
+			before := rowsRead(t, conn, tables...)
+			c = open(t, cfg)
+			write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tt.do(ctx, tx, objects) })
+			c.Close()
+			if n := rowsRead(t, conn, tables...) - before; n > held/2 {
+				t.Errorf("%d rows and entries of indexes were read, of %d activities", n, held)
+			}
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Poisoned is an activity that was set aside because it could not be handled.
+type Poisoned struct {
+	URI        vocab.ID
+	Actor      vocab.ID // empty when it cannot be parsed, or in rows from before actors were stored
+	Raw        []byte
+	Reason     string
+	CreatedAt  time.Time
+	Forwarders []vocab.ID // the actors that sent it, if not its own
+}
+
+// List returns up to n activities that were set aside, the oldest first, beginning after the
+// activity after. Unless only is empty, it returns only activities with that id.
+func (t Poison) List(ctx context.Context, only vocab.ID, after Poisoned, n int) ([]Poisoned, error) {
+	return collect[Poisoned](ctx, t.tx, "list poison", `SELECT uri, actor_uri, raw, reason, created_at, forwarders FROM poison
+		WHERE $1 IN ('', uri) AND (created_at, uri, actor_uri) > ($2, $3, $4) ORDER BY created_at, uri, actor_uri LIMIT $5`, only, after.CreatedAt, after.URI, after.Actor, n)
+}
+
+// Count returns how many activities are set aside.
+func (t Poison) Count(ctx context.Context) (int, error) {
+	return t.count(ctx, `SELECT count(*) FROM poison`)
+}
+
+// Drop removes an activity that was set aside, unless it was set aside again since it was read.
+// Its id stays claimed.
+func (t Poison) Drop(ctx context.Context, p Poisoned) error {
+	_, err := t.execBeside(ctx, "drop poison", `DELETE FROM poison WHERE uri = $1 AND actor_uri = $2 AND created_at = $3`, p.URI, p.Actor, p.CreatedAt)
+	return err
+}

@@ -1,0 +1,54 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// PublicObject is the part of a public object that collections list.
+type PublicObject struct {
+	ID        uuid.UUID
+	URI       vocab.ID
+	Published time.Time
+	By        json.RawMessage // a document with the object's attributedTo alone
+}
+
+// maxPublicThread and maxPublicDepth bound the part of a thread that strangers can read.
+const (
+	maxPublicThread = 1000
+	maxPublicDepth  = 40
+)
+
+const publicColumns = `o.id, o.uri, o.published, jsonb_build_object('attributedTo', o.raw -> 'attributedTo')`
+
+// isListed holds for an object o that is public, not deleted, and by no author that the user
+// blocks.
+var isListed = publicIn("o.raw") + ` AND o.deleted_at IS NULL
+	AND NOT EXISTS (SELECT FROM jsonb_path_query(o.raw, '$.attributedTo[*]') AS by JOIN blocks b ON b.direction = 'outbound'
+		AND b.digest = sha256(convert_to(coalesce(by ->> 'id', by #>> '{}'), 'UTF8')))`
+
+// ListPublicAnswers returns up to n public answers to an object after a place, the oldest
+// first.
+func (t Threads) ListPublicAnswers(ctx context.Context, to vocab.ID, after *Place, n int) ([]PublicObject, error) {
+	p := after.orOldest()
+	return collect[PublicObject](ctx, t.tx, "list public answers", `SELECT `+publicColumns+` FROM objects o
+		WHERE o.raw -> 'inReplyTo' ? $1 AND `+isListed+` AND (o.published, o.id) > ($2, $3) ORDER BY o.published, o.id LIMIT $4`, to, p.At, p.ID, n)
+}
+
+// ListPublic returns up to n public objects after a place from the thread that root begins, the
+// oldest first (FEP-f228). It leaves out answers to objects that are not listed themselves, so
+// that it returns nothing of a thread whose root is private or deleted.
+func (t Threads) ListPublic(ctx context.Context, root vocab.ID, after *Place, n int) ([]PublicObject, error) {
+	p := after.orOldest()
+	return collect[PublicObject](ctx, t.tx, "list public thread", fmt.Sprintf(`WITH RECURSIVE down (uri, depth) AS (
+			SELECT o.uri, 0 FROM objects o WHERE o.uri = $1 AND `+isListed+`
+			UNION SELECT o.uri, down.depth + 1 FROM down JOIN objects o ON o.raw -> 'inReplyTo' ? down.uri WHERE down.depth < %d AND `+isListed+`)
+		SELECT `+publicColumns+` FROM (SELECT DISTINCT uri FROM (SELECT uri FROM down LIMIT %d) bounded) few JOIN objects o ON o.uri = few.uri
+		WHERE (o.published, o.id) > ($2, $3) ORDER BY o.published, o.id LIMIT $4`, maxPublicDepth, maxPublicThread), root, p.At, p.ID, n)
+}

@@ -1,0 +1,72 @@
+package user_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lightweb/lightweb/db/user"
+)
+
+func TestThePublicThreadOfAnObject(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for n, o := range []struct{ name, to, audience, by string }{
+			{"root", "", "as:Public", `"` + string(bob) + `"`},
+			{"a", "root", "as:Public", `"` + string(carol) + `"`},
+			{"b", "root", "https://x.example/followers", `"` + string(carol) + `"`},
+			{"c", "a", "as:Public", `[{"type":"Person","id":"` + string(bob) + `"}]`},
+			{"d", "b", "as:Public", `"` + string(carol) + `"`},
+			{"e", "a", "as:Public", `[{"type":"Group","id":"https://x.example/g"},"https://enemy.example/e"]`},
+			{"f", "root", "as:Public", `[{"type":"Person","id":"https://enemy.example/e"}]`},
+			{"g", "c", "as:Public", `"` + string(bob) + `"`},
+			{"h", "h", "as:Public", `"` + string(bob) + `"`},
+			{"i", "", "as:Public", `"` + string(bob) + `"`},
+			{"j", "i", "as:Public", `"` + string(bob) + `"`},
+			{"k", "f", "as:Public", `"` + string(bob) + `"`},
+		} {
+			raw := fmt.Sprintf(`{"inReplyTo":%q,"to":[%q],"attributedTo":%s}`, thing(o.to), o.audience, o.by)
+			if _, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: thing(o.name), Published: now.Add(time.Duration(n) * time.Second), Raw: []byte(raw)}); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Objects.Bury(ctx, user.Grave{URI: thing("i"), Tombstone: []byte(`{"type":"Tombstone"}`)}, now); err != nil {
+			return err
+		}
+		return tx.Blocks.Add(ctx, user.Block{Actor: "https://enemy.example/e", Direction: user.Outbound, Activity: "https://x.example/block"}, now)
+	})
+	namesIn := func(objects []user.PublicObject) string {
+		var names []string
+		for _, o := range objects {
+			names = append(names, strings.TrimPrefix(string(o.URI), string(thing(""))))
+		}
+		return strings.Join(names, " ")
+	}
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for root, want := range map[string]string{"root": "root a c g", "a": "a c g", "h": "h", "b": "", "i": "", "f": "", "nothing": ""} {
+			got, err := tx.Threads.ListPublic(ctx, thing(root), nil, 10)
+			if err != nil || namesIn(got) != want {
+				t.Errorf("Threads.ListPublic(%s) = %q, %v; want %q", root, namesIn(got), err, want)
+			}
+		}
+		for to, want := range map[string]string{"root": "a", "a": "c", "b": "d", "g": ""} {
+			got, err := tx.Threads.ListPublicAnswers(ctx, thing(to), nil, 10)
+			if err != nil || namesIn(got) != want {
+				t.Errorf("Threads.ListPublicAnswers(%s) = %q, %v; want %q", to, namesIn(got), err, want)
+			}
+		}
+		first, err := tx.Threads.ListPublic(ctx, thing("root"), nil, 2)
+		if err != nil || len(first) != 2 {
+			t.Fatalf("Threads.ListPublic = %v, %v", first, err)
+		}
+		rest, err := tx.Threads.ListPublic(ctx, thing("root"), &user.Place{At: first[1].Published, ID: first[1].ID}, 2)
+		if err != nil || namesIn(rest) != "c g" || string(rest[0].By) != `{"attributedTo": [{"id": "`+string(bob)+`", "type": "Person"}]}` {
+			t.Errorf("the next page = %q, %v", namesIn(rest), err)
+		}
+		return nil
+	})
+}

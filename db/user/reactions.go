@@ -1,0 +1,51 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The kinds of a reaction. An actor has at most one Review and one Announce for an object, and
+// one Emoji for each emoji.
+const (
+	Review   = "review"   // Like or Dislike
+	Announce = "announce" // a boost
+	Emoji    = "emoji"    // EmojiReact, or a Like with an emoji
+)
+
+// Reaction is an actor's reaction to an object.
+type Reaction struct {
+	Object   vocab.ID
+	Actor    vocab.ID
+	Kind     string
+	Emoji    string // set if Kind is Emoji
+	Type     string
+	Activity vocab.ID
+}
+
+// Set stores a reaction in place of the actor's earlier one of this kind and emoji.
+func (t Reactions) Set(ctx context.Context, r Reaction, now time.Time) error {
+	t.unsent.react(reactionRow{r, now})
+	t.touched.touch(0, r.Object)
+	return t.added(ctx, 0)
+}
+
+const reactionColumns = `object_uri, actor_uri, kind, emoji, type, activity_uri`
+
+// Find returns the stored reaction that has the object, actor, kind and emoji of like, nil when
+// there is none.
+func (t Reactions) Find(ctx context.Context, like Reaction) (*Reaction, error) {
+	return one[Reaction](ctx, t.tx, "read reaction", `SELECT `+reactionColumns+` FROM reactions
+		WHERE object_uri = $1 AND kind = $2 AND actor_uri = $3 AND emoji = $4`, like.Object, like.Kind, like.Actor, like.Emoji)
+}
+
+// Remove removes the reaction that this activity of the actor made, and reports whether there
+// was one.
+func (t Reactions) Remove(ctx context.Context, activity, actor vocab.ID) (bool, error) {
+	var objects []vocab.ID
+	err := t.query(ctx, "remove reaction", column(&objects), `DELETE FROM reactions WHERE activity_uri = $1 AND actor_uri = $2 RETURNING object_uri`, activity, actor)
+	t.touched.touch(0, objects...)
+	return len(objects) > 0, err
+}

@@ -1,0 +1,302 @@
+package user
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/schema"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The types of a relationship.
+const (
+	Follower  = "follower"  // the actor follows the user
+	Following = "following" // the user follows the actor
+
+	FriendOf      = vocab.FriendOf      // friends, after an Offer of either side
+	CloseFriendOf = vocab.CloseFriendOf // close friends, likewise
+)
+
+// FriendTypes are the relationship types that begin when one side sends an Offer. An actor can
+// have each type with the user, with or without the other type.
+var FriendTypes = []string{FriendOf, CloseFriendOf}
+
+// RelationshipTypes are all types.
+var RelationshipTypes = append([]string{Follower, Following}, FriendTypes...)
+
+// storedType returns the values of the columns type and relation for a type: all FriendTypes
+// are stored as the type friend.
+func storedType(kind string) (stored, relation string) {
+	if slices.Contains(FriendTypes, kind) {
+		return "friend", kind
+	}
+	return kind, ""
+}
+
+// The states of a relationship.
+const (
+	Pending  = "pending"
+	Accepted = "accepted"
+	Rejected = "rejected"
+)
+
+// Relationship is a follow or friendship between the user and an actor.
+type Relationship struct {
+	ID        uuid.UUID
+	Actor     vocab.ID
+	Type      string
+	Status    string
+	Activity  vocab.ID // the Follow or Offer that made it
+	CreatedAt time.Time
+	Direction string // of the Offer: Inbound when the actor asked; empty for follows
+	Host      string // of an Inbound Offer: its actor's registrable domain
+}
+
+const relationshipColumns = `id, actor_uri, CASE type WHEN 'friend' THEN relation ELSE type END, status, activity_uri, created_at, direction, host`
+
+// Find returns the relationship of a type between the user and the actor, nil when there is
+// none.
+func (t Relationships) Find(ctx context.Context, kind string, actor vocab.ID) (*Relationship, error) {
+	if r, read := t.ahead.relationship(kind, actor); read {
+		return r, nil
+	}
+	stored, relation := storedType(kind)
+	return one[Relationship](ctx, t.tx, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
+		WHERE actor_uri = $1 AND type = $2 AND relation = $3`, actor, stored, relation)
+}
+
+// FindBy returns the follows of a type that a Follow with this uri made. There are several if
+// actors of one server use the same uri.
+func (t Relationships) FindBy(ctx context.Context, kind string, activity vocab.ID) ([]Relationship, error) {
+	return collect[Relationship](ctx, t.tx, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
+		WHERE activity_uri = $1 AND type = $2 AND relation = ''`, activity, kind)
+}
+
+// Set adds a relationship, or updates the status and activity of an existing one.
+func (t Relationships) Set(ctx context.Context, r Relationship, now time.Time) error {
+	t.ahead.forgetActor(r.Actor)
+	t.touched.touchActor(pagesOfRelationship(r.Type), r.Actor)
+	stored, relation := storedType(r.Type)
+	_, err := t.execBeside(ctx, "set relationship", `INSERT INTO relationships (id, actor_uri, type, relation, status, activity_uri, direction, host, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+		ON CONFLICT (actor_uri, type, relation) DO UPDATE SET status = excluded.status, activity_uri = excluded.activity_uri,
+			direction = excluded.direction, host = excluded.host, updated_at = excluded.updated_at`,
+		uuid.Must(uuid.NewV7()), r.Actor, stored, relation, r.Status, r.Activity, r.Direction, r.Host, now)
+	return err
+}
+
+// pagesOfRelationship returns the collection that lists relationships of a type. No collection
+// lists friends.
+func pagesOfRelationship(kind string) Pages {
+	switch kind {
+	case Follower:
+		return FollowersPages
+	case Following:
+		return FollowingPages
+	}
+	return 0
+}
+
+// End removes a relationship and reports whether there was one.
+func (t Relationships) End(ctx context.Context, kind string, actor vocab.ID) (bool, error) {
+	t.ahead.forgetActor(actor)
+	t.touched.touchActor(pagesOfRelationship(kind), actor)
+	stored, relation := storedType(kind)
+	n, err := t.execBeside(ctx, "end relationship", `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = $3`, actor, stored, relation)
+	return n == 1, err
+}
+
+// List returns up to n accepted follows of a type after a place, the newest first.
+func (t Relationships) List(ctx context.Context, kind string, after *Place, n int) ([]Relationship, error) {
+	p := after.orFirst()
+	return collect[Relationship](ctx, t.tx, "list relationships", `SELECT `+relationshipColumns+` FROM relationships
+		WHERE type = $1 AND status = 'accepted' AND relation = '' AND (created_at, id) < ($2, $3)
+		ORDER BY created_at DESC, id DESC LIMIT $4`, kind, p.At, p.ID, n)
+}
+
+// Count counts the relationships that List returns.
+func (t Relationships) Count(ctx context.Context, kind string) (int, error) {
+	return t.count(ctx, `SELECT count(*) FROM relationships WHERE type = $1 AND status = 'accepted' AND relation = ''`, kind)
+}
+
+// FindTies returns the types of the accepted relationships with each of these actors, except
+// actors that the user blocks.
+func (t Relationships) FindTies(ctx context.Context, some []vocab.ID) (map[vocab.ID][]string, error) {
+	found, err := collect[Relationship](ctx, t.tx, "read ties", `SELECT `+relationshipColumns+` FROM relationships r WHERE actor_uri = ANY($1) AND status = 'accepted'
+		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = r.actor_uri AND b.direction = $2)`, texts(some), Outbound)
+	ties := map[vocab.ID][]string{}
+	for _, r := range found {
+		ties[r.Actor] = append(ties[r.Actor], r.Type)
+	}
+	return ties, err
+}
+
+// Destination is an actor with its inboxes.
+type Destination struct {
+	Actor       vocab.ID
+	Written     string // the actor's id as its server writes it; empty when that is the canonical form
+	Inbox       vocab.ID
+	SharedInbox vocab.ID // empty when its server has none
+}
+
+// FollowerDestinations returns the destinations of the accepted followers.
+func (t Relationships) FollowerDestinations(ctx context.Context) ([]Destination, error) {
+	return collect[Destination](ctx, t.tx, "list followers", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
+		FROM relationships r JOIN actors a ON a.uri = r.actor_uri
+		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY a.uri`)
+}
+
+// RelatedDestinations returns the destinations of actors that are no followers but have another
+// accepted relationship with the user: they show the user somewhere. It leaves out actors that
+// the user blocks.
+func (t Relationships) RelatedDestinations(ctx context.Context) ([]Destination, error) {
+	return collect[Destination](ctx, t.tx, "list related actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
+		FROM actors a WHERE a.uri IN (SELECT actor_uri FROM relationships WHERE status = 'accepted')
+		AND a.uri NOT IN (SELECT actor_uri FROM relationships WHERE type = 'follower' AND status = 'accepted' AND relation = '')
+		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.uri AND b.direction = $1) ORDER BY a.uri`, Outbound)
+}
+
+// KnownDestinations returns the destinations of all actors with an inbox that the database has
+// a copy of.
+func (t Relationships) KnownDestinations(ctx context.Context) ([]Destination, error) {
+	return collect[Destination](ctx, t.tx, "list actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
+		FROM actors a WHERE a.inbox <> '' ORDER BY a.uri`)
+}
+
+// ListFollowers returns the ids of up to n accepted followers of this origin, in the form that
+// their server writes, sorted by id.
+func (t Relationships) ListFollowers(ctx context.Context, origin string, n int) (ids []string, err error) {
+	err = t.query(ctx, "list followers", func(rows pgx.Rows) error {
+		for len(ids) < n && rows.Next() {
+			var id vocab.ID
+			var written string
+			if err := rows.Scan(&id, &written); err != nil {
+				return err
+			}
+			if id.Origin() == origin {
+				ids = append(ids, written)
+			}
+		}
+		return nil
+	}, `SELECT r.actor_uri, coalesce(a.written, r.actor_uri) FROM relationships r LEFT JOIN actors a ON a.uri = r.actor_uri
+		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY r.actor_uri`)
+	return ids, err
+}
+
+// Save stores the user's own copy of an actor. It has only the fields that the engine reads,
+// with ids in canonical form.
+func (t Actors) Save(ctx context.Context, a *vocab.Actor, now time.Time) error {
+	a, err := a.Reduced()
+	if err != nil {
+		return fmt.Errorf("save actor: %w", err)
+	}
+	pem := ""
+	for _, k := range a.Keys {
+		if k.PEM != "" {
+			pem = k.PEM
+			break
+		}
+	}
+	n, err := t.execBeside(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at, written)
+		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9, nullif($10, $1))
+		ON CONFLICT (uri) DO UPDATE SET type = excluded.type, preferred_username = excluded.preferred_username, inbox = excluded.inbox,
+			outbox = excluded.outbox, shared_inbox = excluded.shared_inbox, public_key_pem = excluded.public_key_pem,
+			raw = excluded.raw, fetched_at = excluded.fetched_at, written = excluded.written
+		WHERE actors.raw <> excluded.raw`,
+		a.ID, a.Type, a.PreferredUsername, a.Inbox, a.Outbox, a.SharedInbox, pem, a.Raw, now, cmp.Or(a.Written, string(a.ID)))
+	if n > 0 {
+		t.touched.touchActor(0, a.ID)
+	}
+	return err
+}
+
+// Renew is Save for an actor of which the user has a copy. It does nothing for others.
+func (t Actors) Renew(ctx context.Context, a *vocab.Actor, now time.Time) error {
+	if there, err := t.Find(ctx, a.ID); err != nil || there == nil {
+		return err
+	}
+	return t.Save(ctx, a, now)
+}
+
+// Find returns the user's own copy of an actor, nil when there is none.
+func (t Actors) Find(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
+	type row struct{ Raw []byte }
+	stored, err := one[row](ctx, t.tx, "read actor", `SELECT raw FROM actors WHERE uri = $1`, uri)
+	if err != nil || stored == nil {
+		return nil, err
+	}
+	a, err := vocab.ParseActor(stored.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("read actor: %w", err)
+	}
+	return a, nil
+}
+
+// FindCalled returns the user's own copy of the actor on a host whose preferredUsername is
+// name, in upper or lower case. It is nil when there is none or several.
+func (t Actors) FindCalled(ctx context.Context, name, host string) (*vocab.Actor, error) {
+	type row struct{ Raw []byte }
+	found, err := collect[row](ctx, t.tx, "find actor by name", `SELECT raw FROM actors WHERE lower(preferred_username) = lower($1) AND split_part(uri, '/', 3) = lower($2) LIMIT 2`, name, host)
+	if err != nil || len(found) != 1 || name == "" {
+		return nil, err
+	}
+	return vocab.ParseActor(found[0].Raw)
+}
+
+// IsHeld reports whether the database has a relationship with the actor, an activity of it
+// other than but, or an object that it wrote.
+func (t Actors) IsHeld(ctx context.Context, actor, but vocab.ID) (holds bool, err error) {
+	err = t.row(ctx, "look for what is of an actor", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $1) OR EXISTS (SELECT FROM activities WHERE actor_uri = $1 AND uri <> $2)
+		OR EXISTS (SELECT FROM objects WHERE `+schema.WrittenBy("raw", "$1::text")+`)`, []any{string(actor), string(but)}, &holds)
+	return holds, err
+}
+
+// Forget removes everything of a deleted actor: relationships, reactions, pins, activities, its
+// entries in the feed, its memberships of groups, and its copy. The caller buries its objects
+// by Objects.BuryAll and removes its votes by Votes.Remove. Forget reports whether there was
+// anything.
+func (t Actors) Forget(ctx context.Context, actor vocab.ID) (knew bool, err error) {
+	for _, q := range []string{
+		`DELETE FROM relationships WHERE actor_uri = $1`,
+		`DELETE FROM reactions WHERE actor_uri = $1`,
+		`DELETE FROM feed WHERE actor_uri = $1`,
+		`DELETE FROM group_members WHERE actor_uri = $1`,
+		`UPDATE unnamed_recipients SET actors = array_remove(actors, $1) WHERE actors @> ARRAY[$1::text]`,
+		`DELETE FROM pins WHERE actor_uri = $1`,
+		`DELETE FROM activities WHERE actor_uri = $1 AND direction = 'inbound' AND type <> '` + vocab.Delete + `'`,
+		`DELETE FROM actors WHERE uri = $1`,
+	} {
+		n, err := t.exec(ctx, "forget actor", q, actor)
+		if err != nil {
+			return false, err
+		}
+		knew = knew || n > 0
+	}
+	return knew, nil
+}
+
+// ListBy returns the uris of the objects that an actor wrote and that are not deleted.
+func (t Objects) ListBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error) {
+	type row struct{ URI vocab.ID }
+	rows, err := collect[row](ctx, t.tx, "list objects of actor", `SELECT uri FROM objects
+		WHERE `+schema.WrittenBy("raw", "$1::text")+` AND deleted_at IS NULL ORDER BY uri`, actor)
+	ids := make([]vocab.ID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.URI
+	}
+	return ids, err
+}
+
+// HasTalkedWith reports whether the user follows the actor, is friends with it, or has written
+// to it in private. followers is the user's followers collection.
+func (t Relationships) HasTalkedWith(ctx context.Context, followers, actor vocab.ID) (talks bool, err error) {
+	err = t.row(ctx, "read relationship", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND type IN ('following', 'friend') AND status = 'accepted')
+		OR `+wroteTo, []any{string(followers), string(actor)}, &talks)
+	return talks, err
+}

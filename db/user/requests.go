@@ -1,0 +1,116 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/db/schema"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Request is a private message of a stranger. Its activity and object are stored, and only the
+// feed of requests shows them.
+type Request struct {
+	Activity vocab.ID
+	Actor    vocab.ID
+	Host     string // the sender's registrable domain
+}
+
+// RequestCounts is how many requests wait.
+type RequestCounts struct {
+	Accepted bool // the user has accepted requests of the actor
+	OfActor  int
+	OfHost   int
+	All      int
+}
+
+// keptRequest is how long a request waits for the user.
+const keptRequest = 30 * 24 * time.Hour
+
+// Count counts the requests of an actor, those of a domain, and all.
+func (t Requests) Count(ctx context.Context, actor vocab.ID, host string) (RequestCounts, error) {
+	n, err := one[RequestCounts](ctx, t.tx, "count requests", `SELECT EXISTS (SELECT FROM correspondents WHERE actor_uri = $1),
+		count(*) FILTER (WHERE actor_uri = $1), count(*) FILTER (WHERE host = $2), count(*) FROM requests`, actor, host)
+	if err != nil {
+		return RequestCounts{}, err
+	}
+	return *n, nil
+}
+
+// Add makes a stored activity a request.
+func (t Requests) Add(ctx context.Context, r Request, now time.Time) error {
+	t.touched.touch(RequestsFeed|NotificationsFeed, r.Activity)
+	_, err := t.execBeside(ctx, "store request", `INSERT INTO requests (activity_uri, actor_uri, host, requested_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT DO NOTHING`, r.Activity, r.Actor, r.Host, now)
+	return err
+}
+
+// FindSenders returns the senders of the requests whose activity or object has this uri. There
+// are several if actors of one server use the same uri.
+func (t Requests) FindSenders(ctx context.Context, uri vocab.ID) (senders []vocab.ID, err error) {
+	err = t.query(ctx, "read request", column(&senders), `SELECT actor_uri FROM requests WHERE activity_uri = $1
+		UNION SELECT q.actor_uri FROM requests q JOIN activities a ON a.uri = q.activity_uri AND a.actor_uri = q.actor_uri WHERE a.object_uri = $1
+		ORDER BY actor_uri`, uri)
+	return senders, err
+}
+
+// Accept moves an actor's requests to the feed, and lets later private messages of the actor in
+// without a request. It returns the objects of the requests, the oldest first.
+func (t Requests) Accept(ctx context.Context, actor vocab.ID, now time.Time) (about []vocab.ID, err error) {
+	if _, err := t.execBeside(ctx, "remember correspondent", `INSERT INTO correspondents VALUES ($1, $2) ON CONFLICT DO NOTHING`, actor, now); err != nil {
+		return nil, err
+	}
+	t.touched.touchActor(feeds, actor)
+	err = t.query(ctx, "accept requests", column(&about), `WITH accepted AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri, actor_uri),
+		placed AS (INSERT INTO feed (id, activity_uri, actor_uri, published) SELECT gen_random_uuid(), a.uri, a.actor_uri, a.published
+			FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri ON CONFLICT DO NOTHING)
+		SELECT a.object_uri FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri
+			WHERE a.object_uri IS NOT NULL ORDER BY a.published, a.id`, actor)
+	return about, err
+}
+
+// removed ends a WITH query that has removed requests as gone. It removes their activities and
+// objects, and returns the numbers of requests and of objects.
+var removed = `, acts AS (DELETE FROM activities a USING gone WHERE a.uri = gone.activity_uri AND a.actor_uri = gone.actor_uri RETURNING a.object_uri, a.actor_uri),
+	words AS (DELETE FROM objects o USING acts WHERE o.uri = acts.object_uri AND ` + schema.WrittenBy("o.raw", "acts.actor_uri") + ` RETURNING o.uri)
+	SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM words)`
+
+// Remove removes an actor's requests, with their activities and objects.
+func (t Requests) Remove(ctx context.Context, actor vocab.ID) error {
+	_, err := t.exec(ctx, "remove requests", `WITH gone AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri, actor_uri)`+removed, actor)
+	return err
+}
+
+// pruneRequests removes the requests that waited too long.
+func pruneRequests(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
+	var requests, objects int
+	err = t.row(ctx, "prune requests", `WITH gone AS (DELETE FROM requests WHERE (activity_uri, actor_uri) IN
+		(SELECT activity_uri, actor_uri FROM requests WHERE requested_at < $1 ORDER BY requested_at LIMIT $2) RETURNING activity_uri, actor_uri)`+removed,
+		[]any{p.Deliveries.Now.Add(-keptRequest), pruneBatch}, &requests, &objects)
+	if requests == pruneBatch && !p.DryRun {
+		next = &reached{}
+	}
+	return Pruned{Objects: objects}, next, err
+}
+
+// isRequest holds for an activity a that waits among the requests.
+const isRequest = `EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri AND q.actor_uri = a.actor_uri)`
+
+func requestRows(after *Place, n int) feedRows {
+	p := after.orFirst()
+	return feedRows{"read requests", activityItem, itemTables, `
+		WHERE (a.published, a.id) < ($1, $2) AND ` + isRequest + `
+			AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
+		ORDER BY a.published DESC, a.id DESC LIMIT $3`, []any{p.At, p.ID, n}}
+}
+
+// List returns up to n requests after a place, the newest first, and stops by size as Feed.List
+// does.
+func (t Requests) List(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
+	return t.all.Feed.items(ctx, requestRows(after, n))
+}
+
+// ListLines is List without documents.
+func (t Requests) ListLines(ctx context.Context, after *Place, n int) ([]FeedLine, error) {
+	return t.all.Feed.lines(ctx, requestRows(after, n))
+}

@@ -1,0 +1,88 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Stream is a public collection of objects that the user chooses.
+type Stream struct {
+	ID        uuid.UUID
+	Name      string
+	Tags      []string
+	URI       vocab.ID
+	Activity  vocab.ID // the Add that published it
+	CreatedAt time.Time
+	Objects   int // how many are in it
+}
+
+const readStreams = `SELECT s.id, s.name, s.tags, s.uri, s.activity_uri, s.created_at,
+	(SELECT count(*) FROM stream_objects o WHERE o.stream_id = s.id) FROM streams s`
+
+// List returns all streams of the user, by name.
+func (t Streams) List(ctx context.Context) ([]Stream, error) {
+	return collect[Stream](ctx, t.tx, "list streams", readStreams+` ORDER BY s.name`)
+}
+
+// Find returns the stream with that id, nil when there is none.
+func (t Streams) Find(ctx context.Context, uri vocab.ID) (*Stream, error) {
+	return one[Stream](ctx, t.tx, "read stream", readStreams+` WHERE s.uri = $1`, uri)
+}
+
+// Add makes an empty stream.
+func (t Streams) Add(ctx context.Context, s Stream) error {
+	t.touched.touch(FeaturedPages, s.URI)
+	_, err := t.exec(ctx, "add stream", `INSERT INTO streams (id, name, tags, uri, activity_uri, created_at) VALUES ($1, $2, coalesce($3::text[], '{}'), $4, $5, $6)`,
+		s.ID, s.Name, s.Tags, s.URI, s.Activity, s.CreatedAt)
+	return err
+}
+
+// Remove removes a stream. The objects that were in it stay.
+func (t Streams) Remove(ctx context.Context, uri vocab.ID) error {
+	t.touched.touch(FeaturedPages, uri)
+	_, err := t.exec(ctx, "remove stream", `DELETE FROM streams WHERE uri = $1`, uri)
+	return err
+}
+
+// StreamObject is an object in a stream, with its place.
+type StreamObject struct {
+	Object   vocab.ID
+	ID       uuid.UUID
+	Activity vocab.ID // the Add
+	AddedAt  time.Time
+}
+
+const readStreamObjects = `SELECT o.object_uri, o.id, o.activity_uri, o.added_at FROM stream_objects o JOIN streams s ON s.id = o.stream_id WHERE s.uri = $1`
+
+// ListObjects returns up to n objects of a stream after a place, those added last first.
+func (t Streams) ListObjects(ctx context.Context, stream vocab.ID, after *Place, n int) ([]StreamObject, error) {
+	if after == nil {
+		return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` ORDER BY o.added_at DESC, o.id DESC LIMIT $2`, stream, n)
+	}
+	return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` AND (o.added_at, o.id) < ($3, $4) ORDER BY o.added_at DESC, o.id DESC LIMIT $2`,
+		stream, n, after.At, after.ID)
+}
+
+// FindObject returns an object that is in a stream, nil when it is not.
+func (t Streams) FindObject(ctx context.Context, stream, object vocab.ID) (*StreamObject, error) {
+	return one[StreamObject](ctx, t.tx, "read object of stream", readStreamObjects+` AND o.object_uri = $2`, stream, object)
+}
+
+// AddObject puts an object into a stream, unless it is there.
+func (t Streams) AddObject(ctx context.Context, stream vocab.ID, o StreamObject) error {
+	t.touched.touch(FeaturedPages, stream)
+	_, err := t.exec(ctx, "add object to stream", `INSERT INTO stream_objects (stream_id, object_uri, id, activity_uri, added_at)
+		SELECT id, $2, $3, $4, $5 FROM streams WHERE uri = $1 ON CONFLICT DO NOTHING`, stream, o.Object, o.ID, o.Activity, o.AddedAt)
+	return err
+}
+
+// RemoveObject takes an object out of a stream.
+func (t Streams) RemoveObject(ctx context.Context, stream, object vocab.ID) error {
+	t.touched.touch(FeaturedPages, stream)
+	_, err := t.exec(ctx, "remove object from stream", `DELETE FROM stream_objects o USING streams s WHERE s.id = o.stream_id AND s.uri = $1 AND o.object_uri = $2`, stream, object)
+	return err
+}

@@ -1,0 +1,62 @@
+package user
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// DatedBlock is a block with the time when it was made.
+type DatedBlock struct {
+	Block
+	At time.Time
+}
+
+// TakeOverBlocks adds the blocks that the user's database behind conn lacks, and ends for each
+// what a Block ends, in one transaction. It returns how many it added.
+func (d *Databases) TakeOverBlocks(ctx context.Context, conn *pgx.Conn, blocks []DatedBlock) (added int, err error) {
+	t := newTx(d.types, beginWrite)
+	t.conn = conn
+	err = t.run(ctx, func(ctx context.Context, tx *Tx) error {
+		for _, b := range blocks {
+			there, err := tx.Blocks.Find(ctx, b.Direction, b.Actor)
+			if err != nil {
+				return err
+			}
+			if there != nil {
+				continue
+			}
+			if err := tx.Blocks.restore(ctx, b); err != nil {
+				return err
+			}
+			added++
+		}
+		return nil
+	})
+	return added, err
+}
+
+// restore adds a block, and ends what a Block of its direction ends. It notifies nobody: the
+// actor was notified when the block was made.
+func (t Blocks) restore(ctx context.Context, b DatedBlock) error {
+	if err := t.Add(ctx, b.Block, b.At); err != nil {
+		return err
+	}
+	for _, kind := range RelationshipTypes {
+		if _, err := t.all.Relationships.End(ctx, kind, b.Actor); err != nil {
+			return err
+		}
+	}
+	if b.Direction != Outbound {
+		return nil
+	}
+	if err := t.all.Deliveries.Withdraw(ctx, b.Actor, nil, nil, b.At); err != nil {
+		return err
+	}
+	objects, err := t.all.Objects.ListBy(ctx, b.Actor)
+	if err != nil {
+		return err
+	}
+	return t.LeaveFeed(ctx, b.Actor, objects)
+}

@@ -1,0 +1,88 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// HeldObject is a stored object or archived post, with the Create that brought it.
+type HeldObject struct {
+	Object
+	Creator vocab.ID        // the actor of its Create; empty when there is none
+	Create  json.RawMessage // that Create without its object; nil when there is none
+	Waits   bool            // it is among the requests
+	Copied  bool            // it is an archived post
+}
+
+// Bytes returns the size of its documents.
+func (o HeldObject) Bytes() int { return len(o.Raw) + len(o.Readable) + len(o.Create) }
+
+const (
+	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, ''), c.raw, coalesce(c.waits, false), false`
+	itsCreate   = ` LEFT JOIN LATERAL (SELECT a.actor_uri, a.raw - 'object' AS raw, ` + isRequest + ` AS waits FROM activities a
+		WHERE a.object_uri = o.uri AND a.type = '` + vocab.Create + `' ORDER BY a.id LIMIT 1) c ON true`
+
+	// parent is the id of the first object that an object answers.
+	parent = `CASE jsonb_typeof(o.raw -> 'inReplyTo') WHEN 'string' THEN o.raw ->> 'inReplyTo' WHEN 'object' THEN o.raw -> 'inReplyTo' ->> 'id'
+		WHEN 'array' THEN coalesce(o.raw -> 'inReplyTo' -> 0 ->> 'id', o.raw -> 'inReplyTo' ->> 0) END`
+)
+
+// Find returns the object with this uri, nil when there is none.
+func (t Threads) Find(ctx context.Context, uri vocab.ID) (*HeldObject, error) {
+	return one[HeldObject](ctx, t.tx, "read object", `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = $1`, uri)
+}
+
+// FindAll returns those of the objects that are stored, in the order of uris. It stops after
+// the object with which the documents exceed MaxFeed bytes.
+func (t Threads) FindAll(ctx context.Context, uris []vocab.ID) (held []HeldObject, err error) {
+	err = t.query(ctx, "read objects", upTo(MaxFeed, HeldObject.Bytes, &held), `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = ANY($1)
+		ORDER BY array_position($1, o.uri)`, texts(uris))
+	return held, err
+}
+
+// ListAncestors returns up to n objects: the object with this uri, the object that it answers,
+// and so on as far as they are stored. They are sorted from the top of the thread down. If the
+// documents exceed MaxFeed bytes, the objects nearest to the top are left out.
+func (t Threads) ListAncestors(ctx context.Context, uri vocab.ID, n int) (chain []HeldObject, err error) {
+	err = t.query(ctx, "read ancestors", upTo(MaxFeed, HeldObject.Bytes, &chain), `WITH RECURSIVE up (uri, parent, height) AS (
+			SELECT o.uri, `+parent+`, 1 FROM objects o WHERE o.uri = $1
+			UNION ALL SELECT o.uri, `+parent+`, up.height + 1 FROM up JOIN objects o ON o.uri = up.parent WHERE up.height < $2)
+			CYCLE uri SET again USING path
+		SELECT `+heldColumns+` FROM up JOIN objects o ON o.uri = up.uri`+itsCreate+` WHERE NOT up.again ORDER BY up.height`, uri, n)
+	slices.Reverse(chain)
+	return chain, err
+}
+
+// ListAnswers returns up to n objects that answer any of the objects to, the oldest first. It
+// stops after the object with which the documents exceed bytes.
+func (t Threads) ListAnswers(ctx context.Context, to []vocab.ID, n, bytes int) (answers []HeldObject, err error) {
+	err = t.query(ctx, "read answers", upTo(bytes, HeldObject.Bytes, &answers), `SELECT `+heldColumns+` FROM objects o`+itsCreate+`
+		WHERE o.raw -> 'inReplyTo' ?| $1 ORDER BY o.published, o.id LIMIT $2`, texts(to), n)
+	return answers, err
+}
+
+// Responses counts the stored responses to an object, except those among the requests.
+type Responses struct {
+	Object                           vocab.ID
+	Replies, Likes, Dislikes, Boosts int
+	Liked, Disliked, Boosted         bool // the user did so
+}
+
+// CountResponses counts the responses to objects; me is the user's actor.
+func (t Threads) CountResponses(ctx context.Context, me vocab.ID, objects []vocab.ID) (map[vocab.ID]Responses, error) {
+	rows, err := collect[Responses](ctx, t.tx, "count responses", `SELECT u.uri,
+			(SELECT count(*) FROM objects o WHERE o.raw -> 'inReplyTo' ? u.uri
+				AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = o.uri AND `+isRequest+`)),
+			count(*) FILTER (WHERE r.type = '`+vocab.Like+`'), count(*) FILTER (WHERE r.type = '`+vocab.Dislike+`'), count(*) FILTER (WHERE r.type = '`+vocab.Announce+`'),
+			coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Like+`'), false), coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Dislike+`'), false),
+			coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Announce+`'), false)
+		FROM unnest($2::text[]) AS u (uri) LEFT JOIN reactions r ON r.object_uri = u.uri AND r.kind <> '`+Emoji+`' GROUP BY u.uri`, me, texts(objects))
+	counts := make(map[vocab.ID]Responses, len(rows))
+	for _, r := range rows {
+		counts[r.Object] = r
+	}
+	return counts, err
+}

@@ -1,0 +1,272 @@
+package user
+
+import (
+	"context"
+	"crypto/sha256"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/holding"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// tx is the state that the nouns of a transaction share.
+//
+// Rows that are only added are sent with the next query or with the commit: a batch of
+// activities costs a few round trips, however many there are. An error of such a row appears
+// when it is sent.
+type tx struct {
+	all    *Tx // the same transaction with its nouns
+	conn   *pgx.Conn
+	heard  bool // the database server has answered a statement
+	unsent unsent
+	ahead  ahead
+	types  Types
+	reader string // the reader whose stored forms are read: see Feed.ReadFor
+
+	// Told to subscribers after the commit.
+	touched     Touched
+	numbered    []Event
+	owes        bool // deliveries were added
+	leased      []Delivery
+	leasedUntil time.Time
+	behind      []Behind
+	outcome     outcome
+}
+
+const (
+	maxTries   = 5                     // how often a transaction is run when it conflicts with others
+	rerunPause = 20 * time.Millisecond // the longest pause before the second run, a random one; it grows with each run
+)
+
+// How a transaction begins.
+const (
+	beginWrite = `begin`
+	beginRead  = `begin isolation level repeatable read read only`
+)
+
+// Write runs work in one transaction of u's database. It may run work several times when the
+// transaction conflicts with another one, so work must change nothing outside of it. The fault
+// is Unavailable when the database cannot be used. Before Write returns, subscribers are told
+// of the commit.
+func (d *Databases) Write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
+	commit, err := d.write(ctx, u, work)
+	if commit != nil {
+		d.subscribers.tell(ctx, *commit)
+	}
+	return err
+}
+
+// write is Write that returns the Commit for the subscribers instead of telling them, nil when
+// the transaction was rolled back.
+func (d *Databases) write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) (*Commit, error) {
+	t, err := d.inTx(ctx, u, "write", beginWrite, work)
+	return t.commitOf(u), err
+}
+
+// Read runs work on one consistent snapshot of u's database. work cannot change the database.
+func (d *Databases) Read(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
+	_, err := d.inTx(ctx, u, "read", beginRead, work)
+	return err
+}
+
+// isConflict reports whether a transaction failed by a conflict with another one, and may
+// succeed when it is run again.
+func isConflict(err error) bool {
+	return postgres.IsConflict(err) || postgres.Violates(err, "objects_uri_key")
+}
+
+// txFault is postgres.Fault, and makes a conflict that outlasted all tries the fault Busy.
+func txFault(attempt string, err error) error {
+	if err != nil && fault.Of(err) == nil && isConflict(err) {
+		err = fault.Wrap(fault.Busy, "others changed the same at the same time", err)
+	}
+	return postgres.Fault(attempt, err)
+}
+
+// inTx runs work in transactions until one ends without a conflict, or maxTries times. It
+// returns the last transaction. Random pauses keep those that have met in a conflict from meeting
+// again.
+func (d *Databases) inTx(ctx context.Context, u vocab.Username, mode, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
+	start := time.Now()
+	defer func() { d.took.WithLabelValues(mode).Observe(time.Since(start).Seconds()) }()
+	for try := 1; ; try++ {
+		t, err := d.once(ctx, u, begin, work)
+		if err == nil || !isConflict(err) || try == maxTries {
+			return t, txFault(mode+" in database of "+u.String(), err)
+		}
+		select {
+		case <-ctx.Done():
+			return t, txFault(mode+" in database of "+u.String(), ctx.Err())
+		case <-time.After(rand.N(time.Duration(try) * rerunPause)):
+		}
+	}
+}
+
+// once runs work in a transaction, which ends before the call returns. If a reused connection
+// has died while it was idle, as all do when the server restarts, it takes another one: nothing
+// can have been committed over the dead one.
+func (d *Databases) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
+	for {
+		t := newTx(d.types, begin)
+		if died, err := d.over(ctx, u, t, work); !died {
+			return t, err
+		}
+	}
+}
+
+// over runs work in t over a connection to u's database. It reports whether the connection had
+// died before.
+func (d *Databases) over(ctx context.Context, u vocab.Username, t *Tx, work func(context.Context, *Tx) error) (died bool, err error) {
+	l, err := d.pool.Acquire(ctx, d.class, d.schema.OfUser(u), d.mayOpen)
+	if err != nil {
+		return false, err
+	}
+	defer d.pool.Release(l)
+	t.conn = l.Conn()
+	err = t.run(ctx, work)
+	return err != nil && !t.heard && l.IsReused() && l.Conn().IsClosed() && ctx.Err() == nil, err
+}
+
+// run runs work and commits, or rolls back.
+func (t *Tx) run(ctx context.Context, work func(context.Context, *Tx) error) error {
+	err := work(holding.MarkHolder(ctx), t)
+	if err == nil {
+		err = t.commit(ctx)
+	}
+	if err != nil && !postgres.IsSettled(t.conn) {
+		_, _ = t.conn.Exec(ctx, `rollback`) // if it fails, Release drops the connection
+	}
+	return err
+}
+
+// digest returns a short key for an id, for columns that need only equality: ids can be long.
+func digest(id vocab.ID) []byte {
+	d := sha256.Sum256([]byte(id.Canonical()))
+	return d[:]
+}
+
+func digests(ids []vocab.ID) [][]byte {
+	out := make([][]byte, len(ids))
+	for i, id := range ids {
+		out[i] = digest(id)
+	}
+	return out
+}
+
+// exec runs a statement that may change anything. It drops what was read ahead, and marks
+// everything that readers see as changed.
+func (t *tx) exec(ctx context.Context, attempt, query string, args ...any) (int64, error) {
+	t.ahead, t.touched.Everything = ahead{}, true
+	return t.execBeside(ctx, attempt, query, args...)
+}
+
+// execBeside runs a statement that does not change relationships, objects or anything that
+// readers see. If it does, its caller must call forgetActor or forgetObject and touch what
+// changed.
+func (t *tx) execBeside(ctx context.Context, attempt, query string, args ...any) (n int64, err error) {
+	b := t.unsent.batch()
+	b.Queue(query, args...).Exec(func(tag pgconn.CommandTag) error { n = tag.RowsAffected(); return nil })
+	err = t.send(ctx, attempt, b)
+	return n, err
+}
+
+// query reads the rows of a statement.
+func (t *tx) query(ctx context.Context, attempt string, read func(pgx.Rows) error, query string, args ...any) error {
+	b := t.unsent.batch()
+	b.Queue(query, args...).Query(read)
+	return t.send(ctx, attempt, b)
+}
+
+// row reads the one row of a statement.
+func (t *tx) row(ctx context.Context, attempt, query string, args []any, into ...any) error {
+	b := t.unsent.batch()
+	b.Queue(query, args...).QueryRow(func(r pgx.Row) error { return r.Scan(into...) })
+	return t.send(ctx, attempt, b)
+}
+
+func (t *tx) send(ctx context.Context, attempt string, b *pgx.Batch) error {
+	err := t.conn.SendBatch(ctx, b).Close()
+	t.heard = t.heard || !t.conn.IsClosed()
+	return txFault(attempt, err)
+}
+
+// Lock waits until every other transaction on this database that has locked the same thing has
+// ended. Later reads of this transaction see what those have written.
+func (t *Tx) Lock(ctx context.Context, thing string) error { return t.lock(ctx, thing) }
+
+func (t *tx) lock(ctx context.Context, thing string) error {
+	t.ahead = ahead{}
+	_, err := t.execBeside(ctx, "lock", `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, thing)
+	return err
+}
+
+// collect returns the rows of a query as structs, whose fields are set by position.
+func collect[T any](ctx context.Context, t *tx, attempt, query string, args ...any) (out []T, err error) {
+	err = t.query(ctx, attempt, into(&out), query, args...)
+	return out, err
+}
+
+// into returns a function that reads rows as structs, whose fields are set by position.
+func into[T any](out *[]T) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		return err
+	}
+}
+
+// upTo is into that stops once the rows exceed a number of bytes, but not before the second
+// row.
+func upTo[T any](bytes int, size func(T) int, out *[]T) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for all := 0; (all <= bytes || len(*out) < 2) && rows.Next(); {
+			row, err := pgx.RowToStructByPos[T](rows)
+			if err != nil {
+				return err
+			}
+			*out = append(*out, row)
+			all += size(row)
+		}
+		return nil
+	}
+}
+
+// one returns the first row of a query, nil when there is none.
+func one[T any](ctx context.Context, t *tx, attempt, query string, args ...any) (*T, error) {
+	out, err := collect[T](ctx, t, attempt, query, args...)
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	return &out[0], nil
+}
+
+// Place is where a page ends: the sort key of its last row. A sort key does not change when
+// rows are added.
+type Place struct {
+	At     time.Time
+	ID     [16]byte
+	Offset int // rows up to the end of the page when it was read; 0: not known
+}
+
+// first is the place before the newest row.
+var first = Place{At: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), ID: [16]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
+
+// orOldest returns the place, or for nil the place before the oldest row.
+func (p *Place) orOldest() Place {
+	if p == nil {
+		return Place{}
+	}
+	return *p
+}
+
+func (p *Place) orFirst() Place {
+	if p == nil {
+		return first
+	}
+	return *p
+}

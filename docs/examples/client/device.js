@@ -1,0 +1,172 @@
+// A device of the user: this browser. Its keys and groups lie in the browser's IndexedDB. Whatever
+// changes them holds a lock that the tabs of one user share, and reads them anew: so no tab forks
+// the state that another one has moved on.
+
+import { read, request } from "./api.js"
+import { Group, newGroup } from "./group.js"
+import * as mls from "./mls.js"
+import { openStore } from "./store.js"
+
+const fewPackages = 5, enoughPackages = 10 // for one claim each
+const lifetime = { once: 30, lastResort: 80 } // days
+
+export async function openDevice(actor) {
+  const store = await openStore(actor)
+  const device = new Device(store, actor)
+  await device.introduce()
+  return device
+}
+
+class Device {
+  #store; #actor; #self
+
+  constructor(store, actor) {
+    this.#store = store
+    this.#actor = actor
+  }
+
+  #alone(work) { return navigator.locks.request(`lightweb ${this.#actor}`, work) }
+
+  /** Makes the device, unless this browser has one of the user's. */
+  introduce() {
+    return this.#alone(async () => {
+      this.#self = await this.#store.find("device", "self")
+      if (this.#self) return
+      this.#self = { name: "self", id: crypto.randomUUID(), key: await mls.makeKey() }
+      await this.#store.write({ device: [this.#self] })
+    })
+  }
+
+  /** Does all that others wait for: key packages, Welcomes, and the logs of the conversations. */
+  sync() {
+    return this.#alone(async () => {
+      await this.#publishPackages()
+      await this.#joinGroups()
+      let failed
+      for (const c of await this.list()) {
+        if (c.group) await this.#in(c.id, c.group).catchUp().catch((failure) => { failed ??= failure })
+      }
+      if (failed) throw failed
+    })
+  }
+
+  #in(conversation, kept) { return new Group(this.#store, this.#actor, conversation, kept) }
+
+  /** The user's encrypted conversations, the newest first, each with the device's group and all its devices. */
+  async list() {
+    const all = []
+    for (let cursor = ""; cursor !== undefined;) {
+      const page = await read("/api/conversations", cursor && { cursor })
+      for (const c of page.items) if (c.mode === "encrypted") all.push(await this.#withGroup(c))
+      cursor = page.next
+    }
+    return all
+  }
+
+  /** A conversation, with the device's group and all its devices. Who was removed sees what is here. */
+  async find(id) {
+    try {
+      return await this.#withGroup(await read(`/api/conversations/${encodeURIComponent(id)}`))
+    } catch (failure) {
+      const listed = failure.code === "not_member" && (await this.list()).find((c) => c.id === id)
+      if (listed) return { ...listed, members: [] }
+      throw failure
+    }
+  }
+
+  async #withGroup(c) {
+    const group = await this.#store.find("groups", c.groupId ?? "")
+    return { ...c, group, devices: group ? mls.membersOf(group.state) : [] }
+  }
+
+  messagesOf(group, after) { return this.#store.messagesOf(group, after) }
+
+  /** Begins a conversation with an actor, and returns its id. */
+  begin(actor) {
+    return this.#alone(async () => {
+      const packages = [...await this.#claim(actor), ...await this.#claimOwn()]
+      const id = `urn:uuid:${crypto.randomUUID()}`
+      const { state, groupInfo } = await mls.beginGroup(id, await mls.makePackage(this.#actor, this.#self.key, 1))
+      const kept = newGroup(id, state)
+      await this.#store.write({ groups: [kept] })
+      const made = await request("POST", "/api/conversations", { groupInfo })
+      await this.#in(made.id, kept).change(addTo(packages))
+      return made.id
+    })
+  }
+
+  add(id, actor) { return this.#inTurn(id, async (group) => group.change(addTo(await this.#claim(actor)))) }
+
+  remove(id, actor) {
+    return this.#inTurn(id, (group) => group.change((members) => ({ remove: members.filter((m) => m.actor === actor).map(({ leaf }) => leaf) })))
+  }
+
+  say(id, text) { return this.#inTurn(id, (group) => group.say(text)) }
+
+  #inTurn(id, work) {
+    return this.#alone(async () => {
+      const { group } = await this.find(id)
+      if (!group) throw new Error("This browser has no keys of this conversation.")
+      return work(this.#in(id, group))
+    })
+  }
+
+  /** A key package of each device of an actor. The server could lie: only the actor's own are taken. */
+  async #claim(actor) {
+    const { items } = await request("POST", "/api/keypackages/claim", { actor })
+    const packages = items.map(({ content }) => ({ content, ...mls.readPackage(content) })).filter((p) => p.actor === actor && p.isReadable)
+    if (!packages.length) throw new Error("None of their devices can be added.")
+    return packages
+  }
+
+  /** Those of the user's other devices, if there are any. */
+  async #claimOwn() {
+    const own = await this.#claim(this.#actor).catch(() => [])
+    return own.filter(({ key }) => key !== this.#self.key.publicKey.toHex())
+  }
+
+  async #publishPackages() {
+    const now = Date.now()
+    const own = (await read("/api/keypackages")).items.filter(({ deviceId }) => deviceId === this.#self.id)
+    const wanted = []
+    const left = own.filter(({ lastResort }) => !lastResort).length
+    if (left < fewPackages) wanted.push(...Array(enoughPackages - left).fill(false))
+    if (!own.some(({ lastResort, notAfter }) => lastResort && Date.parse(notAfter) > now + 86400_000 * 20)) wanted.push(true)
+    if (!wanted.length) return
+    const made = await Promise.all(wanted.map(async (lastResort) =>
+      ({ ...await mls.makePackage(this.#actor, this.#self.key, lastResort ? lifetime.lastResort : lifetime.once), lastResort })))
+    const over = (await this.#store.list("packages")).filter(({ notAfter }) => notAfter < now - 86400_000 * 30)
+    await this.#store.write({ packages: made }, { packages: over.map(({ ref }) => ref) })
+    await request("POST", "/api/keypackages", { keyPackages: made.map(({ content, lastResort }) => ({ deviceId: this.#self.id, content, lastResort })) })
+  }
+
+  /** Joins the groups that Welcomes let the device into. */
+  async #joinGroups() {
+    const { items } = await read("/api/welcomes", { device: this.#self.id })
+    for (const welcome of items) {
+      const isDone = await this.#join(welcome).catch(() => false) // it is handed out again
+      if (isDone) await request("POST", `/api/welcomes/${welcome.id}/confirm`).catch(() => {}) // as is one that was not confirmed
+    }
+  }
+
+  /** Joins by one Welcome, and returns whether the device is in its group then. */
+  async #join({ conversationId, welcome }) {
+    if (!conversationId) return false // a group that nobody puts in order is not for this client
+    const { groupId } = await this.find(conversationId)
+    const had = await this.#store.find("groups", groupId)
+    if (had && !had.lost) return true // it has joined, or is not to be led out of its own group
+    for (const ref of mls.packagesOf(welcome)) {
+      const pack = await this.#store.find("packages", ref)
+      if (!pack) continue
+      const { id, state } = await mls.join(welcome, pack)
+      if (id !== groupId) return false
+      const group = { ...newGroup(id, state), read: had?.read ?? 0 }
+      await this.#store.write({ groups: [group] }, { packages: pack.lastResort ? [] : [ref] })
+      return true
+    }
+    return false
+  }
+}
+
+/** Chooses the packages of devices that are not in a group yet. */
+const addTo = (packages) => (members) => ({ add: packages.filter(({ key }) => !members.some((m) => m.key === key)).map(({ content }) => content) })

@@ -1,0 +1,101 @@
+package conversation_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+// welcome is one of bob's to a key package, as it comes from a server that does not say of which
+// conversation it is.
+func welcome(ref []byte) user.Welcome {
+	return user.Welcome{ID: uuid.New(), Recipient: aliceID, KeyPackage: ref, Content: []byte("welcome"), CreatedAt: time.Now(), Sender: bobID, Object: bobID + "/objects/1"}
+}
+
+// Of two claims at once each leaves few packages.
+func TestTwoClaimsAtOnceTellTheUserOnce(t *testing.T) {
+	t.Parallel()
+	s, g := gated(t)
+	s.follow(carolID)
+	s.publish("phone", 5, true)
+	second := make(chan error, 1)
+	var begun atomic.Bool
+	g.setWithin(func() {
+		if begun.CompareAndSwap(false, true) {
+			go func() { _, err := s.registry.Claim(t.Context(), s.user, carolID); second <- err }()
+			dbtest.AwaitLock(t, s.store, s.user, second)
+		}
+	})
+	if _, err := s.registry.Claim(t.Context(), s.user, bobID); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-second; err != nil {
+		t.Fatal(err)
+	}
+	if n := s.events()["keypackages.low"]; n != 1 {
+		t.Errorf("alice was told %d times that few packages are left, want once", n)
+	}
+}
+
+// A package is revoked while a Welcome is being stored that was made for it.
+func TestARevocationTakesTheWelcomeThatIsJustComing(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	published, err := s.registry.Publish(t.Context(), s.user, []conversation.NewPackage{{Device: "laptop", Content: mlstest.NewDevice(aliceID, time.Now()).Package}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revoked := make(chan error, 1)
+	s.write(s.user, func(ctx context.Context, tx *user.Tx) error {
+		if is, err := tx.KeyPackages.Has(ctx, published[0].Ref); err != nil || !is {
+			t.Fatal(is, err)
+		}
+		go func() { revoked <- s.registry.Revoke(t.Context(), s.user, published[0].ID) }()
+		dbtest.AwaitLock(t, s.store, s.user, revoked)
+		_, err := tx.Welcomes.Take(ctx, welcome(published[0].Ref))
+		return err
+	})
+	if err := <-revoked; err != nil {
+		t.Fatal(err)
+	}
+	if waiting, err := s.registry.Welcomes(t.Context(), s.user, ""); err != nil || len(waiting) != 0 {
+		t.Errorf("%d welcomes wait, %v", len(waiting), err)
+	}
+}
+
+// A device confirms its Welcome while the first message of its group is being stored: neither
+// transaction is in the other's way for good, and none is run again.
+func TestAConfirmationAndAMessageLockInOneOrder(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	store := &reruns{Store: s.store}
+	s.registry = s.node(store)
+	w := welcome([]byte("ref"))
+	s.write(s.user, func(ctx context.Context, tx *user.Tx) error { _, err := tx.Welcomes.Take(ctx, w); return err })
+	confirmed, runs := make(chan error, 1), 0
+	s.write(s.user, func(ctx context.Context, tx *user.Tx) error {
+		if runs++; runs > 1 {
+			return nil
+		}
+		if err := tx.Messages.Lock(ctx); err != nil {
+			return err
+		}
+		go func() { confirmed <- s.registry.ConfirmWelcome(t.Context(), s.user, w.ID, "urn:uuid:group") }()
+		dbtest.AwaitLock(t, s.store, s.user, confirmed)
+		return tx.Welcomes.Place(ctx, w.ID, s.at.ID)
+	})
+	if err := <-confirmed; err != nil {
+		t.Fatal(err)
+	}
+	if runs > 1 || store.n.Load() > 0 {
+		t.Errorf("the message was stored %d times, the confirmation %d times more", runs, store.n.Load())
+	}
+}

@@ -1,0 +1,149 @@
+package conversation_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// reruns is a store that counts the transactions which lost against others and were run again.
+type reruns struct {
+	conversation.Store
+	n atomic.Int64
+}
+
+func (r *reruns) Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
+	runs := int64(-1)
+	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		runs++
+		return work(ctx, tx)
+	})
+	r.n.Add(max(runs, 0))
+	return err
+}
+
+// newMixed returns a conversation of alice with sam, who knows the SWICG draft alone.
+func (s *scene) newMixed() (at conversation.Place, g *mlstest.Group) {
+	s.Helper()
+	s.group = mlstest.NewGroup(s.alice)
+	v, err := s.registry.Create(s.Context(), s.user, s.group.Info(s.alice))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.at.ID = v.ID
+	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice(samID, time.Now())}})
+	return s.at, s.group
+}
+
+// create is a message of sam as it comes to alice's inbox.
+func create(t testing.TB, content []byte) *vocab.Activity {
+	t.Helper()
+	id := samID + "/" + uuid.NewString()
+	object := vocab.Doc{"type": "PrivateMessage", "id": id, "attributedTo": samID, "to": []any{aliceID}, "mediaType": "message/mls", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(content)}
+	a, err := vocab.ParseActivity(vocab.Doc{"type": "Create", "id": id + "/create", "actor": samID, "to": []any{aliceID}, "object": object}.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Batches of an inbox that put messages of two conversations in order and take followers, the
+// host's own messages to both, and changes of who is blocked happen all at once: each is done once,
+// numbers have no gaps, and no transaction loses against another one and is run again.
+func TestInboxLogsAndAudienceChangeAtOnce(t *testing.T) {
+	t.Parallel()
+	const rounds = 50
+	for conversations := 1; conversations <= 2; conversations++ {
+		t.Run(strconv.Itoa(conversations), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			store := &reruns{Store: s.store}
+			s.registry = s.node(store)
+			var at []conversation.Place
+			var groups []*mlstest.Group
+			for range conversations {
+				p, g := s.newMixed()
+				at, groups = append([]conversation.Place{p}, at...), append([]*mlstest.Group{g}, groups...) // the last one first
+			}
+			var all sync.WaitGroup
+			repeat := func(work func(n int) error) {
+				all.Go(func() {
+					for n := range rounds {
+						if err := work(n); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			repeat(func(n int) error {
+				var came []*vocab.Activity
+				for _, g := range groups {
+					came = append(came, create(t, g.Message()))
+				}
+				follower := vocab.ID(fmt.Sprintf("https://peer.example/users/f%d", n))
+				return store.Write(t.Context(), s.user, func(ctx context.Context, tx *user.Tx) error { return s.takeBatch(ctx, tx, came, follower) })
+			})
+			for i := range at {
+				repeat(func(int) error {
+					_, err := s.registry.Send(t.Context(), at[i], conversation.Message{Caller: aliceID, Content: groups[i].Message()})
+					return err
+				})
+			}
+			repeat(func(n int) error {
+				return store.Write(t.Context(), s.user, func(ctx context.Context, tx *user.Tx) error {
+					if err := tx.ChangeAudience(ctx); err != nil {
+						return err
+					}
+					return tx.Blocks.Add(ctx, user.Block{Actor: vocab.ID(fmt.Sprintf("https://peer.example/users/b%d", n)), Direction: user.Outbound, Activity: vocab.ID(fmt.Sprintf(aliceID+"/activities/%d", n))}, s.now())
+				})
+			})
+			all.Wait()
+			for _, p := range at {
+				s.at = p
+				log := s.log()
+				for n, e := range log {
+					if e.Seq != int64(n+1) {
+						t.Fatalf("after %d comes number %d", n, e.Seq)
+					}
+				}
+				if len(log) != 1+2*rounds {
+					t.Errorf("the log has %d entries, want %d", len(log), 1+2*rounds)
+				}
+			}
+			if again := store.n.Load(); conversations == 1 && again > 0 {
+				t.Errorf("%d transactions were run again, want none", again)
+			}
+		})
+	}
+}
+
+// takeBatch takes messages of sam and a follower as the inbox does, which holds the audience.
+func (s *scene) takeBatch(ctx context.Context, tx *user.Tx, came []*vocab.Activity, follower vocab.ID) error {
+	if err := tx.HoldAudience(ctx); err != nil {
+		return err
+	}
+	for _, a := range came {
+		arrival := conversation.Arrival{User: s.user, Me: aliceID, Activity: a, Sender: &vocab.Actor{ID: samID}, Now: s.now(), Applied: s.now()}
+		o, err := conversation.Orderer{Actors: actors{}, Inboxes: inboxesOf}.ReceiveForeign(ctx, tx, arrival)
+		if err == nil && !o.Kept {
+			err = fmt.Errorf("a message is not kept: %s", o.Reason)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return tx.Relationships.Set(ctx, user.Relationship{Actor: follower, Type: user.Follower, Status: user.Accepted, Activity: follower + "/follow"}, s.now())
+}

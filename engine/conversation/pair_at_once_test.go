@@ -1,0 +1,72 @@
+package conversation_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// endFriendship ends the friendship with bob, as an activity of his that comes does.
+func (s *scene) endFriendship(ctx context.Context, tx *user.Tx) error {
+	if err := tx.HoldAudience(ctx); err != nil {
+		return err
+	}
+	if _, err := tx.Relationships.End(ctx, vocab.FriendOf, bobID); err != nil {
+		return err
+	}
+	_, err := tx.Pairs.Close(ctx, bobID, bobID, s.now())
+	return err
+}
+
+// The friendship ends while the commit is being stored that makes the conversation encrypted.
+func TestAnUpgradeThatIsUnderWayIsClosed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	g := &gate{Cluster: s.store}
+	s.registry = s.node(g)
+	id := s.pair()
+	s.befriend(s.user, bobID)
+	s.upgrade(id)
+	ended := make(chan error, 1)
+	g.setWithin(func() {
+		go func() { ended <- s.store.Write(t.Context(), s.user, s.endFriendship) }()
+		dbtest.AwaitLock(t, s.store, s.user, ended)
+	})
+	s.withBob()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if c := s.conversation(id); c.Mode != user.ModeEncrypted || c.ClosedAt == nil {
+		t.Errorf("without a friendship the conversation is %+v, want it closed", c)
+	}
+}
+
+// The friendship ends while a conversation is to be continued that is closed already.
+func TestNoConversationIsContinuedOnceTheFriendshipHasEnded(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	id := s.pair()
+	s.befriend(s.user, bobID)
+	s.upgrade(id)
+	s.withBob()
+	s.write(s.user, s.endFriendship)
+	s.befriend(s.user, bobID)
+	continued := make(chan error, 1)
+	s.write(s.user, func(ctx context.Context, tx *user.Tx) error {
+		if err := s.endFriendship(ctx, tx); err != nil {
+			return err
+		}
+		go func() {
+			_, err := s.registry.Continue(t.Context(), s.user, id, mlstest.NewGroup(s.alice).Info(s.alice))
+			continued <- err
+		}()
+		dbtest.AwaitLock(t, s.store, s.user, continued)
+		return nil
+	})
+	s.wantRefused("a successor", <-continued, fault.Forbidden, "encryption_not_permitted")
+}

@@ -1,0 +1,139 @@
+package conversation
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Refusals of commits and proposals in a wire format that a conversation does not take.
+var (
+	errNotPublic  = unprocessable("commit_not_public", "a commit is a PublicMessage, so that the server can tell what it changes").At("/commit")
+	errNotPrivate = unprocessable("not_private", "a member knows the SWICG draft alone: commits and proposals are PrivateMessages, and a device that has lost its state is removed and added anew")
+)
+
+// checkFraming refuses PublicMessages in a mixed conversation, where some members cannot read
+// them. In other conversations it refuses commits in PrivateMessages, which the server cannot
+// read.
+func checkFraming(c *user.HostedConversation, isPrivate bool) error {
+	switch {
+	case c.Mixed && !isPrivate:
+		return errNotPrivate
+	case !c.Mixed && isPrivate:
+		return errNotPublic
+	}
+	return nil
+}
+
+// readDeclared reads and checks the changes that the committer declares for a PrivateMessage.
+func (c *commit) readDeclared() error {
+	switch {
+	case c.External:
+		return unprocessable("wrong_sender", "an external commit is a PublicMessage").At("/commit")
+	case len(c.Added) > maxAdded:
+		return errTooManyAdded.At("/added")
+	case len(c.Removed) > mls.MaxMembers:
+		return badRoster("removed names 256 actors at most", "/removed")
+	}
+	for _, content := range c.Added {
+		if len(content) > maxKeyPackage {
+			return fault.New(fault.TooLarge, "a key package has 16 KiB at most").At("/added")
+		}
+		k, err := mls.ParseKeyPackage(content)
+		if err != nil {
+			return badMessage(err, "/added")
+		}
+		a, err := readAddition(k, c.now)
+		if err != nil {
+			return badMessage(err, "/added")
+		}
+		c.declared.added = append(c.declared.added, a)
+	}
+	for _, id := range c.Removed {
+		switch {
+		case vocab.IDOf(string(id)) != id || id == "":
+			return badRoster("removed names actors by their ids", "/removed")
+		case id == c.Caller || c.declared.adds(id) || slices.Contains(c.declared.left, id):
+			return badRoster("removed names each other actor once who has no device left", "/removed")
+		}
+		c.declared.left = append(c.declared.left, id)
+	}
+	return nil
+}
+
+func badRoster(public, pointer string) error { return unprocessable("bad_roster", public).At(pointer) }
+
+// judgeSealed is judge for a PrivateMessage. The host can read only its group, epoch and type,
+// so it checks the declared changes. The members check that the message makes these changes.
+func (c *commit) judgeSealed(ctx context.Context, tx *user.Tx, to *user.HostedConversation, caller *user.ConversationMember) (roster, error) {
+	change := c.declared
+	if err := c.checkPair(ctx, tx, to, change); err != nil {
+		return change, err
+	}
+	members, err := tx.Conversations.ListMembers(ctx, to.ID)
+	if err != nil {
+		return change, err
+	}
+	isMember := func(actor vocab.ID) bool {
+		return slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == actor })
+	}
+	for _, actor := range change.left {
+		if !isMember(actor) {
+			return change, badRoster("removed names members", "/removed")
+		}
+	}
+	if err := c.checkRemovals(ctx, tx, to, caller, change.left); err != nil {
+		return change, err
+	}
+	if err := c.checkSealedInfo(to, change, isMember); err != nil {
+		return change, err
+	}
+	return change, c.checkWelcomes(ctx, tx, to, change)
+}
+
+// checkSealedInfo refuses a GroupInfo that is not of the next epoch, lacks an added device, or
+// has a device of an actor that is not a member after the commit.
+func (c *commit) checkSealedInfo(to *user.HostedConversation, change roster, isMember func(vocab.ID) bool) error {
+	if c.next == nil {
+		return nil
+	}
+	if string(c.next.GroupID) != to.GroupID || c.next.Epoch != uint64(to.Epoch)+1 {
+		return errOtherInfo
+	}
+	if err := c.checkInfoSigner(); err != nil {
+		return err
+	}
+	wanted := slices.Clone(change.added)
+	for _, m := range c.next.Members {
+		actor := vocab.ID(m.Identity)
+		if at := slices.IndexFunc(wanted, func(a addition) bool { return a.actor == actor && bytes.Equal(a.key, m.SignatureKey) }); at >= 0 {
+			wanted = slices.Delete(wanted, at, at+1)
+		} else if !isMember(actor) || slices.Contains(change.left, actor) {
+			return staleInfo("the ratchet tree has a device of an actor who is no member after the commit")
+		}
+	}
+	if len(wanted) > 0 {
+		return staleInfo("the ratchet tree lacks a device that the commit adds")
+	}
+	return nil
+}
+
+// isMixedAfter reports whether an actor that knows only the SWICG draft may be in the MLS group
+// after a commit. A conversation stays mixed if the commit has no GroupInfo, without which the
+// next PublicMessage could not be checked.
+func (c *commit) isMixedAfter(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) (bool, error) {
+	for _, a := range change.added {
+		if actor := c.actors[a.actor]; actor != nil && actor.DeliversMLS == 0 {
+			return true, nil
+		}
+	}
+	if !to.Mixed || c.next == nil {
+		return to.Mixed, nil
+	}
+	return tx.Hosted.HasForeign(ctx, to.ID, change.left)
+}

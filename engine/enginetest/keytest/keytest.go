@@ -1,0 +1,52 @@
+// Package keytest lends private keys to the users and instances of tests.
+package keytest
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/registry"
+)
+
+// rsaKeys are private keys that the users and instances of a test binary share, because
+// creating a key takes more processor time than most commands. They are assigned in turn, so
+// two users share a key only if 16 keys were assigned in between.
+var rsaKeys struct {
+	sync.Mutex
+	files [16][]byte
+	next  int
+}
+
+// Lend writes an RSA key to the key folder of a user or an instance. A keyring or a command that
+// creates the keys later uses this RSA key, and makes only the Ed25519 key.
+func Lend(t testing.TB, folder string) {
+	t.Helper()
+	err := registry.CreateFile(filepath.Join(folder, "rsa.pem"), takeKey)
+	if err != nil {
+		t.Fatal("lend a key: ", err)
+	}
+}
+
+func takeKey() ([]byte, error) {
+	rsaKeys.Lock()
+	defer rsaKeys.Unlock()
+	n := rsaKeys.next % len(rsaKeys.files)
+	rsaKeys.next++
+	if rsaKeys.files[n] == nil {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			return nil, err
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return nil, err
+		}
+		rsaKeys.files[n] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	}
+	return rsaKeys.files[n], nil
+}

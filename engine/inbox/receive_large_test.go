@@ -1,0 +1,96 @@
+package inbox_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// correspond lets alice into a group that p:/dave made, and has a device of hers join it.
+func correspond(t *testing.T) *hosted {
+	t.Helper()
+	h := newHosted(t)
+	h.grow()
+	h.sends(mine, "Welcome", h.group.Welcome(h.device))
+	h.sends(mine, "PrivateMessage", h.group.Message())
+	if _, err := h.DB(t, h.Alice).ExecContext(t.Context(), `UPDATE conversations SET confirmed = true`); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// large sends a message of 2 MiB by an actor to alice, and tells whether its body was read and by
+// which payer.
+func (h *hosted) large(from, inbox string) (payer string, err error) {
+	h.Helper()
+	by, me := h.Long(from), h.Long("us:/alice")
+	object := vocab.Doc{"type": "PrivateMessage", "id": by + "/objects/" + uuid.NewString(), "attributedTo": by, "to": []any{me}, "encoding": "base64",
+		"content": base64.StdEncoding.EncodeToString(h.group.LongMessage(2 << 20))}
+	raw := vocab.Doc{"@context": vocab.ActivityContext(), "type": "Create", "id": by + "/activities/" + uuid.NewString(), "actor": by, "to": []any{me}, "object": object}.JSON()
+	r := h.Actor(from).Post(h.TB, h.Long(inbox), h.MediaType, raw, h.Dialect, h.Now())
+	u, _ := h.Local.InboxOwner(h.ID(inbox))
+	err = h.Inbox.ReceiveLarge(h.Context(), r, u, func(p string) ([]byte, error) {
+		payer = p
+		return raw, nil
+	})
+	return payer, err
+}
+
+func TestALargeMessageIsPaidForByItsSendersDomain(t *testing.T) {
+	h := correspond(t)
+	for _, inbox := range []string{mine, "us:/inbox"} {
+		if payer, err := h.large("p:/dave", inbox); err != nil || payer != policy.RegistrableDomain(h.ID("p:/dave").Host()) {
+			t.Errorf("to %s: paid by %q, %v", inbox, payer, err)
+		}
+	}
+	h.want("messages", `SELECT count(*) FROM mls_inbox WHERE octet_length(content) > 2 << 20`, "2")
+}
+
+func TestWhoMaySendLargeMessages(t *testing.T) {
+	h := correspond(t)
+	refused := func(what, from, inbox string, kind fault.Kind) {
+		t.Helper()
+		if payer, err := h.large(from, inbox); fault.KindOf(err) != kind || payer != "" {
+			t.Errorf("%s: paid by %q, %v, want it refused and nothing read", what, payer, err)
+		}
+	}
+	refused("an actor that nobody knows", "p:/mallory", mine, fault.TooLarge)
+	if n := h.Asked("p:/mallory"); n != 0 {
+		t.Errorf("mallory's server is asked %d times", n)
+	}
+	h.MustSend("p:/carol", mine, `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":"us:/alice/objects/1"}`)
+	refused("a stranger who is known", "p:/carol", mine, fault.TooLarge)
+	refused("the same, to all", "p:/carol", "us:/inbox", fault.TooLarge)
+	h.Follows("p:/carol")
+	if _, err := h.large("p:/carol", mine); err != nil {
+		t.Errorf("an actor that alice follows: %v", err)
+	}
+	h.Down(t, h.Alice)
+	refused("while nobody can tell", "p:/dave", mine, fault.Unavailable)
+	refused("the same, to all", "p:/dave", "us:/inbox", fault.Unavailable)
+	h.Up(t, h.Alice)
+	h.Block(h.ID("p:/dave").Host())
+	refused("a host that is blocked", "p:/dave", mine, fault.TooLarge)
+}
+
+func TestSendersOfManyLargeMessagesAreBounded(t *testing.T) {
+	h := correspond(t)
+	broken := errors.New("the body breaks off")
+	r := h.Actor("p:/dave").Post(t, h.Long(mine), h.MediaType, []byte("{}"), h.Dialect, h.Now())
+	send := func() error {
+		return h.Inbox.ReceiveLarge(t.Context(), r, h.Alice, func(string) ([]byte, error) { return nil, broken })
+	}
+	err, read := send(), 0
+	for ; errors.Is(err, broken) && read < 1000; err = send() {
+		read++
+	}
+	if fault.KindOf(err) != fault.RateLimited || read < policy.LargeBodies.Rate.Burst {
+		t.Errorf("after %d bodies: %v", read, err)
+	}
+}

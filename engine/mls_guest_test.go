@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// guest is a member who knows the SWICG draft alone, as Emissary does: it takes a Create in its
+// inbox and sends a Create to inboxes, knows no GroupInfo, shows a bare key package in a public
+// collection, and merges a commit of its own before it sends it.
+type guest struct {
+	*seat
+	peer  *peertest.Peer
+	actor *peertest.Actor
+	to    []*seat // the members that it sends to
+	seen  int     // what was posted to it and it has read
+}
+
+func newGuest(t *testing.T, devices *enginetest.Devices, address string, to ...*seat) *guest {
+	t.Helper()
+	g := &guest{peer: peertest.New(t, address), to: to}
+	g.actor = g.peer.Actor("/users/sam")
+	g.seat = &seat{device: devices.Make(t, string(g.actor.ID)), name: "sam's", known: map[string]bool{}}
+	g.actor.Doc["keyPackages"] = string(g.actor.ID) + "/keyPackages"
+	g.actor.Show()
+	g.showPackage(t)
+	return g
+}
+
+// showPackage shows one fresh key package.
+func (g *guest) showPackage(t *testing.T) {
+	t.Helper()
+	var made struct{ Content string }
+	g.device.Call(t, "keyPackage", map[string]any{}, &made)
+	id := string(g.actor.ID) + "/keyPackages/1"
+	g.peer.Serve("/users/sam/keyPackages", vocab.Doc{"id": string(g.actor.ID) + "/keyPackages", "type": "Collection", "items": []any{id}}.JSON())
+	g.peer.Serve("/users/sam/keyPackages/1", vocab.Doc{"id": id, "type": "KeyPackage", "attributedTo": string(g.actor.ID), "mediaType": "message/mls", "encoding": "base64", "content": made.Content}.JSON())
+}
+
+// send sends a message to all inboxes under an id of its own.
+func (g *guest) send(t *testing.T, message string) {
+	t.Helper()
+	id := string(g.actor.ID)
+	var to []any
+	for _, s := range g.to {
+		to = append(to, s.user.ID)
+	}
+	object := vocab.Doc{"type": "PrivateMessage", "id": id + "/objects/" + uuid.NewString(), "attributedTo": id, "to": to, "mediaType": "message/mls", "encoding": "base64", "content": message, "context": g.group}
+	body := vocab.Doc{"@context": vocab.MessageActivityContext(), "type": "Create", "id": id + "/activities/" + uuid.NewString(), "actor": id, "to": to, "context": g.group, "object": object}.JSON()
+	for _, s := range g.to {
+		r := g.actor.Post(t, s.user.ID+"/inbox", vocab.ActivityJSON, body, signature.RFC9421, time.Now())
+		r.RequestURI = ""
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(got.Body)
+		if err := got.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if got.StatusCode != http.StatusAccepted || err != nil {
+			t.Fatalf("a message of sam is answered %d %s, %v", got.StatusCode, said, err)
+		}
+	}
+}
+
+func (g *guest) say(t *testing.T, text string) {
+	t.Helper()
+	g.send(t, g.encrypt(t, text))
+}
+
+// commit makes a commit and merges it; the others hear of it when it is sent.
+func (g *guest) commit(t *testing.T) (message string) {
+	t.Helper()
+	m := g.makeCommit(t, map[string]any{"isPrivate": true})
+	g.device.Call(t, "merge", map[string]any{"group": g.group}, nil)
+	return m.Commit
+}
+
+// hears reads what comes until a test holds.
+func (g *guest) hears(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	enginetest.Eventually(t, "sam hears "+what, func() bool {
+		for _, p := range g.peer.Posted()[g.seen:] {
+			g.seen++
+			g.take(t, p.Content)
+		}
+		return holds()
+	})
+}
+
+// take takes a Create of a member, from that member's own server.
+func (g *guest) take(t *testing.T, body []byte) {
+	t.Helper()
+	d, err := vocab.ParseDoc(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := d.Sub("object")
+	id, err := d.ID()
+	if by := vocab.ID(d.Text("actor")); err != nil || d.Text("type") != "Create" || !id.SameOrigin(by) || object.Text("attributedTo") != string(by) {
+		t.Fatalf("sam cannot read %s: %v", body, err)
+	}
+	switch content := object.Text("content"); object.Text("type") {
+	case "Welcome":
+		var joined struct{ Group string }
+		g.device.Call(t, "join", map[string]any{"welcome": content}, &joined)
+		g.group = joined.Group
+	case "PrivateMessage":
+		e := entry{Kind: "application", Content: content}
+		if object.Sub("lwMetadata").Text("kind") == "" {
+			e.Kind = "handshake"
+		}
+		g.apply(t, e)
+	default:
+		t.Fatalf("sam cannot read a %s", object.Text("type"))
+	}
+}

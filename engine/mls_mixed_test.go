@@ -1,0 +1,221 @@
+package engine_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// Three members on two servers and one who knows the SWICG draft alone keep a conversation by
+// clients that share no code with the engine.
+func TestAMixedConversationWithTSMLS(t *testing.T) {
+	t.Parallel()
+	devices := enginetest.StartDevices(t)
+	a, b := enginetest.StartTwo(t)
+	alice, bob, carol := takeSeat(t, devices, a.CreateUser(t, "alice"), "alice's"), takeSeat(t, devices, a.CreateUser(t, "bob"), "bob's"), takeSeat(t, devices, b.CreateUser(t, "carol"), "carol's")
+	r := &mixedRoom{room: room{seats: []*seat{alice, bob, carol}}, sam: newGuest(t, devices, "127.0.0.9", alice, bob, carol)}
+	for _, chapter := range []struct {
+		name string
+		tell func(*testing.T)
+	}{
+		{"all are added", r.allAreAdded},
+		{"sam is added", r.samIsAdded},
+		{"all talk", r.allTalk},
+		{"all commit", r.allCommit},
+		{"the servers are killed", r.serversAreKilled},
+		{"messages come again and in another order", r.messagesComeAgain},
+		{"a commit of sam loses", r.commitLoses},
+		{"the conversation is reset", r.conversationIsReset},
+		{"sam is removed", r.samIsRemoved},
+	} {
+		if !t.Run(chapter.name, chapter.tell) {
+			t.FailNow()
+		}
+	}
+}
+
+// mixedRoom is a room with a member who knows the draft alone.
+type mixedRoom struct {
+	room
+	sam *guest
+}
+
+// allCatchUp lets everybody read until the host's log has a number.
+func (r *mixedRoom) allCatchUp(t *testing.T, seq int64) {
+	t.Helper()
+	enginetest.Eventually(t, "the host's log grows", func() bool { return r.host().conversation(t).LastSeq >= seq })
+	r.allHear(t, seq)
+}
+
+// expectAll wants sam to have come to the secret of the others.
+func (r *mixedRoom) expectAll(t *testing.T) {
+	t.Helper()
+	expectAgreement(t, r.seats...)
+	want := r.host().state(t)
+	r.sam.hears(t, "of the epoch", func() bool { return r.sam.state(t).Epoch >= want.Epoch })
+	if is := r.sam.state(t); is.Epoch != want.Epoch || is.Secret != want.Secret {
+		t.Errorf("sam is in epoch %d with another secret than alice in %d", is.Epoch, want.Epoch)
+	}
+}
+
+// packageOfSam asks a member's server for it.
+func (r *mixedRoom) packageOfSam(t *testing.T, by *seat) string {
+	t.Helper()
+	var got struct{ Items []struct{ Content string } }
+	by.user.Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": string(r.sam.actor.ID)}).Decode(t, &got)
+	if len(got.Items) != 1 {
+		t.Fatalf("%d key packages of sam are found", len(got.Items))
+	}
+	return got.Items[0].Content
+}
+
+// samIsAdded has carol add sam, whose Welcome her own server sends.
+func (r *mixedRoom) samIsAdded(t *testing.T) {
+	carol := r.last()
+	a, _ := carol.commit(t, map[string]any{"add": []string{r.packageOfSam(t, carol)}})
+	r.allCatchUp(t, a.Seq)
+	r.sam.hears(t, "the Welcome", func() bool { return r.sam.group != "" })
+	r.expectAll(t)
+}
+
+func (r *mixedRoom) allTalk(t *testing.T) {
+	var want []string
+	for _, s := range r.seats {
+		r.allHear(t, s.say(t, "I am "+s.name).Seq)
+		want = append(want, "I am "+s.name)
+		r.sam.hears(t, s.name, func() bool { return len(r.sam.heard) == len(want) })
+	}
+	r.sam.expectHeard(t, want...)
+	for _, s := range r.seats {
+		s.heard = nil
+	}
+	next := r.host().conversation(t).LastSeq + 1
+	r.sam.say(t, "I am sam")
+	r.allCatchUp(t, next)
+	for _, s := range r.seats {
+		s.expectHeard(t, "I am sam")
+	}
+}
+
+// commitSealed commits a change as a PrivateMessage.
+func (s *seat) commitSealed(t *testing.T, change map[string]any, added, removed []string) (a accepted) {
+	t.Helper()
+	args := map[string]any{"isPrivate": true}
+	for name, v := range change {
+		args[name] = v
+	}
+	m := s.makeCommit(t, args)
+	m.Added, m.Removed = added, removed
+	if !s.conclude(t, m, s.propose(t, m), &a) {
+		t.Fatalf("the commit of %s is refused", s.name)
+	}
+	return a
+}
+
+func (r *mixedRoom) allCommit(t *testing.T) {
+	for _, s := range r.seats {
+		r.allHear(t, s.commitSealed(t, nil, nil, nil).Seq)
+		r.expectAll(t)
+	}
+	next := r.host().conversation(t).LastSeq + 1
+	r.sam.send(t, r.sam.commit(t))
+	r.allCatchUp(t, next)
+	r.expectAll(t)
+}
+
+func (r *mixedRoom) serversAreKilled(t *testing.T) {
+	for _, s := range []*seat{r.host(), r.last()} {
+		s.user.Home.Kill()
+		s.user.Home.Start(t)
+	}
+	r.allHear(t, r.last().commitSealed(t, nil, nil, nil).Seq)
+	r.expectAll(t)
+}
+
+// messagesComeAgain sends the second of two messages first, and each again under another id.
+func (r *mixedRoom) messagesComeAgain(t *testing.T) {
+	next := r.host().conversation(t).LastSeq + 2
+	one, two := r.sam.encrypt(t, "one"), r.sam.encrypt(t, "two")
+	for _, message := range []string{two, one, two, one} {
+		r.sam.send(t, message)
+	}
+	r.allCatchUp(t, next)
+	for _, s := range r.seats {
+		s.expectHeard(t, "two", "one")
+	}
+	if last := r.host().conversation(t).LastSeq; last != next {
+		t.Errorf("the log has %d entries, want %d", last, next)
+	}
+}
+
+// commitLoses has sam commit in an epoch that alice ends: the others go on, and alice is told.
+func (r *mixedRoom) commitLoses(t *testing.T) {
+	late := r.sam.commit(t)
+	a := r.host().commitSealed(t, nil, nil, nil)
+	r.sam.send(t, late)
+	r.allHear(t, r.last().say(t, "we go on").Seq)
+	expectAgreement(t, r.seats...)
+	for _, s := range r.seats[:2] {
+		s.expectHeard(t, "we go on")
+	}
+	if c := r.host().conversation(t); c.Epoch != a.Epoch || c.LastSeq != a.Seq+1 || c.Status != "active" {
+		t.Errorf("after a commit that lost the conversation is %+v", c)
+	}
+	var told int
+	if err := r.host().user.Home.SQL(t, "lightweb_alice").QueryRow(`SELECT count(*) FROM event_outbox WHERE type = 'mls.recovery.reported' AND payload->>'reason' = 'forked'`).Scan(&told); err != nil || told != 1 {
+		t.Errorf("alice is told %d times that sam has forked, %v", told, err)
+	}
+}
+
+// conversationIsReset begins the next group with alice's device, which adds all devices anew.
+func (r *mixedRoom) conversationIsReset(t *testing.T) {
+	host := r.host()
+	var next struct{ GroupID string }
+	host.user.Ask(t, http.MethodPost, host.path+"/reset", map[string]any{}).Decode(t, &next)
+	var made struct{ GroupInfo string }
+	host.group = next.GroupID
+	host.device.Call(t, "create", map[string]any{"group": next.GroupID}, &made)
+	if got := host.user.Ask(t, http.MethodPost, host.path+"/reset", map[string]any{"groupInfo": made.GroupInfo}); got.Status != http.StatusCreated {
+		t.Fatalf("the next group is answered %d %s", got.Status, got.Body)
+	}
+	r.sam.seen = len(r.sam.peer.Posted()) // of the group that it has left
+	r.sam.group = ""
+	r.sam.showPackage(t)
+	add := []string{r.packageOfSam(t, host)}
+	for _, s := range r.others() {
+		s.publish(t)
+		add = append(add, publicPackages(t, s.user)...)
+	}
+	a, _ := host.commit(t, map[string]any{"add": add})
+	for _, s := range r.others() {
+		s.join(t)
+	}
+	r.allCatchUp(t, a.Seq)
+	r.sam.hears(t, "the Welcome", func() bool { return r.sam.group == next.GroupID })
+	r.expectAll(t)
+}
+
+// samIsRemoved has alice remove sam, who cannot read on.
+func (r *mixedRoom) samIsRemoved(t *testing.T) {
+	id := string(r.sam.actor.ID)
+	a := r.host().commitSealed(t, map[string]any{"remove": []int{r.sam.state(t).Leaf}}, nil, []string{id})
+	r.allHear(t, a.Seq)
+	r.sam.hears(t, "of the removal", func() bool { return !r.sam.state(t).IsActive })
+	message := r.host().encrypt(t, "without sam")
+	r.allHear(t, r.host().send(t, message).Seq)
+	if err := r.sam.device.Try(t, "process", map[string]any{"group": r.sam.group, "message": message}, nil); err == nil {
+		t.Error("sam reads on")
+	}
+	expectAgreement(t, r.seats...)
+	if c := r.host().conversation(t); slices.ContainsFunc(c.Members, func(m struct{ Actor, Role string }) bool { return m.Actor == id }) {
+		t.Errorf("sam is a member of %+v", c)
+	}
+	b, _ := r.host().commit(t, nil) // in the open, as all are Lightweb members
+	r.allHear(t, b.Seq)
+	expectAgreement(t, r.seats...)
+	if n := len(r.sam.peer.Posted()); n != r.sam.seen {
+		t.Errorf("%d things more come to sam", n-r.sam.seen)
+	}
+}

@@ -1,0 +1,63 @@
+package signature
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Check is one condition that a request must meet. Run checks it on a T, which has the results
+// of earlier checks, and may add results of its own.
+type Check[T any] struct {
+	Name  string
+	Needs []string // earlier checks that must have succeeded before this one can run
+	Run   func(T) error
+}
+
+// DigestCheck is the name of the check that compares the body with its digest. No other check
+// needs the body.
+const DigestCheck = "digest"
+
+// Finding is the result of a check.
+type Finding struct {
+	Check   string
+	Reached bool  // false: a check that it needs failed or did not run
+	Err     error // why the check failed; nil if it succeeded
+}
+
+// First runs checks in order until one fails, and returns its error with its name. Requests are
+// verified this way.
+func First[T any](of T, checks []Check[T]) error {
+	for _, c := range checks {
+		if err := c.Run(of); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// All runs every check whose needs are met, and returns all findings. It serves to explain a
+// refusal: one failed check does not hide the results of others.
+func All[T any](of T, checks []Check[T]) []Finding {
+	found := make([]Finding, 0, len(checks))
+	var missing []string
+	for _, c := range checks {
+		f := Finding{Check: c.Name, Reached: !slices.ContainsFunc(c.Needs, func(n string) bool { return slices.Contains(missing, n) })}
+		if f.Reached {
+			f.Err = c.Run(of)
+		}
+		if !f.Reached || f.Err != nil {
+			missing = append(missing, c.Name)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// None returns the findings for the case that no check could run.
+func None[T any](checks []Check[T]) []Finding {
+	found := make([]Finding, len(checks))
+	for i, c := range checks {
+		found[i].Check = c.Name
+	}
+	return found
+}
