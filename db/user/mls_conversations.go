@@ -75,6 +75,16 @@ func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, 
 	return &found[0], nil
 }
 
+// LockFree locks those conversations that no other transaction has locked, and returns the ids
+// of the others. As Lock it takes the lock of the audience first.
+func (t Hosted) LockFree(ctx context.Context, ids []uuid.UUID) (held []uuid.UUID, err error) {
+	b := t.unsent.batch()
+	b.Queue(holdAudience, audienceLock)
+	b.Queue(`WITH free AS MATERIALIZED (SELECT id FROM conversations WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)
+		SELECT id FROM conversations WHERE id = ANY($1) AND id NOT IN (TABLE free)`, ids).Query(column(&held))
+	return held, t.send(ctx, "lock free conversations", b)
+}
+
 // NextEpoch is the epoch that a commit begins.
 type NextEpoch struct {
 	Commit    []byte // SHA-256 of the commit

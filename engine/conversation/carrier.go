@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +25,11 @@ const (
 // leaves no write of that request behind. If it returns an error, the whole transaction is
 // rolled back.
 type load struct {
-	id   uuid.UUID
-	work func(context.Context, *user.Tx) error
-	err  error
-	done chan struct{} // closed once err is set to the result
+	id      uuid.UUID
+	work    func(context.Context, *user.Tx) error
+	skipped bool // the shared transaction left it out
+	err     error
+	done    chan struct{} // closed once err is set to the result
 }
 
 // carriers runs loads in the databases of their hosts. Loads that wait for one host at the same
@@ -99,8 +99,7 @@ func (c *carriers) goOn(host vocab.Username) bool {
 	return false
 }
 
-// take removes the loads that have waited longest and returns them sorted by conversation id.
-// Every process locks conversations in that order, so that transactions cannot deadlock.
+// take removes the loads that have waited longest and returns them.
 func (c *carriers) take(host vocab.Username) []*load {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,13 +107,12 @@ func (c *carriers) take(host vocab.Username) []*load {
 	n := min(len(of.waiting), maxShared)
 	taken := slices.Clone(of.waiting[:n])
 	of.waiting = slices.Delete(of.waiting, 0, n)
-	slices.SortFunc(taken, func(a, b *load) int { return cmp.Compare(a.id.String(), b.id.String()) })
 	return taken
 }
 
 // transact runs one transaction with the loads that wait when a connection becomes free. If it
 // fails and has several loads, each load is tried again in a transaction of its own, so that one
-// faulty load does not fail the others.
+// faulty load does not fail the others. A load that the transaction skipped has its own one, too.
 func (c *carriers) transact(host vocab.Username) {
 	var loads []*load
 	take := func() []*load {
@@ -124,11 +122,18 @@ func (c *carriers) transact(host vocab.Username) {
 		return loads
 	}
 	err := c.try(host, take)
+	var alone []*load
 	for _, l := range take() { // without a connection try has taken none
 		l.err = err
-		if err != nil && len(loads) > 1 && !isUnavailable(err) {
-			l.err = c.try(host, func() []*load { return []*load{l} })
+		if len(loads) > 1 && !isUnavailable(err) && (l.skipped || err != nil) {
+			alone = append(alone, l)
+		} else {
+			close(l.done)
 		}
+	}
+	for _, l := range alone {
+		l.skipped = false
+		l.err = c.try(host, func() []*load { return []*load{l} })
 		close(l.done)
 	}
 }
@@ -151,13 +156,39 @@ func (c *carriers) try(host vocab.Username, take func() []*load) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), workTime)
 	defer cancel()
 	return c.store.Write(ctx, host, func(ctx context.Context, tx *user.Tx) error {
-		for _, l := range take() {
+		loads := take()
+		if err := markSkipped(ctx, tx, loads); err != nil {
+			return err
+		}
+		for _, l := range loads {
+			if l.skipped {
+				continue
+			}
 			if err := l.work(ctx, tx); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// markSkipped locks the conversations of several loads and marks those that another transaction
+// has locked. So a transaction that has locked a conversation never waits for a second one, and
+// cannot deadlock with the batch of an inbox, which locks conversations in the order in which
+// their messages arrived.
+func markSkipped(ctx context.Context, tx *user.Tx, loads []*load) error {
+	if len(loads) < 2 {
+		return nil
+	}
+	ids := make([]uuid.UUID, len(loads))
+	for n, l := range loads {
+		ids[n] = l.id
+	}
+	held, err := tx.Hosted.LockFree(ctx, ids)
+	for _, l := range loads {
+		l.skipped = slices.Contains(held, l.id)
+	}
+	return err
 }
 
 // panicked carries a panic from the transaction to the conversation that caused it.
