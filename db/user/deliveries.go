@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,25 +99,6 @@ type DeliveryLeases struct {
 	Most   int       // leases per job
 	Except []string  // hosts to which nothing is sent now; see AllHostsOf
 }
-
-// AllHostsOf begins an entry of a list of hosts that stands for a domain and all hosts below it.
-const AllHostsOf = "*."
-
-// hostPatterns divides a list into its single hosts and its entries with AllHostsOf. patterns
-// are LIKE patterns of these entries, for a host with a dot before it.
-func hostPatterns(list []string) (hosts, domains, patterns []string) {
-	for _, entry := range list {
-		if domain, ok := strings.CutPrefix(entry, AllHostsOf); ok {
-			domains, patterns = append(domains, entry), append(patterns, "%."+literally.Replace(domain))
-		} else {
-			hosts = append(hosts, entry)
-		}
-	}
-	return hosts, domains, patterns
-}
-
-// literally escapes the characters that are wildcards of LIKE.
-var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 
 // Enqueue stores a job with a delivery to each inbox, due from a time on. Called in the
 // transaction that stores the activity, it ensures that a stored activity will be sent. A job
@@ -227,130 +207,6 @@ func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, leas
 		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, hosts, b.Local, b.Forwarded, b.Crowded, patterns)
 }
 
-// Outcome is how an attempt at a delivery ended.
-type Outcome struct {
-	Delivery          int64
-	Status            string    // the new status; DeliveryPending: try again at NextAt
-	NextAt            time.Time // set when Status is DeliveryPending
-	Spent             bool      // an attempt was made
-	HTTPStatus        int       // 0: no answer
-	Headers           string    // of the answer, at most 1 KiB: a line for each stored field
-	Answer            []byte    // the first 1 KiB of the answer's body
-	Location          string    // the Location header of the answer to a failed attempt
-	RetryAfter        time.Duration
-	RemoteID          string // the Location header of a success: the host's id of the activity
-	Error             string
-	Latency           time.Duration
-	BytesOut, BytesIn int64
-	Inbox             vocab.ID // the new inbox of its targets; empty: unchanged
-}
-
-// Finished is a delivery with a recorded outcome.
-type Finished struct {
-	Delivery int64
-	Waited   *time.Time // set for a job's first success: when the job was created
-}
-
-// Finish records outcomes, and returns the recorded ones. It ignores outcomes of deliveries
-// that owner no longer leases. As in unblocked, the planner must not scan all pending
-// deliveries: rows are found by their ids.
-func (t Deliveries) Finish(ctx context.Context, owner string, all []Outcome, now time.Time) (finished []Finished, err error) {
-	for some := range slices.Chunk(all, finishedAtOnce) {
-		f, err := t.finishFew(ctx, owner, some, now)
-		if err != nil {
-			return nil, err
-		}
-		finished = append(finished, f...)
-	}
-	return finished, nil
-}
-
-// finishedAtOnce bounds the outcomes of one statement. The planner assumes that an array has
-// ten elements, and chooses a plan that compares each row with each element.
-const finishedAtOnce = 100
-
-func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
-	all, err := t.withoutDoubles(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	type column struct {
-		ids, latencies, out, in            []int64
-		status, errors, locations, remotes []string
-		headers                            []string
-		inboxes, hosts                     []string
-		nexts                              []time.Time
-		spent, codes, waits                []int
-		answers                            [][]byte
-	}
-	var c column
-	for _, o := range all {
-		spent := 0
-		if o.Spent {
-			spent = 1
-		}
-		c.ids, c.status, c.nexts, c.spent, c.codes = append(c.ids, o.Delivery), append(c.status, o.Status), append(c.nexts, o.NextAt), append(c.spent, spent), append(c.codes, o.HTTPStatus)
-		c.answers, c.errors, c.latencies = append(c.answers, o.Answer), append(c.errors, text(o.Error)), append(c.latencies, o.Latency.Milliseconds())
-		c.out, c.in, c.locations = append(c.out, o.BytesOut), append(c.in, o.BytesIn), append(c.locations, text(o.Location))
-		c.waits, c.remotes = append(c.waits, int(o.RetryAfter/time.Second)), append(c.remotes, text(o.RemoteID))
-		c.headers = append(c.headers, text(o.Headers))
-		c.inboxes, c.hosts = append(c.inboxes, string(o.Inbox)), append(c.hosts, o.Inbox.Host())
-	}
-	return collect[Finished](ctx, t.tx, "finish deliveries", `
-		WITH o AS (
-			SELECT * FROM unnest($2::bigint[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::bytea[], $8::text[], $9::bigint[],
-				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[], $18::text[])
-				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host, headers)
-		), done AS (
-			UPDATE deliveries d SET status = CASE WHEN o.status = 'pending' AND `+withdrawn+` THEN 'skipped' ELSE o.status END,
-				next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent, tried = d.tried OR o.spent = 1,
-				last_status = CASE o.spent WHEN 1 THEN nullif(o.code, 0) ELSE last_status END,
-				last_answer = CASE WHEN o.spent = 0 THEN last_answer WHEN o.answer IS NOT NULL AND NOT `+withdrawn+` THEN o.answer END,
-				last_headers = CASE WHEN o.spent = 0 THEN last_headers WHEN o.headers <> '' AND NOT `+withdrawn+` THEN o.headers END,
-				last_error = nullif(o.error, ''), latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
-				bytes_out = d.bytes_out + o.bytes_out, bytes_in = d.bytes_in + o.bytes_in, last_location = nullif(o.location, ''),
-				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
-				inbox = CASE o.inbox WHEN '' THEN d.inbox ELSE o.inbox END, host = CASE o.inbox WHEN '' THEN d.host ELSE o.host END,
-				lease_owner = NULL, updated_at = $17
-			FROM o WHERE d.id = o.id AND d.lease_owner = $1 AND d.status NOT IN ('parked', 'delivered', 'failed', 'skipped') RETURNING d.id, d.job_id, d.status
-		), reached AS (
-			UPDATE delivery_jobs j SET first_at = $17 FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
-			WHERE j.id = f.job_id AND j.first_at IS NULL RETURNING f.id, j.created_at
-		)
-		SELECT done.id, reached.created_at FROM done LEFT JOIN reached USING (id)`,
-		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
-}
-
-// withoutDoubles skips deliveries that would move to an inbox to which another delivery of the
-// same job already goes.
-func (t Deliveries) withoutDoubles(ctx context.Context, all []Outcome) ([]Outcome, error) {
-	var ids []int64
-	var inboxes []string
-	for _, o := range all {
-		if o.Inbox != "" {
-			ids, inboxes = append(ids, o.Delivery), append(inboxes, string(o.Inbox))
-		}
-	}
-	if len(ids) == 0 {
-		return all, nil
-	}
-	type row struct{ ID int64 }
-	doubles, err := collect[row](ctx, t.tx, "find doubled deliveries", `SELECT o.id FROM unnest($1::bigint[], $2::text[]) AS o (id, inbox) JOIN deliveries d ON d.id = o.id
-		JOIN deliveries e ON e.job_id = d.job_id AND e.inbox = o.inbox`, ids, inboxes)
-	out := slices.Clone(all)
-	for n, o := range out {
-		if slices.Contains(doubles, row{o.Delivery}) {
-			out[n].Status, out[n].Inbox, out[n].Error = DeliverySkipped, "", "the inbox has it from another delivery"
-		}
-	}
-	return out, err
-}
-
-// text replaces the characters of s that a text column refuses, since peers send anything.
-func text(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
 // Release ends the leases of owner and makes their deliveries due now.
 func (t Deliveries) Release(ctx context.Context, owner string, now time.Time) error {
 	_, err := t.execBeside(ctx, "release deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $2
@@ -367,27 +223,6 @@ func (t Deliveries) TakeOver(ctx context.Context, kind, owner string, now time.T
 	return err
 }
 
-// Resume makes up to n parked deliveries to a host due now, the longest due first. With waiting
-// it includes pending ones that are due later. It returns how many it changed.
-func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
-	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
-		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
-		ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n, waiting)
-	return int(count), err
-}
-
-// many is how many due deliveries a host must have before PutOff delays them: each claim would
-// have to read past them.
-const many = 500
-
-// PutOff delays up to n of the due deliveries to a host until a later time, if there are many.
-func (t Deliveries) PutOff(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
-	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
-		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)
-		AND (SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 LIMIT $5) AS first) = $5`, host, until, now, n, many)
-	return err
-}
-
 // NextAfter returns when the next pending delivery becomes due, nil when there is none. A
 // leased delivery counts with the end of its lease.
 func (t Deliveries) NextAfter(ctx context.Context, now time.Time) (*time.Time, error) {
@@ -396,22 +231,6 @@ func (t Deliveries) NextAfter(ctx context.Context, now time.Time) (*time.Time, e
 		(SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND NOT forwarded AND next_at > $1),
 		(SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND forwarded AND next_at > $1))`, []any{now}, &at)
 	return at, err
-}
-
-// ListDueHosts returns the entries of list for which a delivery is due; see AllHostsOf.
-func (t Deliveries) ListDueHosts(ctx context.Context, now time.Time, list []string) ([]string, error) {
-	type row struct{ Host string }
-	hosts, domains, patterns := hostPatterns(list)
-	rows, err := collect[row](ctx, t.tx, "list hosts", `
-		SELECT h FROM unnest($2::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1)
-		UNION ALL SELECT domain FROM unnest($3::text[], $4::text[]) AS d (domain, pattern) WHERE EXISTS (
-			SELECT FROM deliveries WHERE status = 'pending' AND '.' || host LIKE pattern AND next_at <= $1)
-		ORDER BY 1`, now, hosts, domains, patterns)
-	due := make([]string, len(rows))
-	for i, r := range rows {
-		due[i] = r.Host
-	}
-	return due, err
 }
 
 // OpenDeliveries counts the pending or the parked deliveries.

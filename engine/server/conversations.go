@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
@@ -209,96 +208,6 @@ func (s *conversations) showConversation(r *http.Request, u vocab.Username, c *u
 	return showView(v, c, h.Unread), nil
 }
 
-// takeCommit accepts a commit, which ends an epoch of a conversation.
-func (s *conversations) takeCommit(isExternal bool) visited {
-	return func(a *answer, r *http.Request, v *visit) error {
-		key, err := idempotencyKey(r)
-		if err != nil {
-			return err
-		}
-		var body struct {
-			Commit     []byte     `json:"commit"`
-			GroupInfo  []byte     `json:"groupInfo"`
-			Welcomes   [][]byte   `json:"welcomes"`
-			Recipients []vocab.ID `json:"to"`
-			Added      [][]byte   `json:"added"`
-			Removed    []vocab.ID `json:"removed"`
-		}
-		if err := v.read(&body); err != nil {
-			return err
-		}
-		if len(body.Recipients) > 0 {
-			return s.sendTo(a, r, v, body.Commit, body.Recipients)
-		}
-		accepted, err := v.commit(r.Context(), conversation.Commit{Key: key, Message: body.Commit, GroupInfo: body.GroupInfo, Welcomes: body.Welcomes, External: isExternal,
-			Declared: conversation.Declared{Added: body.Added, Removed: body.Removed}})
-		if err != nil {
-			return err
-		}
-		return a.sendAccepted(accepted)
-	}
-}
-
-// takeMessage sends ciphertext to a conversation.
-func (s *conversations) takeMessage(a *answer, r *http.Request, v *visit) error {
-	var body struct {
-		Message    []byte     `json:"message"`
-		Recipients []vocab.ID `json:"to"`
-	}
-	if err := v.read(&body); err != nil {
-		return err
-	}
-	if len(body.Recipients) > 0 {
-		return s.sendTo(a, r, v, body.Message, body.Recipients)
-	}
-	accepted, err := v.send(r.Context(), body.Message)
-	if err != nil {
-		return err
-	}
-	return a.sendAccepted(accepted)
-}
-
-// sendTo sends a message of a group without a host to the recipients that the client names.
-func (s *conversations) sendTo(a *answer, r *http.Request, v *visit, content []byte, to []vocab.ID) error {
-	if v.own == nil {
-		return fault.New(fault.Unprocessable, "the host of a conversation tells all its members: name none").WithCode("invalid_parameter").At("/to")
-	}
-	for i, id := range to {
-		parsed, err := vocab.ParseID(string(id))
-		if err != nil {
-			return fault.Wrap(fault.Unprocessable, "to names actors by their ids", err).WithCode("invalid_parameter").At("/to")
-		}
-		to[i] = parsed
-	}
-	accepted, err := s.members.SendTo(r.Context(), v.user, v.own, content, to)
-	if err != nil {
-		return err
-	}
-	return a.sendAccepted(accepted)
-}
-
-// takeReset begins a reset of a conversation, or ends it with the GroupInfo of its next group.
-func (s *conversations) takeReset(a *answer, r *http.Request, v *visit) error {
-	var body struct {
-		GroupInfo []byte `json:"groupInfo"`
-	}
-	if err := v.read(&body); err != nil {
-		return err
-	}
-	if body.GroupInfo == nil {
-		group, err := v.askReset(r.Context())
-		if err != nil {
-			return err
-		}
-		return a.sendCreated(http.StatusAccepted, resetAnswer{group})
-	}
-	accepted, err := v.reset(r.Context(), body.GroupInfo)
-	if err != nil {
-		return err
-	}
-	return a.sendAccepted(accepted)
-}
-
 // putRead stores how far the user has read a conversation.
 func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params) error {
 	u, c, err := s.find(a, r, p, instance.ScopeWrite)
@@ -320,95 +229,6 @@ func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params)
 	}
 	a.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// showLogPage shows a member the messages of a conversation, the oldest first.
-func (s *conversations) showLogPage(a *answer, r *http.Request, v *visit) error {
-	after, err := readAfter(r)
-	if err != nil {
-		return err
-	}
-	entries, more, err := v.readLog(r.Context(), after)
-	if err != nil {
-		return err
-	}
-	return a.sendJSON(r, logPage{showLog(entries), more})
-}
-
-// readAfter returns the number after which a client wants to read.
-func readAfter(r *http.Request) (after int64, err error) {
-	q, err := readQuery(r, "after")
-	if err == nil && q.Has("after") {
-		if after, err = strconv.ParseInt(q.Get("after"), 10, 64); err != nil || after < 0 {
-			err = fault.New(fault.Invalid, "after is a number").WithCode("bad_query")
-		}
-	}
-	return after, err
-}
-
-// getMessages shows the user's devices the MLS messages of all conversations, the oldest first.
-func (s *conversations) getMessages(a *answer, r *http.Request, _ httprouter.Params) error {
-	t, err := s.authorize(a, r, instance.ScopeRead)
-	if err != nil {
-		return err
-	}
-	after, err := readAfter(r)
-	if err != nil {
-		return err
-	}
-	all, more, err := s.members.Messages(r.Context(), t.User, after)
-	if err != nil {
-		return err
-	}
-	return a.sendJSON(r, inboxPage{showInbox(all), more})
-}
-
-// showGroupInfo shows a member the state of the MLS group.
-func (s *conversations) showGroupInfo(a *answer, r *http.Request, v *visit) error {
-	info, epoch, err := v.groupInfo(r.Context())
-	if err != nil {
-		return err
-	}
-	return a.sendJSON(r, groupInfoAnswer{epoch, info})
-}
-
-// getWelcomes hands out the Welcomes that wait for the user.
-func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Params) error {
-	t, err := s.authorize(a, r, instance.ScopeWrite)
-	if err != nil {
-		return err
-	}
-	q, err := readQuery(r, "device")
-	if err != nil {
-		return err
-	}
-	if r.Method == http.MethodHead { // nothing is handed out
-		return a.sendCreated(http.StatusOK, welcomeList{})
-	}
-	all, err := s.registry.Welcomes(r.Context(), t.User, q.Get("device"))
-	if err != nil {
-		return err
-	}
-	list := welcomeList{Items: []welcome{}}
-	for _, w := range all {
-		list.Items = append(list.Items, showWelcome(w))
-	}
-	return a.sendCreated(http.StatusOK, list)
-}
-
-// postConfirmation notes that a device has joined by a Welcome. The body may name the group.
-func (s *conversations) postConfirmation(a *answer, r *http.Request, p httprouter.Params) error {
-	return s.change(a, r, p, "welcome", func(ctx context.Context, u vocab.Username, id uuid.UUID) error {
-		var body struct {
-			GroupID string `json:"groupId"`
-		}
-		if r.ContentLength != 0 {
-			if err := s.readJSON(a, r, u, &body); err != nil {
-				return err
-			}
-		}
-		return s.registry.ConfirmWelcome(ctx, u, id, body.GroupID)
-	})
 }
 
 // change applies a change to something of the user's. The path parameter name has its id.

@@ -1,0 +1,63 @@
+package user
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// AllHostsOf begins an entry of a list of hosts that stands for a domain and all hosts below it.
+const AllHostsOf = "*."
+
+// hostPatterns divides a list into its single hosts and its entries with AllHostsOf. patterns
+// are LIKE patterns of these entries, for a host with a dot before it.
+func hostPatterns(list []string) (hosts, domains, patterns []string) {
+	for _, entry := range list {
+		if domain, ok := strings.CutPrefix(entry, AllHostsOf); ok {
+			domains, patterns = append(domains, entry), append(patterns, "%."+literally.Replace(domain))
+		} else {
+			hosts = append(hosts, entry)
+		}
+	}
+	return hosts, domains, patterns
+}
+
+// literally escapes the characters that are wildcards of LIKE.
+var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
+
+// Resume makes up to n parked deliveries to a host due now, the longest due first. With waiting
+// it includes pending ones that are due later. It returns how many it changed.
+func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
+	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
+		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
+		ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n, waiting)
+	return int(count), err
+}
+
+// many is how many due deliveries a host must have before PutOff delays them: each claim would
+// have to read past them.
+const many = 500
+
+// PutOff delays up to n of the due deliveries to a host until a later time, if there are many.
+func (t Deliveries) PutOff(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
+	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
+		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+		AND (SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 LIMIT $5) AS first) = $5`, host, until, now, n, many)
+	return err
+}
+
+// ListDueHosts returns the entries of list for which a delivery is due; see AllHostsOf.
+func (t Deliveries) ListDueHosts(ctx context.Context, now time.Time, list []string) ([]string, error) {
+	type row struct{ Host string }
+	hosts, domains, patterns := hostPatterns(list)
+	rows, err := collect[row](ctx, t.tx, "list hosts", `
+		SELECT h FROM unnest($2::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1)
+		UNION ALL SELECT domain FROM unnest($3::text[], $4::text[]) AS d (domain, pattern) WHERE EXISTS (
+			SELECT FROM deliveries WHERE status = 'pending' AND '.' || host LIKE pattern AND next_at <= $1)
+		ORDER BY 1`, now, hosts, domains, patterns)
+	due := make([]string, len(rows))
+	for i, r := range rows {
+		due[i] = r.Host
+	}
+	return due, err
+}
