@@ -182,8 +182,8 @@ func (a *app) instance(ctx context.Context, open opener, f func(in *instance.Ins
 	return errors.Join(f(in), closeInstance(ctx, in))
 }
 
-// closeTimeout bounds closing an instance: its private database server first writes a
-// checkpoint.
+// closeTimeout is how long closing an instance may take. It is long because the private database
+// server writes a checkpoint before it stops.
 const closeTimeout = time.Minute
 
 // closeInstance closes an instance, even if ctx has ended.

@@ -62,9 +62,10 @@ type Requeued struct {
 	Host string
 }
 
-// Requeue makes chosen deliveries due now: up to n with ids above after, the oldest first. With
-// reset they begin anew, as if they were created now and never tried. It locks their jobs, so
-// that these are not pruned meanwhile.
+// Requeue makes up to n of the chosen deliveries due now, the oldest first. It considers only
+// deliveries whose id is greater than the parameter after, and passes over those that another
+// transaction has locked. If reset is true, the deliveries count as created now and never tried.
+// Requeue locks the jobs of these deliveries, so that no job is pruned meanwhile.
 func (t Deliveries) Requeue(ctx context.Context, c DeliveryChoice, reset bool, after int64, n int, now time.Time) ([]Requeued, error) {
 	q := terms{args: []any{now, reset, after, n}}
 	c.of(&q, t.types, now)

@@ -39,8 +39,7 @@ type HostedConversation struct {
 const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.last_hash, coalesce(m.group_info, ''), m.former_groups, coalesce(m.reset_group_id, ''),
 	c.mode, coalesce(c.partner_uri, ''), coalesce(c.predecessor_uri, ''), m.mixed`
 
-// Add makes the user the host of the conversation c, which begins at the epoch and with the
-// GroupInfo of c.
+// Add makes the user the host of the conversation c, which begins with c.Epoch and c.GroupInfo.
 func (t Hosted) Add(ctx context.Context, c HostedConversation, now time.Time) error {
 	_, err := t.execBeside(ctx, "host conversation", `INSERT INTO mls_conversations (id, epoch, status, group_info, updated_at) VALUES ($1, $2, 'active', $3, $4)`,
 		c.ID, c.Epoch, c.GroupInfo, now)

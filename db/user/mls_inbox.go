@@ -51,8 +51,9 @@ func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {
 	return n == 1, err
 }
 
-// FindLike returns the messages of a conversation that have the content or the number of e; if
-// e is a commit, also the commits of its epoch.
+// FindLike returns the messages of e's conversation that have the same content as e or the same
+// Seq. If e is a commit, it also returns the other commits of the same generation and epoch.
+// Messages of the kind opaque are not compared by their content.
 func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, error) {
 	return collect[InboxEntry](ctx, t.tx, "look for messages like it", `SELECT `+inboxColumns+` FROM mls_inbox
 		WHERE conversation_id = $1 AND (content_hash = $2 AND kind <> 'opaque' OR seq = $3 OR kind = 'commit' AND $6 = 'commit' AND generation = $4 AND epoch = $5) ORDER BY arrival`,

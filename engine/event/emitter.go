@@ -68,8 +68,8 @@ func NewEmitter(d Deps) *Emitter {
 	return e
 }
 
-// Committed notes the events of a commit in a user's database. It never waits for Redis or a
-// database.
+// Committed remembers in memory which events a commit to a user's database has added, so that Run
+// can emit them. It never waits for Redis or for a database.
 func (e *Emitter) Committed(_ context.Context, c user.Commit) {
 	switch {
 	case c.Unknown:

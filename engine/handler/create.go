@@ -92,8 +92,8 @@ func needsUnlessEmbedded(a *vocab.Activity) []vocab.ID {
 	return []vocab.ID{a.Object.ID}
 }
 
-// authoredObject returns the object that the sender wrote: the embedded object, or if there is
-// none the one that was fetched from its origin.
+// authoredObject returns the object that the sender wrote. That is the embedded object. If the
+// activity embeds none, it is the object that was fetched from its origin.
 func authoredObject(r *Received) (*vocab.Object, error) {
 	if r.Activity.Object.Doc == nil {
 		o := r.Fetched[r.Activity.Object.ID]

@@ -6,7 +6,7 @@ import "bytes"
 type PublicMessage struct {
 	Header
 	Sender     Sender
-	Proposals  []Proposal // of a proposal the only one, of a commit those by value
+	Proposals  []Proposal // in a proposal message that proposal; in a commit the proposals that it contains by value
 	References int        // the number of proposals that a commit names by reference
 	Path       *LeafNode  // the committer's new leaf; nil without a path
 

@@ -58,8 +58,9 @@ type Maker struct{ turn chan struct{} }
 // NewMaker returns a maker.
 func NewMaker() *Maker { return &Maker{make(chan struct{}, 1)} }
 
-// Make reads an uploaded file of a media type, and returns its picture: the first one of
-// several, upright, and with no side longer than side. Everything else in the file is left out.
+// Make reads an uploaded file, which must have the type mediaType, and makes a picture from it.
+// The picture is upright, and shrunk if needed so that no side has more pixels than the parameter
+// side. If the file contains several pictures, Make takes the first one. It leaves out metadata.
 // The fault is Unsupported if the file is not of the media type, TooLarge if it has too many
 // bytes or pixels, Unprocessable if it is damaged, and Busy if ctx ends first.
 func (m *Maker) Make(ctx context.Context, data []byte, mediaType string, side int) (Picture, error) {

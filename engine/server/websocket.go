@@ -112,8 +112,9 @@ func (s *webSockets) checkOrigin(r *http.Request) error {
 	return fault.New(fault.Forbidden, "pages of this origin may not open a WebSocket here").WithCode("forbidden_origin")
 }
 
-// withOfferedToken returns the request with Authorization set to the token that it offers as a
-// subprotocol. A request with a token in both places then has two, and is refused.
+// withOfferedToken adds to the request an Authorization header with the token that the client
+// offers as a subprotocol. If the request has an Authorization header already, it then has two,
+// and authentication refuses it.
 func withOfferedToken(r *http.Request) *http.Request {
 	for _, p := range splitList(r.Header.Values("Sec-Websocket-Protocol")) {
 		if secret, is := strings.CutPrefix(p, protocolBearer); is {

@@ -19,10 +19,11 @@ const (
 	expiresField  = "(expires)"
 )
 
-// readCavage finds the field that contains the signature.
+// readCavage finds the header field that contains the signature.
 //
-// Only signing uses httpsig. Its verifier takes the time from the wall clock, splits parameters
-// at commas inside quotes, and covers the decoded path instead of the one that was sent.
+// The package httpsig is used to sign but not to verify, because its verifier has three faults.
+// It always takes the time from the wall clock, it splits parameters at commas inside quotes, and
+// it checks the decoded path instead of the path that was sent.
 func (q *request) readCavage() error {
 	if scheme, _, _ := strings.Cut(q.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
 		return refuse("authorization_signature", "signatures are taken from the signature header only")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 )
 
@@ -60,7 +59,8 @@ func (s *Socket) Next(ctx context.Context, idle time.Duration) ([]Frame, error) 
 	}
 }
 
-// take returns the frames that are ready. While the socket is not live, it reads events.
+// take returns the frames that are ready. Until the socket has caught up with the stored events,
+// take reads those. Afterwards it returns the frames that were pushed to the socket.
 func (s *Socket) take(ctx context.Context) ([]Frame, error) {
 	frames, live, err := s.drainBuffer()
 	switch {
@@ -88,75 +88,6 @@ func (s *Socket) drainBuffer() (frames []Frame, live bool, err error) {
 	}
 	return frames, s.live, nil
 }
-
-// start finds out where the socket begins, and returns the first frames.
-func (s *Socket) start(ctx context.Context) ([]Frame, error) {
-	cursor, reason, err := s.hub.findStart(ctx, s.request.User, s.request.After)
-	if err != nil {
-		return nil, err
-	}
-	s.started, s.cursor, s.seen = true, cursor, int64(cursor.Seq)
-	frames := []Frame{helloFrame(cursor, s.hub.findDelivered(ctx, s.request.User))}
-	if reason != "" {
-		frames = append(frames, resetFrame(reason, cursor))
-	}
-	return append(frames, s.presentFrames(ctx)...), nil
-}
-
-// replay returns events after the cursor, from the stream, or from the database if the stream
-// lacks some. If there are none, it makes the socket live.
-func (s *Socket) replay(ctx context.Context) ([]Frame, error) {
-	for {
-		s.hub.metrics.reads.Inc()
-		events, leads := s.hub.readStream(ctx, s.request.User, s.cursor)
-		if leads && len(events) == 0 && s.join() {
-			return nil, nil
-		}
-		if len(events) == 0 {
-			var err error
-			if events, err = s.readDatabase(ctx); err != nil {
-				return nil, err
-			}
-			if len(events) == 0 && s.join() {
-				return nil, nil
-			}
-		}
-		if frames := s.passOver(events); len(frames) > 0 {
-			return frames, nil
-		}
-	}
-}
-
-// readDatabase returns the next events of the database.
-func (s *Socket) readDatabase(ctx context.Context) ([]event.Event, error) {
-	known := s.tail.knownEnd()
-	rows, all, err := s.hub.readRows(ctx, s.request.User, s.seen)
-	if err != nil {
-		return nil, err
-	}
-	events := make([]event.Event, len(rows))
-	for n, r := range rows {
-		events[n] = eventOfRow(r)
-	}
-	if all && len(events) == 0 {
-		s.seen = max(s.seen, known) // numbers up to known without a row are no events
-	}
-	return events, nil
-}
-
-// passOver moves the cursor past events, and returns frames for those that the client may see.
-func (s *Socket) passOver(events []event.Event) (frames []Frame) {
-	for _, e := range events {
-		s.cursor, s.seen = e.ID, int64(e.ID.Seq)
-		if !s.isHidden(e.Type) {
-			frames = append(frames, frameOf(e))
-		}
-	}
-	s.hub.metrics.pushed.Add(float64(len(frames)))
-	return frames
-}
-
-func (s *Socket) isHidden(kind string) bool { return s.request.Assistant && isHidden(kind) }
 
 // join makes the socket live if the tail has every event that the socket lacks. It reports
 // whether it did.

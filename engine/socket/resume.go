@@ -3,10 +3,8 @@ package socket
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -16,6 +14,20 @@ const (
 	trimmed = "trimmed" // the events after the cursor are no longer all stored
 	ahead   = "ahead"   // the cursor is not of this stream: the server was set back to an older state
 )
+
+// start finds out where the socket begins, and returns the first frames.
+func (s *Socket) start(ctx context.Context) ([]Frame, error) {
+	cursor, reason, err := s.hub.findStart(ctx, s.request.User, s.request.After)
+	if err != nil {
+		return nil, err
+	}
+	s.started, s.cursor, s.seen = true, cursor, int64(cursor.Seq)
+	frames := []Frame{helloFrame(cursor, s.hub.findDelivered(ctx, s.request.User))}
+	if reason != "" {
+		frames = append(frames, resetFrame(reason, cursor))
+	}
+	return append(frames, s.presentFrames(ctx)...), nil
+}
 
 // findStart returns the cursor after which a socket begins: its client's own, or the last event.
 // A reason says why no events can be read from the client's cursor on; then the cursor is the
@@ -62,44 +74,4 @@ func (h *Hub) streamBounds(ctx context.Context, u vocab.Username) (first, last k
 	}
 	last, err = space.LastID(ctx, stream)
 	return oldest[0].ID, last, err == nil
-}
-
-// readStream returns the next entries of the user's stream. leads is false if the stream may
-// lack some.
-func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.ID) (events []event.Event, leads bool) {
-	space := h.Streams.Of(u)
-	oldest, err := space.Range(ctx, stream, keyspace.ID{}, 1)
-	if err != nil || len(oldest) == 0 || oldest[0].ID.Seq > after.Seq+1 {
-		return nil, false
-	}
-	entries, err := space.Range(ctx, stream, after, batch)
-	if err != nil {
-		return nil, false
-	}
-	for _, e := range entries {
-		if e.ID.Seq > after.Seq { // an event whose time was raised since appears again, with the same number
-			events = append(events, event.Of(e))
-		}
-	}
-	return events, true
-}
-
-// readRows returns the next events of the user's database after a number. all reports whether no
-// others follow. It leaves out an event whose count still grows.
-func (h *Hub) readRows(ctx context.Context, u vocab.Username, after int64) (events []user.Event, all bool, err error) {
-	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
-		if events, err = tx.Events.List(ctx, after, batch); err != nil {
-			return err
-		}
-		all = len(events) < batch
-		w, err := tx.Events.FindWindow(ctx)
-		if err == nil && w.Withheld != nil {
-			events = slices.DeleteFunc(events, func(e user.Event) bool { return e.Seq == *w.Withheld })
-		}
-		return err
-	})
-	if err != nil {
-		return nil, false, fmt.Errorf("read events of %s: %w", u, err)
-	}
-	return events, all, nil
 }

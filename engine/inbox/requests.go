@@ -1,0 +1,227 @@
+package inbox
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// isVote reports whether a post only votes. A vote is private and is not a letter. Its handler
+// decides whether it counts.
+func isVote(x *applying) bool {
+	o, err := vocab.ObjectOf(x.Activity.Object.Doc)
+	if x.Activity.Object.Doc == nil {
+		o, err = x.Fetched[x.Activity.Object.ID], nil
+	}
+	return err == nil && o != nil && handler.Votes(o)
+}
+
+// audienceOfPost returns the audience of the post that an activity brings to its readers, or
+// nil if the activity brings no post. Readers see the object, so the object's audience counts.
+// If the object is not known or has no addressing, the activity's audience counts.
+func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
+	o := fetched[a.Object.ID]
+	if o == nil && a.Type != vocab.Announce {
+		o, _ = vocab.ObjectOf(a.Object.Doc) // no error: validateSchema has parsed it
+	}
+	var post audience.Audience
+	switch {
+	case !handler.Brings(a.Type) || handler.UpdatesItself(a) || a.Type == vocab.Announce && o == nil:
+		return nil
+	case o != nil && len(o.All()) > 0:
+		post = audience.OfObject(o, sender.Followers)
+	default:
+		post = audience.OfActivity(a, sender.Followers)
+	}
+	return &post
+}
+
+// checkPermitted drops a post for followers if the user is not one of them. A private post by a
+// stranger, by the rule insecure_dm, becomes a message request. There are three exceptions: the
+// post answers the user's own letter, the user has accepted an earlier request of the sender, or
+// the user's setting messaging.strangers says otherwise.
+func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
+	if handler.IsInvitation(x.Activity) {
+		return p.checkInvited(ctx, x)
+	}
+	post := audienceOfPost(x.Activity, x.Actor, x.Fetched)
+	if post == nil || post.IsPublic() || isVote(x) || x.Follows && !post.IsPrivate() {
+		return nil
+	}
+	known, err := p.isKnown(ctx, x)
+	if err != nil || x.Follows && known {
+		return err
+	}
+	if x.Activity.Type == vocab.Update {
+		return p.checkRemainsPublic(ctx, x, *post)
+	}
+	r, err := p.standingOf(ctx, x)
+	if err != nil {
+		return err
+	}
+	r.Known = known
+	if !audience.IsLetterOfStranger(*post, r) {
+		if post.With(x.Activity.Addressing).MaySee(r.Viewer) {
+			return nil
+		}
+		x.reason = IgnoredFollowers
+		return handler.ErrIgnored
+	}
+	return p.receiveStranger(ctx, x)
+}
+
+// checkInvited drops a Welcome from a host that is a stranger, if the user wants no messages of
+// strangers.
+func (p *applier) checkInvited(ctx context.Context, x *applying) error {
+	if p.Profiles.User(x.User).Messaging.TakesStrangers() != registry.DropStrangers {
+		return nil
+	}
+	if known, err := p.isKnown(ctx, x); err != nil || known {
+		return err
+	}
+	x.outcome, x.reason = outcomeStranger, IgnoredStranger
+	return handler.ErrIgnored
+}
+
+// checkRemainsPublic ignores an Update by which a stranger turns a public post into a letter
+// that would have to be a request: the letter would stand where letters of strangers may not.
+func (p *applier) checkRemainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
+	held, err := x.tx.Objects.Find(ctx, x.Activity.Object.ID)
+	if err != nil || held == nil || post.IsUnaddressed() {
+		return err
+	}
+	before, err := held.Parse()
+	if err != nil || !audience.IsPublic(before.Addressing) {
+		return err
+	}
+	r, err := p.standingOf(ctx, x)
+	if err != nil || !audience.IsLetterOfStranger(post, r) {
+		return err
+	}
+	if err := p.receiveStranger(ctx, x); err != nil || !x.Request {
+		return err
+	}
+	x.outcome, x.reason = outcomeStranger, IgnoredStranger
+	return handler.ErrIgnored
+}
+
+// Bounds of the open message requests of one user.
+const (
+	requestsOfActor = 20
+	requestsOfHost  = 200
+	maxRequests     = 2000
+)
+
+// receiveStranger decides whether a private message of a stranger is accepted, becomes a request
+// or is ignored.
+func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
+	takes := p.Profiles.User(x.User).Messaging.TakesStrangers()
+	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // a sealed message shows no text to anybody
+		return nil
+	}
+	if back, err := isAnswerToLetter(ctx, x); err != nil || back {
+		return err
+	}
+	n, err := x.tx.Requests.Count(ctx, x.Actor.ID, policy.RegistrableDomain(x.Actor.ID.Host()))
+	if err != nil || n.Accepted {
+		return err
+	}
+	if takes == registry.DropStrangers || n.OfActor >= requestsOfActor || n.OfHost >= requestsOfHost || n.All >= maxRequests {
+		x.outcome, x.reason = outcomeStranger, IgnoredStranger
+		return handler.ErrIgnored
+	}
+	x.Request = true
+	return nil
+}
+
+// isKnown reports whether the user permits the sender to write the activity in private; see
+// mayWrite.
+func (p *applier) isKnown(ctx context.Context, x *applying) (bool, error) {
+	return mayWrite(ctx, x.tx, p.Profiles.User(x.User), x.Actor.ID, x.IsSealed())
+}
+
+// mayWrite reports whether a user permits an actor to write in private: by the rule insecure_dm,
+// or, for a sealed message, because both are in a conversation.
+func mayWrite(ctx context.Context, tx *user.Tx, u registry.User, actor vocab.ID, sealed bool) (bool, error) {
+	var ties []string
+	for _, kind := range user.RelationshipTypes {
+		rel, err := tx.Relationships.Find(ctx, kind, actor)
+		if err != nil {
+			return false, err
+		}
+		if rel != nil && rel.Status == user.Accepted {
+			ties = append(ties, kind)
+		}
+	}
+	met := audience.Rule(u.Permissions.InsecureDM).IsMet(ties)
+	if met || !sealed {
+		return met, nil
+	}
+	return tx.Conversations.IsShared(ctx, actor)
+}
+
+// standingOf returns the user's relation to a stranger's post.
+func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recipient, err error) {
+	r.ID, r.Circles = x.Me, []vocab.ID{p.Local.Followers(x.User)}
+	for _, f := range x.Forwarders {
+		following, err := x.tx.Relationships.Find(ctx, user.Following, f.ID)
+		if err != nil {
+			return r, err
+		}
+		if following != nil && following.Status == user.Accepted {
+			r.Circles = append(r.Circles, f.Followers)
+		}
+	}
+	if slices.ContainsFunc(r.Circles, func(id vocab.ID) bool { return audience.Names(x.Activity.Addressing, id) }) {
+		r.Answers, err = p.isInThread(ctx, x)
+	}
+	return r, err
+}
+
+// isInThread reports whether a post answers a post that the user has stored: one of the user's
+// own that the sender may see, or one that the user received from another actor.
+func (p *applier) isInThread(ctx context.Context, x *applying) (bool, error) {
+	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
+	if err != nil || parent.ID == "" {
+		return false, nil
+	}
+	held, err := x.tx.Objects.Find(ctx, parent.ID)
+	if err != nil || held == nil || held.DeletedAt != nil {
+		return false, err
+	}
+	if !x.Mine(parent.ID) {
+		return true, nil
+	}
+	o, err := held.Parse()
+	if err != nil {
+		return false, err
+	}
+	return handler.Sees(ctx, x.tx, p.Local.Addresses, &x.Received, o)
+}
+
+// isAnswerToLetter reports whether a post answers a private post of the user's own that was
+// addressed to the answer's author, by name or through a group.
+func isAnswerToLetter(ctx context.Context, x *applying) (bool, error) {
+	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
+	if err != nil || !x.Mine(parent.ID) {
+		return false, nil
+	}
+	held, err := x.tx.Objects.Find(ctx, parent.ID)
+	if err != nil || held == nil {
+		return false, err
+	}
+	letter, err := held.Parse()
+	if err != nil || audience.IsPublic(letter.Addressing) {
+		return false, err
+	}
+	if audience.Names(letter.Addressing, x.Actor.ID) {
+		return true, nil
+	}
+	return handler.ByGroup(ctx, x.tx, held.URI, x.Actor.ID)
+}
