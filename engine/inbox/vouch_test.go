@@ -193,6 +193,7 @@ func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := stage.Scene(t)
+			s.Dialect = signature.Cavage // its key is not the one of proofs
 			body := tt.body(s)
 			want, kind := came, accepted
 			if tt.code != "" {

@@ -203,12 +203,17 @@ func (a *Actor) Show() { a.peer.Serve(a.path, a.Doc.JSON()) }
 // Gone makes the actor's server answer 410 for the actor.
 func (a *Actor) Gone() { a.peer.Answer(a.path, http.StatusGone) }
 
-// Post returns a POST to an inbox with a body of that media type, signed at the time now.
+// Post returns a POST to an inbox with a body of that media type, signed at the time now. The key
+// is Ed25519 in RFC 9421 and RSA in draft-cavage.
 func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signature.Dialect, now time.Time) *http.Request {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
 	r.Header.Set("Content-Type", mediaType)
-	if err := signature.Sign(r, body, a.Keys.RSA, d, now); err != nil {
+	key := a.Keys.Ed25519
+	if d == signature.Cavage {
+		key = a.Keys.RSA
+	}
+	if err := signature.Sign(r, body, key, d, now); err != nil {
 		t.Fatal(err)
 	}
 	return r
