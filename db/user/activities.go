@@ -30,10 +30,10 @@ type Activity struct {
 
 const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_uri, ''), published, raw`
 
-// Claim takes the ids of activities for their actors for good, and returns those that were not
-// taken before: only these may take effect. Rows from before actors were stored hold an id
-// without its actor; no actor can take such an id again. Of several spellings of one id the
-// first counts.
+// Claim records that the ids of these activities are used by their actors. Only Unclaim removes
+// such a record. Claim returns the ids that were not recorded before: only their activities may
+// take effect. Old rows hold an id alone, because actors were not recorded then; no actor can
+// claim such an id again. If one id is given in several spellings, only the first is returned.
 func (t Activities) Claim(ctx context.Context, all []Owned) (fresh map[Owned]bool, err error) {
 	var won [][]byte
 	if err := t.query(ctx, "claim activities", column(&won), claim, keys(all), everybodys(all)); err != nil {
@@ -45,13 +45,13 @@ func (t Activities) Claim(ctx context.Context, all []Owned) (fresh map[Owned]boo
 const claim = `INSERT INTO seen (digest) SELECT DISTINCT k FROM unnest($1::bytea[], $2::bytea[]) AS c (k, before)
 	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
 
-// holdAndClaim takes the shared lock of the audience and then claims ids. It is one statement
+// holdAndClaim takes the lock that HoldAudience takes, and then claims ids. It is one statement
 // because a new connection must plan each statement.
 const holdAndClaim = `WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($3))
 	INSERT INTO seen (digest) SELECT DISTINCT k FROM held, unnest($1::bytea[], $2::bytea[]) AS c (k, before)
 	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
 
-// firstOf returns the first entry of all for each key in won.
+// firstOf returns, for each key in won, the first entry of the parameter all that has this key.
 func firstOf(all []Owned, won [][]byte) map[Owned]bool {
 	left := map[string]bool{}
 	for _, k := range won {
@@ -67,8 +67,8 @@ func firstOf(all []Owned, won [][]byte) map[Owned]bool {
 	return fresh
 }
 
-// Unclaim releases ids so that they can be claimed again: their activities turned out not to be
-// for the user, or are to be applied again.
+// Unclaim releases ids so that they can be claimed again. It is called when their activities
+// turned out not to be for the user, or are to be applied again.
 func (t Activities) Unclaim(ctx context.Context, all []Owned) error {
 	if len(all) == 0 {
 		return nil
@@ -109,18 +109,18 @@ func (t Activities) FindPublic(ctx context.Context, uri vocab.ID) (*Activity, er
 	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND `+addressesPublic, uri)
 }
 
-// Latest returns the newest activity of a type that the actor sent about the object, nil
-// when there is none.
+// Latest returns the newest activity of a type that the actor sent about the object, or nil if
+// there is none.
 func (t Activities) Latest(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities
 		WHERE object_uri = $3 AND type = $1 AND actor_uri = $2 ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
 }
 
 // ListObjects returns the objects of the activities that have this uri and one of these types.
-// It returns at most two, since actors of one server may use the same id: two objects mean that
-// there may be more. It returns none when the uri is the id of an object. Unless by is empty,
-// only activities of that actor count. If requests is false, activities that wait among the
-// requests do not count.
+// There can be several objects, because actors of one server may use the same id. ListObjects
+// returns at most two of them, so two mean that there may be more. It returns none when the uri
+// is the id of an object. If the parameter by is not empty, only activities of that actor
+// count. If requests is false, activities that wait among the Requests do not count.
 func (t Activities) ListObjects(ctx context.Context, uri vocab.ID, types []string, by vocab.ID, requests bool) (objects []vocab.ID, err error) {
 	err = t.query(ctx, "read activity", column(&objects), `SELECT DISTINCT a.object_uri FROM activities a WHERE a.uri = $1 AND a.type = ANY($2)
 		AND a.object_uri IS NOT NULL AND ($3 = '' OR a.actor_uri = $3) AND ($4 OR NOT `+isRequest+`)
@@ -136,7 +136,8 @@ func (t Activities) LatestUndo(ctx context.Context, kind string, actor, object v
 		ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
 }
 
-// IsCreated reports whether the actor has sent a Create of the object other than this one.
+// IsCreated reports whether the actor has sent a Create of the object other than the one whose
+// id is the parameter create.
 func (t Activities) IsCreated(ctx context.Context, create, actor, object vocab.ID) (there bool, err error) {
 	err = t.row(ctx, "look for Create", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = $3 AND type = '`+vocab.Create+`' AND actor_uri = $2 AND uri <> $1)`,
 		[]any{create, actor, object}, &there)
@@ -153,9 +154,10 @@ func (t Activities) Remove(ctx context.Context, a Owned) error {
 	return err
 }
 
-// List returns up to n activities of one direction after a place, the newest first, without
-// those about an object that was deleted since. Unless to is nil, it returns only activities
-// that name one of its ids in to or cc.
+// List returns up to n activities of one direction after a place, the newest first. It leaves
+// out an activity of the types Types.ShowObject if its object was deleted since. If the
+// parameter to is not nil, it returns only activities whose field to or cc names one of these
+// ids.
 func (t Activities) List(ctx context.Context, direction string, to []vocab.ID, after *Place, n int) ([]Activity, error) {
 	p := after.orFirst()
 	return collect[Activity](ctx, t.tx, "list activities", `SELECT `+activityColumns+` FROM activities

@@ -84,9 +84,9 @@ func (t *tx) touchRows(rows pgx.Rows) error {
 type Subscriber struct {
 	Name string // shown in the log
 	// Committed is called after the commit, outside the transaction, and before Write returns
-	// to the writer. Commits of one user may reach it concurrently and in another order than
-	// the database made them; the numbers of their events give that order. Its context ends
-	// after subscriberTime, and the writer waits no longer than that.
+	// to the writer. Several calls for one user may run at the same time, and in another order
+	// than that of the commits; the numbers of the events give the order of the commits. The
+	// context ends after subscriberTime, and the writer waits no longer than that.
 	Committed func(ctx context.Context, c Commit)
 }
 
@@ -100,11 +100,12 @@ type subscribers struct {
 }
 
 // Subscribe sets the subscribers that are notified of every commit in a user's database, in
-// this order. It replaces earlier ones, so it is called once, before the process writes.
+// this order. It replaces the subscribers of an earlier call, so it is called once, before the
+// process writes.
 func (d *Databases) Subscribe(all ...Subscriber) { d.subscribers.list.Store(&all) }
 
-// tell calls every subscriber once. The commit has happened: neither a cancelled context of the
-// writer nor a subscriber can undo it.
+// tell calls every subscriber once, even if the context of the writer is cancelled: the commit
+// has happened, and no subscriber can undo it.
 func (s *subscribers) tell(ctx context.Context, c Commit) {
 	all := s.list.Load()
 	if all == nil {
@@ -161,8 +162,8 @@ func outcomeOf(err error) outcome {
 	return unknown
 }
 
-// commitOf returns the Commit that subscribers get of a transaction, nil when it was rolled
-// back.
+// commitOf returns the Commit that describes the transaction to subscribers, or nil if the
+// transaction was rolled back.
 func (t *tx) commitOf(u vocab.Username) *Commit {
 	switch t.outcome {
 	case committed:

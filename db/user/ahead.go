@@ -8,9 +8,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ahead holds rows that a transaction has read before its work asked for them. For the actors
-// and uris that it lists it is complete: a row that is not in it does not exist. A statement
-// that changes relationships or objects makes the transaction forget it.
+// ahead holds rows that a transaction has read before its work asked for them. It is complete
+// for the actors and uris that it lists: if a row about one of them is not in it, that row does
+// not exist. A statement that changes relationships or objects makes the transaction drop these
+// rows.
 type ahead struct {
 	actors        map[vocab.ID]bool // actors whose relationships and blocks were read
 	blocked       map[vocab.ID]bool
@@ -38,7 +39,7 @@ func (t Activities) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.
 	var relationships []Relationship
 	var stored []Object
 	b := t.unsent.batch()
-	b.Queue(holdAndClaim, keys(all), everybodys(all), audienceLock).Query(column(&won)) // first: the lock must cover the reads below
+	b.Queue(holdAndClaim, keys(all), everybodys(all), audienceLock).Query(column(&won)) // first, because the lock must be held during the reads below
 	b.Queue(blocked, digests(actors)).Query(column(&shut))
 	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1)`, texts(actors)).Query(into(&relationships))
 	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris)).Query(into(&stored))
@@ -57,8 +58,8 @@ func (t Activities) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.
 	return firstOf(all, won), nil
 }
 
-// amongGraves reports of each object whether its author deleted it. Rows from before authors
-// were stored count as well.
+// amongGraves reports of each object whether its author deleted it. Old rows, which do not say
+// who deleted the object, count as well.
 func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 	there := map[string]bool{}
 	for _, k := range found {
@@ -71,8 +72,8 @@ func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 	return buried
 }
 
-// blockedOf returns which of the actors the user blocks, nil unless that was read ahead of all
-// of them.
+// blockedOf returns which of the actors the user blocks, or nil unless this was read ahead for
+// all of them.
 func (a *ahead) blockedOf(actors []vocab.ID) map[vocab.ID]bool {
 	for _, id := range actors {
 		if !a.actors[id] {
@@ -82,7 +83,7 @@ func (a *ahead) blockedOf(actors []vocab.ID) map[vocab.ID]bool {
 	return a.blocked
 }
 
-// relationship returns a relationship that was read ahead, nil when there is none. The bool
+// relationship returns a relationship that was read ahead, or nil if there is none. The bool
 // reports whether relationships of the actor were read ahead.
 func (a *ahead) relationship(kind string, actor vocab.ID) (*Relationship, bool) {
 	if r, there := a.relationships[relation{kind, actor}]; there {
@@ -105,8 +106,9 @@ func (a *ahead) forgetObject(uri vocab.ID) {
 	delete(a.objects, uri)
 }
 
-// readAhead returns the object as this transaction knows it without a query, nil when there is
-// none. The bool reports whether the transaction knows.
+// readAhead returns the object with this uri if the transaction has it in memory. The bool
+// reports whether the transaction knows without a query if there is such an object: if it is
+// true and the object is nil, there is none.
 func (t *tx) readAhead(uri vocab.ID) (*Object, bool) {
 	for _, o := range t.unsent.objects {
 		if o.URI == uri {

@@ -14,7 +14,7 @@ import (
 type ArchivedPost struct {
 	Activity, Object, Actor          vocab.ID
 	Published                        time.Time
-	ActivityDoc, ObjectDoc, Readable json.RawMessage // the activity without its object
+	ActivityDoc, ObjectDoc, Readable json.RawMessage // ActivityDoc has no object; Readable is the result of vocab.Readable
 	Words                            string          // for the search index: the text form of a tsvector
 }
 
@@ -45,9 +45,9 @@ func (t Posts) AddArchived(ctx context.Context, all []ArchivedPost) (added int, 
 }
 
 // FindFound returns those of the objects that the user holds or has archived, in the order of
-// uris. It stops after the object with which their documents exceed MaxFeed bytes. For an
-// object that is held and archived it returns the held one, or the archived copy if the held
-// one was deleted.
+// the parameter uris. It stops after the object with which the documents exceed MaxFeed bytes.
+// If an object is both held and archived, it returns the held one, or the archived copy if the
+// held one was deleted.
 func (t Threads) FindFound(ctx context.Context, uris []vocab.ID) (found []HeldObject, err error) {
 	err = t.query(ctx, "read found objects", upTo(MaxFeed, HeldObject.Bytes, &found), `SELECT * FROM (
 			SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = ANY($1) AND o.deleted_at IS NULL
@@ -58,7 +58,7 @@ func (t Threads) FindFound(ctx context.Context, uris []vocab.ID) (found []HeldOb
 }
 
 // ListArchived returns up to n archived posts after a place, the newest first, as entries of a
-// feed. It stops after the post with which their documents exceed MaxFeed bytes.
+// feed. It stops after the post with which the documents exceed MaxFeed bytes.
 func (t Posts) ListArchived(ctx context.Context, after *Place, n int) (out []FeedItem, err error) {
 	p := after.orFirst()
 	err = t.query(ctx, "read archived posts", upTo(MaxFeed, FeedItem.Bytes, &out), `SELECT id, activity_uri, actor_uri, published,

@@ -7,8 +7,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// hourAgo and dayAgo bound the attempts that count at the time $2. Attempts are stored by the
-// minute, and a minute counts until all of it is older than the hour or day.
+// hourAgo and dayAgo are the times after which an attempt counts for the limits of the last
+// hour and the last day. $2 is the current time. Attempts are stored by the minute, and a
+// minute counts until all of it is older than the hour or day.
 const (
 	hourAgo = `$2::timestamptz - interval '1 hour 1 minute'`
 	dayAgo  = `$2::timestamptz - interval '24 hours 1 minute'`
@@ -18,7 +19,7 @@ const (
 // time of the first attempt in each.
 type Attempts struct {
 	Hour, Day           int
-	HourSince, DaySince time.Time // the start of that minute; now when there was no attempt
+	HourSince, DaySince time.Time // the start of the first attempt's minute; the current time when there was no attempt
 }
 
 // FindAttempts returns the attempts of a token within the last hour and the last day, as

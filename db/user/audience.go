@@ -7,10 +7,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// This file is the SQL form of the decisions of engine/audience: no other statement reads to,
-// cc and audience. That package's truth table is run through it, too. Stored documents have no
-// bto and bcc. An addressing may hold objects in place of ids; the SQL form finds nobody in
-// them, which is the most private reading.
+// This file has the decisions of engine/audience in SQL: no other statement reads the fields
+// to, cc and audience. A test checks it with the truth table of that package. Stored documents
+// have no bto and bcc. The fields to, cc and audience may hold objects in place of ids; the SQL
+// finds nobody in these objects, which is the most private reading.
 
 // publicForms are the ways to address everybody (ActivityPub §5.6); vocab reads all of them.
 const publicForms = `'{` + string(vocab.Public) + `,as:Public,Public}'::text[]`
@@ -18,12 +18,12 @@ const publicForms = `'{` + string(vocab.Public) + `,as:Public,Public}'::text[]`
 // addressesPublic holds for rows whose document addresses everybody.
 var addressesPublic = publicIn("raw")
 
-// addressesAny holds for rows whose document names any id of $2 in to or cc, the only fields
-// that collections look at. If $2 is null, it holds for all rows.
+// addressesAny holds for rows whose document names any id of $2 in its field to or cc, the only
+// fields that collections look at. If $2 is null, it holds for all rows.
 const addressesAny = `($2::text[] IS NULL OR raw -> 'to' ?| $2 OR raw -> 'cc' ?| $2)`
 
-// listed returns the argument $2 of addressesAny, null for nil. If to contains vocab.Public,
-// the result contains every form of it.
+// listed returns the argument $2 of addressesAny for a list of ids, and null if the list is
+// nil. If the list contains vocab.Public, the result contains every form of it.
 func listed(to []vocab.ID) []string {
 	if to == nil {
 		return nil
@@ -35,13 +35,13 @@ func listed(to []vocab.ID) []string {
 	return all
 }
 
-// publicIn holds for a document that addresses everybody, in to or cc.
+// publicIn holds for a document that addresses everybody, in its field to or cc.
 func publicIn(raw string) string {
 	return `(coalesce(` + raw + ` -> 'to' ?| ` + publicForms + `, false) OR coalesce(` + raw + ` -> 'cc' ?| ` + publicForms + `, false))`
 }
 
-// namedIn holds for a document that names an id in to, cc or audience. The parameter id is an
-// SQL expression.
+// namedIn holds for a document that names an id in its field to, cc or audience. The parameter
+// id is an SQL expression.
 func namedIn(raw, id string) string {
 	var in []string
 	for _, field := range addressed {
@@ -53,25 +53,24 @@ func namedIn(raw, id string) string {
 // addressed are the fields of a stored document that name its recipients.
 var addressed = []string{"to", "cc", "audience"}
 
-// saysAudience holds for a document that has any of the fields addressed, even if they are
-// empty.
+// saysAudience holds for a document that has any of the fields in addressed, even an empty one.
 func saysAudience(raw string) string {
 	return raw + ` ?| '{` + strings.Join(addressed, ",") + `}'`
 }
 
 // privateIn holds for a document that addresses neither everybody, nor everybody on its
-// author's server, nor the author's followers. author and followers are SQL expressions of ids;
-// followers is null when that collection is unknown.
+// author's server, nor the author's followers. The parameters author and followers are SQL
+// expressions of ids; followers is null when that collection is unknown.
 func privateIn(raw, author, followers string) string {
 	return `NOT (` + publicIn(raw) + ` OR ` + namedIn(raw, followers) + ` OR ` + hereIn(raw, author) + `)`
 }
 
-// sentTo holds for a document of the user's that names an id in to. An index supports it. The
-// parameter id is an SQL expression.
+// sentTo holds for a document of the user's whose field to names an id. An index supports it.
+// The parameter id is an SQL expression.
 func sentTo(raw, id string) string { return raw + ` -> 'to' ? ` + id }
 
-// amongIn holds for a document that addresses nobody except the ids of an SQL expression, which
-// is a JSON array.
+// amongIn holds for a document that addresses nobody except the actors in ids. The parameter
+// ids is an SQL expression of a JSON array.
 func amongIn(raw, ids string) string {
 	var in []string
 	for _, field := range addressed {
@@ -90,9 +89,9 @@ func hereIn(raw, author string) string {
 // collection.
 var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "actor_uri", "$1") + `)`
 
-// addressedIn selects the uris of a table that sent activities of the user address: activities
-// of the type kind, or of any type when it is empty. It looks at to and cc alone, because the
-// engine addresses by these and they have indexes.
+// addressedIn selects those uris of a table that an activity sent by the user addresses. If
+// kind is not empty, only activities of this type count. It looks at the fields to and cc
+// alone, because the engine addresses by these and they have indexes.
 func addressedIn(table, kind string) string {
 	of := `SELECT ` + table + `.uri FROM ` + table + ` JOIN activities a ON a.raw -> `
 	outbound := `.uri WHERE a.direction = 'outbound'`

@@ -16,9 +16,9 @@ type Block struct {
 }
 
 // Add stores a block, in place of an existing one, and removes the actor from all groups. A
-// transaction that adds an Outbound block must have called ChangeAudience: then it sees all
-// that other transactions have sent to the actor and can end it, and none of them sends more
-// before it commits.
+// transaction that adds an Outbound block must have called ChangeAudience before. Then it sees
+// everything that other transactions have queued for the actor, and can withdraw that. No other
+// transaction sends more to the actor before this one commits.
 func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
 	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
@@ -29,7 +29,7 @@ func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
 	return t.all.Groups.LeaveAll(ctx, b.Actor)
 }
 
-// Find returns the block between the user and the actor in this direction, nil when there is
+// Find returns the block between the user and the actor in this direction, or nil if there is
 // none.
 func (t Blocks) Find(ctx context.Context, direction string, actor vocab.ID) (*Block, error) {
 	return one[Block](ctx, t.tx, "read block", `SELECT actor_uri, direction, activity_uri FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
@@ -43,7 +43,8 @@ func (t Blocks) Remove(ctx context.Context, direction string, actor vocab.ID) (b
 
 const blocked = `SELECT digest FROM blocks WHERE direction = 'outbound' AND digest = ANY($1)`
 
-// FindAmong returns which of the actors the user blocks. The keys are the ids as given.
+// FindAmong returns which of the actors the user blocks. The keys of the map are the ids as
+// given.
 func (t Blocks) FindAmong(ctx context.Context, actors []vocab.ID) (map[vocab.ID]bool, error) {
 	if known := t.ahead.blockedOf(actors); known != nil {
 		return known, nil

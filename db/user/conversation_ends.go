@@ -16,10 +16,11 @@ type ending struct {
 	at  time.Time
 }
 
-// closeWhere closes, for good, the open encrypted conversations that match a condition on c:
-// they can still be read, but nothing can be written to them. It returns their URIs, and adds
-// an event for each. If another conversation already continues a closed one, it becomes the
-// successor of that one.
+// closeWhere closes, for good, the open encrypted conversations that match a condition. The
+// condition is SQL about a row c of conversations. A closed conversation can still be read, but
+// nothing can be written to it. closeWhere returns the URIs of the closed conversations, and
+// adds an event for each. If another conversation already names a closed one as its
+// predecessor, it becomes the successor of the closed one.
 func (t Conversations) closeWhere(ctx context.Context, e ending, of string, args ...any) (closed []vocab.ID, err error) {
 	err = t.query(ctx, "close conversations", column(&closed), `WITH changed AS (`+addEntry+`, closed_at = $1 WHERE c.closed_at IS NULL AND c.mode = 'encrypted' AND `+of+` RETURNING id, entries, uri),
 		hosted AS (UPDATE mls_conversations SET status = 'closed', reset_group_id = NULL, updated_at = $1 WHERE id IN (SELECT id FROM changed)),
@@ -66,8 +67,9 @@ func (t Conversations) nameSuccessors(ctx context.Context, closed []vocab.ID, no
 	return err
 }
 
-// Close closes the encrypted conversation of two between the user and partner; by is the one
-// who ends it. If another transaction is making the conversation encrypted, Close waits for it.
+// Close closes the encrypted conversation of two between the user and the partner. The
+// parameter by is the actor who ends it. If another transaction is making the conversation
+// encrypted, Close waits for it.
 func (t Pairs) Close(ctx context.Context, partner, by vocab.ID, now time.Time) ([]vocab.ID, error) {
 	if _, err := t.Find(ctx, partner); err != nil {
 		return nil, err
@@ -75,8 +77,8 @@ func (t Pairs) Close(ctx context.Context, partner, by vocab.ID, now time.Time) (
 	return t.all.Conversations.closeWhere(ctx, ending{by, by != partner, now}, `c.partner_uri = $3`, partner)
 }
 
-// CloseHostedBy closes the encrypted conversations whose host is gone, and the user's encrypted
-// conversation of two with that host.
+// CloseHostedBy closes the encrypted conversations of a host that is gone. It also closes the
+// user's encrypted conversation of two with that actor.
 func (t Conversations) CloseHostedBy(ctx context.Context, host vocab.ID, now time.Time) ([]vocab.ID, error) {
 	return t.closeWhere(ctx, ending{host, false, now}, `(c.host_uri = $3 OR c.partner_uri = $3)`, host)
 }
@@ -97,7 +99,8 @@ func (t Conversations) Continue(ctx context.Context, id uuid.UUID, successor voc
 }
 
 // AddContinued stores a conversation of two that is closed from the start and has a successor.
-// seq is the number of the log after which its entries stand.
+// It adds an entry for the end and one for the successor, which follow the message seq of the
+// log.
 func (t Conversations) AddContinued(ctx context.Context, c Conversation, seq int64, now time.Time) error {
 	_, err := t.execBeside(ctx, "add continued conversation", `WITH added AS (
 			INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, partner_uri, successor_uri, closed_at, entries) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, 2) RETURNING id)

@@ -70,8 +70,9 @@ type LogCounts struct {
 	Applications int `json:"application"`
 }
 
-// FindCounts counts the messages and the unconfirmed Welcomes of a conversation. Of a conversation
-// with a host elsewhere it counts those that came here and that the host has put in order.
+// FindCounts counts the messages and the unconfirmed Welcomes of a conversation. If another
+// server hosts the conversation, it counts the messages that arrived here and that the host has
+// put in order.
 func (t Conversations) FindCounts(ctx context.Context, id uuid.UUID) (*ConversationCounts, error) {
 	return one[ConversationCounts](ctx, t.tx, "count messages", `SELECT count(*) FILTER (WHERE kind = 'commit'), count(*) FILTER (WHERE kind = 'proposal'), count(*) FILTER (WHERE kind = 'application'),
 		(SELECT count(*) FROM mls_welcomes WHERE conversation_id = $1 AND state IN ('available', 'in_flight'))

@@ -17,12 +17,12 @@ type PairNote struct {
 	At            time.Time
 }
 
-// maxEarlier bounds the earlier Notes that are put into a new conversation.
+// maxEarlier is how many earlier Notes are put into a new conversation at most.
 const maxEarlier = 1000
 
-// AddNote puts a Note into the conversation of the user and the partner. If there is none, it
-// makes one that begins with the latest Notes that the two exchanged before. It returns the
-// conversation, and whether it made it. It locks the conversation's row.
+// AddNote puts a Note into the conversation of the user and the partner. If there is none,
+// AddNote makes one that begins with the latest Notes that the two exchanged before. It returns
+// the conversation, and reports whether it made a new one. It locks the conversation's row.
 func (t Pairs) AddNote(ctx context.Context, n PairNote) (*Conversation, bool, error) {
 	type row struct {
 		Made bool
@@ -55,8 +55,9 @@ func lastSeqOf(id string) string {
 	return `coalesce((SELECT last_seq FROM mls_conversations WHERE id = ` + id + `), (SELECT whole_seq FROM mls_joined WHERE id = ` + id + `), 0)`
 }
 
-// addEarlierNotes puts the Notes that the two exchanged before into their conversation. Their
-// numbers are negative, so that they come before all later entries.
+// addEarlierNotes puts the Notes that the user and the partner exchanged before into their
+// conversation. The numbers of these entries are negative, so that they come before all later
+// entries.
 func (t Pairs) addEarlierNotes(ctx context.Context, id uuid.UUID, n PairNote) error {
 	_, err := t.execBeside(ctx, "add earlier notes", `WITH earlier AS (
 			SELECT DISTINCT ON (o.uri) o.uri, a.direction = 'outbound' AS own, a.published FROM activities a JOIN objects o ON o.uri = a.object_uri
@@ -70,8 +71,8 @@ func (t Pairs) addEarlierNotes(ctx context.Context, id uuid.UUID, n PairNote) er
 	return err
 }
 
-// Find returns the conversation with an actor that has no successor, nil when there is none. It
-// locks the conversation's row.
+// Find returns the conversation with an actor, or nil if there is none. Conversations that have
+// a successor do not count. Find locks the conversation's row.
 func (t Pairs) Find(ctx context.Context, partner vocab.ID) (*Conversation, error) {
 	return one[Conversation](ctx, t.tx, "read conversation with actor", `SELECT `+conversationColumns+` FROM conversations
 		WHERE partner_uri = $1 AND successor_uri IS NULL FOR UPDATE`, partner)
@@ -85,8 +86,8 @@ const (
 	EntrySuccessor = "successor"
 )
 
-// addEntry begins a statement that changes conversations and counts one more entry in each. The
-// statement goes on to add that entry.
+// addEntry is the beginning of a statement that adds an entry to conversations. It increases
+// the number of their entries. The rest of the statement must insert the entries.
 const addEntry = `UPDATE conversations c SET entries = c.entries + 1`
 
 // Upgrade makes a conversation of two encrypted, for good. The URI, host and group of c replace

@@ -15,10 +15,10 @@ import (
 // change of the conversation such as its end.
 type TimelineEntry struct {
 	Seq      int64  // its number in the log, or that of the last message before it
-	N        int64  // orders the entries that are not in the log; 0 for a message of it
+	N        int64  // orders the entries that are not in the log; 0 for a message of the log
 	Kind     string // a kind of entry or of message
 	Own      bool
-	Sender   vocab.ID // set for messages of the log, as Epoch and Content
+	Sender   vocab.ID // Sender, Epoch and Content are set only for messages of the log
 	Epoch    int64    // in which the message was made
 	Content  []byte
 	At       time.Time
@@ -39,9 +39,9 @@ func (e TimelineEntry) bytes() int { return len(e.Content) + len(e.Raw) + len(e.
 const maxTimeline = 4 << 20
 
 // ListTimeline returns up to n entries of a conversation before a place, the newest first, and
-// stops after about 4 MiB of them. more reports whether others may follow. Notes and messages
-// of the log have one order: a Note comes after the message that was the last of the log when
-// the Note arrived.
+// stops after about 4 MiB of them. The result more reports whether there may be older entries.
+// Notes and messages of the log are in one order: a Note comes after the message that was the
+// last of the log when the Note arrived.
 func (t Conversations) ListTimeline(ctx context.Context, id uuid.UUID, user vocab.ID, before TimelinePlace, n int) (out []TimelineEntry, more bool, err error) {
 	err = t.query(ctx, "read timeline", upTo(maxTimeline, TimelineEntry.bytes, &out), `SELECT * FROM (
 		(SELECT e.seq, e.n, e.kind, e.own, '' AS sender, 0::bigint AS epoch, NULL::bytea AS content, e.at, coalesce(e.object_uri, '') AS object, o.raw, o.readable
@@ -89,8 +89,8 @@ func (t Conversations) CountUnread(ctx context.Context, id uuid.UUID, user vocab
 	return n, err
 }
 
-// MarkEntriesRead stores that the user has read the entries that are not in the log, up to a
-// number. The mark never goes back, and never beyond the last entry.
+// MarkEntriesRead stores up to which number the user has read the entries that are not in the
+// log. The mark never goes back, and never beyond the last entry.
 func (t Conversations) MarkEntriesRead(ctx context.Context, id uuid.UUID, entry int64) error {
 	_, err := t.execBeside(ctx, "mark entries read", `UPDATE conversations SET read_entry = greatest(read_entry, least($2, entries)) WHERE id = $1`, id, entry)
 	return err

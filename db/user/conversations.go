@@ -27,7 +27,7 @@ type Conversation struct {
 	CreatedAt time.Time
 
 	Partner     vocab.ID // the other actor of a conversation of two; else empty
-	ReadEntry   int64    // the same for its other entries
+	ReadEntry   int64    // the number up to which the user has read the entries that are not in its log
 	UpgradedAt  *time.Time
 	ClosedAt    *time.Time // from then on nothing can be written
 	Predecessor vocab.ID   // the URI of the conversation that it continues
@@ -45,7 +45,8 @@ func (t Conversations) Add(ctx context.Context, c Conversation) error {
 }
 
 // IsTakenGroup reports whether err says that another confirmed conversation already has the MLS
-// group.
+// group. A conversation is confirmed if the user hosts it, is one of its two, or has joined it
+// with a device.
 func IsTakenGroup(err error) bool { return postgres.Violates(err, "conversations_claimed") }
 
 // Find returns a conversation that the user takes part in, nil when there is none.
@@ -58,7 +59,7 @@ func (t Conversations) FindAt(ctx context.Context, uri vocab.ID) (*Conversation,
 	return one[Conversation](ctx, t.tx, "read conversation", `SELECT `+conversationColumns+` FROM conversations WHERE uri = $1 FOR UPDATE`, uri)
 }
 
-// MarkRead stores that the user has read a conversation's log up to a number. The mark never
+// MarkRead stores up to which number the user has read a conversation's log. The mark never
 // goes back.
 func (t Conversations) MarkRead(ctx context.Context, id uuid.UUID, seq int64) error {
 	_, err := t.execBeside(ctx, "mark conversation read", `UPDATE conversations SET last_read_seq = greatest(last_read_seq, $2) WHERE id = $1`, id, seq)
@@ -75,11 +76,11 @@ const (
 type ConversationMember struct {
 	Actor      vocab.ID   `json:"actor"`
 	Role       string     `json:"role"`
-	JoinedSeq  int64      `json:"joined_seq"` // the member may read later messages
+	JoinedSeq  int64      `json:"joined_seq"` // the member may read the messages with higher numbers
 	LeftSeq    *int64     `json:"-"`          // nil while it is a member
 	Leaving    bool       `json:"leaving"`    // it asked to be removed
 	RejoinedAt *time.Time `json:"-"`
-	Lightweb   bool       `json:"-"` // its server takes what the host sends; if false, it knows the SWICG draft alone
+	Lightweb   bool       `json:"-"` // its server accepts messages from the host of a conversation; if false, it supports only the SWICG draft
 }
 
 // IsIn reports whether the actor is a member now.
@@ -87,7 +88,7 @@ func (m *ConversationMember) IsIn() bool { return m != nil && m.LeftSeq == nil }
 
 const memberColumns = `actor_uri, role, joined_seq, left_seq, leaving, rejoined_at, lightweb`
 
-// FindMember returns an actor's membership of a conversation, nil when it never was a member.
+// FindMember returns an actor's membership of a conversation, or nil if it never was a member.
 func (t Conversations) FindMember(ctx context.Context, id uuid.UUID, actor vocab.ID) (*ConversationMember, error) {
 	return one[ConversationMember](ctx, t.tx, "read member", `SELECT `+memberColumns+` FROM conversation_members WHERE conversation_id = $1 AND actor_uri = $2`, id, actor)
 }

@@ -17,12 +17,12 @@ type Databases struct {
 	types       Types
 	subscribers *subscribers               // notified of commits
 	class       pool.Class                 // the purpose of these Databases
-	mayOpen     func(context.Context) bool // asked for strangers' work; nil: always
+	mayOpen     func(context.Context) bool // called before a connection is opened for a stranger's work; nil: it always may be
 	took        *prometheus.HistogramVec   // times of transactions
 }
 
-// New returns the users' databases of an instance. The pool connections holds the connections
-// to them.
+// New returns the users' databases of an instance. The parameter connections is the pool of
+// connections to them.
 func New(databases *schema.Databases, connections *pool.Pool, types Types, log *slog.Logger, reg prometheus.Registerer) *Databases {
 	return &Databases{schema: databases, pool: connections, types: types, subscribers: &subscribers{log: log}, took: newTransactionMetric(reg)}
 }
@@ -37,16 +37,17 @@ func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {
 	return took
 }
 
-// As returns d for the use of a class. The Databases that New returns are for Work.
+// As returns d with another class, which decides how many connections its transactions may use.
+// The Databases that New returns have the class pool.Work.
 func (d *Databases) As(class pool.Class) *Databases {
 	view := *d
 	view.class = class
 	return &view
 }
 
-// ForStrangers returns d for strangers. mayOpen reports whether the work of a context may open
-// a connection, which costs as much as fifteen writes. It is not asked when an open connection
-// is free.
+// ForStrangers returns d with the class pool.Stranger. mayOpen reports whether the work of a
+// context may open a connection, which costs as much as fifteen writes. It is not called when
+// an open connection is free.
 func (d *Databases) ForStrangers(mayOpen func(context.Context) bool) *Databases {
 	view := d.As(pool.Stranger)
 	view.mayOpen = mayOpen

@@ -19,18 +19,18 @@ import (
 type Job struct {
 	ID       uuid.UUID
 	Activity vocab.ID
-	Actor    vocab.ID // set if it is forwarded: other actors of its server may use the same id
+	Actor    vocab.ID // set if the activity is forwarded, since other actors of its server may use the same id
 	Object   vocab.ID // empty when it has no object with an id
 	Type     string
 	Body     []byte
 	Audience []vocab.ID // the recipients that the activity addresses
 	Instance bool       // the instance actor sends it, not the user
 
-	Forwarded bool // another actor's activity: it waits behind the user's own
+	Forwarded bool // the activity is another actor's, so it waits behind the user's own activities
 }
 
-// dedupe returns a hash of the activity and these inboxes, in any order. A fan-out with the
-// same hash is stored only once.
+// dedupe returns a hash of the activity and these inboxes, whose order does not matter. A
+// fan-out with the same hash is stored only once.
 func (j Job) dedupe(inboxes []Inbox) []byte {
 	urls := make([]string, len(inboxes))
 	for n, i := range inboxes {
@@ -43,7 +43,7 @@ func (j Job) dedupe(inboxes []Inbox) []byte {
 		names = append(names, string(j.Actor))
 	}
 	for _, s := range append(names, urls...) {
-		_, _ = io.WriteString(h, s+"\n") // a hash takes everything, and no id holds a line break
+		_, _ = io.WriteString(h, s+"\n") // writing to a hash never fails, and no id contains a line break
 	}
 	return h.Sum(nil)
 }
@@ -85,7 +85,7 @@ func (d Delivery) IdempotencyKey() string {
 // on it.
 const (
 	DeliveryPending   = "pending"
-	DeliveryParked    = "parked" // its host is inactive
+	DeliveryParked    = "parked" // waits because its host is inactive
 	DeliveryDelivered = "delivered"
 	DeliveryFailed    = "failed"  // given up
 	DeliverySkipped   = "skipped" // not attempted: the inbox is gone, or its host is blocked
@@ -100,15 +100,15 @@ type DeliveryLeases struct {
 	Except []string  // hosts to which nothing is sent now; see AllHostsOf
 }
 
-// Enqueue stores a job with a delivery to each inbox, due from a time on. Called in the
-// transaction that stores the activity, it ensures that a stored activity will be sent. A job
-// with the same activity and inboxes is stored once.
+// Enqueue stores a job with a delivery to each inbox. The parameter due is when the deliveries
+// become due. If Enqueue is called in the transaction that stores the activity, a stored
+// activity is certain to be sent. A job with the same activity and inboxes is stored once.
 func (t Deliveries) Enqueue(ctx context.Context, j Job, inboxes []Inbox, due time.Time) error {
 	return t.EnqueueLeased(ctx, j, inboxes, due, DeliveryLeases{})
 }
 
-// EnqueueLeased is Enqueue, and leases the deliveries that may be attempted right away. The
-// Commit passes them to the dispatcher.
+// EnqueueLeased does what Enqueue does, and also leases the deliveries that may be attempted
+// right away. The Commit passes these to the dispatcher.
 func (t Deliveries) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time.Time, l DeliveryLeases) error {
 	if len(inboxes) == 0 {
 		return nil
@@ -162,33 +162,34 @@ func (t Deliveries) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, d
 
 // unblocked holds for a delivery d of job j unless an earlier open delivery about the same
 // object must come first: one to the same inbox, or an untried one to the same host. So a
-// Delete never overtakes its Create, and a dead inbox does not delay others on its host. The
-// planner's statistics are older than a backlog, so it would compare all pending deliveries
-// with each other. OFFSET keeps it from joining, and NOT IN from using the index of pending
-// deliveries.
+// Delete never overtakes its Create, and a dead inbox does not delay others on its host.
+//
+// The statistics of PostgreSQL's planner can be older than a backlog of deliveries. Then the
+// planner would compare all pending deliveries with each other. OFFSET keeps it from joining
+// the tables, and NOT IN keeps it from using the index of pending deliveries.
 const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.id <> j.id AND EXISTS (SELECT FROM deliveries e
 	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id
 	AND (e.inbox = d.inbox OR e.attempts = 0) OFFSET 0) OFFSET 0)`
 
-// leaseLost marks a delivery d as tried if a process has a lease on it: the attempt may have
-// been made without its outcome being recorded.
+// leaseLost marks a delivery d as tried if a process has a lease on it, because the process may
+// have made the attempt without recording the outcome.
 const leaseLost = `tried = d.tried OR d.lease_owner IS NOT NULL`
 
 // withdrawn holds for a delivery d whose job has no body any more, because the post in it was
-// deleted or edited since. It is not attempted again.
+// deleted or edited since. Such a delivery is not attempted again.
 const withdrawn = `(SELECT octet_length(j.body) = 0 FROM delivery_jobs j WHERE j.id = d.job_id)`
 
-// ClaimBounds say which due deliveries may be claimed.
+// ClaimBounds limits which due deliveries may be claimed, and how many.
 type ClaimBounds struct {
-	Most      int      // at most so many of the user's own
-	Forwarded int      // at most so many forwarded ones
-	Local     bool     // only those to inboxes of this server
+	Most      int      // at most so many deliveries of the user's own activities
+	Forwarded int      // at most so many forwarded deliveries
+	Local     bool     // only deliveries to inboxes of this server
 	Except    []string // hosts to which nothing is sent now; see AllHostsOf
-	Crowded   []string // hosts for which enough forwarded ones wait already
+	Crowded   []string // hosts for which enough forwarded deliveries wait already
 }
 
-// Claim leases due deliveries to owner for the given time, the oldest first: the user's own and
-// forwarded ones.
+// Claim leases due deliveries to owner for the given time, the longest due first. They can be
+// deliveries of the user's own activities and forwarded ones.
 func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
 	hosts, _, patterns := hostPatterns(b.Except)
 	const due = `SELECT d.id FROM deliveries d
@@ -207,24 +208,25 @@ func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, leas
 		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, hosts, b.Local, b.Forwarded, b.Crowded, patterns)
 }
 
-// Release ends the leases of owner and makes their deliveries due now.
+// Release ends the leases of owner, and makes the deliveries that owner had leased due now.
 func (t Deliveries) Release(ctx context.Context, owner string, now time.Time) error {
 	_, err := t.execBeside(ctx, "release deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $2
 		WHERE status = 'pending' AND lease_owner = $1`, owner, now)
 	return err
 }
 
-// TakeOver ends the leases of earlier processes of a kind, whose names begin with it, and makes
-// their deliveries due now. Call it only once these processes are known to be gone. Processes
-// of other kinds release their deliveries, or their leases end.
+// TakeOver ends the leases of earlier processes of the same kind as owner, and makes the leased
+// deliveries due now. The names of the processes of a kind begin with the parameter kind. Call
+// TakeOver only once the earlier processes are known to be gone. Processes of other kinds
+// release their deliveries, or their leases end.
 func (t Deliveries) TakeOver(ctx context.Context, kind, owner string, now time.Time) error {
 	_, err := t.execBeside(ctx, "take over deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $3
 		WHERE status = 'pending' AND starts_with(lease_owner, $1) AND lease_owner <> $2`, kind, owner, now)
 	return err
 }
 
-// NextAfter returns when the next pending delivery becomes due, nil when there is none. A
-// leased delivery counts with the end of its lease.
+// NextAfter returns when, after now, the next pending delivery becomes due, or nil if there is
+// none. A leased delivery becomes due when its lease ends.
 func (t Deliveries) NextAfter(ctx context.Context, now time.Time) (*time.Time, error) {
 	var at *time.Time
 	err := t.row(ctx, "read next delivery", `SELECT least(
@@ -246,8 +248,8 @@ func (t Deliveries) CountOpen(ctx context.Context) ([]OpenDeliveries, error) {
 		WHERE status IN ('pending', 'parked') GROUP BY status`)
 }
 
-// ListSentTo returns the inboxes to which posts or updates of an object were sent or will be.
-// Given the id of a reaction or Block, it returns the inboxes of that activity.
+// ListSentTo returns the inboxes to which posts or updates of an object were sent or will be
+// sent. If it is given the id of a reaction or Block, it returns the inboxes of that activity.
 func (t Deliveries) ListSentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
 	type row struct {
 		URL     vocab.ID

@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// AllHostsOf begins an entry of a list of hosts that stands for a domain and all hosts below it.
+// AllHostsOf is the beginning of an entry in a list of hosts that means a domain and all hosts
+// below it.
 const AllHostsOf = "*."
 
-// hostPatterns divides a list into its single hosts and its entries with AllHostsOf. patterns
-// are LIKE patterns of these entries, for a host with a dot before it.
+// hostPatterns divides a list of hosts. It returns single hosts as hosts, and entries that
+// begin with AllHostsOf as domains. patterns are the LIKE patterns for these entries, to be
+// compared with a dot followed by the host.
 func hostPatterns(list []string) (hosts, domains, patterns []string) {
 	for _, entry := range list {
 		if domain, ok := strings.CutPrefix(entry, AllHostsOf); ok {
@@ -25,8 +27,9 @@ func hostPatterns(list []string) (hosts, domains, patterns []string) {
 // literally escapes the characters that are wildcards of LIKE.
 var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 
-// Resume makes up to n parked deliveries to a host due now, the longest due first. With waiting
-// it includes pending ones that are due later. It returns how many it changed.
+// Resume makes up to n parked deliveries to a host due now, in the order of the times for which
+// they were planned. If waiting is true, it also changes pending deliveries that are due later.
+// It returns how many deliveries it changed.
 func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
 	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
 		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
@@ -34,11 +37,12 @@ func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool
 	return int(count), err
 }
 
-// many is how many due deliveries a host must have before PutOff delays them: each claim would
-// have to read past them.
+// many is how many due deliveries a host must have before PutOff delays them. Many are delayed
+// because each claim would have to read past them.
 const many = 500
 
-// PutOff delays up to n of the due deliveries to a host until a later time, if there are many.
+// PutOff delays up to n of the due deliveries to a host until a later time. It does nothing if
+// fewer deliveries are due than the constant many says.
 func (t Deliveries) PutOff(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
 	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
 		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)
@@ -46,7 +50,8 @@ func (t Deliveries) PutOff(ctx context.Context, host string, until time.Time, n 
 	return err
 }
 
-// ListDueHosts returns the entries of list for which a delivery is due; see AllHostsOf.
+// ListDueHosts returns those entries of a list of hosts for which a delivery is due. An entry
+// may begin with AllHostsOf.
 func (t Deliveries) ListDueHosts(ctx context.Context, now time.Time, list []string) ([]string, error) {
 	type row struct{ Host string }
 	hosts, domains, patterns := hostPatterns(list)

@@ -30,12 +30,12 @@ type Outcome struct {
 // Finished is a delivery with a recorded outcome.
 type Finished struct {
 	Delivery int64
-	Waited   *time.Time // set for a job's first success: when the job was created
+	Waited   *time.Time // when the job was created; set only for the first success of a job
 }
 
 // Finish records outcomes, and returns the recorded ones. It ignores outcomes of deliveries
-// that owner no longer leases. As in unblocked, the planner must not scan all pending
-// deliveries: rows are found by their ids.
+// that owner no longer leases. It finds the rows by their ids, because the planner must not
+// scan all pending deliveries (see unblocked).
 func (t Deliveries) Finish(ctx context.Context, owner string, all []Outcome, now time.Time) (finished []Finished, err error) {
 	for some := range slices.Chunk(all, finishedAtOnce) {
 		f, err := t.finishFew(ctx, owner, some, now)
@@ -47,8 +47,9 @@ func (t Deliveries) Finish(ctx context.Context, owner string, all []Outcome, now
 	return finished, nil
 }
 
-// finishedAtOnce bounds the outcomes of one statement. The planner assumes that an array has
-// ten elements, and chooses a plan that compares each row with each element.
+// finishedAtOnce is how many outcomes one statement records at most. More would be slow: the
+// planner assumes that an array has ten elements, and chooses a plan that compares each row
+// with each element.
 const finishedAtOnce = 100
 
 func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
@@ -103,8 +104,8 @@ func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, 
 		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
 }
 
-// withoutDoubles skips deliveries that would move to an inbox to which another delivery of the
-// same job already goes.
+// withoutDoubles returns the outcomes, but with DeliverySkipped for each delivery that would
+// move to an inbox to which another delivery of the same job already goes.
 func (t Deliveries) withoutDoubles(ctx context.Context, all []Outcome) ([]Outcome, error) {
 	var ids []int64
 	var inboxes []string

@@ -16,9 +16,9 @@ import (
 // it.
 const DeliveryDelivering = "delivering"
 
-// The states of a job are computed from its deliveries. DeliveryPending says that none
-// succeeded yet and some will be tried again, DeliveryDelivering that one is being attempted,
-// DeliveryDelivered that all succeeded except skipped ones.
+// The states of a job are computed from its deliveries. DeliveryPending says that no delivery
+// succeeded yet and some will be tried again. DeliveryDelivering says that a delivery is being
+// attempted now. DeliveryDelivered says that all deliveries succeeded except skipped ones.
 const (
 	JobPartial = "partial" // some inboxes have it, and others are tried again or were given up
 	JobError   = "error"   // no inbox has it, and none is tried again
@@ -88,10 +88,11 @@ var tally = `LATERAL (SELECT CASE WHEN leased > 0 THEN 'delivering' WHEN deliver
 		count(*) FILTER (WHERE d.status = 'skipped') AS skipped, count(*) FILTER (WHERE ` + strings.ReplaceAll(leased, "?", "$1") + `) AS leased
 	FROM deliveries d WHERE d.job_id = j.id) t) c`
 
-// List returns up to n jobs after a place, the newest first; without a place it begins with the
-// newest. The status may be empty, or one of JobStatuses, which selects jobs in this state. For
-// DeliveryParked, DeliveryFailed and DeliverySkipped it selects jobs that have a delivery in
-// this state, to one of the filter's hosts if it has any.
+// List returns up to n jobs after a place, the newest first. Without a place it begins with the
+// newest. If the status is empty, it returns jobs in all states. If the status is one of
+// JobStatuses, it returns jobs in this state. If the status is DeliveryParked, DeliveryFailed
+// or DeliverySkipped, it returns jobs that have a delivery in this state; if f.Hosts is not
+// empty, this delivery must go to one of these hosts.
 func (t Jobs) List(ctx context.Context, f DeliveryFilter, status string, after *Place, n int, now time.Time) ([]DeliveryJob, error) {
 	q := terms{args: []any{now}}
 	q.and(`j.id < ?`, uuid.UUID(after.orFirst().ID))
@@ -116,7 +117,7 @@ func (t Jobs) List(ctx context.Context, f DeliveryFilter, status string, after *
 		}
 	}
 	where := q.String()
-	if len(of.where) > 0 { // OFFSET: the planner checks job by job, and stops when the page is full
+	if len(of.where) > 0 { // OFFSET makes the planner check job by job, and stop when the page is full
 		where += ` AND (EXISTS (SELECT FROM deliveries e WHERE e.job_id = j.id AND ` + of.String() + ` OFFSET 0)` + reached + `)`
 	}
 	args := append(of.args, n)
@@ -155,12 +156,12 @@ type DeliveryReport struct {
 	Targets           []vocab.ID
 	Status            string // DeliveryDelivering is possible, too
 	Attempts          int
-	NextAt            *time.Time // of the next attempt; nil: there is none, or it is being made
+	NextAt            *time.Time // when the next attempt is made; nil: there is none, or it is being made now
 	LastStatus        int        // the HTTP status of the last answer; 0: none
 	Headers           string     // of the last answer, a line for each stored field
-	Answer            []byte     // the first 1 KiB of its body, as the host sent it
+	Answer            []byte     // the first 1 KiB of the body of the last answer, as the host sent it
 	Location          string     // the Location header of the answer to a failed attempt
-	RetryAfter        int        // seconds that the host asked for; 0: it did not
+	RetryAfter        int        // how many seconds the host asked to wait; 0: it did not ask
 	Error             string
 	RemoteID          string // the Location header of a success: the host's id of the activity
 	LatencyMS         int64  // of the last attempt
@@ -215,8 +216,9 @@ var deliveryColumns = `d.id, d.job_id, d.inbox, d.host, d.targets, CASE WHEN ` +
 
 var isLeased = strings.ReplaceAll(leased, "?", "$1")
 
-// ListDeliveries returns up to n deliveries of a job whose ids are above after, by id. Ids
-// below 0 come first: they stand for old deliveries that succeeded.
+// ListDeliveries returns up to n deliveries of a job, sorted by id. It returns only deliveries
+// whose id is greater than the parameter after. Ids below 0 come first: they stand for old
+// deliveries that succeeded.
 func (t Jobs) ListDeliveries(ctx context.Context, job uuid.UUID, after int64, n int, now time.Time) ([]DeliveryReport, error) {
 	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `
 		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next, 0 AS code, '' AS headers, NULL::bytea AS answer,
@@ -238,8 +240,8 @@ type DeliveryState struct {
 	Status string     `json:"status"` // DeliveryDelivering is possible, too
 	Count  int        `json:"count"`
 	Oldest time.Time  `json:"oldest_at"`                 // when the oldest was created
-	NextAt *time.Time `json:"next_attempt_at,omitempty"` // of the first next attempt; nil: there is none
-	Error  string     `json:"last_error,omitempty"`      // the last one
+	NextAt *time.Time `json:"next_attempt_at,omitempty"` // when the first of their next attempts is made; nil: none is planned
+	Error  string     `json:"last_error,omitempty"`      // the latest error
 }
 
 // CountStates counts deliveries by host and state. Deliveries that succeeded over a week ago

@@ -10,19 +10,19 @@ import (
 )
 
 // shrinkBatch is how many deliveries one transaction of shrinkDeliveries removes. It is larger
-// than pruneBatch because each transaction rewrites the row of the job, which is long when it
-// went to many.
+// than pruneBatch because each transaction rewrites the row of the job, which is long if the
+// job has many recipients.
 const shrinkBatch = 5000
 
 // DeliveryRetention says how long deliveries and their outcomes are stored.
 type DeliveryRetention struct {
 	Now       time.Time
-	Delivered time.Duration                                     // then a delivery that succeeded is reduced to its recipients
-	Jobs      time.Duration                                     // then a job is removed with its deliveries, unless one is open
-	Parked    time.Duration                                     // then a parked delivery is given up
-	Lasting   time.Duration                                     // the same for the types that take something back
-	Types     []string                                          // those types
-	Failed    func(d Delivery, why string, now time.Time) Event // makes the event of one that is given up
+	Delivered time.Duration                                     // after this time a delivery that succeeded is reduced to its recipients
+	Jobs      time.Duration                                     // after this time a job is removed with its deliveries, unless one of them is open
+	Parked    time.Duration                                     // after this time a parked delivery is given up
+	Lasting   time.Duration                                     // applies instead of Parked to activities that take something back
+	Types     []string                                          // the types of these activities
+	Failed    func(d Delivery, why string, now time.Time) Event // makes the event that tells of a delivery that is given up
 }
 
 // lapsed is the error of a parked delivery that is given up.

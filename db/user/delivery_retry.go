@@ -15,7 +15,7 @@ const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k 
 // that a process has leased.
 type DeliveryChoice struct {
 	DeliveryFilter
-	States []string  // DeliveryPending, DeliveryParked and DeliveryFailed
+	States []string  // any of DeliveryPending, DeliveryParked and DeliveryFailed
 	Except []string  // hosts whose deliveries are left as they are
 	Before time.Time // only deliveries not updated since then; zero: all
 }
@@ -64,8 +64,8 @@ type Requeued struct {
 
 // Requeue makes up to n of the chosen deliveries due now, the oldest first. It considers only
 // deliveries whose id is greater than the parameter after, and passes over those that another
-// transaction has locked. If reset is true, the deliveries count as created now and never tried.
-// Requeue locks the jobs of these deliveries, so that no job is pruned meanwhile.
+// transaction has locked. If reset is true, the deliveries count as created now and have no
+// attempts. Requeue locks the jobs of these deliveries, so that no job is pruned meanwhile.
 func (t Deliveries) Requeue(ctx context.Context, c DeliveryChoice, reset bool, after int64, n int, now time.Time) ([]Requeued, error) {
 	q := terms{args: []any{now, reset, after, n}}
 	c.of(&q, t.types, now)
@@ -79,8 +79,8 @@ func (t Deliveries) Requeue(ctx context.Context, c DeliveryChoice, reset bool, a
 		SELECT id, host FROM done ORDER BY id`, q.args...)
 }
 
-// requeue makes a delivery pending at the time $1. If $2 is true, it begins anew without
-// attempts.
+// requeue makes a delivery pending at the time $1. If $2 is true, the delivery also counts as
+// created at that time, and has no attempts.
 const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempts END, created_at = CASE WHEN $2 THEN $1 ELSE d.created_at END, updated_at = $1, ` + leaseLost
 
 // ClaimChosen leases up to n of the chosen deliveries to owner for the given time, the oldest
@@ -100,8 +100,9 @@ func (t Deliveries) ClaimChosen(ctx context.Context, c DeliveryChoice, reset boo
 		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, q.args...)
 }
 
-// Drop skips chosen deliveries, up to n with ids above after, and stores the reason in them. It
-// returns the id of the last and how many it skipped.
+// Drop skips up to n of the chosen deliveries, the oldest first, and stores the reason in them.
+// It considers only deliveries whose id is greater than the parameter after. It returns the id
+// of the last skipped delivery, and how many it skipped.
 func (t Deliveries) Drop(ctx context.Context, c DeliveryChoice, why string, after int64, n int, now time.Time) (last int64, dropped int, err error) {
 	q := terms{args: []any{now, why, after, n}}
 	c.of(&q, t.types, now)
@@ -115,7 +116,7 @@ func (t Deliveries) Drop(ctx context.Context, c DeliveryChoice, why string, afte
 	return last, dropped, err
 }
 
-// IsOwing reports whether a delivery is still open whose job was stored before a time.
+// IsOwing reports whether a delivery is still open that belongs to a job from before a time.
 func (t Deliveries) IsOwing(ctx context.Context, then time.Time) (owes bool, err error) {
 	err = t.row(ctx, "look for old deliveries", `SELECT EXISTS (SELECT FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
 		WHERE d.status IN ('pending', 'parked') AND j.created_at < $1)`, []any{then}, &owes)

@@ -11,8 +11,8 @@ import (
 type EventWindow struct {
 	Given      int64      // the highest number that was ever assigned
 	Oldest     int64      // the lowest number of an event; above Given when there is none
-	Withheld   *int64     // the number of the event whose count of withheld ones may still grow
-	WithheldAt *time.Time // when that event was made
+	Withheld   *int64     // the number of the event that still counts withheld events (see Events.Withhold); nil: there is none
+	WithheldAt *time.Time // when the event Withheld was made
 }
 
 // FindWindow returns the window of the user's events.
@@ -26,8 +26,8 @@ func (t Events) FindWindow(ctx context.Context) (EventWindow, error) {
 	return *w, nil
 }
 
-// Raise raises the ids of the events after a number to at least milli, the milliseconds that
-// the stream has reached.
+// Raise raises the milliseconds in the ids of the events after a number. They become at least
+// milli, which is the time that the stream has reached.
 func (t Events) Raise(ctx context.Context, after, milli int64) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (t Events) Raise(ctx context.Context, after, milli int64) error {
 	return err
 }
 
-// CloseWithheld replaces an event that has counted withheld ones for an hour by a copy with a
-// new number. From then on its count does not change.
+// CloseWithheld looks for an event that has counted withheld events for an hour. It replaces
+// that event by a copy with a new number, whose count does not change any more.
 func (t Events) CloseWithheld(ctx context.Context, now time.Time) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err
@@ -59,20 +59,21 @@ func (t *tx) lockEvents(ctx context.Context) error {
 	return err
 }
 
-// EventLimits bound the events in a user's database.
+// EventLimits limit how many events a user's database stores.
 type EventLimits struct {
-	Keep    int   // bounds the emitted events
-	Waiting int   // bounds all events
-	Bytes   int64 // bounds the bytes of all events
+	Keep    int   // the most emitted events
+	Waiting int   // the most events, emitted or not
+	Bytes   int64 // the most bytes of all events
 }
 
-// Trim drops emitted events, the oldest first, until at most l.Keep are left. emitted is the
-// number up to which events were emitted. If the events then exceed l.Waiting or l.Bytes, it
-// also drops the oldest of them, emitted or not. An event stream.gap in their place says how
-// many were not emitted.
+// Trim drops emitted events, the oldest first, until at most l.Keep are left. The parameter
+// emitted is the number up to which events were emitted. If the events that are left exceed
+// l.Waiting or l.Bytes, Trim also drops the oldest of them, emitted or not. In their place it
+// puts an event of the type stream.gap, which says how many of them were not emitted.
 //
 // The numbers of events have gaps, a huge one after a restore, so numbers do not tell how many
-// events there are. Trim stores its count, and adds the events that came since the last call.
+// events there are. Trim stores the count of events for the next call, which adds the number of
+// the events that are new.
 func (t Events) Trim(ctx context.Context, emitted int64, l EventLimits) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err

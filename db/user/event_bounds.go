@@ -10,8 +10,9 @@ type EventBounds struct {
 	Milli     *int64 // the milliseconds of the requested event's id; nil when it is not stored
 }
 
-// FindBounds returns the first and the last stored event, and the milliseconds of event seq.
-// The event that still counts withheld ones is neither the first nor the last.
+// FindBounds returns the first and the last stored event, and the milliseconds of the event
+// with the number seq. The event that still counts withheld events (see Withhold) is neither
+// the first nor the last.
 func (t Events) FindBounds(ctx context.Context, seq int64) (EventBounds, error) {
 	b, err := one[EventBounds](ctx, t.tx, "read the bounds of events", `WITH kept AS (
 			SELECT seq, ms FROM event_outbox WHERE seq IS DISTINCT FROM (SELECT withheld FROM event_window)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// withheldFor is how long one event counts withheld ones.
+// withheldFor is how long one event counts withheld events (see Withhold).
 const withheldFor = time.Hour
 
 // eventLock is the key of the advisory lock under which events are numbered.
@@ -20,23 +20,24 @@ const eventLock = 7305808869232652
 // Event is something that happened to the user.
 type Event struct {
 	Seq     int64
-	Type    string // "create.received"
+	Type    string // such as "create.received"
 	Source  string // "ap", or "local" for an event that only this user has
 	Payload json.RawMessage
 	At      time.Time
-	Milli   int64 // the milliseconds of its id on the stream; they never fall
+	Milli   int64 // the milliseconds of its id on the stream; they are never lower than those of an earlier event
 }
 
 // Add appends an event to the user's outbox when the transaction commits. Transactions that add
-// events commit one after another, in the order of the numbers. A reader that continues after
-// the last number it has seen misses no event.
+// events commit one after another, in the order of the numbers of these events. So a reader
+// that continues after the last number that it has seen misses no event.
 func (t Events) Add(ctx context.Context, e Event) error {
 	t.unsent.events = append(t.unsent.events, e)
 	return t.added(ctx, len(e.Payload))
 }
 
-// Withhold counts an event instead of adding it. One event like e counts all of an hour in the
-// member count of its payload. It keeps its place while the count grows.
+// Withhold counts an event instead of adding it. One event like e is stored for all withheld
+// events of an hour. Its payload has their number in the member count. It keeps its own number
+// and time while the count grows.
 func (t Events) Withhold(e Event) { t.unsent.withheld = append(t.unsent.withheld, e) }
 
 // List returns up to n events after a sequence number, the oldest first.
@@ -76,7 +77,7 @@ type Answer struct {
 // keptAnswers is how long a stored answer is replayed.
 const keptAnswers = 24 * time.Hour
 
-// Find returns the answer that a dispatch with this key got within the last day, nil when the
+// Find returns the answer that a dispatch with this key got within the last day, or nil if the
 // key is new.
 func (t Answers) Find(ctx context.Context, key string, now time.Time) (*Answer, error) {
 	if _, err := t.execBeside(ctx, "drop old answers", `DELETE FROM idempotency_keys WHERE created_at < $1`, now.Add(-keptAnswers)); err != nil {

@@ -31,8 +31,8 @@ type FeedItem struct {
 
 	Revision, ObjectRevision string // see FeedLine
 
-	// The forms that KeepForms stored for these revisions and this reader. If they are set, the
-	// documents are not read.
+	// The forms that KeepForms stored for these revisions and for the reader that ReadFor sets.
+	// If they are set, the documents are not read.
 	Form, ObjectForm string
 }
 
@@ -40,19 +40,19 @@ type FeedItem struct {
 type FeedLine struct {
 	FeedEntry
 	ObjectURI vocab.ID // empty when the object is not stored
-	Author    string   // the unchecked author of an announced object; empty: only parsing tells
+	Author    string   // the unchecked author of an announced object; empty: the object must be parsed to find out
 
 	// A revision is the transaction that wrote the row: it changes whenever the stored activity
 	// or object does.
 	Revision, ObjectRevision string
 }
 
-// Bytes returns the size of its documents and forms.
+// Bytes returns the size of the documents and forms of i.
 func (i FeedItem) Bytes() int {
 	return len(i.Raw) + len(i.Object) + len(i.Readable) + len(i.Form) + len(i.ObjectForm)
 }
 
-// MaxFeed bounds the documents that one query of a feed reads, in bytes.
+// MaxFeed is the number of bytes of documents after which one query of a feed stops.
 const MaxFeed = 4 << 20
 
 const (
@@ -64,8 +64,8 @@ const (
 	revisions = `a.xmin::text, coalesce(o.xmin::text, '')`
 )
 
-// feedRows describe a query of feed rows: entry are the columns of FeedEntry, tables join f, a
-// and o, and which selects and sorts the rows.
+// feedRows describes a query of feed rows: entry has the columns of FeedEntry, tables joins
+// feed as f, activities as a and objects as o, and which selects and sorts the rows.
 type feedRows struct {
 	attempt, entry, tables, which string
 	args                          []any
@@ -100,7 +100,7 @@ func (t Feed) items(ctx context.Context, r feedRows) (out []FeedItem, err error)
 	return out, err
 }
 
-// item reads one row with its documents, nil when there is none.
+// item reads one row with its documents, or returns nil if there is none.
 func (t Feed) item(ctx context.Context, r feedRows) (*FeedItem, error) {
 	query, args := r.query(t.reader)
 	return one[FeedItem](ctx, t.tx, r.attempt, query, args...)
@@ -133,8 +133,9 @@ func (t Feed) Find(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
 	return t.item(ctx, feedRows{"read feed entry", feedEntry, feedTables, ` WHERE f.id = $1`, []any{id}})
 }
 
-// FindActivity returns one activity as a feed item, by the id of its row. It returns nil when
-// there is none, or when it waits among the requests and requests is false.
+// FindActivity returns one activity as a feed item, by the id of its row. It returns nil if
+// there is none. If requests is false, it also returns nil for an activity that waits among the
+// Requests.
 func (t Feed) FindActivity(ctx context.Context, id uuid.UUID, requests bool) (*FeedItem, error) {
 	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = $1 AND ($2 OR NOT ` + isRequest + `)`, []any{id, requests}})
 }
@@ -158,8 +159,8 @@ func (t Feed) notificationRows(user vocab.ID, after *Place, n int) feedRows {
 }
 
 // ListNotifications returns up to n notifications after a place, the newest first, and stops by
-// size as List does. user is the user's actor, whose id is the prefix of the ids of its
-// objects.
+// size as List does. The parameter user is the user's actor. The ids of the user's objects
+// begin with the id of this actor.
 func (t Feed) ListNotifications(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedItem, error) {
 	return t.items(ctx, t.notificationRows(user, after, n))
 }

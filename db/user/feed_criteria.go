@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MaxScanned bounds the entries of the main feed that are scanned for one page of a feed with a
-// criterion.
+// MaxScanned is how many entries of the main feed are scanned at most for one page of a feed
+// that selects entries by a criterion.
 const MaxScanned = 2000
 
 // scanChunk is how many entries one query scans.
@@ -24,12 +24,12 @@ type scannedEntry struct {
 	Published time.Time
 	Actor     vocab.ID
 	Tags      []string // of the object, as written there; empty unless the scan needs tags
-	Fits      bool     // the query's own criterion: the object is in the stream, or is public
+	Fits      bool     // the entry meets the criterion that the query checks: the object is in the stream, or is public
 }
 
 // feedScan describes a scan of the main feed.
 type feedScan struct {
-	columns, tables string // besides those of the feed
+	columns, tables string // columns and tables that are read besides those of the feed
 	meets           func(scannedEntry) bool
 }
 
@@ -46,14 +46,14 @@ func (t Feed) ListOfActors(ctx context.Context, actors []vocab.ID, after *Place,
 	return t.scanFeed(ctx, feedScan{`'{}'::text[], false`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
 }
 
-// ListOfTag is ListOfActors for the entries whose object has a tag. It ignores case and a
-// leading # of the object's tags.
+// ListOfTag is like ListOfActors, but returns the entries whose object has a tag. It ignores
+// case, and a leading # of the object's tags.
 func (t Feed) ListOfTag(ctx context.Context, tag string, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	return t.scanFeed(ctx, feedScan{objectTags + `, false`, scannedObjects, func(e scannedEntry) bool { return hasAnyTag(e.Tags, tag) }}, after, n)
 }
 
-// ListOfStream is ListOfActors for the entries whose object is in the stream s, or has one of
-// its tags.
+// ListOfStream is like ListOfActors, but returns the entries whose object is in the stream s or
+// has one of the tags in s.Tags.
 func (t Feed) ListOfStream(ctx context.Context, s Stream, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	inStream := `, EXISTS (SELECT FROM stream_objects s WHERE s.stream_id = '` + s.ID.String() + `' AND s.object_uri = a.object_uri)`
 	return t.scanFeed(ctx, feedScan{objectTags + inStream, scannedObjects, func(e scannedEntry) bool { return e.Fits || hasAnyTag(e.Tags, s.Tags...) }}, after, n)

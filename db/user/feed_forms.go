@@ -2,22 +2,24 @@ package user
 
 import "context"
 
-// Form is a feed entry as it is shown to a reader, for storing: the rendered activity, and the
-// rendered object if that is stored.
+// Form is a feed entry in the form in which a reader was shown it, so that it can be stored. It
+// has the rendered activity, and the rendered object if the object is stored.
 type Form struct {
-	FeedLine         // of the documents from which it was made
+	FeedLine         // the entry and the revisions from which the form was made
 	Activity, Object string
 }
 
-// keptForms joins the forms of a and o that are stored for one reader and the current
-// revisions: both or none. OFFSET 0 makes PostgreSQL look them up by their ids even without
-// statistics of the table.
+// keptForms joins the forms of the activity a and the object o that are stored for one reader
+// and the current revisions. If a row has an object without such a form, the form of its
+// activity is not used either. OFFSET 0 makes PostgreSQL look the forms up by their ids even
+// without statistics of the table.
 const keptForms = `
 	LEFT JOIN LATERAL (SELECT form FROM shown_forms WHERE id = o.id AND reader = $reader AND activity_revision IS NULL AND object_revision = o.xmin OFFSET 0) AS obf ON true
 	LEFT JOIN LATERAL (SELECT form FROM shown_forms WHERE id = a.id AND reader = $reader AND activity_revision = a.xmin AND object_revision IS NOT DISTINCT FROM o.xmin
 		AND (o.id IS NULL OR obf.form IS NOT NULL) OFFSET 0) AS af ON true`
 
-// ReadFor makes the feeds read the forms that are stored for a reader, instead of documents.
+// ReadFor makes the feeds read the forms that are stored for a reader. They read documents only
+// where there is no such form.
 func (t Feed) ReadFor(reader string) { t.reader = reader }
 
 // KeepForms stores how entries are shown to a reader. It skips rows that have changed or that

@@ -15,7 +15,7 @@ type Unread struct {
 	More  bool `json:"more,omitempty"` // there are more than Count, or may be
 }
 
-// mostUnread bounds the count of unread entries.
+// mostUnread is the highest count of unread entries.
 const mostUnread = 1000
 
 // entryPlace is a Place as a row.
@@ -37,8 +37,8 @@ func (t Feed) FindMark(ctx context.Context, feed string) (*Place, error) {
 	return p.place(), err
 }
 
-// MoveMark stores that the user has read a feed up to a place. It reports whether the mark
-// moved: it never goes back.
+// MoveMark stores that the user has read a feed up to a place. The mark never goes back.
+// MoveMark reports whether the mark moved.
 func (t Feed) MoveMark(ctx context.Context, feed string, p Place) (bool, error) {
 	n, err := t.execBeside(ctx, "move feed mark", `INSERT INTO feed_marks AS m VALUES ($1, $2, $3)
 		ON CONFLICT (feed) DO UPDATE SET published = excluded.published, id = excluded.id WHERE (m.published, m.id) < (excluded.published, excluded.id)`,
@@ -59,8 +59,8 @@ func (t Feed) FindActivityPlace(ctx context.Context, id uuid.UUID, requests bool
 	return p.place(), err
 }
 
-// CountUnread counts the entries of the main feed after a mark, without those of the user. user
-// is the user's actor.
+// CountUnread counts the entries of the main feed after a mark, without the user's own. The
+// parameter user is the user's actor.
 func (t Feed) CountUnread(ctx context.Context, user vocab.ID, mark *Place) (Unread, error) {
 	p := mark.orOldest()
 	n, err := t.count(ctx, `SELECT count(*) FROM (SELECT FROM feed WHERE (published, id) > ($1, $2) AND actor_uri <> $3 LIMIT $4) AS unread`,
@@ -79,7 +79,7 @@ func (t Feed) CountUnreadRequests(ctx context.Context, mark *Place) (Unread, err
 }
 
 // CountUnreadNotifications counts the notifications after a mark, among the MaxScanned newest
-// activities. user is as for ListNotifications.
+// activities. The parameter user is the user's actor.
 func (t Feed) CountUnreadNotifications(ctx context.Context, user vocab.ID, mark *Place) (Unread, error) {
 	r := t.notificationRows(user, mark, MaxScanned)
 	p := mark.orOldest()

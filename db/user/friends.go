@@ -26,14 +26,16 @@ func (t Relationships) CountOffers(ctx context.Context, host string) (OfferCount
 	return *n, nil
 }
 
-// FindOffersBy returns the relationships that received Offers with this uri made or ask for.
-// There are several if actors of one server use the same uri.
+// FindOffersBy returns the relationships that began with a received Offer with this uri, even
+// if the Offer still waits for the user. There are several if actors of one server use the same
+// uri.
 func (t Relationships) FindOffersBy(ctx context.Context, offer vocab.ID) ([]Relationship, error) {
 	return collect[Relationship](ctx, t.tx, "read offer", `SELECT `+relationshipColumns+` FROM relationships
 		WHERE activity_uri = $1 AND type = 'friend' AND direction = 'inbound'`, offer)
 }
 
-// FindOffersOf returns the relationships that an actor's Offers made or ask for.
+// FindOffersOf returns the relationships that began with an Offer of this actor, even if the
+// Offer still waits for the user.
 func (t Relationships) FindOffersOf(ctx context.Context, actor vocab.ID) ([]Relationship, error) {
 	return collect[Relationship](ctx, t.tx, "read offers", `SELECT `+relationshipColumns+` FROM relationships
 		WHERE actor_uri = $1 AND type = 'friend' AND direction = 'inbound' ORDER BY relation`, actor)

@@ -18,11 +18,11 @@ type Grave struct {
 	Tombstone json.RawMessage
 }
 
-// buriedAtOnce bounds the objects of one batch of statements.
+// buriedAtOnce is how many objects one batch of statements buries at most.
 const buriedAtOnce = 5000
 
 // Bury stores for good that an object was deleted. The stored object becomes the Tombstone, and
-// its activities leave the feed. It reports whether the object was stored.
+// the activities about it leave the feed. Bury reports whether the object was stored.
 func (t Objects) Bury(ctx context.Context, g Grave, now time.Time) (bool, error) {
 	n, err := t.BuryAll(ctx, []Grave{g}, now)
 	return n == 1, err

@@ -100,7 +100,7 @@ type Unnamed struct {
 	Group vocab.ID
 	Actor vocab.ID
 	Inbox vocab.ID
-	Still bool // it is a member now
+	Still bool // the actor is a member of the group now
 }
 
 // ListRecipients returns the members of groups, and how many of the groups exist.

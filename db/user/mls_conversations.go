@@ -24,7 +24,7 @@ type HostedConversation struct {
 	Generation   int32 // how many MLS groups it had before
 	Term         int32 // grows when another database may have assigned epochs
 	Epoch        int64
-	LastSeq      int64 // of the log
+	LastSeq      int64 // the number of the last message in the log
 	Status       string
 	LastHash     []byte // SHA-256 of the last message of the log; empty when there was none
 	GroupInfo    []byte // at this epoch; empty when no member has sent it
@@ -33,7 +33,7 @@ type HostedConversation struct {
 	Mode         string // federated until an upgrade is complete
 	Partner      vocab.ID
 	Predecessor  vocab.ID // the URI of the conversation that it continues
-	Mixed        bool     // the MLS group has members that know the SWICG draft alone
+	Mixed        bool     // the MLS group has members that support only the SWICG draft
 }
 
 const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.last_hash, coalesce(m.group_info, ''), m.former_groups, coalesce(m.reset_group_id, ''),
@@ -51,17 +51,18 @@ func (t Hosted) Find(ctx context.Context, id uuid.UUID) (*HostedConversation, er
 	return one[HostedConversation](ctx, t.tx, "read hosted conversation", `SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1`, id)
 }
 
-// FindGroup returns the id of the hosted conversation whose current MLS group this is, uuid.Nil
-// when there is none.
+// FindGroup returns the id of the hosted conversation whose current MLS group this is, or
+// uuid.Nil if there is none.
 func (t Hosted) FindGroup(ctx context.Context, group string) (id uuid.UUID, err error) {
 	err = t.row(ctx, "look for hosted group", `SELECT coalesce((SELECT m.id FROM mls_conversations m JOIN conversations c USING (id) WHERE c.group_id = $1), $2)`, []any{group, uuid.Nil}, &id)
 	return id, err
 }
 
-// Lock is Find that locks the conversation: other transactions that change it wait until this
-// one ends. It takes the lock of the audience first, because a change of the audience may
-// change conversations. It locks the row in conversations before the row in mls_conversations;
-// transactions that find a conversation by its partner lock in the same order.
+// Lock returns what Find returns, and locks the conversation: other transactions that change it
+// wait until this one ends. Lock first takes the lock that HoldAudience takes, because a change
+// of the audience may change conversations. Then it locks the row in conversations before the
+// row in mls_conversations. Transactions that find a conversation by its partner lock the rows
+// in the same order.
 func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, err error) {
 	var found []HostedConversation
 	b := t.unsent.batch()
@@ -74,8 +75,8 @@ func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, 
 	return &found[0], nil
 }
 
-// LockFree locks those conversations that no other transaction has locked, and returns the ids
-// of the others. As Lock it takes the lock of the audience first.
+// LockFree locks those of the conversations that no other transaction has locked, and returns
+// the ids of the others. Like Lock, it first takes the lock that HoldAudience takes.
 func (t Hosted) LockFree(ctx context.Context, ids []uuid.UUID) (held []uuid.UUID, err error) {
 	b := t.unsent.batch()
 	b.Queue(holdAudience, audienceLock)
@@ -88,7 +89,7 @@ func (t Hosted) LockFree(ctx context.Context, ids []uuid.UUID) (held []uuid.UUID
 type NextEpoch struct {
 	Commit    []byte // SHA-256 of the commit
 	GroupInfo []byte // nil: no member has sent it
-	Mixed     bool   // the MLS group has members that know the SWICG draft alone
+	Mixed     bool   // the MLS group has members that support only the SWICG draft
 }
 
 // AdvanceEpoch moves a conversation to its next epoch if it is active and its generation, term
@@ -174,7 +175,8 @@ func (t Hosted) FindMessages(ctx context.Context, id uuid.UUID, hashes [][]byte)
 }
 
 // ListLog returns up to n messages of a conversation after a number, the oldest first. It stops
-// after the message with which the contents exceed bytes, but not before the second.
+// after the message with which the contents exceed a number of bytes, but not before the second
+// message.
 func (t Hosted) ListLog(ctx context.Context, id uuid.UUID, after int64, n, bytes int) (out []LogEntry, err error) {
 	err = t.query(ctx, "read log", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
 		WHERE conversation_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`, id, after, n)

@@ -17,14 +17,14 @@ type Addressee struct {
 	Role        string
 	JoinedSeq   int64
 	LeftSeq     *int64
-	Lightweb    bool // its server takes what the host sends; if false, it knows the SWICG draft alone
-	Blocked     bool // by the host
+	Lightweb    bool // its server accepts messages from the host; if false, it supports only the SWICG draft
+	Blocked     bool // the host blocks the actor
 	Inbox       vocab.ID
 	SharedInbox vocab.ID
 }
 
-// ListAddressees returns the members of a conversation, and the former members whose membership
-// ended at the number left.
+// ListAddressees returns the members of a conversation, and those former members whose LeftSeq
+// is the parameter left.
 func (t Hosted) ListAddressees(ctx context.Context, id uuid.UUID, left int64) ([]Addressee, error) {
 	return collect[Addressee](ctx, t.tx, "list who is told", `SELECT m.actor_uri, m.role, m.joined_seq, m.left_seq, m.lightweb,
 			EXISTS (SELECT FROM blocks b WHERE b.actor_uri = m.actor_uri AND b.direction = 'outbound'), coalesce(a.inbox, ''), coalesce(a.shared_inbox, '')
@@ -32,14 +32,15 @@ func (t Hosted) ListAddressees(ctx context.Context, id uuid.UUID, left int64) ([
 		WHERE m.conversation_id = $1 AND (m.left_seq IS NULL OR m.left_seq = $2) ORDER BY m.joined_seq, m.actor_uri`, id, left)
 }
 
-// NoteForeign stores that actors in a conversation know the SWICG draft alone.
+// NoteForeign stores that the servers of these actors in a conversation support only the SWICG
+// draft.
 func (t Hosted) NoteForeign(ctx context.Context, id uuid.UUID, actors []vocab.ID) error {
 	_, err := t.execBeside(ctx, "note who is foreign", `UPDATE conversation_members SET lightweb = false WHERE conversation_id = $1 AND actor_uri = ANY($2::text[])`, id, texts(actors))
 	return err
 }
 
-// HasForeign reports whether a conversation has a member that knows the SWICG draft alone, not
-// counting the actors in but.
+// HasForeign reports whether a conversation has a member whose server supports only the SWICG
+// draft. The actors in the parameter but do not count.
 func (t Hosted) HasForeign(ctx context.Context, id uuid.UUID, but []vocab.ID) (has bool, err error) {
 	err = t.row(ctx, "look for foreign members", `SELECT EXISTS (SELECT FROM conversation_members WHERE conversation_id = $1 AND left_seq IS NULL AND NOT lightweb AND actor_uri <> ALL($2::text[]))`,
 		[]any{id, texts(but)}, &has)

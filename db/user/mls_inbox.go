@@ -13,15 +13,15 @@ import (
 // Kinds of messages that only an inbox has.
 const (
 	KindWelcome = "welcome"
-	KindOpaque  = "opaque" // only its reader can tell the kind
+	KindOpaque  = "opaque" // its header tells no known kind, or it is application data that is not encrypted
 )
 
-// InboxEntry is an MLS message that the user received, or that the user sent where no host
-// orders messages.
+// InboxEntry is an MLS message that the user received. It can also be a message that the user
+// sent in a conversation without a host.
 type InboxEntry struct {
 	Arrival      int64      // its place in the order of arrival; Messages.Add assigns it
 	Conversation *uuid.UUID // nil: the group belongs to no known conversation
-	Group        string     // as the message says; empty when it does not say it
+	Group        string     // the MLS group that the message names; empty when it names none
 	Seq          *int64     // its number in the host's log; nil: not ordered yet
 	Generation   int32
 	Epoch        int64 // in which it was made
@@ -32,15 +32,15 @@ type InboxEntry struct {
 	Hash         []byte // SHA-256 of the content
 	Receipt      []byte // a verified signature of the host; nil: there is none
 	Blocked      bool   // its sender was blocked when it arrived
-	Activity     string // as it arrived, without the content; empty: read from the host's log
-	ContentAt    int32  // offset of the content in the activity; -1: it was not taken out
+	Activity     string // the activity as it arrived, without the content; empty: the message was read from the host's log
+	ContentAt    int32  // where Activity had the content; -1: the content was not cut out of it
 	At           time.Time
 }
 
 const inboxColumns = `arrival, conversation_id, group_id, seq, generation, epoch, kind, sender_uri, object_uri, content, content_hash, receipt, blocked, activity, content_at, received_at`
 
-// Lock makes other transactions that write to the inbox of messages wait. So readers see the
-// messages in the order of arrival.
+// Lock makes other transactions that add messages to the inbox wait until this one ends. So
+// readers see the messages in the order of arrival.
 func (t Messages) Lock(ctx context.Context) error { return t.lock(ctx, "mls inbox") }
 
 // Add stores a message, and reports whether it is new. Lock must be called first.
@@ -60,9 +60,9 @@ func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, err
 		e.Conversation, e.Hash, e.Seq, e.Generation, e.Epoch, e.Kind)
 }
 
-// Place adds the host's data to a message that arrived before the host had ordered it: the
-// number, generation, sender and receipt of e. The user's devices can read a commit or proposal
-// only from now on, so it gets a new arrival.
+// Place adds the host's data to a message that arrived before the host had ordered it: e.Seq,
+// e.Generation, e.Sender and e.Receipt. The user's devices can read a commit or proposal only
+// from now on, so Place assigns a new Arrival to it.
 func (t Messages) Place(ctx context.Context, arrival int64, e InboxEntry) error {
 	comes := ""
 	if e.Kind != KindApplication {
@@ -73,17 +73,18 @@ func (t Messages) Place(ctx context.Context, arrival int64, e InboxEntry) error 
 	return err
 }
 
-// FindHash returns the hash and the receipt of the message with a number in a conversation, nil
-// when the message is not stored.
+// FindHash returns the hash and the receipt of the message with this number in a conversation.
+// Both are nil if the message is not stored.
 func (t Messages) FindHash(ctx context.Context, id uuid.UUID, seq int64) (hash, receipt []byte, err error) {
 	err = t.row(ctx, "read hash", `SELECT (SELECT content_hash FROM mls_inbox WHERE conversation_id = $1 AND seq = $2), (SELECT receipt FROM mls_inbox WHERE conversation_id = $1 AND seq = $2)`,
 		[]any{id, seq}, &hash, &receipt)
 	return hash, receipt, err
 }
 
-// ListLog returns up to n messages of a conversation after a number and up to another one, the
-// oldest first. It stops after the message with which they exceed bytes, but not before the
-// second.
+// ListLog returns up to n messages of a conversation, the oldest first. It returns only
+// messages whose Seq is greater than the parameter after and at most the parameter upto. It
+// stops after the message with which they exceed a number of bytes, but not before the second
+// message.
 func (t Messages) ListLog(ctx context.Context, id uuid.UUID, after, upto int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages of conversation", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox
 		WHERE conversation_id = $1 AND seq > $2 AND seq <= $3 AND kind <> 'welcome' ORDER BY seq LIMIT $4`, id, after, upto, n)
@@ -96,15 +97,16 @@ func sizeOfEntry(e InboxEntry) int { return len(e.Content) + len(e.Activity) }
 // proposals that the host has not ordered, since the host may accept others instead.
 const notHeld = `(seq IS NOT NULL OR conversation_id IS NULL OR kind NOT IN ('commit', 'proposal'))`
 
-// List returns up to n messages after one in the order of arrival, the oldest first. It stops
-// after the message with which they exceed bytes, but not before the second.
+// List returns up to n messages in the order of arrival. It returns only messages whose Arrival
+// is greater than the parameter after. It stops after the message with which they exceed a
+// number of bytes, but not before the second message.
 func (t Messages) List(ctx context.Context, after int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE arrival > $1 AND `+notHeld+` ORDER BY arrival LIMIT $2`, after, n)
 	return out, err
 }
 
-// ListNewest returns up to n messages before one in the order of arrival, the newest first, and
-// stops by size as List does. If before is zero, it begins with the newest.
+// ListNewest returns up to n messages, the last arrived first. If the parameter before is not
+// zero, it returns only messages with a lower Arrival. It stops by size as List does.
 func (t Messages) ListNewest(ctx context.Context, before int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read newest messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE ($1 = 0 OR arrival < $1) AND `+notHeld+` ORDER BY arrival DESC LIMIT $2`, before, n)
 	return out, err
@@ -130,8 +132,8 @@ func (t Messages) CountUnplaced(ctx context.Context) ([]Waiting, error) {
 }
 
 // PlaceGroup moves the messages of an MLS group into its conversation, which was unknown when
-// they arrived. It numbers them in the order of arrival, after the number last, and returns how
-// many there were.
+// they arrived. It numbers them in the order of arrival, from last+1 on, and returns how many
+// there were.
 func (t Joined) PlaceGroup(ctx context.Context, id uuid.UUID, group string, last int64) (n int64, err error) {
 	return t.execBeside(ctx, "place messages", `UPDATE mls_inbox i SET conversation_id = $1, seq = $3 + p.n FROM
 		(SELECT arrival, row_number() OVER (ORDER BY arrival) AS n FROM mls_inbox WHERE conversation_id IS NULL AND group_id = $2 AND kind <> 'opaque') AS p WHERE i.arrival = p.arrival`, id, group, last)
@@ -148,13 +150,13 @@ type JoinedConversation struct {
 	Epoch        int64
 	LastSeq      int64 // the highest number that this server has learned of
 	WholeSeq     int64 // the number up to which no message is missing
-	RosterSeq    int64 // the number of the message that told the members last
+	RosterSeq    int64 // the number of the last message in which the host announced the members
 	Status       string
 	ResetGroupID string // the next MLS group; empty unless a reset is pending
 	FormerGroups []string
 	Confirmed    bool // a device of the user has joined
 	ReadSeq      int64
-	Mixed        bool // its host says that the MLS group has members that know the SWICG draft alone
+	Mixed        bool // its host says that the MLS group has members that support only the SWICG draft
 }
 
 // StatusFrozen is the status of a conversation whose host was proved to have told its members
@@ -174,8 +176,9 @@ func (t Joined) FindAt(ctx context.Context, uri vocab.ID) (*JoinedConversation, 
 	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`c.uri = $1`, uri)
 }
 
-// FindGroup is Find by the current or a former MLS group of the conversation. A conversation that
-// a device has confirmed takes precedence, then one without a host, then a current group.
+// FindGroup is Find by the current or a former MLS group of the conversation. If several
+// conversations match, a conversation that a device has confirmed comes first, then one without
+// a host, then one whose current group it is.
 func (t Joined) FindGroup(ctx context.Context, group string) (*JoinedConversation, error) {
 	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`c.group_id = $1 OR $1 = ANY(j.former_groups) ORDER BY c.confirmed DESC, (c.host_uri = '') DESC, (c.group_id = $1) DESC, c.id LIMIT 1`, group)
 }
@@ -202,8 +205,8 @@ func (t Joined) Add(ctx context.Context, j JoinedConversation, now time.Time) er
 }
 
 // Save stores the state of a joined conversation. It returns the number up to which no message
-// is missing now. It locks the row of the conversation before that of the copy, in the same order
-// as a transaction that closes the conversation.
+// is missing now. Like a transaction that closes the conversation, Save locks the row in
+// conversations before the row in mls_joined.
 func (t Joined) Save(ctx context.Context, j JoinedConversation, now time.Time) (whole int64, err error) {
 	err = t.row(ctx, "save joined conversation", `WITH first AS (SELECT id FROM conversations WHERE id = $1 FOR NO KEY UPDATE),
 		known AS (UPDATE conversations SET group_id = $2 WHERE id = $1 AND group_id <> $2)
@@ -215,8 +218,8 @@ func (t Joined) Save(ctx context.Context, j JoinedConversation, now time.Time) (
 	return whole, err
 }
 
-// NoteBehind tells subscribers that this database may lack messages of a conversation that its
-// host has. With isGap a later message is stored.
+// NoteBehind makes the Commit tell subscribers that the host of a conversation may have
+// messages that this database lacks. If isGap is true, a later message is stored here.
 func (t Joined) NoteBehind(id uuid.UUID, host vocab.ID, isGap bool) {
 	t.behind = append(t.behind, Behind{id, host, isGap})
 }
@@ -228,8 +231,8 @@ type Behind struct {
 	IsGap        bool // a later message is stored
 }
 
-// Confirm stores that a device of the user has joined a conversation. The error is IsTakenGroup
-// when another confirmed conversation has the MLS group.
+// Confirm stores that a device of the user has joined a conversation. IsTakenGroup recognizes
+// the error that Confirm returns when another confirmed conversation has the MLS group.
 func (t Joined) Confirm(ctx context.Context, id uuid.UUID) error {
 	_, err := t.execBeside(ctx, "confirm conversation", `UPDATE conversations SET confirmed = true WHERE id = $1 AND NOT confirmed`, id)
 	return err
@@ -244,9 +247,9 @@ func (t Joined) CountInvitations(ctx context.Context) ([]Waiting, error) {
 		WHERE NOT c.confirmed GROUP BY 1`)
 }
 
-// SetRoster makes these actors the members of a conversation, as its host announced them at the
-// number seq. It marks all of them as Lightweb; NoteForeign then unmarks those that know the
-// SWICG draft alone.
+// SetRoster makes these actors the members of a conversation, as its host announced them in the
+// message with the number seq. It marks all of them as Lightweb. NoteForeign then removes the
+// mark from those whose servers support only the SWICG draft.
 func (t Joined) SetRoster(ctx context.Context, id uuid.UUID, actors []vocab.ID, roles []string, seq int64) error {
 	_, err := t.execBeside(ctx, "set roster", `WITH gone AS (UPDATE conversation_members SET left_seq = greatest($4, joined_seq + 1), leaving = false
 			WHERE conversation_id = $1 AND left_seq IS NULL AND actor_uri <> ALL($2::text[]))

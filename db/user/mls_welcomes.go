@@ -36,14 +36,15 @@ func (w Welcome) args() []any {
 	return []any{w.ID, w.Conversation, w.Recipient, w.KeyPackage, w.Content, w.CreatedAt, w.Sender, w.Object}
 }
 
-// Take is Add for a Welcome that another server sent. It reports whether it is new.
+// Take is Add for a Welcome that another server sent. It reports whether the Welcome is new.
 func (t Welcomes) Take(ctx context.Context, w Welcome) (bool, error) {
 	n, err := t.execBeside(ctx, "take welcome", addWelcome+` ON CONFLICT DO NOTHING`, w.args()...)
 	return n == 1, err
 }
 
-// FindUnplaced returns a sender's Welcome that has no conversation yet, nil unless there is
-// exactly one. If object is not empty, the Welcome must have that id.
+// FindUnplaced returns a sender's Welcome that has no conversation yet. If object is not empty,
+// the Welcome must have this id on the sender's server. The result is nil unless there is
+// exactly one such Welcome.
 func (t Welcomes) FindUnplaced(ctx context.Context, sender, object vocab.ID) (*Welcome, error) {
 	all, err := collect[Welcome](ctx, t.tx, "look for welcome", `SELECT `+welcomeColumns+` FROM mls_welcomes w WHERE conversation_id IS NULL AND sender_uri = $1 AND ($2 = '' OR object_uri = $2)
 		AND state <> 'invalid' ORDER BY created_at LIMIT 2`, sender, object)
@@ -74,9 +75,9 @@ func (t Welcomes) IsWelcomed(ctx context.Context, id uuid.UUID, refs [][]byte) (
 	return is, err
 }
 
-// Lease returns up to n unconfirmed Welcomes of a recipient, the oldest first; unless device is
-// empty, only those for key packages of this device. It leases them until a time. A Welcome
-// that is not confirmed by then can be leased again.
+// Lease leases up to n unconfirmed Welcomes of a recipient until a time, and returns them, the
+// oldest first. If device is not empty, it leases only Welcomes for key packages of this
+// device. A Welcome that is not confirmed by the end of the lease can be leased again.
 func (t Welcomes) Lease(ctx context.Context, recipient vocab.ID, device string, n int, now, until time.Time) ([]Welcome, error) {
 	return collect[Welcome](ctx, t.tx, "lease welcomes", `WITH leased AS (UPDATE mls_welcomes SET state = 'in_flight', leased_until = $4 WHERE id IN
 			(SELECT id FROM mls_welcomes WHERE recipient_uri = $1 AND (state = 'available' OR state = 'in_flight' AND leased_until <= $3)
@@ -87,7 +88,7 @@ func (t Welcomes) Lease(ctx context.Context, recipient vocab.ID, device string, 
 }
 
 // Confirm stores that the recipient has joined by a Welcome. It returns the state that the
-// Welcome had before, empty when the recipient has none with this id.
+// Welcome had before, or an empty string if the recipient has no Welcome with this id.
 func (t Welcomes) Confirm(ctx context.Context, id uuid.UUID, recipient vocab.ID) (was string, err error) {
 	err = t.row(ctx, "confirm welcome", `WITH was AS (SELECT id, state FROM mls_welcomes WHERE id = $1 AND recipient_uri = $2 FOR UPDATE),
 			done AS (UPDATE mls_welcomes w SET state = 'consumed', leased_until = NULL FROM was WHERE w.id = was.id AND was.state IN ('available', 'in_flight'))

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MoveAgain is how long after a move neither the account nor its target can move the user's
-// follow again. After that time the move is removed.
+// MoveAgain is the time after a move in which neither the account nor its target can move the
+// user's follow again. After that time the move is removed.
 const MoveAgain = 30 * 24 * time.Hour
 
 // AddMove stores that an account moved to another one, and reports whether it did. It does

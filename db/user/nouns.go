@@ -2,9 +2,10 @@
 // one user.
 package user
 
-// Tx is a transaction on one user's database, valid only during the call that gets it. It has a
-// field for each noun of the database. The code that uses it must not wait for the network, for
-// Redis or for another database.
+// Tx is a transaction on one user's database. It is valid only during the call of the function
+// to which it is passed. It has a field for each noun of the database, that is, for each kind
+// of data. The code that uses it must not wait for the network, for Redis or for another
+// database.
 type Tx struct {
 	*tx
 
@@ -78,11 +79,12 @@ func newTx(types Types, begin string) *Tx {
 type (
 	// Activities holds received and sent activities, and the ids that are claimed.
 	Activities struct{ *tx }
-	// Objects holds objects of activities, and the graves of deleted ones.
+	// Objects holds objects of activities, and the ids of deleted objects (see Grave).
 	Objects struct{ *tx }
 	// Posts holds the user's own posts as everybody sees them, and archived ones.
 	Posts struct{ *tx }
-	// Actors holds copies of remote actors, and what the database holds of an actor.
+	// Actors holds copies of remote actors, and their moves to other accounts. It also finds
+	// and removes the rows that the database has of an actor.
 	Actors struct{ *tx }
 	// Relationships holds follows and friendships, and the pending requests for them.
 	Relationships struct{ *tx }
@@ -104,7 +106,8 @@ type (
 	Pins struct{ *tx }
 	// Groups holds groups of actors that the user made.
 	Groups struct{ *tx }
-	// Events holds events for the user's clients, until they are emitted.
+	// Events holds events for the user's clients: those that wait to be emitted, and the newest
+	// of those that were emitted.
 	Events struct{ *tx }
 	// Answers holds answers to requests, by idempotency key.
 	Answers struct{ *tx }
@@ -112,13 +115,13 @@ type (
 	Poison struct{ *tx }
 	// Audits holds records of the actions that clients dispatched in the user's name.
 	Audits struct{ *tx }
-	// Search holds the index of words in objects and actors.
+	// Search holds the index of words in objects, and finds objects and actors.
 	Search struct{ *tx }
 	// Deliveries holds activities that must be sent to inboxes, here and on other servers.
 	Deliveries struct{ *tx }
 	// Jobs holds deliveries grouped by their activity, for reports.
 	Jobs struct{ *tx }
-	// Conversations holds conversations of both modes, and who is in them.
+	// Conversations holds federated and encrypted conversations, and their members.
 	Conversations struct{ *tx }
 	// Pairs holds conversations of two, from private Notes to encrypted ones.
 	Pairs struct{ *tx }

@@ -20,14 +20,14 @@ type Object struct {
 	URI       vocab.ID
 	Published time.Time
 	Raw       json.RawMessage
-	UpdatedAt *time.Time // by the author's account; nil: never changed
+	UpdatedAt *time.Time // the time of the last change, as its author states it; nil: never changed
 	DeletedAt *time.Time
 	Readable  json.RawMessage // the result of vocab.Readable; nil: not made yet
 	Author    vocab.ID        `db:"-"` // set for Add and Displace only
 }
 
-// Parse parses the stored document. If it cannot be parsed, the fault is Internal, never one of
-// the client that asked for it.
+// Parse parses the stored document. If the document cannot be parsed, the fault is Internal,
+// because the client that asked for it is not to blame.
 func (o Object) Parse() (*vocab.Object, error) {
 	d, err := vocab.ParseDoc(o.Raw)
 	var parsed *vocab.Object
@@ -43,7 +43,7 @@ func (o Object) Parse() (*vocab.Object, error) {
 const objectColumns = `id, uri, published, raw, updated_at, deleted_at, readable`
 
 // Add stores an object, unless it is stored already or its author deleted it before it arrived.
-// It reports whether it stored it.
+// Add reports whether it stored the object.
 func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 	own := Owned{o.URI, o.Author}
 	there, read := t.readAhead(o.URI)
@@ -53,7 +53,7 @@ func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 		}
 		t.unsent.objects = append(t.unsent.objects, o)
 		t.touched.touch(feeds, o.URI)
-		t.ahead.forgetObject(o.URI) // readAhead finds it among the unsent, and the database has it later
+		t.ahead.forgetObject(o.URI) // readAhead now finds the object in t.unsent, and later the database has it
 		return true, t.added(ctx, len(o.Raw)+len(o.Readable))
 	}
 	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at, readable)
@@ -65,8 +65,8 @@ func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 	return n == 1, err
 }
 
-// IsBuried reports whether the author of an object deleted it. Rows from before authors were
-// stored count as well.
+// IsBuried reports whether the author of an object deleted it. Old rows, which do not say who
+// deleted the object, count as well.
 func (t Objects) IsBuried(ctx context.Context, o Owned) (buried bool, err error) {
 	err = t.row(ctx, "look for tombstone", `SELECT EXISTS (SELECT FROM tombstones WHERE digest = ANY($1))`, []any{[][]byte{o.key(), digest(o.ID)}}, &buried)
 	return buried, err
@@ -95,7 +95,7 @@ func (t Objects) Displace(ctx context.Context, o Object) error {
 	return err
 }
 
-// Find returns the object with this uri, nil when there is none.
+// Find returns the object with this uri, or nil if there is none.
 func (t Objects) Find(ctx context.Context, uri vocab.ID) (*Object, error) {
 	if o, read := t.readAhead(uri); read {
 		return o, nil
@@ -127,9 +127,9 @@ func (t Objects) FindAll(ctx context.Context, uris []vocab.ID) ([]Object, error)
 	return collect[Object](ctx, t.tx, "read objects", `SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris))
 }
 
-// Replace gives an object that is not deleted new contents, unless the stored version is newer.
-// It reports whether it did. Many servers write times in whole seconds: of two changes in one
-// second, the one that arrives later counts.
+// Replace gives new contents to an object, unless the object is deleted or its stored version
+// is newer. It reports whether it did. Many servers write times in whole seconds, so of two
+// changes in one second the one that arrives later counts.
 func (t Objects) Replace(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error) {
 	t.ahead.forgetObject(uri)
 	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4
@@ -139,7 +139,8 @@ func (t Objects) Replace(ctx context.Context, uri vocab.ID, raw, readable json.R
 }
 
 // SetReadable stores the results of vocab.Readable for objects that were stored without it. It
-// leaves objects that have one: their contents may have changed since.
+// does not change objects that have such a result by now, because their contents may have
+// changed since.
 func (t Objects) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage) error {
 	ids := slices.Sorted(maps.Keys(made))
 	texts := make([]string, len(ids))

@@ -15,8 +15,9 @@ type Owned struct{ ID, Actor vocab.ID }
 // actor's.
 const halfDigest = 16
 
-// key returns a digest of the id and the actor, for columns that need only equality. Rows from
-// before actors were stored have the whole digest of the id instead, and count for every actor.
+// key returns a digest of the id and the actor, for columns that need only equality. Old rows,
+// from the time when actors were not stored, have the whole digest of the id instead. They
+// count for every actor.
 func (o Owned) key() []byte {
 	return append(digest(o.ID)[:halfDigest:halfDigest], digest(o.Actor)[:halfDigest]...)
 }
@@ -29,7 +30,8 @@ func keys(all []Owned) [][]byte {
 	return out
 }
 
-// everybodys returns the keys of these ids in rows from before actors were stored.
+// everybodys returns the keys that these ids have in old rows, which count for every actor (see
+// key).
 func everybodys(all []Owned) [][]byte {
 	out := make([][]byte, len(all))
 	for n, o := range all {
@@ -39,7 +41,7 @@ func everybodys(all []Owned) [][]byte {
 }
 
 // keysOf returns the lowest and the highest possible key of an id, for any actor. The keys of
-// rows from before actors were stored lie between them, too.
+// old rows, which have no actor (see key), lie between them, too.
 func keysOf(id vocab.ID) (from, to []byte) {
 	h := digest(id)[:halfDigest:halfDigest]
 	return append(h, make([]byte, halfDigest)...), append(h, bytes.Repeat([]byte{0xff}, halfDigest)...)

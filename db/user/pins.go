@@ -14,7 +14,7 @@ type Pin struct {
 	Activity vocab.ID // the Add
 }
 
-// MaxPins bounds the pinned objects of one actor; the newest are stored.
+// MaxPins is how many pinned objects of one actor are stored at most: the newest ones.
 const MaxPins = 20
 
 // Set pins an object. An object that is pinned already keeps its place.

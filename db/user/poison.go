@@ -10,15 +10,16 @@ import (
 // Poisoned is an activity that was set aside because it could not be handled.
 type Poisoned struct {
 	URI        vocab.ID
-	Actor      vocab.ID // empty when it cannot be parsed, or in rows from before actors were stored
+	Actor      vocab.ID // empty when the activity cannot be parsed, or in old rows, for which no actor was stored
 	Raw        []byte
 	Reason     string
 	CreatedAt  time.Time
-	Forwarders []vocab.ID // the actors that sent it, if not its own
+	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it
 }
 
-// List returns up to n activities that were set aside, the oldest first, beginning after the
-// activity after. Unless only is empty, it returns only activities with that id.
+// List returns up to n activities that were set aside, the oldest first. It begins after the
+// activity that is the parameter after. If the parameter only is not empty, it returns only
+// activities with that id.
 func (t Poison) List(ctx context.Context, only vocab.ID, after Poisoned, n int) ([]Poisoned, error) {
 	return collect[Poisoned](ctx, t.tx, "list poison", `SELECT uri, actor_uri, raw, reason, created_at, forwarders FROM poison
 		WHERE $1 IN ('', uri) AND (created_at, uri, actor_uri) > ($2, $3, $4) ORDER BY created_at, uri, actor_uri LIMIT $5`, only, after.CreatedAt, after.URI, after.Actor, n)

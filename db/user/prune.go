@@ -21,10 +21,10 @@ const pruneBatch = 500
 // Pruning says which rows of a user's database are old.
 type Pruning struct {
 	Me         vocab.ID  // the user's actor
-	Before     time.Time // rows that arrived before it are old; zero: none of those that others sent
-	Messages   time.Time // messages of conversations from before it are old; zero: none
+	Before     time.Time // rows that arrived before this time are old; zero: no rows that others sent are old
+	Messages   time.Time // messages of conversations from before this time are old; zero: none are
 	Deliveries DeliveryRetention
-	DryRun     bool // count and roll back each batch: rows that only go after another batch are not counted
+	DryRun     bool // count and roll back each batch; rows that could be removed only after another batch are not counted
 }
 
 // Pruned counts the removed rows.
@@ -32,7 +32,7 @@ type Pruned struct {
 	Activities int `json:"pruned_activities"` // with their entries in the feed
 	Objects    int `json:"pruned_objects"`
 	Reactions  int `json:"pruned_reactions"`  // by those activities, or to those objects
-	Actors     int `json:"pruned_actors"`     // copies of actors that no other row names; a block or a vote does
+	Actors     int `json:"pruned_actors"`     // copies of actors that no other row names, such as a block or a vote
 	Deliveries int `json:"pruned_deliveries"` // succeeded long ago: their jobs keep the recipients
 	Jobs       int `json:"pruned_jobs"`       // with their deliveries
 	Lapsed     int `json:"failed_deliveries"` // parked deliveries that were given up
@@ -65,23 +65,23 @@ func (p *Pruned) Add(q Pruned) {
 //   - The user reacted to the object, or sent an activity about it other than accepting or
 //     rejecting it.
 //   - An answer to the object is stored: threads are removed from their ends.
-//   - It is the stamp of a stored object's quote.
+//   - The object is the stamp of a stored object's quote.
 //   - The author pinned the object, and the user follows the author.
 //   - It is a Follow or an answer to one, and there is a relationship with its actor.
-//   - It waits among the requests, which have bounds of their own.
+//   - It waits among the Requests, which have limits of their own.
 //
-// Contacts are the actors that the user chose: it follows them, is friends with them, has them
-// in a group, wrote to them, or takes their private messages. Anybody can mention or follow the
-// user, so these do not count. Reactions to the user's own objects stay when their activities
-// are removed.
+// Contacts are the actors that the user chose: the user follows them, is friends with them, has
+// them in a group, wrote to them, or accepted their private messages. Mentioning or following the
+// user does not make an actor a contact, since anybody can do that. Reactions to the user's own
+// objects stay when their activities are removed.
 //
 // An actor's request to be a friend is removed after a month.
 //
 // Ids stay claimed, and deletions stay stored. A move stays until the account may move again.
 // Finished deliveries of the user's own activities are removed as p.Deliveries says, and
-// records of actions after half a year. Prune works in transactions of bounded size, and after
-// each it rests as long as that took. If it ends early, the committed work stays and is
-// counted.
+// records of actions after half a year. Prune works in transactions of bounded size. After each
+// transaction it rests for as long as the transaction took. If Prune ends early, the committed
+// work stays and is counted.
 func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
 	passes := []func(context.Context, *tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneMessages, pruneRequests, pruneOffers}
@@ -116,8 +116,8 @@ func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pru
 // errTakenBack rolls back a batch of a dry run.
 var errTakenBack = errors.New("it was a dry run")
 
-// reached is the position of a pass: rows are taken from the newest on, actors by uri,
-// deliveries and their jobs from the oldest on.
+// reached is the position of a pass. A pass goes through activities and objects from the newest
+// on, through actors by uri, and through deliveries and their jobs from the oldest on.
 type reached struct {
 	id       uuid.UUID
 	uri      string
@@ -132,13 +132,13 @@ func arrivedBy(t time.Time) (id uuid.UUID) {
 	return id
 }
 
-// keptOfFollower is how many activities are kept of a follower that is no contact. Anybody can
-// follow the user, so the stored activities of followers must be bounded.
+// keptOfFollower is how many activities are kept of a follower that is no contact (see Prune).
+// Anybody can follow the user, so the stored activities of followers must be bounded.
 const keptOfFollower = 100
 
-// In these queries $1 is the user's actor, and $2 the time before which old rows arrived;
-// author is the copy of an actor. In the first query $6 to $8 are the types of Types.Words,
-// Relate and Answer.
+// In these queries $1 is the user's actor, and $2 the time before which old rows arrived. The
+// table author has the copy of the author's actor. In the first query $6 to $8 are the types of
+// Types.Words, Relate and Answer.
 var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
 			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5),
@@ -164,7 +164,7 @@ var (
 )
 
 // contactsAmong defines a table contacts: those uris of a small table that belong to contacts
-// of the user's.
+// of the user's (see Prune).
 func contactsAmong(few string) string {
 	uri := few + `.uri`
 	return `contacts AS MATERIALIZED (SELECT uri FROM ` + few + ` WHERE EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + uri + `
@@ -193,8 +193,8 @@ func involves(raw string) string {
 // authorFollowers is the author's followers collection, as named in the copy of the author.
 const authorFollowers = `(author.raw ->> 'followers')`
 
-// touched holds for a uri that the user reacted to, or about which the user sent an activity
-// that is none of the types answers: Follows are accepted automatically.
+// touched holds for a uri that the user reacted to, or about which the user sent an activity.
+// An activity of the types answers does not count, because Follows are accepted automatically.
 func touched(uri, answers string) string {
 	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = $1)
 		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type <> ALL(` + answers + `)))`
@@ -273,8 +273,9 @@ func (t *tx) removeActivities(ctx context.Context, me vocab.ID, ids []uuid.UUID)
 	return Pruned{Activities: int(activities), Reactions: int(reactions)}, err
 }
 
-// findOldObjects returns those of the objects that no reason keeps. It locks them and then judges
-// them once more: an action that held one of them has ended by then, and a later one waits.
+// findOldObjects returns those of the objects that Prune has no reason to keep. It locks them
+// and then judges them once more: a transaction that called Hold for one of them has ended by
+// then, and a later one waits.
 func findOldObjects(ctx context.Context, t *tx, p Pruning, uris []string) (going []string, err error) {
 	judge := func(uris []string) (old []string, err error) {
 		err = t.query(ctx, "find old objects", column(&old), oldObjects, p.Me, p.Before, uris, t.types.Answer)
@@ -290,7 +291,7 @@ func findOldObjects(ctx context.Context, t *tx, p Pruning, uris []string) (going
 	return judge(locked)
 }
 
-// pruneObjects removes those of the objects that no reason keeps.
+// pruneObjects removes those of the objects that Prune has no reason to keep.
 func pruneObjects(ctx context.Context, t *tx, p Pruning, uris []string) (Pruned, error) {
 	if len(uris) == 0 {
 		return Pruned{}, nil
@@ -310,8 +311,8 @@ func pruneObjects(ctx context.Context, t *tx, p Pruning, uris []string) (Pruned,
 	return Pruned{Objects: int(objects), Reactions: int(reactions)}, err
 }
 
-// pruneOrphans prunes one batch of objects: it finds objects that came without an activity, or
-// whose activities are gone.
+// pruneOrphans looks at one batch of old objects, and removes those that Prune has no reason to
+// keep. So it finds objects that came without an activity, or whose activities are gone.
 func pruneOrphans(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	type row struct {
 		ID  uuid.UUID
@@ -363,7 +364,8 @@ func pruneActors(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned,
 	return Pruned{Actors: int(n)}, next, err
 }
 
-// pruneMoves removes the moves after which the account may move again. There are few.
+// pruneMoves removes the moves after which the account may move again. There are few, so it
+// removes all of them in one transaction.
 func pruneMoves(ctx context.Context, t *tx, _ Pruning, _ reached) (Pruned, *reached, error) {
 	_, err := t.execBeside(ctx, "prune moves", `DELETE FROM moves WHERE moved_at <= $1`, time.Now().Add(-MoveAgain))
 	return Pruned{}, nil, err

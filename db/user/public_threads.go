@@ -19,7 +19,8 @@ type PublicObject struct {
 	By        json.RawMessage // a document with the object's attributedTo alone
 }
 
-// maxPublicThread and maxPublicDepth bound the part of a thread that strangers can read.
+// maxPublicThread and maxPublicDepth limit the part of a thread that strangers can read: the
+// number of its objects, and the levels of answers.
 const (
 	maxPublicThread = 1000
 	maxPublicDepth  = 40
@@ -41,9 +42,10 @@ func (t Threads) ListPublicAnswers(ctx context.Context, to vocab.ID, after *Plac
 		WHERE o.raw -> 'inReplyTo' ? $1 AND `+isListed+` AND (o.published, o.id) > ($2, $3) ORDER BY o.published, o.id LIMIT $4`, to, p.At, p.ID, n)
 }
 
-// ListPublic returns up to n public objects after a place from the thread that root begins, the
-// oldest first (FEP-f228). It leaves out answers to objects that are not listed themselves, so
-// that it returns nothing of a thread whose root is private or deleted.
+// ListPublic returns up to n public objects of a thread after a place, the oldest first
+// (FEP-f228). root is the first object of the thread. ListPublic leaves out answers to objects
+// that are not listed themselves, so it returns nothing of a thread whose root is private or
+// deleted.
 func (t Threads) ListPublic(ctx context.Context, root vocab.ID, after *Place, n int) ([]PublicObject, error) {
 	p := after.orOldest()
 	return collect[PublicObject](ctx, t.tx, "list public thread", fmt.Sprintf(`WITH RECURSIVE down (uri, depth) AS (

@@ -6,15 +6,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ListStamps returns the user's stamps that permit the object quoting to quote something, the
-// newest first. own is the prefix of the stamps' ids.
+// ListStamps returns the user's stamps that permit a certain object to quote something, the
+// newest first. The parameter quoting is the id of that object. own is the prefix of the
+// stamps' ids.
 func (t Objects) ListStamps(ctx context.Context, own, quoting vocab.ID) ([]Object, error) {
 	return collect[Object](ctx, t.tx, "list stamps", `SELECT `+objectColumns+` FROM objects
 		WHERE raw -> 'type' ? '`+vocab.QuoteAuthorization+`' AND raw ->> 'interactingObject' = $2 AND starts_with(uri, $1) AND deleted_at IS NULL ORDER BY id DESC`, own, quoting)
 }
 
-// stamps holds for an object o that is the stamp of a stored object's quote. It must be kept:
-// the quoted author revokes a stamp by its id alone.
+// stamps holds for an object o that is the stamp of a stored object's quote. Such a stamp must
+// be kept, because the quoted author revokes it by its id alone.
 const stamps = `EXISTS (SELECT FROM objects q WHERE q.uri = o.raw ->> 'interactingObject' AND q.raw ->> 'quoteAuthorization' = o.uri)`
 
 // quotesOwn holds for an object o that answers or quotes one of the user's objects, whose ids

@@ -60,7 +60,7 @@ type Relationship struct {
 
 const relationshipColumns = `id, actor_uri, CASE type WHEN 'friend' THEN relation ELSE type END, status, activity_uri, created_at, direction, host`
 
-// Find returns the relationship of a type between the user and the actor, nil when there is
+// Find returns the relationship of a type between the user and the actor, or nil if there is
 // none.
 func (t Relationships) Find(ctx context.Context, kind string, actor vocab.ID) (*Relationship, error) {
 	if r, read := t.ahead.relationship(kind, actor); read {
@@ -153,8 +153,8 @@ func (t Relationships) FollowerDestinations(ctx context.Context) ([]Destination,
 }
 
 // RelatedDestinations returns the destinations of actors that are no followers but have another
-// accepted relationship with the user: they show the user somewhere. It leaves out actors that
-// the user blocks.
+// accepted relationship with the user. Their servers show the user somewhere, too.
+// RelatedDestinations leaves out actors that the user blocks.
 func (t Relationships) RelatedDestinations(ctx context.Context) ([]Destination, error) {
 	return collect[Destination](ctx, t.tx, "list related actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
 		FROM actors a WHERE a.uri IN (SELECT actor_uri FROM relationships WHERE status = 'accepted')
@@ -162,8 +162,8 @@ func (t Relationships) RelatedDestinations(ctx context.Context) ([]Destination, 
 		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.uri AND b.direction = $1) ORDER BY a.uri`, Outbound)
 }
 
-// KnownDestinations returns the destinations of all actors with an inbox that the database has
-// a copy of.
+// KnownDestinations returns the destinations of all actors of which the database has a copy
+// with an inbox.
 func (t Relationships) KnownDestinations(ctx context.Context) ([]Destination, error) {
 	return collect[Destination](ctx, t.tx, "list actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
 		FROM actors a WHERE a.inbox <> '' ORDER BY a.uri`)
@@ -189,8 +189,8 @@ func (t Relationships) ListFollowers(ctx context.Context, origin string, n int) 
 	return ids, err
 }
 
-// Save stores the user's own copy of an actor. It has only the fields that the engine reads,
-// with ids in canonical form.
+// Save stores the user's own copy of an actor. The copy has only the fields that the engine
+// reads, with ids in canonical form.
 func (t Actors) Save(ctx context.Context, a *vocab.Actor, now time.Time) error {
 	a, err := a.Reduced()
 	if err != nil {
@@ -238,8 +238,9 @@ func (t Actors) Find(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// FindCalled returns the user's own copy of the actor on a host whose preferredUsername is
-// name, in upper or lower case. It is nil when there is none or several.
+// FindCalled returns the user's own copy of the actor that has this preferredUsername on this
+// host. The case of letters does not matter. It returns nil if there is no such copy, or more
+// than one.
 func (t Actors) FindCalled(ctx context.Context, name, host string) (*vocab.Actor, error) {
 	type row struct{ Raw []byte }
 	found, err := collect[row](ctx, t.tx, "find actor by name", `SELECT raw FROM actors WHERE lower(preferred_username) = lower($1) AND split_part(uri, '/', 3) = lower($2) LIMIT 2`, name, host)
@@ -249,8 +250,9 @@ func (t Actors) FindCalled(ctx context.Context, name, host string) (*vocab.Actor
 	return vocab.ParseActor(found[0].Raw)
 }
 
-// IsHeld reports whether the database has a relationship with the actor, an activity of it
-// other than but, or an object that it wrote.
+// IsHeld reports whether the database has a relationship with the actor, an object that the
+// actor wrote, or an activity of the actor. The activity whose id is the parameter but does not
+// count.
 func (t Actors) IsHeld(ctx context.Context, actor, but vocab.ID) (holds bool, err error) {
 	err = t.row(ctx, "look for what is of an actor", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $1) OR EXISTS (SELECT FROM activities WHERE actor_uri = $1 AND uri <> $2)
 		OR EXISTS (SELECT FROM objects WHERE `+schema.WrittenBy("raw", "$1::text")+`)`, []any{string(actor), string(but)}, &holds)
@@ -259,7 +261,7 @@ func (t Actors) IsHeld(ctx context.Context, actor, but vocab.ID) (holds bool, er
 
 // Forget removes everything of a deleted actor: relationships, reactions, pins, activities, its
 // entries in the feed, its memberships of groups, and its copy. The caller buries its objects
-// by Objects.BuryAll and removes its votes by Votes.Remove. Forget reports whether there was
+// by Objects.BuryAll and removes its votes by Votes.Remove. Forget reports whether it removed
 // anything.
 func (t Actors) Forget(ctx context.Context, actor vocab.ID) (knew bool, err error) {
 	for _, q := range []string{

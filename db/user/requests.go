@@ -27,7 +27,7 @@ type RequestCounts struct {
 // keptRequest is how long a request waits for the user.
 const keptRequest = 30 * 24 * time.Hour
 
-// Count counts the requests of an actor, those of a domain, and all.
+// Count counts the requests of an actor, those of all actors of a domain, and all requests.
 func (t Requests) Count(ctx context.Context, actor vocab.ID, host string) (RequestCounts, error) {
 	n, err := one[RequestCounts](ctx, t.tx, "count requests", `SELECT EXISTS (SELECT FROM correspondents WHERE actor_uri = $1),
 		count(*) FILTER (WHERE actor_uri = $1), count(*) FILTER (WHERE host = $2), count(*) FROM requests`, actor, host)
@@ -69,8 +69,9 @@ func (t Requests) Accept(ctx context.Context, actor vocab.ID, now time.Time) (ab
 	return about, err
 }
 
-// removed ends a WITH query that has removed requests as gone. It removes their activities and
-// objects, and returns the numbers of requests and of objects.
+// removed is the end of a query that begins with WITH gone, which removes requests. It removes
+// the activities and objects of these requests, and returns how many requests and how many
+// objects were removed.
 var removed = `, acts AS (DELETE FROM activities a USING gone WHERE a.uri = gone.activity_uri AND a.actor_uri = gone.actor_uri RETURNING a.object_uri, a.actor_uri),
 	words AS (DELETE FROM objects o USING acts WHERE o.uri = acts.object_uri AND ` + schema.WrittenBy("o.raw", "acts.actor_uri") + ` RETURNING o.uri)
 	SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM words)`

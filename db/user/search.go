@@ -25,8 +25,8 @@ type FoundActor struct {
 	Raw json.RawMessage
 }
 
-// Bound limits each statement of the transaction to 3 s: a search for a word that nearly every
-// object has must not take all of the database's time for the user.
+// Bound limits each statement of the transaction to 3 s, because a search for a word that
+// nearly every object has must not take all of the database's time for the user.
 func (t Search) Bound(ctx context.Context) error {
 	_, err := t.execBeside(ctx, "bound search", `SET LOCAL statement_timeout = '3s'`)
 	return err
@@ -45,9 +45,10 @@ func (t Search) FindObjects(ctx context.Context, query string, requests bool, af
 	return found, explainTimeout(err)
 }
 
-// FindActors returns up to n actors of which the user has a copy. The handle and name of each
-// together contain all of texts, which must be in lower case; PostgreSQL folds only A to Z
-// here. If requests is false, senders of requests are left out.
+// FindActors returns up to n actors of which the user has a copy. It returns actors whose
+// handle and name together contain each of the texts. The texts must be in lower case. In
+// handles and names PostgreSQL changes only the letters A to Z to lower case here. If requests
+// is false, senders of requests are left out.
 func (t Search) FindActors(ctx context.Context, texts []string, requests bool, n int) ([]FoundActor, error) {
 	found, err := collect[FoundActor](ctx, t.tx, "search actors", `SELECT uri, raw FROM (
 			SELECT uri, raw, preferred_username, lower(preferred_username || '@' || split_part(uri, '/', 3) || ' ' || coalesce(raw ->> 'name', '')) AS called FROM actors) AS x

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// SearchProgress is how far the search index is complete: up to an object, and up to an
-// activity that may have changed objects, both in the order of ids.
+// SearchProgress says how far the search index is complete. The index has all objects up to the
+// id Objects. It also has all changes of objects by activities up to the id Activities.
 type SearchProgress struct{ Objects, Activities uuid.UUID }
 
 // Unindexed is an object whose words are missing in the index or out of date.
@@ -24,7 +24,7 @@ type Unindexed struct {
 	Revision  string
 }
 
-// Bytes returns the size of its documents.
+// Bytes returns the size of the documents of u.
 func (u Unindexed) Bytes() int { return len(u.Raw) + len(u.Readable) }
 
 // Indexed is an object with the words that the index stores for it.
@@ -35,7 +35,7 @@ type Indexed struct {
 
 const unindexedColumns = `o.id, o.uri, o.published, o.raw, o.readable, o.xmin::text`
 
-// FindProgress returns how far the index is complete, nil when it was not begun.
+// FindProgress returns how far the index is complete, or nil if the index was not begun.
 func (t Search) FindProgress(ctx context.Context) (*SearchProgress, error) {
 	return one[SearchProgress](ctx, t.tx, "read progress of index", `SELECT objects, activities FROM search_progress`)
 }

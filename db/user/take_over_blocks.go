@@ -13,8 +13,9 @@ type DatedBlock struct {
 	At time.Time
 }
 
-// TakeOverBlocks adds the blocks that the user's database behind conn lacks, and ends for each
-// what a Block ends, in one transaction. It returns how many it added.
+// TakeOverBlocks adds those of the blocks that the user's database behind conn lacks. For each
+// of them it also ends everything that a Block ends, such as relationships. All of this happens
+// in one transaction. TakeOverBlocks returns how many blocks it added.
 func (d *Databases) TakeOverBlocks(ctx context.Context, conn *pgx.Conn, blocks []DatedBlock) (added int, err error) {
 	t := newTx(d.types, beginWrite)
 	t.conn = conn
@@ -37,8 +38,8 @@ func (d *Databases) TakeOverBlocks(ctx context.Context, conn *pgx.Conn, blocks [
 	return added, err
 }
 
-// restore adds a block, and ends what a Block of its direction ends. It notifies nobody: the
-// actor was notified when the block was made.
+// restore adds a block. It also ends everything that a Block of its direction ends, such as
+// relationships. It notifies nobody, because the actor was notified when the block was made.
 func (t Blocks) restore(ctx context.Context, b DatedBlock) error {
 	if err := t.Add(ctx, b.Block, b.At); err != nil {
 		return err

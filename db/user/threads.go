@@ -17,7 +17,7 @@ type HeldObject struct {
 	Copied  bool            // it is an archived post
 }
 
-// Bytes returns the size of its documents.
+// Bytes returns the size of the documents of o.
 func (o HeldObject) Bytes() int { return len(o.Raw) + len(o.Readable) + len(o.Create) }
 
 const (
@@ -30,13 +30,13 @@ const (
 		WHEN 'array' THEN coalesce(o.raw -> 'inReplyTo' -> 0 ->> 'id', o.raw -> 'inReplyTo' ->> 0) END`
 )
 
-// Find returns the object with this uri, nil when there is none.
+// Find returns the object with this uri, or nil if there is none.
 func (t Threads) Find(ctx context.Context, uri vocab.ID) (*HeldObject, error) {
 	return one[HeldObject](ctx, t.tx, "read object", `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = $1`, uri)
 }
 
-// FindAll returns those of the objects that are stored, in the order of uris. It stops after
-// the object with which the documents exceed MaxFeed bytes.
+// FindAll returns those of the objects that are stored, in the order of the parameter uris. It
+// stops after the object with which the documents exceed MaxFeed bytes.
 func (t Threads) FindAll(ctx context.Context, uris []vocab.ID) (held []HeldObject, err error) {
 	err = t.query(ctx, "read objects", upTo(MaxFeed, HeldObject.Bytes, &held), `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = ANY($1)
 		ORDER BY array_position($1, o.uri)`, texts(uris))
@@ -56,8 +56,8 @@ func (t Threads) ListAncestors(ctx context.Context, uri vocab.ID, n int) (chain 
 	return chain, err
 }
 
-// ListAnswers returns up to n objects that answer any of the objects to, the oldest first. It
-// stops after the object with which the documents exceed bytes.
+// ListAnswers returns up to n answers to any of these objects, the oldest first. It stops after
+// the answer with which the documents exceed a number of bytes.
 func (t Threads) ListAnswers(ctx context.Context, to []vocab.ID, n, bytes int) (answers []HeldObject, err error) {
 	err = t.query(ctx, "read answers", upTo(bytes, HeldObject.Bytes, &answers), `SELECT `+heldColumns+` FROM objects o`+itsCreate+`
 		WHERE o.raw -> 'inReplyTo' ?| $1 ORDER BY o.published, o.id LIMIT $2`, texts(to), n)

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxTraced bounds the rows of each kind in a Trace.
+// maxTraced is how many rows of each kind a Trace has at most.
 const maxTraced = 50
 
 // Trace is everything that one user's database knows of the id of an activity or object.
@@ -84,7 +84,8 @@ func (t Activities) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err er
 	return r, err
 }
 
-// traceActors returns those of the actors in rows whose server issued the id.
+// traceActors returns the actors that a query finds and whose server issued the id. The
+// parameter rows is the SQL of the query after FROM.
 func (t Activities) traceActors(ctx context.Context, id vocab.ID, rows string) ([]vocab.ID, error) {
 	type row struct{ Actor vocab.ID }
 	from, to := within(id)

@@ -15,11 +15,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// tx is the state that the nouns of a transaction share.
+// tx is the state that the nouns of a transaction share, that is, the fields of Tx such as
+// Activities.
 //
-// Rows that are only added are sent with the next query or with the commit: a batch of
-// activities costs a few round trips, however many there are. An error of such a row appears
-// when it is sent.
+// A row that is only added is sent later, with the next query or with the commit. So a batch of
+// activities costs a few round trips, however large it is. If such a row causes an error, the
+// error appears when the row is sent.
 type tx struct {
 	all    *Tx // the same transaction with its nouns
 	conn   *pgx.Conn
@@ -29,7 +30,7 @@ type tx struct {
 	types  Types
 	reader string // the reader whose stored forms are read: see Feed.ReadFor
 
-	// Told to subscribers after the commit.
+	// The Commit that subscribers get is made from the fields below.
 	touched     Touched
 	numbered    []Event
 	owes        bool // deliveries were added
@@ -40,8 +41,8 @@ type tx struct {
 }
 
 const (
-	maxTries   = 5                     // how often a transaction is run when it conflicts with others
-	rerunPause = 20 * time.Millisecond // the longest pause before the second run, a random one; it grows with each run
+	maxTries   = 5                     // how many times a transaction is run at most when it conflicts with others
+	rerunPause = 20 * time.Millisecond // pauses between runs are random: this is the longest one before the second run, and the limit grows with each run
 )
 
 // How a transaction begins.
@@ -51,9 +52,9 @@ const (
 )
 
 // Write runs work in one transaction of u's database. It may run work several times when the
-// transaction conflicts with another one, so work must change nothing outside of it. The fault
-// is Unavailable when the database cannot be used. Before Write returns, subscribers are told
-// of the commit.
+// transaction conflicts with another one, so work must change nothing outside of the
+// transaction. The fault is Unavailable when the database cannot be used. Before Write returns,
+// subscribers are told of the commit.
 func (d *Databases) Write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
 	commit, err := d.write(ctx, u, work)
 	if commit != nil {
@@ -62,8 +63,8 @@ func (d *Databases) Write(ctx context.Context, u vocab.Username, work func(conte
 	return err
 }
 
-// write is Write that returns the Commit for the subscribers instead of telling them, nil when
-// the transaction was rolled back.
+// write does what Write does, but returns the Commit for the subscribers instead of telling
+// them. The Commit is nil if the transaction was rolled back.
 func (d *Databases) write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) (*Commit, error) {
 	t, err := d.inTx(ctx, u, "write", beginWrite, work)
 	return t.commitOf(u), err
@@ -75,13 +76,14 @@ func (d *Databases) Read(ctx context.Context, u vocab.Username, work func(contex
 	return err
 }
 
-// isConflict reports whether a transaction failed by a conflict with another one, and may
-// succeed when it is run again.
+// isConflict reports whether a transaction failed because of a conflict with another one. It
+// may succeed when it is run again.
 func isConflict(err error) bool {
 	return postgres.IsConflict(err) || postgres.Violates(err, "objects_uri_key")
 }
 
-// txFault is postgres.Fault, and makes a conflict that outlasted all tries the fault Busy.
+// txFault returns postgres.Fault of err, but a conflict with another transaction is the fault
+// Busy. Callers of Read and Write get this fault only if all tries ended in a conflict.
 func txFault(attempt string, err error) error {
 	if err != nil && fault.Of(err) == nil && isConflict(err) {
 		err = fault.Wrap(fault.Busy, "others changed the same at the same time", err)
@@ -90,8 +92,8 @@ func txFault(attempt string, err error) error {
 }
 
 // inTx runs work in transactions until one ends without a conflict, or maxTries times. It
-// returns the last transaction. Random pauses keep those that have met in a conflict from meeting
-// again.
+// returns the last transaction. Before each new try it waits for a random time, so that
+// transactions that were in conflict do not meet again.
 func (d *Databases) inTx(ctx context.Context, u vocab.Username, mode, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
 	start := time.Now()
 	defer func() { d.took.WithLabelValues(mode).Observe(time.Since(start).Seconds()) }()
@@ -108,9 +110,10 @@ func (d *Databases) inTx(ctx context.Context, u vocab.Username, mode, begin stri
 	}
 }
 
-// once runs work in a transaction, which ends before the call returns. If a reused connection
-// has died while it was idle, as all do when the server restarts, it takes another one: nothing
-// can have been committed over the dead one.
+// once runs work in a transaction, which ends before the call returns. All idle connections die
+// when the database server restarts. If once was given a connection that had died, it runs work
+// again over another one. That is safe, because nothing can have been committed over a dead
+// connection.
 func (d *Databases) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
 	for {
 		t := newTx(d.types, begin)
@@ -120,8 +123,8 @@ func (d *Databases) once(ctx context.Context, u vocab.Username, begin string, wo
 	}
 }
 
-// over runs work in t over a connection to u's database. It reports whether the connection had
-// died before.
+// over runs work in t over a connection to u's database. The result died reports whether the
+// connection had died while it was idle, before work used it.
 func (d *Databases) over(ctx context.Context, u vocab.Username, t *Tx, work func(context.Context, *Tx) error) (died bool, err error) {
 	l, err := d.pool.Acquire(ctx, d.class, d.schema.OfUser(u), d.mayOpen)
 	if err != nil {
@@ -133,7 +136,7 @@ func (d *Databases) over(ctx context.Context, u vocab.Username, t *Tx, work func
 	return err != nil && !t.heard && l.IsReused() && l.Conn().IsClosed() && ctx.Err() == nil, err
 }
 
-// run runs work and commits, or rolls back.
+// run runs work and then commits. If work or the commit fails, it rolls back.
 func (t *Tx) run(ctx context.Context, work func(context.Context, *Tx) error) error {
 	err := work(holding.MarkHolder(ctx), t)
 	if err == nil {
@@ -159,16 +162,16 @@ func digests(ids []vocab.ID) [][]byte {
 	return out
 }
 
-// exec runs a statement that may change anything. It drops what was read ahead, and marks
-// everything that readers see as changed.
+// exec runs a statement that may change anything. So it drops the rows in t.ahead, and stores
+// in t.touched that everything that readers see may have changed.
 func (t *tx) exec(ctx context.Context, attempt, query string, args ...any) (int64, error) {
 	t.ahead, t.touched.Everything = ahead{}, true
 	return t.execBeside(ctx, attempt, query, args...)
 }
 
 // execBeside runs a statement that does not change relationships, objects or anything that
-// readers see. If it does, its caller must call forgetActor or forgetObject and touch what
-// changed.
+// readers see. A caller whose statement does change such things must call forgetActor or
+// forgetObject, and add the changes to t.touched.
 func (t *tx) execBeside(ctx context.Context, attempt, query string, args ...any) (n int64, err error) {
 	b := t.unsent.batch()
 	b.Queue(query, args...).Exec(func(tag pgconn.CommandTag) error { n = tag.RowsAffected(); return nil })
@@ -220,8 +223,8 @@ func into[T any](out *[]T) func(pgx.Rows) error {
 	}
 }
 
-// upTo is into that stops once the rows exceed a number of bytes, but not before the second
-// row.
+// upTo is like into, but stops after the row with which the rows exceed a number of bytes. It
+// does not stop before the second row.
 func upTo[T any](bytes int, size func(T) int, out *[]T) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for all := 0; (all <= bytes || len(*out) < 2) && rows.Next(); {
@@ -236,7 +239,7 @@ func upTo[T any](bytes int, size func(T) int, out *[]T) func(pgx.Rows) error {
 	}
 }
 
-// one returns the first row of a query, nil when there is none.
+// one returns the first row of a query, or nil if there is none.
 func one[T any](ctx context.Context, t *tx, attempt, query string, args ...any) (*T, error) {
 	out, err := collect[T](ctx, t, attempt, query, args...)
 	if err != nil || len(out) == 0 {
@@ -256,7 +259,7 @@ type Place struct {
 // first is the place before the newest row.
 var first = Place{At: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), ID: [16]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
 
-// orOldest returns the place, or for nil the place before the oldest row.
+// orOldest returns *p, or the place before the oldest row if p is nil.
 func (p *Place) orOldest() Place {
 	if p == nil {
 		return Place{}

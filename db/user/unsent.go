@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// unsent holds the rows that a transaction adds until they are sent. One statement sends all
+// unsent holds the rows that a transaction has added but not sent yet. One statement sends all
 // rows of a table, sorted by key, so that transactions do not deadlock.
 type unsent struct {
 	begin      string // the statement that begins the transaction; empty once it is sent
@@ -38,7 +38,7 @@ func (u *unsent) react(r reactionRow) {
 	u.reactions = append(u.reactions, r)
 }
 
-// maxUnsent bounds the unsent rows, in bytes.
+// maxUnsent is the number of bytes at which the unsent rows are sent.
 const maxUnsent = 4 << 20
 
 // added counts an added row of this size, and sends the unsent rows when they reach maxUnsent.
@@ -64,8 +64,8 @@ func (u *unsent) batch() *pgx.Batch {
 }
 
 // commit sends the unsent rows and the commit in one round trip. If the server has not answered
-// on this connection yet, it sends the rows first: were the connection lost with everything in
-// one round trip, nobody could tell whether the transaction was committed.
+// on this connection yet, it sends the rows alone first. If it sent everything in one round
+// trip and lost the connection, nobody could tell whether the transaction was committed.
 func (t *tx) commit(ctx context.Context) error {
 	if !t.heard {
 		if err := t.send(ctx, "begin", t.unsent.batch()); err != nil {
@@ -153,7 +153,7 @@ func (u *unsent) queueReactions(b *pgx.Batch) {
 
 // queueEvents numbers the events in their order, under a lock that lasts until the commit. The
 // stream id of an event contains the milliseconds of its time. If the clock has stepped back,
-// it contains those of the event before.
+// the id contains the milliseconds of the event before it.
 func (t *tx) queueEvents(b *pgx.Batch) {
 	n := len(t.unsent.events)
 	if n == 0 {
@@ -189,7 +189,8 @@ const (
 	milliOf   = `floor(extract(epoch FROM created_at) * 1000)::bigint`
 )
 
-// queueWithheld counts withheld events, under the lock that numbers events.
+// queueWithheld counts withheld events (see Withhold), under the lock under which events are
+// numbered.
 func (t *tx) queueWithheld(b *pgx.Batch) {
 	n := len(t.unsent.withheld)
 	if n == 0 {

@@ -15,9 +15,9 @@ type Vote struct {
 	Option   int // its place among the options, from 0
 }
 
-// Add stores a vote, unless the actor has chosen this option before. With once it stores none
-// if the actor has chosen any option. It returns by how much the numbers of votes and voters
-// grew: 0 or 1.
+// Add stores a vote, unless the actor has chosen this option before. If once is true, it stores
+// none if the actor has chosen any option before. It returns by how much the numbers of votes
+// and voters grew: 0 or 1.
 func (t Votes) Add(ctx context.Context, v Vote, once bool, now time.Time) (votes, voters int64, err error) {
 	before, err := t.count(ctx, `SELECT count(*) FROM votes WHERE question_uri = $1 AND actor_uri = $2`, v.Question, v.Actor)
 	if err != nil || once && before > 0 {
@@ -37,8 +37,8 @@ func (t Votes) Remove(ctx context.Context, actor vocab.ID) ([]Vote, error) {
 		SELECT * FROM gone ORDER BY question_uri, option`, actor)
 }
 
-// Recount replaces the document of an object that is not deleted by one with new counts. It
-// counts as no change by the author.
+// Recount replaces the document of an object that is not deleted by one with new counts. This
+// does not count as a change by the author.
 func (t Objects) Recount(ctx context.Context, uri vocab.ID, raw json.RawMessage) error {
 	t.ahead.forgetObject(uri)
 	t.touched.touch(feeds, uri)

@@ -10,11 +10,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Withdraw skips the open and the failed deliveries of the user's posts to an actor, except of
-// public posts. If of is nil, it skips all of these. Otherwise it skips posts that address one
-// of the collections of, unless they also address the actor or one of but. A delivery with
-// other targets stays for these. An attempt that is being made now is completed, and counts as
-// tried.
+// Withdraw skips open and failed deliveries of the user's posts to an actor. Deliveries of
+// public posts stay. If the parameter of is nil, Withdraw skips the deliveries of all other
+// posts. Otherwise it skips those of posts that address one of these collections. But a post
+// that also addresses the actor itself, or one of the ids in the parameter but, stays. If a
+// delivery also has other targets, it stays for these. An attempt that is being made now is
+// completed, and counts as tried.
 func (t Deliveries) Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, now time.Time) error {
 	_, err := t.execBeside(ctx, "withdraw deliveries", `
 		UPDATE deliveries d SET updated_at = $5,
@@ -47,8 +48,8 @@ func (t Deliveries) WithdrawUntried(ctx context.Context, object vocab.ID, now ti
 // ofWords holds for a job j of one of these types, whose bodies contain the text of an object.
 func ofWords(types string) string { return `j.type = ANY(` + types + `)` }
 
-// isAnswered and forgetAnswer are about stored answers: a host may answer with the text that it
-// was sent.
+// isAnswered holds for a delivery d with a stored answer of the host, and forgetAnswer removes
+// this answer. It is removed because a host may answer with the text that it was sent.
 const (
 	isAnswered   = `(d.last_answer IS NOT NULL OR d.last_headers IS NOT NULL)`
 	forgetAnswer = `last_answer = NULL, last_headers = NULL`
