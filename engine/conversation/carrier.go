@@ -27,7 +27,7 @@ const (
 type load struct {
 	id      uuid.UUID
 	work    func(context.Context, *user.Tx) error
-	skipped bool // the shared transaction left it out
+	skipped bool // the shared transaction left the load out, because another one had locked its conversation
 	err     error
 	done    chan struct{} // closed once err is set to the result
 }
@@ -112,7 +112,8 @@ func (c *carriers) take(host vocab.Username) []*load {
 
 // transact runs one transaction with the loads that wait when a connection becomes free. If it
 // fails and has several loads, each load is tried again in a transaction of its own, so that one
-// faulty load does not fail the others. A load that the transaction skipped has its own one, too.
+// faulty load does not fail the others. A load that the transaction skipped also gets a
+// transaction of its own.
 func (c *carriers) transact(host vocab.Username) {
 	var loads []*load
 	take := func() []*load {
@@ -138,8 +139,8 @@ func (c *carriers) transact(host vocab.Username) {
 	}
 }
 
-// isUnavailable reports whether the database is unavailable or busy: another transaction would
-// fail as this one did.
+// isUnavailable reports whether the database is unavailable or busy, so that another transaction
+// would fail as this one did.
 func isUnavailable(err error) bool {
 	k := fault.KindOf(err)
 	return k == fault.Unavailable || k == fault.Busy
@@ -172,10 +173,10 @@ func (c *carriers) try(host vocab.Username, take func() []*load) (err error) {
 	})
 }
 
-// markSkipped locks the conversations of several loads and marks those that another transaction
-// has locked. So a transaction that has locked a conversation never waits for a second one, and
-// cannot deadlock with the batch of an inbox, which locks conversations in the order in which
-// their messages arrived.
+// markSkipped locks the conversations of several loads, and marks the loads whose conversations
+// another transaction has locked. So a transaction that has locked one conversation never waits
+// for a second conversation. Therefore it cannot deadlock with the batch of an inbox, which locks
+// conversations in the order in which their messages arrived.
 func markSkipped(ctx context.Context, tx *user.Tx, loads []*load) error {
 	if len(loads) < 2 {
 		return nil

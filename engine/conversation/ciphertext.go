@@ -5,9 +5,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// CheckCiphertext checks an object whose type requires encryption. It refuses the object if it
-// has readable text beside the content, or if the content cannot be a message of its type.
-// Nothing is decrypted.
+// CheckCiphertext checks an object if its type requires encryption, and accepts all other
+// objects. It refuses an object that has readable text beside the content, or whose content
+// cannot be an MLS message for the object's type. Nothing is decrypted.
 func CheckCiphertext(d vocab.Doc) error {
 	if ManifestOf(d.Sealed()).Encryption != EncryptionRequired {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Claim takes a key package of each device of the user for an actor who wants to add them.
-// Strangers to the user are refused, and claimsOfDay bounds the packages that one actor can
-// claim: without it an actor could use up all packages, and only those of last resort would be
-// left.
+// Claim returns one key package of each device of the user to an actor who wants to add the
+// devices to a group. Strangers to the user are refused. claimsOfDay limits the packages that one
+// actor can claim, because otherwise an actor could use up all one-time packages, and only those
+// of last resort would be left.
 func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID) (claimed []user.KeyPackage, err error) {
 	now := r.Now()
 	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
-		if err := tx.Lock(ctx, keyPackages); err != nil { // the number of packages decides below
+		if err := tx.Lock(ctx, keyPackages); err != nil { // the checks below depend on the number of packages
 			return err
 		}
 		if claimer != r.Actors.ID(u) {
@@ -37,8 +37,8 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 	return claimed, err
 }
 
-// checkClaimer refuses actors that are strangers to the user, actors on either side of a block,
-// and actors that have claimed too many packages within 24 hours.
+// checkClaimer refuses actors that are strangers to the user, actors that the user blocks or that
+// block the user, and actors that have claimed too many packages within 24 hours.
 func checkClaimer(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) error {
 	s, err := tx.Relationships.FindStanding(ctx, claimer)
 	if err != nil {
@@ -77,8 +77,8 @@ func tellLow(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) 
 	return tx.Events.Add(ctx, user.Event{Type: eventLow, Source: "local", Payload: d.JSON(), At: now})
 }
 
-// PublicPackages returns the key packages that everybody may see: the one of last resort of each
-// device.
+// PublicPackages returns the key packages that everybody may see. Each device shows one, its
+// package of last resort.
 func (r *Registry) PublicPackages(ctx context.Context, tx *user.Tx) ([]user.KeyPackage, error) {
 	return tx.KeyPackages.ListPublic(ctx, publicSuite, r.Now(), maxPackages)
 }

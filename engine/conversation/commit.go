@@ -20,28 +20,28 @@ import (
 type Commit struct {
 	Caller    vocab.ID
 	Key       string   // the Idempotency-Key
-	Message   []byte   // a PublicMessage, whose proposals can be checked; a PrivateMessage in a mixed conversation
-	GroupInfo []byte   // of the next epoch, with the ratchet tree; may be nil with a PrivateMessage
+	Message   []byte   // a PublicMessage, whose proposals the host can check; in a mixed conversation (see View.Mixed) a PrivateMessage
+	GroupInfo []byte   // describes the next epoch, with the ratchet tree; may be nil if Message is a PrivateMessage
 	Welcomes  [][]byte // for the devices that the commit adds
 	External  bool     // an external commit, by which a device that has lost its state joins again
 	Declared
 }
 
-// Declared is the committer's statement of the changes that a PrivateMessage makes, because the
-// host cannot read them.
+// Declared is the committer's statement of the changes that a PrivateMessage makes. The host
+// needs it because it cannot read the message.
 type Declared struct {
-	Added   [][]byte   // the bare key packages of the devices that the commit adds
-	Removed []vocab.ID // the actors that have no device left after the commit
+	Added   [][]byte   // the key packages of the devices that the commit adds, without MLSMessages around them
+	Removed []vocab.ID // the actors that have no device left in the group after the commit
 }
 
-// commit is a Commit that waits in the mailbox or is handled, with its parsed parts.
+// commit is a Commit with its parsed parts, while it waits in the mailbox or is being handled.
 type commit struct {
 	Commit
 	registry *Registry
 	at       Place
 	header   mls.Header
 	message  *mls.PublicMessage // nil if the commit is a PrivateMessage
-	declared roster             // the checked Declared of a PrivateMessage
+	declared roster             // the parsed and checked Declared, if the commit is a PrivateMessage
 	next     *mls.GroupInfo     // the parsed GroupInfo; nil if the commit has none
 	welcomes []*mls.Welcome
 	actors   map[vocab.ID]*vocab.Actor // the owners of the devices that the commit adds
@@ -51,8 +51,8 @@ type commit struct {
 	accepted Accepted
 }
 
-// Commit queues a commit, waits until it is handled, and returns its place in the log. If two
-// commits were made in one epoch, the second is refused with a Conflict.
+// Commit queues a commit, waits until it is handled, and returns its place in the log. If another
+// commit of the same epoch was accepted before, this one is refused with a Conflict.
 func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, error) {
 	do := &commit{Commit: c, registry: r, at: at, host: r.Actors.ID(at.Host), rule: r.ruleOf(at.Host), now: r.Now()}
 	if err := do.parse(); err != nil {
@@ -165,8 +165,8 @@ func (c *commit) apply(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 	return storeAnswer(ctx, tx, key, digest, c.accepted, c.now)
 }
 
-// checkEpoch refuses a commit that was made in another group or epoch than the present one of
-// the conversation.
+// checkEpoch refuses a commit unless the conversation is active and the commit was made in the
+// conversation's present group and epoch.
 func (c *commit) checkEpoch(ctx context.Context, tx *user.Tx, to *user.HostedConversation) error {
 	if err := checkActive(to); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (c *commit) checkEpoch(ctx context.Context, tx *user.Tx, to *user.HostedCon
 	return refusal
 }
 
-// write ends the epoch. All checks are done before it: write refuses nothing.
+// write ends the epoch. The caller has done all checks before, so write refuses nothing.
 func (c *commit) write(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
 	previous := to.LastHash
 	isMixed, err := c.isMixedAfter(ctx, tx, to, change)
@@ -246,7 +246,7 @@ func endEpoch(ctx context.Context, tx *user.Tx, to *user.HostedConversation, by 
 }
 
 // writeWelcomes stores one copy of a Welcome for each device that the commit adds. It also adds
-// the host's events about its own Welcomes and about the commit.
+// events for the host: one about each Welcome for a device of the host, and one about the commit.
 func (c *commit) writeWelcomes(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) (all []user.Welcome, err error) {
 	for _, a := range change.added {
 		at := slices.IndexFunc(c.welcomes, func(w *mls.Welcome) bool { return a.isIn(w) })

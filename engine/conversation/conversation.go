@@ -1,15 +1,15 @@
 // Package conversation is the delivery service of MLS groups (RFC 9420) for the users who host
 // them: it puts their messages in order. It also stores the key packages of users' devices, and
-// says which types of objects must be encrypted. It reads only the parts of MLS messages that
-// are not encrypted, and has no keys. Servers of other software may know only the draft of the
-// SWICG for MLS messages in ActivityPub, which defines no host: comments call it the SWICG
-// draft.
+// says which types of objects must be encrypted. It reads only the parts of MLS messages that are
+// not encrypted, and has no keys. Servers of other software may know only the SWICG's draft for
+// MLS messages in ActivityPub. That draft defines no host of a conversation. Comments call it the
+// SWICG draft.
 //
-// A conversation never assigns an epoch to a commit: it compares the epoch in which the commit
-// was made with its own. Of all commits that were made in one epoch one is accepted; the others
-// are refused, and the refusal names the accepted one. The database transaction decides, so two
-// processes cannot fork a group. The mailbox of a conversation only orders and batches requests,
-// and bounds how many wait.
+// A conversation never assigns an epoch to a commit. It compares the epoch in which the commit
+// was made with its own present epoch. If several commits were made in one epoch, it accepts one
+// of them and refuses the others, and the refusal contains the accepted commit. The database
+// transaction decides which commit is accepted, so two processes cannot fork a group. The mailbox
+// of a conversation only orders and batches requests, and limits how many wait.
 package conversation
 
 import (

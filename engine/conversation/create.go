@@ -43,7 +43,7 @@ func newConversation(host vocab.ID, group string, now time.Time) user.Conversati
 	return user.Conversation{ID: id, URI: host + "/conversations/" + vocab.ID(id.String()), Mode: user.ModeEncrypted, Host: host, GroupID: group, CreatedAt: now}
 }
 
-// host begins the log of a conversation, with its host as the only member and admin.
+// host begins the log of a conversation. The actor c.Host becomes the only member, as admin.
 func host(ctx context.Context, tx *user.Tx, c user.Conversation, groupInfo []byte) (View, error) {
 	if err := tx.Hosted.Add(ctx, user.HostedConversation{ID: c.ID, GroupInfo: groupInfo}, c.CreatedAt); err != nil {
 		return View{}, err
@@ -56,7 +56,8 @@ func host(ctx context.Context, tx *user.Tx, c user.Conversation, groupInfo []byt
 
 const takenGroup = "the MLS group has a conversation already"
 
-// explainTaken explains an error that is a taken group, which stands at a place of the request.
+// explainTaken returns a Conflict for the error that an MLS group already has a conversation, and
+// every other error as it is. The parameter at is a JSON pointer to the group in the request.
 func explainTaken(err error, at string) error {
 	if user.IsTakenGroup(err) {
 		err = fault.Wrap(fault.Conflict, takenGroup, err).WithCode("group_taken").At(at)

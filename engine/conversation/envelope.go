@@ -19,11 +19,11 @@ const maxMessage = 16 << 20
 // 9420 §6, §10).
 var mls10 = []byte{0, 1}
 
-// envelope is the MLS message in an object, and its header. The type of the object is only a
-// label, which servers choose as they like: the header says which kind of message it is. Only a
-// key package must have the right type.
+// envelope is the MLS message in an object, and its header. Servers choose the type of the object
+// as they like, so only the header says which kind of message it is. As an exception, a key
+// package must be in an object of the type KeyPackage.
 type envelope struct {
-	message []byte     // nil if the object has no content, as a report of a failure has none
+	message []byte     // nil if the object has no content, for example if it reports a failure
 	header  mls.Header // zero for a key package, and for a message whose header cannot be read
 }
 
@@ -94,9 +94,10 @@ func decodeMessage(text string) ([]byte, error) {
 	return message, nil
 }
 
-// readProperty returns a text property of the object, which may stand under any of three names;
-// has is false if it stands under none. An object is refused if two of the names have different
-// values, because other servers might read the other value.
+// readProperty returns a text property of the object. The name of the property may have any of
+// three prefixes, one of which is empty. If none of the three names is there, has is false. The
+// object is refused if two of them have different values, because other servers might read the
+// other value.
 func readProperty(d vocab.Doc, name string) (text string, has bool, err error) {
 	for _, prefix := range []string{"", "mls:", "https://purl.archive.org/socialweb/mls#"} {
 		v := d[prefix+name]

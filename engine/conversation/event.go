@@ -27,8 +27,7 @@ const (
 	eventSuccessor = "conversation.continued"
 )
 
-// newEvent returns an event that tells the host of a conversation about an action of an actor in
-// it.
+// newEvent returns an event that tells the host of a conversation what an actor did in it.
 func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d vocab.Doc, now time.Time) user.Event {
 	trust := "contact"
 	if actor == host {

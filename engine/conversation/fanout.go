@@ -25,8 +25,9 @@ type fanout struct {
 	addressees []user.Addressee
 }
 
-// newFanout returns the fan-out to the members of a conversation, and to the actors whose
-// membership ended at the log number left.
+// newFanout returns a fanout to the members of a conversation, and to the actors whose membership
+// ended at the log number in the parameter left. If the host would be the only addressee, the
+// fanout has none.
 func newFanout(ctx context.Context, tx *user.Tx, d Deps, host vocab.Username, c *user.HostedConversation, left int64, now time.Time) (*fanout, error) {
 	f := &fanout{Deps: d, host: host, conversation: c, now: now}
 	all, err := tx.Hosted.ListAddressees(ctx, c.ID, left)
@@ -41,9 +42,9 @@ func newFanout(ctx context.Context, tx *user.Tx, d Deps, host vocab.Username, c 
 
 func (f *fanout) me() vocab.ID { return f.Actors.ID(f.host) }
 
-// tellEntries queues messages of the log for the members, each in an Add. Actors that join by
-// one of the messages do not get it; they get a Welcome. previous is the hash of the message
-// before the first.
+// tellEntries queues messages of the log for the members, each in an Add. An actor that joins by
+// one of the messages gets a Welcome instead. The parameter previous is the hash of the message
+// that precedes entries in the log.
 func (f *fanout) tellEntries(ctx context.Context, tx *user.Tx, previous []byte, entries ...user.LogEntry) error {
 	if err := f.tellForeign(ctx, tx, entries); err != nil {
 		return err
@@ -192,8 +193,9 @@ func (f *fanout) inboxesOf(to []user.Addressee) []user.Inbox {
 	return f.Inboxes(all)
 }
 
-// newAdd returns the job that sends an Add of a message to the conversation. withRoster includes
-// the roster, which commits and Welcomes change.
+// newAdd returns the job that sends an Add, whose object is a message and whose target is the
+// conversation. If withRoster is true, the Add contains the roster, because commits and Welcomes
+// change it.
 func (f *fanout) newAdd(object vocab.Doc, to []user.Addressee, withRoster bool) user.Job {
 	object["to"] = namesOf(to)
 	d := vocab.Doc{"type": vocab.Add, "object": object, "target": string(f.conversation.URI)}

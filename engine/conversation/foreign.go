@@ -10,12 +10,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// unplaced bounds the stored messages and Welcomes of groups in which the user is not known to
-// be.
+// unplaced limits the stored messages and Welcomes that belong to no known conversation of the
+// user.
 var unplaced = bound{ofActor: 50, ofDomain: 150, all: 500}
 
-// CheckForeign refuses an activity with an MLS message from another server that is malformed or
-// addressed to everybody.
+// CheckForeign checks an activity from another server that carries an MLS message. It refuses the
+// activity if it is malformed or addressed to everybody.
 func CheckForeign(a *vocab.Activity) error {
 	if err := checkPrivate(a); err != nil {
 		return err
@@ -24,9 +24,9 @@ func CheckForeign(a *vocab.Activity) error {
 	return err
 }
 
-// ReceiveForeign stores a message that came in a plain Create from its sender's server. Its
-// group has either no host, or a host that will announce the message's place in its log. If the
-// user hosts the group, the message is put in order.
+// ReceiveForeign stores a message that came in a plain Create from its sender's server. Either
+// the message's group has no host, or its host will announce the place of the message in its log.
+// If the user is that host, ReceiveForeign puts the message into the log.
 func (o Orderer) ReceiveForeign(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) {
 	e, err := readMessage(a.Activity)
 	if err != nil {
@@ -71,10 +71,11 @@ func (o Orderer) ReceiveForeign(ctx context.Context, tx *user.Tx, a Arrival) (Ou
 	return r.keepInOrder(ctx)
 }
 
-// findPlace reports whether the message has a conversation; the message may begin one. A host
-// whose invitation no device has accepted has no claim to the group. So a Welcome of the sender
-// takes precedence over such an invitation, and messages of actors who are no members of the
-// invitation's conversation wait for their own.
+// findPlace reports whether the message belongs to a stored conversation, and may store a new one
+// for it. A host has no right to a group before a device of the user has accepted that host's
+// invitation. So a Welcome from the sender of the message takes precedence over such an
+// invitation. If there is no such Welcome, the message belongs to the invitation's conversation
+// only if the sender is a member of it.
 func (r *receiver) findPlace(ctx context.Context) (bool, error) {
 	j := r.conversation
 	if j != nil && (j.Confirmed || j.Host == "") {
@@ -90,8 +91,8 @@ func (r *receiver) findPlace(ctx context.Context) (bool, error) {
 	return r.conversation != nil, err
 }
 
-// takeForeignWelcome stores a Welcome for each of the user's devices that it names. Such a
-// Welcome does not tell to which conversation it belongs.
+// takeForeignWelcome stores one copy of a Welcome for each key package of the user that it names.
+// A Welcome in a plain Create does not tell to which conversation it belongs.
 func (r *receiver) takeForeignWelcome(ctx context.Context) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)
@@ -157,14 +158,14 @@ func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if may, err := r.mayInvite(ctx, r.entry.sender); err != nil || !may {
-		return false, err // a device names the conversation when it confirms the Welcome
+		return false, err // ConfirmWelcome stores the conversation once a device confirms the Welcome
 	}
 	r.conversation, err = beginGroup(ctx, r.tx, w.ID, r.entry.group, false, r.Arrival)
 	return err == nil, err
 }
 
-// beginGroup stores a conversation without a host, with the messages of its group that have
-// already arrived.
+// beginGroup stores a conversation without a host, and moves into it the messages of its group
+// that have already arrived.
 func beginGroup(ctx context.Context, tx *user.Tx, welcome uuid.UUID, group string, confirmed bool, a Arrival) (*user.JoinedConversation, error) {
 	id := uuid.Must(uuid.NewV7())
 	j := &user.JoinedConversation{ID: id, URI: vocab.ID(groupPrefix + id.String()), GroupID: group, Status: user.StatusActive, FormerGroups: []string{}, Confirmed: confirmed}
@@ -212,8 +213,8 @@ func (r *receiver) keepEarly(ctx context.Context) (Outcome, error) {
 }
 
 // keepInOrder stores a message of a conversation without a host, numbered in the order of
-// arrival. Of two commits of one epoch both are stored, and the devices apply the first that is
-// valid.
+// arrival. If two commits were made in one epoch, it stores both, and the devices apply the first
+// one that is valid.
 func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 	j := r.conversation
 	r.entry.seq = j.LastSeq + 1

@@ -26,8 +26,8 @@ type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
 }
 
-// maxReply is the most bytes that an answer of a host may have: enough for a page of a log in
-// base64.
+// maxReply is the most bytes that an answer of a host may have. A page of a log in base64 is not
+// longer.
 const maxReply = 8 << 20
 
 // unreachableWait is how long a client is told to wait before it retries when a host does not
@@ -36,7 +36,7 @@ const unreachableWait = 30 * time.Second
 
 // ask sends a request to the host of a conversation, signed with the user's keys, and decodes a
 // successful answer into the parameter into. A refusal is returned as a fault of this server,
-// with a bounded text. replayed reports that the host had stored the answer to an earlier
+// with a bounded text. If replayed is true, the host has repeated its answer to an earlier
 // request with the same key.
 func (m *Members) ask(ctx context.Context, u vocab.Username, c *user.Conversation, method, path, key string, body, into any) (replayed bool, err error) {
 	q := transport.Question{Method: method, URL: c.URI + vocab.ID(path), IdempotencyKey: key, Limit: maxReply}
@@ -72,7 +72,7 @@ func (m *Members) ask(ctx context.Context, u vocab.Username, c *user.Conversatio
 // unreachable returns the error for a host that was not asked or did not answer.
 func unreachable(err error) error {
 	switch fault.KindOf(err) {
-	case fault.Forbidden, fault.Busy: // the policy refuses the host; the client has gone
+	case fault.Forbidden, fault.Busy: // the policy refuses the host, or the client has gone
 		return err
 	}
 	return fault.Wrap(fault.Unavailable, "the host of the conversation does not answer; keep what you have and send it again with the same key", err).WithCode("host_unreachable").After(unreachableWait)
@@ -117,7 +117,7 @@ var codeForm = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
 
 // refusalOf translates a refusal of a host into a fault or a Conflict of this server.
 func refusalOf(r *transport.Reply) error {
-	if r.Status == http.StatusGone { // its body is not read
+	if r.Status == http.StatusGone { // transport does not read the body of such an answer
 		return fault.New(fault.Gone, "the host of the conversation says that it is gone")
 	}
 	kind, is := refusals[r.Status]

@@ -16,7 +16,7 @@ const (
 	foreignLifetime = 400 * 24 * time.Hour
 	claimTime       = 20 * time.Second
 	maxPages        = 5  // pages of a collection
-	maxForeign      = 20 // packages that are accepted of an actor
+	maxForeign      = 20 // packages of one actor that one claim returns
 	maxItems        = 50 // documents that are fetched in one claim
 )
 
@@ -27,9 +27,9 @@ type ClaimedPackage struct {
 	Content []byte // the KeyPackage alone, without the MLSMessage around it
 }
 
-// ClaimOf returns a key package of each device of an actor, by which the user can add the
-// devices to a group. The packages are fetched from the actor's server each time, and get the
-// checks that a host will make.
+// ClaimOf returns a key package of each device of an actor, by which the user can add the devices
+// to a group. If the actor is on another server, the packages are fetched from that server each
+// time, and ClaimOf makes the checks that a host will make.
 func (m *Members) ClaimOf(ctx context.Context, u vocab.Username, actor vocab.ID) ([]ClaimedPackage, error) {
 	if owner, isLocal := m.Local.Owner(actor); isLocal {
 		rows, err := m.Registry.Claim(ctx, owner, m.Local.ID(u))
@@ -79,8 +79,8 @@ type claimant struct {
 	found   []ClaimedPackage
 }
 
-// claim claims packages at a server that runs Lightweb too. No other actor gets a package that
-// was claimed.
+// claim claims packages at a server that runs Lightweb too. That server gives a one-time package
+// to no other actor afterwards.
 func (q *claimant) claim(ctx context.Context, collection vocab.ID) error {
 	reply, err := q.Hosts.Ask(ctx, transport.Question{Method: http.MethodPost, URL: collection + "/claim", Body: []byte(`{}`), As: q.keys, Ed25519: q.ed25519})
 	switch {
@@ -99,8 +99,8 @@ func (q *claimant) claim(ctx context.Context, collection vocab.ID) error {
 	return nil
 }
 
-// read reads the public packages of an actor from a collection: from the collection itself or
-// its pages, embedded or by URI.
+// read reads the public packages of an actor. They are in a collection or in its pages. Pages and
+// packages are embedded, or are fetched by their URIs.
 func (q *claimant) read(ctx context.Context, where vocab.Ref) error {
 	page := where.Doc
 	for range maxPages {
@@ -152,7 +152,8 @@ func (q *claimant) readItems(ctx context.Context, page vocab.Doc) (next vocab.Re
 // isFull reports whether the bound of packages or of fetched documents is reached.
 func (q *claimant) isFull() bool { return len(q.found) >= maxForeign || q.fetched >= maxItems }
 
-// fetch reads a document of the actor's own server. It is not cached.
+// fetch reads a document of the actor's own server, and refuses an id on any other server. The
+// document is not cached.
 func (q *claimant) fetch(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if !id.SameOrigin(q.actor) {
 		return nil, badReply(nil)
@@ -170,8 +171,9 @@ func (q *claimant) fetch(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	return vocab.ParseDoc(r.Body)
 }
 
-// take adds a package to the result if a host would accept it: it belongs to the actor and its
-// device has signed it. Other packages are skipped, since another device may have a valid one.
+// take adds a package to the result if a host would accept it, that is, if it belongs to the
+// actor and its device has signed it. Other packages are skipped without an error, because
+// another device may have a valid one.
 func (q *claimant) take(d vocab.Doc) {
 	e, err := readEnvelope(d)
 	if err != nil || d.Sealed() != "KeyPackage" || vocab.IDOf(d.Text("attributedTo")) != q.actor || len(e.message) > maxKeyPackage || len(q.found) >= maxForeign {

@@ -62,8 +62,8 @@ func checkHostless(content []byte, group string) (*entry, error) {
 	return e, nil
 }
 
-// findInboxes returns the inboxes of actors. The user is left out: its own devices read sent
-// messages in the user's database.
+// findInboxes returns the inboxes of actors. It leaves out the user, because the user's devices
+// read sent messages in the user's own database.
 func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (inboxes []user.Inbox, err error) {
 	if len(to) == 0 || len(to) > mls.MaxMembers || slices.Contains(to, vocab.Public) {
 		return nil, unprocessable("invalid_parameter", "to names 1 to 256 actors").At("/to")
@@ -111,8 +111,8 @@ func (m *Members) buildCreate(u vocab.Username, context string, e *entry, to []v
 	return a, body, err
 }
 
-// keepOwn stores a message that the user sends, where all devices of the user read it, and
-// queues it for the inboxes. Inboxes of actors that the user blocks are left out.
+// keepOwn stores a message of the user, so that all devices of the user can read it, and queues
+// it for the inboxes. It leaves out inboxes of actors that the user blocks.
 func (m *Members) keepOwn(ctx context.Context, tx *user.Tx, u vocab.Username, c *user.Conversation, a *vocab.Activity, body []byte, inboxes []user.Inbox) (Accepted, error) {
 	if err := tx.HoldAudience(ctx); err != nil {
 		return Accepted{}, err

@@ -10,10 +10,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// closeIfGone closes the user's copies of the conversations of a host that is gone, and returns
-// a Conflict then. The answer of the host's server was 404 or 410. Before anything is closed,
-// that server is asked once more: for the host, and after a 410 also for the conversation. A
-// server that does not answer, or answers 404 for the conversation, closes nothing.
+// closeIfGone handles the answer 404 or 410 of the server of a conversation's host. First it asks
+// that server for the host. If the host is gone, it closes the user's copies of all conversations
+// of that host. If the host is there and the answer was 410, it asks for the conversation, and
+// closes the user's copy if the answer is 410 again. In all other cases, for example if the
+// server does not answer now, it closes nothing. If it has closed the copy, it returns a
+// Conflict.
 func (m *Members) closeIfGone(ctx context.Context, u vocab.Username, c *user.Conversation, asked transport.Question, status int) error {
 	_, err := m.People.Fresh(ctx, c.Host)
 	isHost := fault.KindOf(err) == fault.Gone && err != nil

@@ -57,9 +57,9 @@ func (c *commit) readAdded() []addition {
 }
 
 // holdMessage stores the Create activities that carry a message of the user to members that know
-// only the SWICG draft, followed by the activities in then. They are sent once the host has put
-// the message in order. So nothing is sent before that, nothing is lost in a crash, and no host
-// can make the user's server send a message that the user's device did not write.
+// only the SWICG draft, followed by the activities in the parameter then. They are sent once the
+// host has put the message in order. So nothing is sent before that, nothing is lost in a crash,
+// and no host can make the user's server send a message that the user's device did not write.
 func (m *Members) holdMessage(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte, then []user.HeldActivity) error {
 	first, err := m.createForForeign(ctx, u, c, content)
 	if err != nil || len(first)+len(then) == 0 {
@@ -119,8 +119,9 @@ func (m *Members) listForeign(ctx context.Context, u vocab.Username, c *user.Con
 	return all, foreign, err
 }
 
-// dropHeld removes the held activities of a message that its host refuses, and returns the
-// refusal. They stay if the refusal shows that the commit is in the log already.
+// dropHeld returns refusal, which is the error of sending the user's message to the host, or nil.
+// If the host refused the message, dropHeld removes the activities that are held for it. They
+// stay if the refusal shows that the message is a commit that is in the log already.
 func (m *Members) dropHeld(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte, refusal error) error {
 	hash := hashOf(content)
 	var conflict *Conflict

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Arrival is an activity of a conversation that a user has received.
+// Arrival is an activity that a user has received and that concerns a conversation.
 type Arrival struct {
 	User      vocab.Username
 	Me        vocab.ID
@@ -22,13 +22,13 @@ type Arrival struct {
 	Sender    *vocab.Actor // the author of the activity
 	IsBlocked bool         // the user blocks the sender
 	Now       time.Time
-	Applied   time.Time // the time from which the deliveries that it causes are due
+	Applied   time.Time // the deliveries that the activity causes are due from this time on
 
 	EncryptedChat audience.Rule // the user's rule for encrypted conversations of two
 
-	// Tells reports whether an event may be added. trust is how far the user trusts the actor
-	// who causes it. Tells counts the events that it does not permit. If it is nil, all are
-	// permitted.
+	// Tells reports whether an event may be added. The parameter trust says how far the user
+	// trusts the actor who causes the event. Tells counts the events that it does not permit. If
+	// Tells is nil, all events are permitted.
 	Tells func(trust string) bool
 }
 
@@ -37,16 +37,16 @@ const (
 	FutureEpoch     = "future_epoch"     // stored: the commits before it are missing
 	PastEpoch       = "past_epoch"       // stored: it is of an old epoch or of a former group
 	UnknownGroup    = "unknown_group"    // no conversation of the user has its group
-	WrongGroup      = "wrong_group"      // its group is not one of its conversation
+	WrongGroup      = "wrong_group"      // its group does not belong to its conversation
 	UnknownPackage  = "unknown_package"  // a Welcome for a key package that the user does not have
 	NotMember       = "not_member"       // its sender is no member of the conversation
-	Contradiction   = "contradiction"    // another message has its number, or another commit its epoch
-	FrozenCopy      = "frozen"           // its host was proven to tell members different things
-	TooMany         = "too_many"         // too many wait of its sender, its domain or in all
+	Contradiction   = "contradiction"    // another message has the same number, or another commit was made in the same epoch
+	FrozenCopy      = "frozen"           // the host of its conversation was proven to tell members different things
+	TooMany         = "too_many"         // too many messages wait from its sender, from the domain of its sender, or in all
 	Unreadable      = "unreadable"       // stored: a client may understand it
 	BlockedWelcome  = "blocked"          // the user blocks its sender
-	HostedByUser    = "hosted"           // of a former or coming group of the user's conversations
-	Unordered       = "unordered"        // of a group that the user hosts, and refused there
+	HostedByUser    = "hosted"           // its group is a former group, or the next one, of a conversation of the user
+	Unordered       = "unordered"        // the user hosts its group, and the conversation refused it
 	OutdatedMessage = "already_received" // the same message was received before
 )
 
@@ -156,8 +156,9 @@ func (r *receiver) fitsGroup(ctx context.Context) (bool, error) {
 }
 
 // lateness returns FutureEpoch or PastEpoch if the user's devices cannot read the message in the
-// epoch of the copy, else nothing. A copy is at epoch 0 if all it has is a Welcome whose host
-// did not name the epoch.
+// present epoch of the user's copy of the conversation. Otherwise it returns an empty string. A
+// copy is at epoch 0 if it has only a Welcome whose host did not name the epoch, so no message of
+// that group counts as too early then.
 func (r *receiver) lateness() string {
 	j, e := r.conversation, r.entry
 	switch {
@@ -169,7 +170,9 @@ func (r *receiver) lateness() string {
 	return ""
 }
 
-// advance updates the number, group, generation and epoch of a conversation by the entry.
+// advance updates j.LastSeq and j.Epoch if the entry goes beyond them. A commit counts with the
+// epoch that it begins. If the entry is of a later generation, advance also changes j to the
+// entry's group and generation.
 func (r *receiver) advance(j *user.JoinedConversation) {
 	e := r.entry
 	j.LastSeq = max(j.LastSeq, e.seq)
@@ -194,8 +197,9 @@ func setStatus(j *user.JoinedConversation, status, resetGroup string) {
 	}
 }
 
-// saveState stores the state of the conversation and its roster, and notes that messages are
-// missing if the copy has a gap.
+// saveState stores the state of the conversation and its roster. If the copy has a gap that is
+// not being filled already, saveState also calls NoteBehind, so that the missing messages are
+// read.
 func (r *receiver) saveState(ctx context.Context) error {
 	j, e := r.conversation, r.entry
 	if e.roster != nil && e.seq >= j.RosterSeq {
@@ -258,8 +262,8 @@ func hostKeys(a *vocab.Actor) (keys []ed25519.PublicKey) {
 	return keys
 }
 
-// tellMessage adds the events that tell the user's clients of a message. Messages of a blocked
-// actor add none, but commits do.
+// tellMessage adds the events that tell the user's clients of a message. A commit of a blocked
+// actor adds an event, but the actor's other messages add none.
 func (r *receiver) tellMessage(ctx context.Context, isNew bool) error {
 	e := r.entry
 	switch {

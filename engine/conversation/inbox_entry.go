@@ -20,8 +20,8 @@ const (
 	maxReceipt = 64      // bytes of a signature
 )
 
-// entry is a message of a conversation that came from another server: the values of its MLS
-// header, and the labels that the sender's server gave it.
+// entry is a message of a conversation that came from another server. It has the values of the
+// message's MLS header, and the labels that the sending server gave the message.
 type entry struct {
 	kind       string
 	message    []byte
@@ -100,7 +100,7 @@ func readEntry(a *vocab.Activity) (*entry, error) {
 	return e, err
 }
 
-// checkPrivate refuses an activity that is, or whose object is, addressed to everybody.
+// checkPrivate refuses an activity if the activity or its object is addressed to everybody.
 func checkPrivate(a *vocab.Activity) error {
 	to, err := vocab.AddressingOf(a.Object.Doc)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// judgeContradiction handles an entry that contradicts a stored one: both claim the same place
-// in the log. If the host has signed receipts for both, it tells its members different things,
-// and the copy freezes. A message without the host's receipt proves nothing: it is refused, and
-// the stored one stays.
+// judgeContradiction handles an entry that contradicts a stored one, because both would have the
+// same place in the log. The parameter other is the receipt of the stored entry. If the host has
+// signed receipts for both, it tells its members different things, and the copy freezes. Without
+// both receipts nothing is proven, so the new entry is refused and the stored one stays.
 func (r *receiver) judgeContradiction(ctx context.Context, other []byte) (Outcome, error) {
 	if other == nil || r.row().Receipt == nil {
 		return refused(Contradiction)
@@ -21,9 +21,9 @@ func (r *receiver) judgeContradiction(ctx context.Context, other []byte) (Outcom
 	return Outcome{Kept: true, Reason: Contradiction}, r.freeze(ctx)
 }
 
-// breaksChain reports whether the host's receipt for this message names another predecessor than
-// the stored message before it, which has a receipt too. Then the host contradicts itself, and
-// the copy freezes.
+// breaksChain reports whether the host contradicts itself about the message before this one. That
+// is so if its receipt for this message names another hash than that of the stored message
+// before, and the stored message has a receipt, too. Then breaksChain freezes the copy.
 func (r *receiver) breaksChain(ctx context.Context, row user.InboxEntry) (bool, error) {
 	if row.Receipt == nil || len(r.entry.previous) == 0 {
 		return false, nil

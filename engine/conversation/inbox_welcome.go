@@ -14,8 +14,8 @@ import (
 // and in all.
 type bound struct{ ofActor, ofDomain, all int }
 
-// invitations bounds the conversations for which the user has a Welcome and which no device has
-// joined yet.
+// invitations limits the conversations for which the user has a Welcome and which no device of
+// the user has joined yet.
 var invitations = bound{ofActor: 20, ofDomain: 50, all: 200}
 
 // isReached reports whether a bound is reached, so that the actor may add no further item.
@@ -108,8 +108,8 @@ func (r *receiver) comeBack(ctx context.Context) error {
 	return r.saveWelcomed(ctx)
 }
 
-// saveWelcomed stores the state. Messages may have been sent before the Welcome arrived, so it
-// notes that the host's log has to be read.
+// saveWelcomed stores the state of the conversation. Messages may have been sent before the
+// Welcome arrived, so it also calls NoteBehind to have the host's log read.
 func (r *receiver) saveWelcomed(ctx context.Context) error {
 	if err := r.saveState(ctx); err != nil {
 		return err
@@ -118,7 +118,8 @@ func (r *receiver) saveWelcomed(ctx context.Context) error {
 	return nil
 }
 
-// keepWelcome stores a Welcome for the device whose key package is ref, and tells the user.
+// keepWelcome stores a Welcome for the device whose key package has the reference ref, and adds
+// an event for the user.
 func (r *receiver) keepWelcome(ctx context.Context, ref []byte) (Outcome, error) {
 	w := user.Welcome{ID: uuid.Must(uuid.NewV7()), Recipient: r.Me, KeyPackage: ref, Content: r.entry.message, CreatedAt: r.Now, Sender: r.entry.sender, Object: r.entry.object}
 	if r.conversation != nil {

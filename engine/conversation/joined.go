@@ -58,7 +58,7 @@ type Members struct {
 	gaps *gaps
 }
 
-// NewMembers returns a Members. It reads missing messages in the background until Close.
+// NewMembers returns a Members, which reads missing messages in the background until Close.
 func NewMembers(d MemberDeps) *Members {
 	m := &Members{MemberDeps: d}
 	m.gaps = newGaps(m)
@@ -98,7 +98,7 @@ func (m *Members) View(ctx context.Context, u vocab.Username, c *user.Conversati
 }
 
 // readOpen returns a conversation for a user who is in it. A user who was removed is refused, as
-// the host would refuse it. The messages until the removal can still be read by Messages.
+// the host would refuse it. The method Messages still returns the messages until the removal.
 func (m *Members) readOpen(ctx context.Context, tx *user.Tx, u vocab.Username, c *user.Conversation) (*user.JoinedConversation, error) {
 	j, err := readJoined(ctx, tx, c)
 	if err != nil {
@@ -121,8 +121,9 @@ func readJoined(ctx context.Context, tx *user.Tx, c *user.Conversation) (*user.J
 	return j, err
 }
 
-// ReadLog returns the messages of a conversation after a number, the oldest first. They end
-// before the first message that is missing here. more tells whether others follow.
+// ReadLog returns the messages of a conversation with numbers higher than the parameter after,
+// the oldest first. The result ends before the first message that is missing here. The result
+// more tells whether other messages follow.
 func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []user.LogEntry, more bool, err error) {
 	if m.hosts(u, c) {
 		return m.Registry.ReadLog(ctx, Place{Host: u, ID: c.ID}, m.Local.ID(u), after)
@@ -143,8 +144,8 @@ func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *user.Convers
 	return entries, more, err
 }
 
-// Messages returns the MLS messages of all conversations with arrival numbers higher than after,
-// the oldest first, and whether others follow.
+// Messages returns the MLS messages of all conversations with arrival numbers higher than the
+// parameter after, the oldest first. The result more tells whether other messages follow.
 func (m *Members) Messages(ctx context.Context, u vocab.Username, after int64) (all []user.InboxEntry, more bool, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		all, err = tx.Messages.List(ctx, after, mostLogged+1, maxLogPage)
@@ -173,7 +174,7 @@ func (m *Members) checkOpen(ctx context.Context, u vocab.Username, c *user.Conve
 		switch j.Status {
 		case user.StatusFrozen:
 			return conflictOf(j, "conversation_frozen", "its host was shown to tell members different things; begin another conversation")
-		case user.StatusClosed: // maybe by this user, and its host does not know it yet
+		case user.StatusClosed: // this user may have closed it, and the host may not know that yet
 			return conflictOf(j, "conversation_closed", "the conversation is closed")
 		}
 		return nil
@@ -230,7 +231,7 @@ func (m *Members) Commit(ctx context.Context, u vocab.Username, to *user.Convers
 	return a, m.dropHeld(ctx, u, to, c.Message, err)
 }
 
-// commitSent is the body of the request that sends a commit to a host elsewhere.
+// commitSent is the body of the request that sends a commit to a host on another server.
 type commitSent struct {
 	Commit    []byte     `json:"commit"`
 	GroupInfo []byte     `json:"groupInfo,omitempty"`
@@ -309,8 +310,8 @@ func (m *Members) Reset(ctx context.Context, u vocab.Username, c *user.Conversat
 	return m.submit(ctx, u, c, "/reset", "", map[string]any{"groupInfo": groupInfo})
 }
 
-// GroupInfo returns the GroupInfo of the MLS group, by which a device can join again, and its
-// epoch.
+// GroupInfo returns the GroupInfo of the conversation's MLS group, and the epoch of the group.
+// With the GroupInfo a device can join again.
 func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *user.Conversation) (groupInfo []byte, epoch int64, err error) {
 	at, isHere, err := m.begin(ctx, u, c)
 	if err != nil {
@@ -332,7 +333,8 @@ func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *user.Conve
 	return said.GroupInfo, said.Epoch, nil
 }
 
-// readHostLog reads the messages of a log after a number from the host.
+// readHostLog asks the host for the messages of its log with numbers higher than the parameter
+// after. The result more tells whether other messages follow.
 func (m *Members) readHostLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []loggedSaid, more bool, err error) {
 	if at, isHere := m.PlaceOf(c); isHere {
 		all, more, err := m.Registry.ReadLog(ctx, at, m.Local.ID(u), after)
@@ -356,8 +358,8 @@ type MessagePage struct {
 	More    bool
 }
 
-// NewestMessages returns up to n received messages, the newest first. They are those with
-// arrival numbers lower than before, or the newest of all if before is zero.
+// NewestMessages returns up to n received messages, the newest first. They are those with arrival
+// numbers lower than the parameter before, or the newest of all if that is zero.
 func (m *Members) NewestMessages(ctx context.Context, u vocab.Username, before int64, n int) (p MessagePage, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if p.Total, err = tx.Messages.Count(ctx); err != nil {

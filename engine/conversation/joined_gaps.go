@@ -24,8 +24,9 @@ const (
 	perEntry = 2 << 10 // bytes of a database row without the message in it
 )
 
-// gaps reads messages that are missing here from the logs of hosts. It begins after the
-// transaction that finds them missing, and reads each conversation only once at a time.
+// gaps reads from the logs of hosts the messages that this server's databases lack. It begins
+// after the transaction that finds them missing. It never has two reads of one conversation at
+// the same time.
 type gaps struct {
 	*Members
 	found  prometheus.Counter
@@ -36,8 +37,8 @@ type gaps struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 
-	unjoined *policy.Limiter // stored bytes of logs no device has joined, by the host's domain
-	joined   *policy.Limiter // stored bytes of the others, by user and domain
+	unjoined *policy.Limiter // stored bytes of the logs of conversations that no device has joined, by the host's domain
+	joined   *policy.Limiter // stored bytes of the logs of all other conversations, by user and the host's domain
 
 	mu      sync.Mutex
 	closed  bool
@@ -53,7 +54,7 @@ type copyKey struct {
 // filling is the work on a copy of a conversation.
 type filling struct {
 	payer string // the domain of its host
-	again bool   // something came meanwhile
+	again bool   // begin was called meanwhile
 }
 
 func newGaps(m *Members) *gaps {
@@ -67,8 +68,8 @@ func newGaps(m *Members) *gaps {
 	return g
 }
 
-// Committed is called after each transaction of a user. It begins to read the messages of
-// conversations that the transaction found incomplete.
+// Committed is called after each transaction of a user. If the transaction found conversations
+// incomplete, it begins to read their missing messages.
 func (m *Members) Committed(_ context.Context, c user.Commit) {
 	for _, b := range c.Behind {
 		if b.IsGap {
@@ -111,7 +112,7 @@ func (g *gaps) begin(of copyKey, host vocab.ID) {
 		return
 	}
 	f := &filling{payer: policy.RegistrableDomain(host.Host())}
-	if g.closed || !g.places.Take(f.payer, 1) { // the next reader begins again
+	if g.closed || !g.places.Take(f.payer, 1) { // the next read of the conversation by a user calls begin again
 		return
 	}
 	g.running[of] = f
@@ -208,7 +209,7 @@ func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	stored, key := g.storedOf(of.user, payer, j.Confirmed)
 	if ok, after := stored.Ready(key); !ok && j.Confirmed {
 		return false, askLater(after)
-	} else if !ok { // a reader who has joined begins again
+	} else if !ok { // once a device has joined, the next read of the conversation begins again
 		return false, nil
 	}
 	if !g.asking.Take(payer, 1) {
@@ -289,7 +290,7 @@ func (g *gaps) keepEntry(ctx context.Context, tx *user.Tx, of copyKey, e *entry)
 		return err
 	}
 	e.object = j.URI + "/log/" + vocab.ID(strconv.FormatInt(e.seq, 10))
-	tells := func(trust string) bool { return trust != "stranger" } // their Welcome had an event
+	tells := func(trust string) bool { return trust != "stranger" } // an event has told of the stranger's Welcome
 	r := &receiver{tx: tx, fills: true, entry: e, conversation: j,
 		Arrival: Arrival{Tells: tells, Me: g.Local.ID(of.user), Activity: &vocab.Activity{}, Sender: &vocab.Actor{ID: j.Host}, IsBlocked: blocked[e.sender] || blocked[j.Host], Now: g.Now(), Applied: g.Now()}}
 	_, err = r.takeMessage(ctx)

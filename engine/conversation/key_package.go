@@ -15,8 +15,8 @@ import (
 // Limits on key packages.
 const (
 	maxKeyPackage = 16 << 10
-	maxPackages   = 100 // available at one time, of one user
-	lowPackages   = 5   // with fewer one-time packages the user is told
+	maxPackages   = 100 // packages of one user that are available at one time
+	lowPackages   = 5   // if a user has fewer one-time packages, an event tells the user
 	ownLifetime   = 84 * 24 * time.Hour
 	claimsOfDay   = 20 // claims of one actor within 24 hours
 	forgetAfter   = 30 * 24 * time.Hour
@@ -65,7 +65,7 @@ func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []New
 }
 
 // checkStock refuses more packages than a user may have. If the user was told that few are left
-// and there are enough again, it notes that.
+// and there are enough again, it stores that, so that the user can be told anew.
 func checkStock(ctx context.Context, tx *user.Tx, now time.Time) error {
 	s, err := tx.KeyPackages.CountStats(ctx, now)
 	switch {

@@ -40,8 +40,8 @@ type live struct {
 	registry *Registry
 	at       Place
 	box      *mailbox.Mailbox[*user.Tx, *task]
-	epoch    atomic.Int64             // after the last transaction of this process; -1: not known
-	seen     *user.HostedConversation // as the present batch locked it; only the worker uses it
+	epoch    atomic.Int64             // the epoch after the last transaction of this process; -1 if it is not known
+	seen     *user.HostedConversation // the row that the present batch locked; only the worker of box uses this field
 
 	// Guarded by the registry.
 	usedAt     time.Time
@@ -57,14 +57,15 @@ func newLive(r *Registry, at Place) *live {
 	return c
 }
 
-// inTransaction runs a batch in one transaction, which goes on if its callers leave. It may hold
-// work of other conversations of the host.
+// inTransaction runs a batch in one transaction, which goes on if the callers of the batch leave.
+// The transaction may also hold work of other conversations of the same host.
 func (c *live) inTransaction(use func(context.Context, *user.Tx) error) error {
 	return c.registry.carriers.carry(c.at, use)
 }
 
-// countTogether returns how many of the first letters share a transaction: all messages up to
-// the first change, or one change alone.
+// countTogether returns how many of the letters at the front of the mailbox share a transaction.
+// If the first letter is a change, it is handled alone. Otherwise all messages before the first
+// change are handled together.
 func countTogether(first []*letter) int {
 	n := slices.IndexFunc(first, func(l *letter) bool { _, is := l.Value.do.(*Message); return !is })
 	switch n {
@@ -111,8 +112,8 @@ func applyChange(ctx context.Context, tx *user.Tx, do change, c *user.HostedConv
 	return do.apply(ctx, tx, c)
 }
 
-// settle answers the tasks of a batch: each with its own result if the transaction succeeded,
-// else all with the error of the transaction.
+// settle answers the tasks of a batch. If the transaction succeeded, each task gets its own
+// result. Otherwise all tasks get the error of the transaction.
 func (c *live) settle(batch []*letter, err error) error {
 	if err == nil && c.seen != nil {
 		c.epoch.Store(c.seen.Epoch)

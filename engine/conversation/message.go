@@ -157,8 +157,8 @@ func (b *batch) accept(m *Message) error {
 	return nil
 }
 
-// checkMessageEpoch refuses a message of another group, of a future epoch, or of an epoch whose
-// keys members have dropped. A proposal must be of the present epoch.
+// checkMessageEpoch refuses a message of another group, of a future epoch, or of an epoch so long
+// ago that members have dropped its keys. A proposal must be of the present epoch.
 func checkMessageEpoch(c *user.HostedConversation, m *Message) error {
 	if err := checkActive(c); err != nil {
 		return err
@@ -178,9 +178,9 @@ func checkMessageEpoch(c *user.HostedConversation, m *Message) error {
 	return nil
 }
 
-// checkLeave refuses a proposal unless the caller's device made it and proposes to remove
-// itself. In a mixed conversation the host cannot read proposals, and takes each for a proposal
-// to leave: it permits others to remove the sender, and nothing else.
+// checkLeave refuses a proposal unless the caller's device made it and proposes to remove itself.
+// In a mixed conversation the host cannot read proposals, and treats each one as a proposal to
+// leave. Such a proposal permits others to remove its sender, and nothing else.
 func (m *Message) checkLeave(c *user.HostedConversation) error {
 	switch {
 	case m.kind() != user.KindProposal, c.Mixed && m.proposal == nil:

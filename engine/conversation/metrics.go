@@ -66,7 +66,8 @@ func (m *metrics) observe(op string, err error, took time.Duration) {
 	m.took.WithLabelValues(op, outcome).Observe(took.Seconds())
 }
 
-// collector exports how many conversations are live and how many rest after panics.
+// collector exports how many conversations are live, that is, have a mailbox in this process, and
+// how many rest after panics.
 type collector struct{ r *Registry }
 
 var (

@@ -9,10 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// tellForeign queues messages that the host's user wrote for the members that know only the
-// SWICG draft, each in a Create of that user. They cannot read PublicMessages, and after a reset
-// they can read nothing until they are added again. The messages of other members are sent to
-// them by those members' servers.
+// tellForeign queues the host's own messages for the members that know only the SWICG draft, each
+// in a Create of the host. Those members cannot read PublicMessages, and after a reset they can
+// read nothing until they are added again. They get the messages of another member from that
+// member's server.
 func (f *fanout) tellForeign(ctx context.Context, tx *user.Tx, entries []user.LogEntry) error {
 	to := f.listForeign(func(a user.Addressee) bool { return a.JoinedSeq < entries[0].Seq })
 	if len(to) == 0 {

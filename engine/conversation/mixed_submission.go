@@ -11,16 +11,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Orderer puts messages in order that members send to the host's inbox because they know only
-// the SWICG draft.
+// Orderer puts messages that arrive in the host's inbox into the log. Members send them to the
+// inbox if they know only the SWICG draft.
 type Orderer struct {
 	Actors  Actors
 	Inboxes func([]user.Destination) []user.Inbox
 }
 
-// order puts a message into the log, in the transaction that stores its arrival. So it is in the
-// log when it is acknowledged, and only once however often it is sent. A refused message is
-// dropped: its sender gets no answer, and the other members do not see it.
+// order puts a message into the log, in the transaction that stores the message's arrival. So the
+// message is in the log when it is acknowledged, and only once however often it is sent. A
+// refused message is dropped: its sender gets no answer, and the other members do not see it.
 func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)
@@ -53,9 +53,9 @@ func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome,
 }
 
 // orderCommit ends the epoch with a commit of a member that knows only the SWICG draft, if the
-// commit was made in that epoch. The host cannot read it, so the roster stays as it is, and the
-// next epoch has no GroupInfo. The sender itself has sent it to the other members that know only
-// the draft.
+// commit was made in that epoch. The host cannot read the commit, so the roster stays as it is,
+// and the next epoch has no GroupInfo. The committer itself has sent the commit to the other
+// members that know only the draft.
 func (d Deps) orderCommit(ctx context.Context, r *receiver, c *user.HostedConversation) (Outcome, error) {
 	e, host := r.entry, d.Actors.ID(r.User)
 	if c == nil {
@@ -72,7 +72,7 @@ func (d Deps) orderCommit(ctx context.Context, r *receiver, c *user.HostedConver
 	switch {
 	case !c.Mixed || !isPrivate(e.message) || len(e.message) > maxCommit || e.group != c.GroupID || e.epoch > c.Epoch || c.Status != user.StatusActive:
 		return refused(Unordered)
-	case e.epoch < c.Epoch: // its id is remembered, so that clients are told only once
+	case e.epoch < c.Epoch: // Kept makes the inbox remember the activity's id, so that the event is added only once
 		return Outcome{Kept: true, Reason: Unordered}, r.tx.Events.Add(ctx, newEvent(eventReport, c, host, e.sender,
 			vocab.Doc{"reason": reasonForked, "deviceEpoch": e.epoch, "epoch": c.Epoch, "generation": c.Generation}, r.Applied))
 	}

@@ -27,8 +27,8 @@ var (
 	errUnrelated = fault.New(fault.Forbidden, "your rule encrypted_chat does not permit encrypted conversations with this actor").WithCode("encryption_not_permitted")
 )
 
-// CheckOpen refuses a Note in a conversation of two that is encrypted. This holds even after it
-// was closed: no unencrypted Notes take its place.
+// CheckOpen refuses a Note if the conversation of two is encrypted. It does so even after the
+// conversation was closed, so that unencrypted Notes never take its place.
 func CheckOpen(c *user.Conversation) error {
 	if c.Mode == user.ModeEncrypted {
 		return errEncrypted
@@ -51,7 +51,7 @@ func checkRule(ctx context.Context, tx *user.Tx, rule audience.Rule, partner voc
 }
 
 // Open returns the conversation of the user with one other actor. If there is none, it makes one
-// that begins with the stored private Notes of the two; made reports that.
+// that begins with the stored private Notes of the two, and made is true.
 func (r *Registry) Open(ctx context.Context, u vocab.Username, partner vocab.ID) (c *user.Conversation, made bool, err error) {
 	me := r.Actors.ID(u)
 	if partner.Same(me) {
@@ -64,8 +64,8 @@ func (r *Registry) Open(ctx context.Context, u vocab.Username, partner vocab.ID)
 	return c, made, err
 }
 
-// findPair returns a conversation of two, and locks its row. It refuses one that another
-// continues.
+// findPair returns a conversation of two, and locks its row. It refuses a conversation that
+// another one continues.
 func findPair(ctx context.Context, tx *user.Tx, id uuid.UUID) (*user.Conversation, error) {
 	c, err := tx.Conversations.Find(ctx, id)
 	switch {
@@ -144,7 +144,7 @@ func (r roster) adds(actor vocab.ID) bool {
 	return slices.ContainsFunc(r.added, func(a addition) bool { return a.actor.Same(actor) })
 }
 
-// upgrade makes the conversation of two encrypted with the commit that adds the other actor.
+// upgrade makes a conversation of two encrypted if the commit adds the other actor.
 func (c *commit) upgrade(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
 	if to.Mode != user.ModeFederated || !change.adds(to.Partner) {
 		return nil
@@ -157,7 +157,8 @@ func (c *commit) upgrade(ctx context.Context, tx *user.Tx, to *user.HostedConver
 	return tellOf(ctx, tx, eventUpgraded, pair, c.host, c.host, c.now)
 }
 
-// tellOf adds an event about a change of a conversation that the actor by has made.
+// tellOf adds an event about a change of a conversation. The parameter by is the actor that made
+// the change.
 func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, me, by vocab.ID, now time.Time) error {
 	trust := "contact"
 	if by == me {
@@ -169,9 +170,9 @@ func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, 
 
 // joinPair handles a Welcome to the conversation j. If the user and the host of j are its only
 // members, it makes their conversation of two encrypted, gives j the id of that conversation or
-// of its successor, and returns true. It returns false, and j stays a separate conversation, if
-// there are other members, if the user's rule does not permit encryption, or if the two already
-// have another encrypted conversation that goes on.
+// of its successor, and returns true. It returns false, and j stays a separate conversation, in
+// three cases: j has other members; the user's rule does not permit encryption; or the two
+// already have another open encrypted conversation, and meetUpgrade returns false.
 func joinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, said *rosterSaid) (bool, error) {
 	isOther := func(m vocab.ID) bool { return !m.Same(a.Me) && !m.Same(j.Host) }
 	if said == nil || len(said.actors) != 2 || slices.ContainsFunc(said.actors, isOther) || j.Host.Same(a.Me) {

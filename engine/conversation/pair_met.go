@@ -6,10 +6,11 @@ import (
 )
 
 // meetUpgrade handles the case that both sides have upgraded at the same time: the user to own,
-// the other side to j. The conversation with the smaller URI goes on, on both sides; the other
-// one is closed, can still be read, and names its successor. If the host says that j continues
-// own, the host has already closed own, and j goes on. It returns false and does nothing if j is
-// not the host's conversation of two with the user, or if the user does not host own.
+// the other side to j. On both sides the conversation with the smaller URI goes on. The other one
+// is closed; it can still be read, and names its successor. But if the host of j says that j
+// continues own, that host has already closed own, so j goes on. meetUpgrade returns false and
+// does nothing if j is not its host's conversation of two with the user, or if the user does not
+// host own.
 func meetUpgrade(ctx context.Context, tx *user.Tx, a Arrival, own user.Conversation, j *user.JoinedConversation, said *rosterSaid) (bool, error) {
 	if !said.isPair || !own.Host.Same(a.Me) {
 		return false, nil

@@ -53,8 +53,8 @@ func readAs(ctx context.Context, tx *user.Tx, id uuid.UUID, viewer vocab.ID) (*u
 	return c, err
 }
 
-// CheckPeer refuses an actor of another server that is not a member of a conversation or that
-// the host blocks. An inbox takes nothing from blocked actors either.
+// CheckPeer refuses an actor of another server if the actor is not a member of the conversation,
+// or if the host blocks the actor. Inboxes refuse blocked actors, too.
 func (r *Registry) CheckPeer(ctx context.Context, at Place, actor vocab.ID) error {
 	return r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		if _, err := readAs(ctx, tx, at.ID, actor); err != nil {
@@ -80,8 +80,9 @@ func (r *Registry) View(ctx context.Context, at Place, viewer vocab.ID) (v View,
 // maxLogPage is the approximate limit of the bytes of messages in one page of a log.
 const maxLogPage = 4 << 20
 
-// ReadLog returns the messages of a conversation after a number, the oldest first. It leaves out
-// those from before the viewer joined. more tells whether others follow.
+// ReadLog returns the messages of a conversation with numbers higher than the parameter after,
+// the oldest first. It leaves out messages from before the viewer joined. The result more tells
+// whether other messages follow.
 func (r *Registry) ReadLog(ctx context.Context, at Place, viewer vocab.ID, after int64) (entries []user.LogEntry, more bool, err error) {
 	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		c, err := readAs(ctx, tx, at.ID, viewer)
@@ -101,8 +102,8 @@ func (r *Registry) ReadLog(ctx context.Context, at Place, viewer vocab.ID, after
 	return entries, more, err
 }
 
-// GroupInfo returns the GroupInfo of the MLS group, by which a member's device can join again,
-// and the epoch.
+// GroupInfo returns the GroupInfo of the conversation's MLS group, and the epoch of the group.
+// With the GroupInfo a member's device can join again.
 func (r *Registry) GroupInfo(ctx context.Context, at Place, viewer vocab.ID) (groupInfo []byte, epoch int64, err error) {
 	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		c, err := readAs(ctx, tx, at.ID, viewer)
@@ -120,8 +121,8 @@ func (r *Registry) GroupInfo(ctx context.Context, at Place, viewer vocab.ID) (gr
 	return groupInfo, epoch, err
 }
 
-// Conversations returns up to n conversations of a user after a place, the newest first, with
-// the number of unread entries of each.
+// Conversations returns up to n conversations of a user, the newest first, with the number of
+// unread entries of each. If the parameter after is not nil, the list begins after that place.
 func (r *Registry) Conversations(ctx context.Context, u vocab.Username, after *user.Place, n int) (all []user.ListedConversation, err error) {
 	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		all, err = tx.Conversations.List(ctx, r.Actors.ID(u), after, n)
@@ -142,8 +143,9 @@ func (r *Registry) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (c 
 	return c, err
 }
 
-// MarkRead notes how far a user has read a conversation: the log up to seq, and the entries
-// outside the log up to entry. Zero leaves a mark as it is.
+// MarkRead stores how far a user has read a conversation. In the log that is up to the number
+// seq, and among the entries outside the log up to the number entry. If a number is zero, that
+// mark stays as it is.
 func (r *Registry) MarkRead(ctx context.Context, u vocab.Username, id uuid.UUID, seq, entry int64) error {
 	return r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if err := tx.Conversations.MarkRead(ctx, id, seq); err != nil {

@@ -15,8 +15,8 @@ const receiptVersion = "lightweb-mls-receipt-1"
 
 // receiptOf returns the text that the host of a conversation signs after it has put a message in
 // order. Two different receipts for one number, or for the commits of one epoch, prove that the
-// host tells members different things. previous is the hash of the message before; it is empty
-// for the first message.
+// host tells members different things. The parameter previous is the hash of the message before
+// e. It is empty for the first message.
 func receiptOf(conversation vocab.ID, e user.LogEntry, previous []byte) []byte {
 	return []byte(strings.Join([]string{receiptVersion, string(conversation), strconv.FormatInt(int64(e.Generation), 10), strconv.FormatInt(e.Epoch, 10),
 		strconv.FormatInt(e.Seq, 10), hex.EncodeToString(e.Hash), hex.EncodeToString(previous)}, "\n"))

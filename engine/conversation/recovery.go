@@ -17,9 +17,9 @@ var Reasons = []string{
 	"rejoin_failed",   // an external commit failed: the group may be unusable for all
 }
 
-// reasonForked is the reason of a report that the server itself makes. A member that knows only
-// the SWICG draft has committed in an epoch that is over, and has merged its commit before it
-// could be refused.
+// reasonForked is the reason of a report that the server itself makes. It means that a member
+// that knows only the SWICG draft has committed in an epoch that is over. That member has applied
+// its own commit before the host could refuse it.
 const reasonForked = "forked"
 
 // Report is the statement of a device that it cannot go on in a conversation.
@@ -38,9 +38,10 @@ func (p Report) check() error {
 	return nil
 }
 
-// Report counts the report of a device, and tells the host of the conversation. at is nil if the
-// host is not a user of this server; then the report is only counted. A report changes nothing
-// in the conversation, because it may be false, or the device may be the only one that is lost.
+// Report counts the report of a device, and tells the host of the conversation. If the host is
+// not a user of this server, the parameter at is nil, and the report is only counted. A report
+// changes nothing in the conversation, because it may be false, or the device may be the only one
+// that is lost.
 func (r *Registry) Report(ctx context.Context, at *Place, caller vocab.ID, p Report) error {
 	if err := p.check(); err != nil {
 		return err
@@ -54,7 +55,8 @@ func (r *Registry) Report(ctx context.Context, at *Place, caller vocab.ID, p Rep
 	return nil
 }
 
-// tellHost adds the event of a report for the host. It refuses a caller that is not a member.
+// tellHost adds an event that tells the host of a report. It refuses a caller that is not a
+// member.
 func (r *Registry) tellHost(ctx context.Context, at Place, caller vocab.ID, p Report) error {
 	return r.Store.Write(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		c, err := readAs(ctx, tx, at.ID, caller)

@@ -41,7 +41,7 @@ type Deps struct {
 	Store   Store
 	Actors  Actors
 	Finder  Finder
-	Inboxes func([]user.Destination) []user.Inbox // that reach all destinations, each inbox once
+	Inboxes func([]user.Destination) []user.Inbox // returns the inboxes that reach all destinations, each inbox once
 	Rules   Rules
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // may be nil
@@ -54,15 +54,16 @@ const (
 	maxWaiting  = 256 // requests that wait for one conversation
 	maxBatch    = 64
 	idleTime    = 2 * time.Minute
-	workTime    = 10 * time.Second // of a transaction, even when its callers have gone
-	maxPanics   = 5                // within panicWindow; one more makes it rest
+	workTime    = 10 * time.Second // limit for a transaction, which runs on even if its callers have gone
+	maxPanics   = 5                // within panicWindow; one more makes the conversation refuse requests for restTime
 	panicWindow = time.Minute
 	restTime    = time.Minute
 )
 
 var backoff = mailbox.Backoff{Min: 10 * time.Millisecond, Max: time.Second}
 
-// Registry holds the conversations that got requests lately. It is safe for concurrent use.
+// Registry holds the live conversations, that is, those that have a mailbox in this process
+// because they got requests lately. It is safe for concurrent use.
 type Registry struct {
 	Deps
 	metrics  metrics
@@ -81,8 +82,9 @@ func NewRegistry(d Deps) *Registry {
 	return r
 }
 
-// Epoch returns the epoch of a conversation as this process last read it. known is false if it
-// has not read it lately. It is a hint: only a commit tells the epoch for certain.
+// Epoch returns the epoch of a conversation as this process last read it. If this process has not
+// read it lately, known is false. The epoch is only a hint, because another process may have
+// changed it. Only a commit tells the epoch for certain.
 func (r *Registry) Epoch(at Place) (epoch int64, known bool) {
 	r.mu.RLock()
 	c := r.live[at]
@@ -112,8 +114,8 @@ func (r *Registry) submit(ctx context.Context, at Place, do operation) error {
 	return err
 }
 
-// enqueue puts a task into the mailbox of its conversation, and makes the conversation live if
-// need be. It holds the lock under which idle conversations are dropped. So no conversation is
+// enqueue puts a task into the mailbox of its conversation, and makes the conversation live if it
+// is not. It holds the mutex under which idle conversations are dropped. So no conversation is
 // live twice, and no task is put into the mailbox of a dropped one.
 func (r *Registry) enqueue(at Place, t *task) (*mailbox.Letter[*task], error) {
 	r.mu.Lock()
@@ -146,7 +148,8 @@ func (r *Registry) enqueue(at Place, t *task) (*mailbox.Letter[*task], error) {
 	return letter, err
 }
 
-// start makes a conversation live. The caller holds mu.
+// start makes a conversation live: it creates its mailbox and adds it to r.live. The caller holds
+// mu.
 func (r *Registry) start(at Place) *live {
 	c := newLive(r, at)
 	r.live[at] = c
@@ -167,9 +170,9 @@ func (r *Registry) sweep() {
 	}
 }
 
-// dropIdle drops the conversations that have no work and got no request for that long. A
-// conversation that rests after panics stays, so that its rest is not forgotten. The caller
-// holds mu.
+// dropIdle drops the conversations that have no work and have got no request for the duration
+// since. A conversation that rests after panics stays, so that its rest is not forgotten. The
+// caller holds mu.
 func (r *Registry) dropIdle(since time.Duration) {
 	now := r.Now()
 	for at, c := range r.live {

@@ -22,7 +22,8 @@ type askReset struct {
 }
 
 // AskReset begins a reset of a conversation whose members cannot go on with its MLS group, and
-// returns the id of the next group. While a reset is pending the answer is the same.
+// returns the id of the next group. If a reset is pending already, it returns the id of that
+// reset's group.
 func (r *Registry) AskReset(ctx context.Context, at Place, caller vocab.ID) (string, error) {
 	do := &askReset{registry: r, at: at, caller: caller, host: r.Actors.ID(at.Host), group: groupPrefix + uuid.NewString(), now: r.Now()}
 	err := r.submit(ctx, at, do)
@@ -70,7 +71,7 @@ func (r *Registry) tellState(ctx context.Context, tx *user.Tx, at Place, c *user
 	return f.tellState(ctx, tx)
 }
 
-// checkAsker refuses members who may not ask for a reset.
+// checkAsker refuses everybody except an admin of the conversation and the operator.
 func (a *askReset) checkAsker(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if a.isOperator {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxLifetime is the longest lifetime of a key package in a commit.
+// maxLifetime is the longest lifetime that a key package in a commit may have.
 const maxLifetime = 400 * 24 * time.Hour
 
 // addition is a device that a commit adds.
@@ -65,7 +65,8 @@ func (r roster) write(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 }
 
 // findAdded fetches the actors whose devices the commit adds, before the commit is queued. It
-// refuses an actor that cannot be found, which could not be told that it is a member.
+// refuses the commit if such an actor cannot be found, because the actor could not be told that
+// it is a member.
 func (c *commit) findAdded(ctx context.Context) error {
 	c.actors = map[vocab.ID]*vocab.Actor{}
 	for _, id := range c.listAdded() {
@@ -102,8 +103,8 @@ func (c *commit) listAdded() (actors []vocab.ID) {
 }
 
 // judge returns the changes that the commit makes to the roster, or refuses the commit. The
-// GroupInfo of the present epoch proves who sent it. The GroupInfo of the next epoch has to
-// match the commit.
+// GroupInfo of the present epoch proves who sent the commit. The GroupInfo of the next epoch has
+// to match the commit.
 func (c *commit) judge(ctx context.Context, tx *user.Tx, to *user.HostedConversation, caller *user.ConversationMember) (roster, error) {
 	var change roster
 	if c.message == nil {
@@ -263,8 +264,8 @@ var errOtherInfo = staleInfo("the GroupInfo is not that of the epoch that the co
 
 func staleInfo(public string) error { return unprocessable("bad_group_info", public).At("/groupInfo") }
 
-// checkTree refuses a ratchet tree of the next epoch whose leaves are not those of the present
-// epoch with the changes of the commit.
+// checkTree refuses the ratchet tree of the next epoch unless its leaves are those of the present
+// epoch, without the leaves that the commit removes and with those that it adds.
 func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 	wanted := slices.Clone(change.added)
 	if c.External {
@@ -294,8 +295,9 @@ func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 	return nil
 }
 
-// checkWelcomes refuses the Welcomes unless they name each device that the commit adds once, and
-// no other. It also refuses a key package that was used in this conversation before.
+// checkWelcomes refuses the Welcomes unless each device that the commit adds is named in them
+// exactly once, and no other device is named. It also refuses a key package that was used in this
+// conversation before.
 func (c *commit) checkWelcomes(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
 	refs, copies := [][]byte{}, 0
 	for i, w := range c.welcomes {
@@ -322,7 +324,8 @@ func (c *commit) checkWelcomes(ctx context.Context, tx *user.Tx, to *user.Hosted
 	return err
 }
 
-// leaving returns the actors that lose leaves and have no device left.
+// leaving returns the actors that lose a device by the commit and have none left in the next
+// epoch.
 func leaving(group, next *mls.GroupInfo, removed []uint32) (left []vocab.ID) {
 	for _, leaf := range removed {
 		identity := memberAt(group, leaf).Identity

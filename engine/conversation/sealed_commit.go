@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Refusals of commits and proposals in a wire format that a conversation does not take.
+// Refusals of commits and proposals in a wire format that a conversation does not accept.
 var (
 	errNotPublic  = unprocessable("commit_not_public", "a commit is a PublicMessage, so that the server can tell what it changes").At("/commit")
 	errNotPrivate = unprocessable("not_private", "a member knows the SWICG draft alone: commits and proposals are PrivateMessages, and a device that has lost its state is removed and added anew")
@@ -124,8 +124,8 @@ func (c *commit) checkSealedInfo(to *user.HostedConversation, change roster, isM
 }
 
 // isMixedAfter reports whether an actor that knows only the SWICG draft may be in the MLS group
-// after a commit. A conversation stays mixed if the commit has no GroupInfo, without which the
-// next PublicMessage could not be checked.
+// after a commit. A conversation stays mixed if the commit has no GroupInfo, because the next
+// PublicMessage could not be checked without one.
 func (c *commit) isMixedAfter(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) (bool, error) {
 	for _, a := range change.added {
 		if actor := c.actors[a.actor]; actor != nil && actor.DeliversMLS == 0 {

@@ -42,7 +42,7 @@ type Stock struct {
 	mu      sync.Mutex
 	of      map[vocab.Username]user.MLSStock // the last counts of the users that could be read
 	changed map[vocab.Username]bool          // users whose databases changed since the last count
-	known   bool                             // false if the last count failed for all
+	known   bool                             // false before the first count, and if the last count failed for all users
 }
 
 // NewStock registers and returns a Stock that shows nothing until the first LookAround.

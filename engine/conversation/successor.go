@@ -88,9 +88,10 @@ func joinSuccessor(ctx context.Context, tx *user.Tx, a Arrival, before user.Conv
 	return continueWith(ctx, tx, before, next, a.Me, j.Host)
 }
 
-// noteSuccessor notes the predecessor of the conversation that the user joins, if its host names
+// noteSuccessor stores the predecessor of the conversation that the user joins, if its host names
 // one in which both the host and the user are members. A closed predecessor gets the new
-// conversation as its successor. The host of an open one is asked whether it is gone.
+// conversation as its successor. If the predecessor is not closed, its host's log is read, which
+// also shows whether its host is gone.
 func (r *receiver) noteSuccessor(ctx context.Context) error {
 	if r.entry.roster == nil || r.entry.roster.predecessor == "" {
 		return nil

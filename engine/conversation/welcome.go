@@ -17,8 +17,8 @@ const welcomeLease = 10 * time.Minute
 
 const mostWelcomes = 8
 
-// Welcomes hands out the waiting Welcomes of one device of the user, or of all if device is
-// empty.
+// Welcomes hands out the waiting Welcomes of one device of the user, or of all devices if the
+// parameter device is empty.
 func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string) (all []user.Welcome, err error) {
 	now := r.Now()
 	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
@@ -28,9 +28,9 @@ func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string
 	return all, err
 }
 
-// ConfirmWelcome notes that the user's device has joined by a Welcome. A second confirmation
-// changes nothing. A Welcome to a group without a host does not tell the group: then group is
-// the id that the device has read in it, or empty.
+// ConfirmWelcome stores that the user's device has joined by a Welcome. A second confirmation
+// changes nothing. The server cannot read the group's id in a Welcome to a group without a host.
+// For such a Welcome the parameter group is the id that the device has read in it, or empty.
 func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid.UUID, group string) error {
 	me := r.Actors.ID(u)
 	if group != groupName([]byte(group)) {
@@ -69,8 +69,8 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 	return nil
 }
 
-// joinGroup joins the user to the conversation of a group without a host, and makes it if need
-// be. The caller has locked the inbox of messages.
+// joinGroup joins the user to the conversation of a group without a host. If there is no such
+// conversation yet, it makes one. The caller has called tx.Messages.Lock.
 func joinGroup(ctx context.Context, tx *user.Tx, welcome uuid.UUID, group string, a Arrival) error {
 	j, err := tx.Joined.FindGroup(ctx, group)
 	if err != nil {
