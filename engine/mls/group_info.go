@@ -66,8 +66,8 @@ func (g *GroupInfo) readMembers(r *reader, data []byte) {
 	}
 }
 
-// Verify returns nil if the GroupInfo is signed by the member that made it, whose key is at its
-// leaf in the ratchet tree (§12.4.3.1).
+// Verify returns nil if the member that made the GroupInfo has signed it. The key of the member
+// is at its leaf in the ratchet tree (§12.4.3.1).
 func (g *GroupInfo) Verify() error {
 	leaf := g.leaf(g.Signer)
 	if leaf == nil {

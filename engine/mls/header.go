@@ -5,13 +5,14 @@ package mls
 type Header struct {
 	WireFormat        WireFormat
 	GroupID           []byte      // empty for a Welcome or a KeyPackage
-	Epoch             uint64      // empty for a Welcome or a KeyPackage
+	Epoch             uint64      // zero for a Welcome or a KeyPackage
 	ContentType       ContentType // for a PublicMessage or a PrivateMessage
 	AuthenticatedData []byte      // for a PublicMessage or a PrivateMessage
 }
 
 // ReadHeader reads the header of an MLSMessage, and allocates nothing. It reads a PrivateMessage
-// or a Welcome to the end. The rest of other messages is checked by their parsers.
+// or a Welcome to the end. It reads only the beginning of other messages, whose parsers check the
+// rest.
 func ReadHeader(message []byte) (Header, error) {
 	r := reader{rest: message}
 	h := r.readHeader()
@@ -33,7 +34,7 @@ func (r *reader) readHeader() (h Header) {
 		r.readUint16() // cipher_suite
 		r.readVector() // secrets
 		r.readVector() // encrypted_group_info
-		_ = r.finish() // kept in r
+		_ = r.finish() // the error stays in r.err
 	case FormatGroupInfo:
 		_, h.GroupID, h.Epoch = r.readGroup()
 	case FormatKeyPackage:
@@ -62,7 +63,7 @@ func (r *reader) readPrivateMessage(h *Header) {
 	h.AuthenticatedData = r.readVector()
 	r.readVector() // encrypted_sender_data
 	r.readVector() // ciphertext
-	_ = r.finish() // kept in r
+	_ = r.finish() // the error stays in r.err
 }
 
 // readGroup reads the beginning of a GroupContext (§8.1).

@@ -18,8 +18,9 @@ type KeyPackage struct {
 
 // wrapped is the start of a KeyPackage inside an MLSMessage: the version and the wire format of
 // the message, then the version of the package. A KeyPackage without a message begins with its
-// version and its suite. Suite 5 would give the same four bytes, but then the length of its init
-// key follows: 133, written as 0x4085.
+// version and its suite. If that suite is 5, its first four bytes are the same as in wrapped. But
+// then the length of its init key follows, which is 133 and written as 0x4085, so the next two
+// bytes are not those of wrapped.
 var wrapped = []byte{0, mls10, 0, byte(FormatKeyPackage), 0, mls10}
 
 // ParseKeyPackage reads a KeyPackage, either by itself, as other servers publish it, or inside
@@ -54,9 +55,10 @@ func (k *KeyPackage) Reference() ([]byte, error) {
 }
 
 // Check refuses a package that nobody may add to a group at the time now (§7.3, §10.1). It
-// refuses a suite that is not supported, a credential other than the basic one of identity, keys
-// that are not of the suite, and one key for two uses. It also refuses a package outside its
-// lifetime, one whose lifetime is longer than longest, and signatures that are not valid.
+// refuses a suite that is not supported, a credential that is not a basic one with the given
+// identity, keys that are not of the suite, and one key for two uses. It also refuses a package
+// outside its lifetime, a lifetime longer than the parameter longest, and signatures that are not
+// valid.
 func (k *KeyPackage) Check(identity string, now time.Time, longest time.Duration) error {
 	suite, is := suites[k.Suite]
 	switch {

@@ -78,7 +78,7 @@ func (l *LeafNode) readSource(r *reader) {
 }
 
 // checkLifetime refuses a leaf that is not valid at the time now, in Unix seconds, or whose
-// lifetime is longer than longest seconds (§7.2).
+// lifetime is longer than the parameter longest, in seconds (§7.2).
 func (l *LeafNode) checkLifetime(now, longest uint64) error {
 	if now < l.NotBefore || now > l.NotAfter || l.NotAfter-l.NotBefore > longest {
 		return ErrLifetime

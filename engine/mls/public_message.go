@@ -6,9 +6,9 @@ import "bytes"
 type PublicMessage struct {
 	Header
 	Sender     Sender
-	Proposals  []Proposal // in a proposal message that proposal; in a commit the proposals that it contains by value
+	Proposals  []Proposal // the one proposal of a proposal message, or the proposals that a commit contains by value
 	References int        // the number of proposals that a commit names by reference
-	Path       *LeafNode  // the committer's new leaf; nil without a path
+	Path       *LeafNode  // the committer's new leaf; nil if the message is not a commit with a path
 
 	signed    []byte // the FramedContentTBS without the group context
 	signature []byte
@@ -58,9 +58,9 @@ func (m *PublicMessage) readContent(r *reader) {
 	}
 }
 
-// Verify checks that the message is of the epoch of g and that its sender signed it (§6.1): the
-// member at the sender's leaf, or the joining device with the key in its path. Messages of other
-// senders are refused.
+// Verify checks that the message is of the group and epoch of g, and that its sender signed it
+// (§6.1). The key of a member is at the member's leaf in g. The key of a device that joins by an
+// external commit is in the path of that commit. Messages of other senders are refused.
 func (m *PublicMessage) Verify(g *GroupInfo) error {
 	if m.Epoch != g.Epoch || !bytes.Equal(m.GroupID, g.GroupID) {
 		return ErrGroup

@@ -12,9 +12,9 @@ const (
 	nodeParent
 )
 
-// readTree reads the data of the extension ratchet_tree (§12.4.3.3). It has the nodes from left
-// to right, leaves at even places and parents at odd places, and ends with the last node that is
-// not blank.
+// readTree reads the data of the extension ratchet_tree (§12.4.3.3). The data has the nodes from
+// left to right, with leaves at even places and parents at odd places. It ends with the last node
+// that is not blank.
 func (r *reader) readTree() []Member {
 	members := []Member{}
 	place, last := uint32(0), false

@@ -37,8 +37,7 @@ func (r *reader) take(n int) []byte {
 	return taken
 }
 
-// readSince returns the bytes that were read since start, which was the rest of the message
-// then.
+// readSince returns the bytes that were read since the rest of the message was start.
 func (r *reader) readSince(start []byte) []byte { return start[:len(start)-len(r.rest)] }
 
 func (r *reader) readUint8() uint8 {
@@ -90,8 +89,8 @@ func (r *reader) readLength() int {
 	return 0
 }
 
-// checkLength returns length. It refuses a length below least, the smallest one for which its
-// form may be used.
+// checkLength returns length. It refuses a length below least, which is the smallest length that
+// may be written in this form.
 func (r *reader) checkLength(length, least int) int {
 	if length < least {
 		r.fail(ErrLength)
@@ -115,7 +114,7 @@ func (r *reader) readList(read func(*reader)) {
 	}
 }
 
-// skipNumbers reads a vector of numbers of size bytes each.
+// skipNumbers reads a vector of numbers, each of which has the given size in bytes.
 func (r *reader) skipNumbers(size int) {
 	if len(r.readVector())%size != 0 {
 		r.fail(ErrTruncated)

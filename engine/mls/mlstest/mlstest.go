@@ -107,7 +107,7 @@ func (d *Device) sign(label string, content ...[]byte) []byte {
 	return ed25519.Sign(d.signer, join(vector([]byte("MLS 1.0 "+label)), vector(content...)))
 }
 
-// newLeaf writes a signed leaf with the given source, which says for which use it was made.
+// newLeaf writes a signed leaf with the given source, which says for which use the leaf is made.
 func (d *Device) newLeaf(source []byte) []byte {
 	capabilities := join(vector(join(uint16(1))), vector(join(uint16(suite))), vector(), vector(), vector(join(uint16(1))))
 	signed := join(vector(d.leafKey), vector(d.signer.Public().(ed25519.PublicKey)), uint16(1), vector([]byte(d.Identity)), capabilities, source, vector())
@@ -155,7 +155,7 @@ func (g *Group) writeTree() []byte {
 	return vector(nodes)
 }
 
-// Info returns a GroupInfo of the group that a device has signed.
+// Info returns a GroupInfo of the group, signed by a device of it.
 func (g *Group) Info(by *Device) []byte {
 	extensions := vector(join(uint16(2), vector(g.writeTree())), join(uint16(4), vector(vector(by.leafKey))))
 	signed := join(g.writeContext(), extensions, vector(make([]byte, 32)), g.Leaf(by))
@@ -194,8 +194,8 @@ func (g *Group) writeProposals(c Change) (all []byte) {
 	return all
 }
 
-// writeFrame writes a signed PublicMessage of the group. It contains random data, so that no two
-// are equal.
+// writeFrame writes a signed PublicMessage of the group. The message contains random data, so
+// that no two messages are equal.
 func (g *Group) writeFrame(by *Device, sender []byte, kind mls.ContentType, content []byte) []byte {
 	signed := writeMessage(mls.FormatPublicMessage, vector([]byte(g.ID)), g.Epoch, sender, vector(makeNoise(16)), uint8(kind), content)
 	m := join(signed, vector(by.sign("FramedContentTBS", signed, g.writeContext())))
