@@ -16,21 +16,23 @@ import (
 )
 
 const (
-	// MaxSignal bounds a signal from another server, in bytes.
+	// MaxSignal is the most bytes that a signal from another server may have.
 	MaxSignal = 4 << 10
 
-	// maxCompany bounds the actors of a conversation in which signals are passed on: in a crowd
-	// nobody waits to see who types.
+	// maxCompany is the most actors that a conversation may have if signals about it are passed
+	// on. In a larger one nobody waits to see who types.
 	maxCompany = 100
 
-	// maxSeq bounds the numbers of a log: JSON holds them exactly.
+	// maxSeq is the largest number of a log entry in a signal. JSON holds integers up to it
+	// exactly.
 	maxSeq = 1 << 53
 
 	// newsTime is how old a signal from another server may be, and how far the other server's
 	// clock may be ahead.
 	newsTime = 2 * time.Minute
 
-	// maxPairs bounds the pairs that are remembered for newsTime. Beyond it signals are dropped.
+	// maxPairs limits the pairs of sender and recipient in heard. While heard is full of pairs
+	// younger than newsTime, signals of other pairs are dropped.
 	maxPairs = 50_000
 )
 
@@ -129,9 +131,9 @@ func (h *Hub) companions(ctx context.Context, from Read, u vocab.Username, m *pa
 	return others, nil
 }
 
-// Arrive takes a signal that an actor of another server has signed. The result does not tell
-// whether the signal was shown: that would disclose who is online, and who is in a conversation.
-// The fault is Invalid if body is no signal.
+// Arrive handles a signal that an actor of another server has signed. The result does not tell
+// whether the signal was shown, because that would disclose who is online, and who is in a
+// conversation. The fault is Invalid if body is no signal.
 func (h *Hub) Arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, body []byte) error {
 	var m passed
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -143,8 +145,9 @@ func (h *Hub) Arrive(ctx context.Context, from Read, to vocab.Username, actor vo
 	return h.arrive(ctx, from, to, actor.Canonical(), &m)
 }
 
-// arrive shows a user a signal if both are in the conversation, and the user lets the actor see
-// such signals, too. It drops a signal that came before, or is old.
+// arrive shows the actor's signal to a user if both are in the conversation, and if the user lets
+// the actor see the user's own signals of that type. It drops a signal that has arrived before,
+// or is old.
 func (h *Hub) arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, m *passed) error {
 	pair := pairOf(actor, h.Local.ID(to))
 	if h.tailOf(to) == nil || !h.heard.isNews(pair, m.Timestamp, h.Now()) {
@@ -181,8 +184,8 @@ func (p *heard) isNews(pair string, at, now time.Time) bool {
 	return now.Sub(at).Abs() <= newsTime && at.After(p.last[pair])
 }
 
-// note stores the time of a signal. It reports false if a newer one came meanwhile, or there is
-// no room.
+// note stores the time of a signal. It returns false if a signal of the same time or a later one
+// came meanwhile, or if there is no room.
 func (p *heard) note(pair string, at, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// deliveredGroup is a consumer group of each user's stream. Its position is the last event that
-// was sent to some client of the user. It never moves back.
+// deliveredGroup is the name of a consumer group of each user's stream. The position of the group
+// is the last event that was sent to any client of the user. It never moves back.
 const deliveredGroup = "ws"
 
-// delivered stores the last events that were sent to clients, until the groups are moved to
-// them.
+// delivered stores, for each user, the last event that was sent to a client, until MarkDelivered
+// moves the user's consumer group to that event.
 type delivered struct {
 	mu   sync.Mutex
 	last map[vocab.Username]keyspace.ID
@@ -37,15 +37,15 @@ func (d *delivered) takeAll() map[vocab.Username]keyspace.ID {
 	return all
 }
 
-// noteDelivered notes the last event that was sent to the client. The client of an LLM engine
-// does not count: it shows its user nothing.
+// noteDelivered stores the last event that was sent to the client. The client of an LLM engine
+// does not count, because it shows its user nothing.
 func (s *Socket) noteDelivered() {
 	if s.sent != (keyspace.ID{}) && !s.request.Assistant {
 		s.hub.delivered.note(s.request.User, s.sent)
 	}
 }
 
-// lastID returns the id of the last event among frames, zero if there is none.
+// lastID returns the id of the last event among frames, or zero if there is none.
 func lastID(frames []Frame) (id keyspace.ID) {
 	for _, f := range frames {
 		if id.Less(f.ID) {
@@ -55,8 +55,8 @@ func lastID(frames []Frame) (id keyspace.ID) {
 	return id
 }
 
-// MarkDelivered moves the groups of users to the last events that were sent to their clients.
-// Groups that Redis cannot move now are moved the next time.
+// MarkDelivered moves the consumer groups of users to the last events that were sent to their
+// clients. Groups that Redis cannot move now are moved the next time.
 func (h *Hub) MarkDelivered(ctx context.Context) {
 	last := h.delivered.takeAll()
 	users := make([]vocab.Username, 0, len(last))
@@ -87,8 +87,8 @@ func (h *Hub) moveGroups(ctx context.Context, users []vocab.Username, last map[v
 	return h.Streams.MoveGroups(ctx, behind, stream, deliveredGroup, ids)
 }
 
-// findDelivered returns the id of the last event that was sent to some client of the user; empty
-// if that is not known now.
+// findDelivered returns the id of the last event that was sent to any client of the user, or an
+// empty text if that is not known now.
 func (h *Hub) findDelivered(ctx context.Context, u vocab.Username) string {
 	found, err := h.Streams.Groups(ctx, []vocab.Username{u}, stream)
 	if err != nil {

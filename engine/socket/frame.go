@@ -14,12 +14,13 @@ import (
 const (
 	stream = event.Stream
 
-	// withheldType is the type of an event that counts others. Its count still grows, or it gets
-	// a new number because the counting is over.
+	// withheldType is the type of an event that counts other events, which are not told one by
+	// one. When it is committed, its count may still grow. When the counting is over, it gets a
+	// new number.
 	withheldType = "events.withheld"
 
-	// requestPrefix begins the types of events about private messages of strangers. They are
-	// hidden from LLM engines (design).
+	// requestPrefix begins the types of events about private messages of strangers. Events of
+	// these types are hidden from LLM engines (design).
 	requestPrefix = "request."
 
 	// heartbeatSeconds is the longest time without a sign of life on a socket. The hello frame
@@ -29,7 +30,7 @@ const (
 
 // Frame is one message that the engine sends over a socket.
 type Frame struct {
-	ID   keyspace.ID // of the event; zero: the frame is no event
+	ID   keyspace.ID // the id of the event; zero if the frame is no event
 	Type string
 	Body []byte // JSON
 }
@@ -59,14 +60,14 @@ func frameOf(e event.Event) Frame {
 	return newFrame(e.ID, frameDoc{ID: e.ID.String(), Type: e.Type, Payload: e.Payload, Timestamp: e.Timestamp})
 }
 
-// helloFrame tells where a socket begins, and the last event that was sent to some client of the
-// user, if that is known.
+// helloFrame returns the frame that tells at which event a socket begins. It also tells the last
+// event that was sent to any client of the user, if that is known.
 func helloFrame(cursor keyspace.ID, delivered string) Frame {
 	return newFrame(keyspace.ID{}, frameDoc{Type: "hello", Cursor: cursor.String(), Delivered: delivered, Heartbeat: heartbeatSeconds})
 }
 
-// resetFrame tells the client that events before the cursor are missing, and that it has to read
-// again all that it shows.
+// resetFrame returns the frame that tells the client that events before the cursor are missing,
+// and that it has to read again all that it shows.
 func resetFrame(reason string, cursor keyspace.ID) Frame {
 	return newFrame(keyspace.ID{}, frameDoc{Type: "reset", Reason: reason, Cursor: cursor.String()})
 }

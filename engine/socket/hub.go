@@ -35,18 +35,18 @@ const (
 )
 
 const (
-	// readers bounds the users whose missing events are read at the same time.
+	// readers is the most users whose missing events are read at the same time.
 	readers = 8
 
-	// compareEvery is how often the streams are compared with the events that sockets have got:
-	// another process may have added events.
+	// compareEvery is how often the streams are compared with the events that sockets have got.
+	// The streams may have more, because another process may have added events.
 	compareEvery = 2 * time.Second
 
 	// checkEvery is how often the tokens of open sockets are checked. A token that was revoked,
 	// or whose user is suspended, ends its sockets.
 	checkEvery = 15 * time.Second
 
-	// together bounds the streams that are compared in one round trip.
+	// together is the most streams that are compared in one round trip.
 	together = 100
 )
 
@@ -67,7 +67,7 @@ type Local interface {
 	Owner(id vocab.ID) (vocab.Username, bool)
 }
 
-// Profiles tells who may see what of a user.
+// Profiles has the settings of users, which say who may see their signals.
 type Profiles interface {
 	User(u vocab.Username) registry.User
 }
@@ -91,11 +91,11 @@ type Hub struct {
 	Deps
 	metrics *metrics
 	all     *policy.Pool
-	slots   chan struct{} // bounds the readers
+	slots   chan struct{} // limits how many readers run at the same time
 
 	delivered delivered
 
-	pace  *policy.Limiter // bounds signals about conversations, by pair
+	pace  *policy.Limiter // limits signals about conversations, for each pair of sender and recipient
 	heard heard
 
 	reading     context.Context // the context of reads; it ends with the hub
@@ -104,7 +104,7 @@ type Hub struct {
 	mu      sync.Mutex
 	tails   map[vocab.Username]*tail
 	closing bool
-	open    sync.WaitGroup // sockets, and readers for them
+	open    sync.WaitGroup // counts the sockets, and the readers for them
 }
 
 // NewHub returns a hub without sockets.
@@ -120,12 +120,12 @@ func NewHub(d Deps) *Hub {
 type Request struct {
 	User      vocab.Username
 	Kind      Kind
-	Payer     string       // the payer for a place among all sockets
-	Token     uuid.UUID    // the token; the socket ends with it
-	Session   string       // the socket ends with this session; empty: the request had a token
+	Payer     string       // the payer of the socket's place in the pool of all sockets
+	Token     uuid.UUID    // the token of the request; the socket ends when the token is not valid any more
+	Session   string       // the session of the request, with which the socket ends; empty if the request had a token
 	Assistant bool         // the socket belongs to an LLM engine
 	MaySignal bool         // the client may send signals of its user
-	After     *keyspace.ID // the last event that the client has; nil: begin with the next event
+	After     *keyspace.ID // the last event that the client has; if it is nil, the socket begins with the next event
 }
 
 // Open opens a socket. The fault is RateLimited if the user has too many, and Busy if there are
@@ -202,7 +202,8 @@ func (h *Hub) listTails() []*tail {
 	return all
 }
 
-// Committed takes the events of a commit in a user's database. It never waits.
+// Committed gives the sockets of a user the events of a commit in that user's database. It never
+// waits.
 func (h *Hub) Committed(_ context.Context, c user.Commit) {
 	if !c.Unknown && len(c.Events) == 0 {
 		return
@@ -243,7 +244,7 @@ func (h *Hub) CompareStreams(ctx context.Context) {
 		}
 		ids, err := h.Streams.LastIDs(ctx, users, stream)
 		if err != nil {
-			ids = make([]keyspace.ID, len(part)) // commits of this process are announced without Redis, too
+			ids = make([]keyspace.ID, len(part)) // without Redis, the tails still read events that commits of this process announced
 		}
 		for n, t := range part {
 			t.compare(ids[n])

@@ -15,10 +15,10 @@ import (
 
 const (
 	tellers  = 8               // signals that are sent to other servers at the same time
-	tellTime = 3 * time.Second // for one of them
+	tellTime = 3 * time.Second // limit for sending one of them
 	lateTime = 5 * time.Second // a signal that waited longer is dropped
 
-	// restTime is how long a server that did not take a signal gets no others.
+	// restTime is how long a server that did not accept a signal gets no others.
 	restTime = time.Minute
 	maxRests = 10_000
 )
@@ -47,11 +47,11 @@ type PeerDeps struct {
 	Now    func() time.Time
 }
 
-// Peers sends signals about encrypted conversations to actors of other servers: once, soon, or
-// never.
+// Peers sends signals about encrypted conversations to actors of other servers. Each signal is
+// sent once, or is dropped if that is not possible soon.
 type Peers struct {
 	PeerDeps
-	pace    *policy.Limiter // bounds signals, by pair
+	pace    *policy.Limiter // limits the signals of each pair of sender and recipient
 	waiting *policy.Pool
 	queue   chan telling
 

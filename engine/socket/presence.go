@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// presenceKey holds the state of a user who is present, for presenceTime. Without Redis, and
-// after Redis lost its keys, every user is offline.
+// presenceKey is the key of the state of a user who is present. The key expires after
+// presenceTime. Without Redis, and after Redis lost its keys, every user is offline.
 const presenceKey = "presence"
 
 // setPresence stores the state of the user, and sends it to those users with open sockets who
@@ -52,7 +52,7 @@ func (h *Hub) tellPresence(ctx context.Context, u vocab.Username, state string) 
 	return nil
 }
 
-// KeepPresent renews the presence that the client has told. It is called as long as the client
+// KeepPresent renews the presence that the client has stated. It is called as long as the client
 // shows that it is connected.
 func (s *Socket) KeepPresent(ctx context.Context) {
 	if s.tail.isPresent(s) {
@@ -60,9 +60,9 @@ func (s *Socket) KeepPresent(ctx context.Context) {
 	}
 }
 
-// endPresence is called when a socket closes. If it was the last one whose client said that the
-// user is present, it tells those who may see it that the user is offline. It tells nobody when
-// the engine shuts down: every socket closes.
+// endPresence is called when a socket closes. If the socket was the last one whose client said
+// that the user is present, endPresence tells those who may see it that the user is offline. It
+// tells nobody when the engine shuts down, because every socket closes then.
 func (s *Socket) endPresence() {
 	if !s.tail.isPresent(s) || s.tail.setPresent(s, false) > 0 {
 		return
@@ -78,8 +78,8 @@ func (s *Socket) endPresence() {
 	}
 }
 
-// presentFrames returns, for a socket that begins, the presence of the other users who let the
-// user see it.
+// presentFrames returns the first presence frames of a socket. They tell the presence of those
+// other users who let the user see it.
 func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	if s.request.Assistant {
 		return nil
@@ -115,8 +115,8 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	return frames
 }
 
-// shownAmong returns those of some users whose presence the user may see. Their own rules decide
-// that. It reads only the rules of users that have a relationship with the user.
+// shownAmong returns the users among some whose presence the user may see, as their own rules
+// decide. It reads only the rules of users that have a relationship with the user.
 func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown []vocab.Username, err error) {
 	ties, err := s.hub.tiesTo(ctx, s.request.User, some)
 	if err != nil {

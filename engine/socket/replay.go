@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// replay returns events after the cursor, from the stream, or from the database if the stream
-// lacks some. If there are none, it makes the socket live.
+// replay returns frames of the events after the cursor. It reads them from the stream, or from
+// the database if the stream lacks some. If there are none, it makes the socket live.
 func (s *Socket) replay(ctx context.Context) ([]Frame, error) {
 	for {
 		s.hub.metrics.reads.Inc()
@@ -47,7 +47,7 @@ func (s *Socket) readDatabase(ctx context.Context) ([]event.Event, error) {
 		events[n] = eventOfRow(r)
 	}
 	if all && len(events) == 0 {
-		s.seen = max(s.seen, known) // numbers up to known without a row are no events
+		s.seen = max(s.seen, known) // a number up to known that has no row belongs to no event
 	}
 	return events, nil
 }
@@ -66,8 +66,8 @@ func (s *Socket) passOver(events []event.Event) (frames []Frame) {
 
 func (s *Socket) isHidden(kind string) bool { return s.request.Assistant && isHidden(kind) }
 
-// readStream returns the next entries of the user's stream. leads is false if the stream may
-// lack some.
+// readStream returns the next events of the user's stream. If leads is false, the stream may lack
+// some of them, and none are returned.
 func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.ID) (events []event.Event, leads bool) {
 	space := h.Streams.Of(u)
 	oldest, err := space.Range(ctx, stream, keyspace.ID{}, 1)
@@ -86,8 +86,9 @@ func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.I
 	return events, true
 }
 
-// readRows returns the next events of the user's database after a number. all reports whether no
-// others follow. It leaves out an event whose count still grows.
+// readRows returns the next events of the user's database, that is, those with numbers higher
+// than the parameter after. The result all reports whether no others follow. readRows leaves out
+// an event of withheldType whose count still grows.
 func (h *Hub) readRows(ctx context.Context, u vocab.Username, after int64) (events []user.Event, all bool, err error) {
 	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if events, err = tx.Events.List(ctx, after, batch); err != nil {

@@ -29,9 +29,9 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 	return append(frames, s.presentFrames(ctx)...), nil
 }
 
-// findStart returns the cursor after which a socket begins: its client's own, or the last event.
-// A reason says why no events can be read from the client's cursor on; then the cursor is the
-// last event.
+// findStart returns the cursor after which a socket begins. That is the client's own cursor in
+// the parameter after, or the last event if the client has none. If the events from the client's
+// cursor on cannot all be read, the reason says why, and the cursor is the last event, too.
 func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.ID) (cursor keyspace.ID, reason string, err error) {
 	first, last, known := h.streamBounds(ctx, u)
 	switch {

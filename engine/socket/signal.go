@@ -37,7 +37,8 @@ const (
 	// seconds.
 	presenceTime = 90 * time.Second
 
-	// Bounds of a user's signals, over all sockets: in a second, and in a burst.
+	// Limits of a user's signals, for all of the user's sockets together: in a second, and in a
+	// burst.
 	signalsPerSec  = 10
 	signalsAtATime = 30
 
@@ -50,7 +51,7 @@ type signal struct {
 	Actor        vocab.ID `json:"to"`           // for typing and read: the recipient
 	Object       vocab.ID `json:"object"`       // the object that was read or is being answered; may be empty
 	On           bool     `json:"on"`           // for typing: whether the user is still typing
-	Conversation vocab.ID `json:"conversation"` // for typing and read: its members are told, in place of to
+	Conversation vocab.ID `json:"conversation"` // for typing and read: the signal is for the members of this conversation, and to is empty
 	Seq          int64    `json:"seq"`          // for read: the last entry of the conversation's log that was read
 	State        string   `json:"state"`        // for presence
 }
@@ -74,8 +75,8 @@ type errorDoc struct {
 	Detail string `json:"detail"`
 }
 
-// Signal takes a message of the client. It tells the client if the message was refused, but not
-// who got it: that would disclose who is online.
+// Signal handles a message of the client. It tells the client if the message was refused, but not
+// who got it, because that would disclose who is online.
 func (s *Socket) Signal(ctx context.Context, message []byte) {
 	ctx, cancel := context.WithTimeout(ctx, signalTime)
 	defer cancel()
@@ -152,7 +153,8 @@ func (h *Hub) newSignal(kind string, from vocab.Username) signalDoc {
 func seePresence(p registry.Permissions) registry.Rule     { return p.SeePresence }
 func seeReadReceipts(p registry.Permissions) registry.Rule { return p.SeeReadReceipts }
 
-// viewersAmong returns those of some users who meet a rule of u's and are not blocked by u.
+// viewersAmong returns the users among some who meet the given rule of u and are not blocked by
+// u.
 func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.Username, rule func(registry.Permissions) registry.Rule) (viewers []vocab.Username, err error) {
 	ties, err := h.tiesTo(ctx, u, some)
 	if err != nil {
@@ -167,7 +169,7 @@ func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.U
 	return viewers, nil
 }
 
-// tiesTo returns the relationships of u to some users. It leaves out users that u blocks.
+// tiesTo returns the relationships of u to the users in some. It leaves out users that u blocks.
 func (h *Hub) tiesTo(ctx context.Context, u vocab.Username, some []vocab.Username) (ties map[vocab.ID][]string, err error) {
 	ids := make([]vocab.ID, len(some))
 	for n, one := range some {
@@ -190,8 +192,9 @@ func (h *Hub) pushTo(users []vocab.Username, d signalDoc) {
 	}
 }
 
-// pushSignal gives a frame to the socket only. If only is nil, all live sockets get it, except
-// those of LLM engines. It skips a socket for which many frames wait.
+// pushSignal gives a frame to sockets of the user. If the parameter only is a socket, that socket
+// alone gets the frame. If the parameter is nil, all live sockets get it, except those of LLM
+// engines. A socket for which many frames wait is skipped.
 func (t *tail) pushSignal(f Frame, only *Socket) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,15 +8,18 @@ import (
 )
 
 const (
-	// maxBuffered is how many frames wait for a socket whose client does not read. Beyond it the
-	// socket is ended. The client then reconnects with the last event that it has.
+	// maxBuffered is how many frames may wait for a socket whose client does not read. If one
+	// more comes, the socket is ended. The client then reconnects with the last event that it
+	// has.
 	maxBuffered = 256
 
-	// batch bounds the events of one read.
+	// batch is the most events of one read.
 	batch = 200
 )
 
-// Socket is one open socket. Only the goroutine that opened it calls Next and Close.
+// Socket is one open socket. Only the goroutine that opened it calls Next and Close. The socket
+// is live once it has caught up with the stored events; from then on its tail pushes new events
+// to it.
 type Socket struct {
 	hub     *Hub
 	tail    *tail
@@ -25,7 +28,7 @@ type Socket struct {
 
 	started bool
 	cursor  keyspace.ID // the last event that was read; used until the socket is live
-	sent    keyspace.ID // the last event that Next returned; zero: none
+	sent    keyspace.ID // the last event that Next returned; zero if there is none
 	seen    int64       // no event up to this number is missing; used until the socket is live
 
 	// The mutex of the tail protects these.
@@ -37,8 +40,8 @@ type Socket struct {
 	present bool // the client says that the user is present
 }
 
-// Next returns the next frames: hello first. It returns none if nothing came within idle. The
-// error is a *Closing if the engine ends the socket.
+// Next returns the next frames, first of all the hello frame. It returns none if nothing came
+// within the duration idle. The error is a *Closing if the engine ends the socket.
 func (s *Socket) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 	s.noteDelivered() // the caller has written the frames of the last call
 	timer := time.NewTimer(idle)

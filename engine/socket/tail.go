@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// readTime bounds one read of a user's events.
+// readTime is the time limit for one read of a user's events.
 const readTime = 10 * time.Second
 
 // tail follows the newest events of a user for all sockets of the user. A socket is live once it
@@ -22,23 +22,23 @@ const readTime = 10 * time.Second
 type tail struct {
 	hub     *Hub
 	user    vocab.Username
-	signals *rate.Limiter // bounds the signals of the user's clients
+	signals *rate.Limiter // limits the signals of the user's clients
 
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
-	last    int64        // live sockets have everything up to this number
+	last    int64        // live sockets have every event up to this number
 	told    int64        // the highest number that is known to be committed
 	pending []user.Event // committed events that do not follow directly on last
 	behind  bool         // there may be events after last that have to be read
 	reading bool
 
 	// recent are the last events that were given to sockets: all events after recentFrom. A
-	// socket that lacks only these does not read.
+	// socket that lacks only these need not read them.
 	recent     []Frame
 	recentFrom int64
 }
 
-// maxRecent bounds the events that a tail remembers.
+// maxRecent is the most events that a tail keeps in recent.
 const maxRecent = 32
 
 // knownEnd returns the highest number that is known to be committed.
@@ -87,7 +87,8 @@ func (t *tail) isFollowed() bool {
 	return false
 }
 
-// tell takes the events of a commit, in any order. unknown says that there may be others.
+// tell gives live sockets the events of a commit, which may come in any order. If unknown is
+// true, the commit may have added other events, which have to be read.
 func (t *tail) tell(events []user.Event, unknown bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +104,8 @@ func (t *tail) tell(events []user.Event, unknown bool) {
 	t.readMore()
 }
 
-// compare takes the last id of the user's stream, and starts a read if events are missing.
+// compare starts a read if events are missing. The parameter last is the last id in the user's
+// stream.
 func (t *tail) compare(last keyspace.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,8 +117,8 @@ func (t *tail) compare(last keyspace.ID) {
 	t.readMore()
 }
 
-// handOut gives live sockets the pending events that follow directly on last. The caller holds
-// mu.
+// handOut gives live sockets those pending events that follow last without a gap. The caller
+// holds mu.
 func (t *tail) handOut() {
 	slices.SortFunc(t.pending, func(a, b user.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	n := 0
@@ -135,7 +137,7 @@ func (t *tail) handOut() {
 	}
 }
 
-// push gives live sockets the event that follows on last. The caller holds mu.
+// push gives live sockets the event that follows last. The caller holds mu.
 func (t *tail) push(e user.Event) {
 	t.last = e.Seq
 	t.told = max(t.told, e.Seq)
@@ -157,7 +159,7 @@ func (t *tail) readMore() {
 		return
 	}
 	t.reading = true
-	t.hub.open.Add(1) // open is not zero: it counts the live socket
+	t.hub.open.Add(1) // open is not zero, because it counts the live socket
 	go t.catchUp()
 }
 
@@ -181,8 +183,8 @@ func (t *tail) catchUp() {
 	}
 }
 
-// beginRead returns the number after which to read, and the highest number known. more is false
-// if there is nothing to read.
+// beginRead returns the number after which to read, and the highest number that is known to be
+// committed. If there is nothing to read, more is false.
 func (t *tail) beginRead() (last, told int64, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,8 +197,8 @@ func (t *tail) beginRead() (last, told int64, more bool) {
 	return t.last, t.told, true
 }
 
-// endRead gives sockets the events that were read. all says that no others follow. It reports
-// whether to read on.
+// endRead gives live sockets the events that were read. If the parameter all is true, no others
+// follow. It reports whether to read on.
 func (t *tail) endRead(told int64, events []user.Event, all bool, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,7 +215,7 @@ func (t *tail) endRead(told int64, events []user.Event, all bool, err error) boo
 		}
 	}
 	if all {
-		t.last = max(t.last, told) // numbers up to told without a row are no events
+		t.last = max(t.last, told) // a number up to told that has no row belongs to no event
 	} else {
 		t.behind = true
 	}
