@@ -31,8 +31,9 @@ type Owner[S, T any] struct {
 	// Slot acquires a slot, such as a transaction, calls use with it, and releases it. It may
 	// call use again, for the same batch.
 	Slot func(use func(ctx context.Context, slot S) error) error
-	// Together returns how many of the first letters are handled together, at least one; nil:
-	// all. Only these letters fail if the worker panics.
+	// Together returns how many letters at the beginning of first are handled together. That is
+	// at least one. If Together is nil, all of them are. Only the letters that are handled
+	// together fail if the worker panics.
 	Together func(first []*Letter[T]) int
 	// Handle handles a batch in a slot.
 	Handle func(ctx context.Context, slot S, batch []*Letter[T]) error
@@ -44,18 +45,18 @@ type Owner[S, T any] struct {
 	Panicked func(value any, stack []byte)
 }
 
-// Limits bounds a mailbox.
+// Limits are the limits of a mailbox.
 type Limits struct {
-	Letters int // in the mailbox at one time, including those being handled
-	Batch   int // letters handled together
+	Letters int // letters in the mailbox at one time, including those being handled
+	Batch   int // letters that are handled together
 	Backoff Backoff
 }
 
 // Backoff is the range of waits before a retry.
 type Backoff struct{ Min, Max time.Duration }
 
-// After returns the wait after a failure that follows so many other failures in a row: Min,
-// doubled for each of them, and at most Max.
+// After returns the wait after a failure. The parameter failures is the number of other failures
+// directly before it. The wait is Min, doubled for each of those failures, and at most Max.
 func (b Backoff) After(failures int) time.Duration {
 	return min(b.Min<<min(failures, 20), b.Max)
 }
@@ -77,8 +78,8 @@ func New[S, T any](o Owner[S, T], l Limits) *Mailbox[S, T] {
 }
 
 // Close refuses new letters, and waits until the worker has handled those in the mailbox. The
-// letters of a batch that fails from now on are answered with ErrClosed. If ctx ends first,
-// Close returns its error, and the worker goes on.
+// letters of a batch that fails from now on are answered with ErrClosed. If ctx ends first, Close
+// returns the error of ctx, and the worker goes on.
 func (m *Mailbox[S, T]) Close(ctx context.Context) error {
 	m.close()
 	select {
@@ -89,8 +90,8 @@ func (m *Mailbox[S, T]) Close(ctx context.Context) error {
 	}
 }
 
-// run is the worker. It handles batch after batch until the first letter is not ready or there
-// is none.
+// run is the worker. It handles batch after batch until there is no letter, or the first letter
+// is not ready.
 func (m *Mailbox[S, T]) run() {
 	for failures := 0; m.goOn(); {
 		if m.turn() == nil {

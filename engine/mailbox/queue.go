@@ -63,7 +63,7 @@ func (q *queue[T]) First() (v T, ok bool) {
 	return q.letters[0].Value, true
 }
 
-// Len returns how many letters there are, with those being handled.
+// Len returns how many letters there are, including those being handled.
 func (q *queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,8 +96,8 @@ func (l *Letter[T]) Withhold() {
 // Withdraw removes a letter from the queue without an answer.
 func (l *Letter[T]) Withdraw() { l.queue.remove(l) }
 
-// Answer removes a letter from the queue, and calls its done with the answer. Further answers
-// have no effect.
+// Answer removes a letter from the queue, and calls the letter's function done with the answer.
+// Further answers have no effect.
 func (l *Letter[T]) Answer(err error) {
 	if l.queue.remove(l) {
 		l.done(err)
@@ -134,8 +134,8 @@ func (q *queue[T]) remove(l *Letter[T]) bool {
 	return true
 }
 
-// take returns up to n of the first letters, up to the first that is not ready. They stay in the
-// queue.
+// take returns up to n letters from the front of the queue. It stops before the first letter that
+// is not ready. The letters stay in the queue.
 func (q *queue[T]) take(n int) []*Letter[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
