@@ -119,9 +119,9 @@ func (l *List) IsAccepted(actor vocab.ID) bool {
 	return l.accepted[actor.Canonical()]
 }
 
-// RecordAnswer records the answer of the relay actor to a Follow by the instance actor. It
-// reports whether follow is the last Follow that was sent to this relay; otherwise it records
-// nothing.
+// RecordAnswer records the answer of a relay to a Follow by the instance actor. It reports
+// whether the parameter follow is the last Follow that was sent to the relay. If it is not,
+// nothing is recorded.
 func (l *List) RecordAnswer(ctx context.Context, actor, follow vocab.ID, state string) (bool, error) {
 	known, err := l.Store.SetState(ctx, actor.Canonical(), follow.Canonical(), state, l.Now())
 	if err != nil || !known {
@@ -131,10 +131,10 @@ func (l *List) RecordAnswer(ctx context.Context, actor, follow vocab.ID, state s
 	return true, l.Refresh(ctx)
 }
 
-// AcceptFollowBack accepts a Follow by a LitePub relay that this server subscribed to; such
-// relays follow their subscribers. It reports whether by is such a relay. It returns once the
-// Accept is sent. If sending fails, the fault is Unavailable, so that the relay sends its Follow
-// again.
+// AcceptFollowBack accepts a Follow by a LitePub relay that this server subscribed to, because
+// such relays follow their subscribers. It reports whether the actor in the parameter by is such
+// a relay. It returns once the Accept is sent. If sending fails, the fault is Unavailable, so
+// that the relay sends its Follow again.
 func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
 	r, err := l.Store.Find(ctx, by.ID.Canonical())
 	if err != nil || r == nil || r.Style != instance.RelayLitePub || r.State == instance.RelayRejected {
@@ -147,7 +147,7 @@ func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow voc
 	return true, nil
 }
 
-// NewFollowID returns an id for a Follow of a relay.
+// NewFollowID returns an id for a Follow by which this server follows a relay.
 func (l *List) NewFollowID() vocab.ID { return l.newID("follows") }
 
 // newID returns an id for an activity of the instance actor. The activity is not stored: a
@@ -177,13 +177,14 @@ func (l *List) followObject(r instance.Relay) vocab.Doc {
 	return vocab.Doc{"id": string(r.Follow), "type": vocab.Follow, "actor": string(l.Actor), "object": string(object)}
 }
 
-// UndoActivity returns the activity that undoes the Follow of a relay.
+// UndoActivity returns the activity by which this server undoes its Follow of a relay.
 func (l *List) UndoActivity(r instance.Relay) vocab.Doc {
 	return l.newActivity("undos", vocab.Undo, l.followObject(r), r.Actor)
 }
 
 // AnnounceActivity returns the activity that announces a public object to a LitePub relay, and
-// its id. It addresses everybody, because some relays forward nothing else.
+// the id of that activity. The activity addresses everybody, because some relays forward nothing
+// else.
 func (l *List) AnnounceActivity(object vocab.ID) (vocab.ID, vocab.Doc) {
 	d := l.newActivity("announces", vocab.Announce, string(object), vocab.Public)
 	return vocab.ID(d["id"].(string)), d
