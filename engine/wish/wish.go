@@ -1,6 +1,6 @@
-// Package wish fulfils wishes: an import lists accounts that a user wants to block, mute or
-// follow. Blocks and mutes are done soon. Follows are sent one after another, so that no server
-// is flooded with them.
+// Package wish fulfils wishes. A wish names an account that a user wants to block, mute or
+// follow, and comes from a list that the user imported. Blocks and mutes are done soon. Follows
+// are sent one after another, so that no server is flooded with them.
 package wish
 
 import (
@@ -45,7 +45,7 @@ type Deps struct {
 // in between, the wish is fulfilled again.
 type Watcher struct{ Deps }
 
-// NewWatcher returns a watcher. It is used by one goroutine.
+// NewWatcher returns a watcher, which only one goroutine may use.
 func NewWatcher(d Deps) *Watcher { return &Watcher{d} }
 
 // LookAround fulfils the wishes that are due. In one call it sends at most one follow for each
@@ -73,8 +73,8 @@ func (w *Watcher) LookAround(ctx context.Context) {
 	}
 }
 
-// settle handles the result of an attempt. It removes a wish that was fulfilled or cannot be,
-// and postpones one whose attempt may succeed later.
+// settle handles the result of an attempt. It removes a wish that was fulfilled or cannot be
+// fulfilled, and postpones a wish if a later attempt may succeed.
 func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) error {
 	switch {
 	case ctx.Err() != nil:
