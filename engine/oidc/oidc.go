@@ -1,6 +1,6 @@
-// Package oidc identifies people by asking an OpenID provider: the authorization code flow of
-// OpenID Connect, with PKCE. It does not know which account on this server an identity belongs
-// to.
+// Package oidc identifies people by asking an OpenID provider. It uses the authorization code
+// flow of OpenID Connect, with PKCE. It does not know which account on this server an identity
+// belongs to.
 package oidc
 
 import (
@@ -24,9 +24,9 @@ const (
 	maxCode    = 4096
 )
 
-// Config names the provider, and the client as which this server asks it.
+// Config names the provider, and the client as which this server is registered there.
 type Config struct {
-	Issuer       string // as its documents spell it
+	Issuer       string // the provider's issuer, spelled as in the provider's documents
 	ClientID     string
 	ClientSecret string // empty for a public client
 	Callback     string // the address to which the provider sends the browser back
@@ -34,19 +34,19 @@ type Config struct {
 	Now          func() time.Time
 }
 
-// Identity names one person at a provider permanently. A name or an address would not: the
-// provider may give it to another person later.
+// Identity names one person at a provider permanently. A name or an address would not do so,
+// because the provider may give it to another person later.
 type Identity struct{ Issuer, Subject string }
 
-// Provider is an OpenID provider. Its own description is fetched when it is first needed, and
-// then stored. It is safe for concurrent use.
+// Provider is an OpenID provider. The provider's description of itself is fetched when it is
+// first needed, and then kept in memory. A Provider is safe for concurrent use.
 type Provider struct {
 	Config
 	pending *pending
 	asking  chan struct{} // held by the caller that fetches the description
 	known   *oidc.Provider
 	failure error     // of the last fetch
-	again   time.Time // when the description is fetched again
+	again   time.Time // the description is not fetched again before this time
 }
 
 // New returns a provider. It fetches nothing yet.
@@ -56,8 +56,8 @@ func New(c Config) *Provider {
 
 // BeginLogin begins a login. It returns the address to which the browser is sent, and a secret
 // for this browser alone, which the browser shows when it comes back. FinishLogin returns the
-// page. The fault is Unavailable if the provider does not answer, or too many logins are under
-// way.
+// parameter page again. The fault is Unavailable if the provider does not answer, or too many
+// logins are under way.
 func (p *Provider) BeginLogin(ctx context.Context, payer, page string) (location, browser string, err error) {
 	known, err := p.learnProvider(ctx)
 	if err != nil {
@@ -74,10 +74,11 @@ func (p *Provider) BeginLogin(ctx context.Context, payer, page string) (location
 type Return struct {
 	Browser, State, Code string
 	Issuer               string // the issuer that claims to have sent the browser; may be empty (RFC 9207)
-	Refusal              string // the provider's reason to let nobody in; else empty
+	Refusal              string // the error code with which the provider refused the login; empty if it did not refuse it
 }
 
-// errUnproven is the one answer to a login that proves no identity. The cause is for the log.
+// errUnproven returns the answer to a login that proves no identity. The answer is always the
+// same; why and cause are only for the log.
 func errUnproven(why string, cause error) error {
 	return fault.Wrap(fault.Unauthenticated, "the login could not be proven: begin it again", fmt.Errorf("%s: %w", why, cause)).WithCode("login_not_proven")
 }
@@ -85,8 +86,9 @@ func errUnproven(why string, cause error) error {
 var errNot = errors.New("it is another one")
 
 // FinishLogin ends a login, and returns the proven identity and the page of BeginLogin. A login
-// ends once, whatever the result, in the browser that began it, within ten minutes. The fault is
-// Unauthenticated if no identity is proven, and Unavailable if the provider does not answer.
+// can be ended only once, whatever the result, only in the browser that began it, and only within
+// ten minutes. The fault is Unauthenticated if no identity is proven, and Unavailable if the
+// provider does not answer.
 func (p *Provider) FinishLogin(ctx context.Context, r Return) (who Identity, page string, err error) {
 	l, ok := p.pending.takeLogin(r.State, r.Browser)
 	if !ok {
@@ -148,9 +150,9 @@ func (p *Provider) verifyToken(ctx context.Context, known *oidc.Provider, raw, n
 	return Identity{token.Issuer, token.Subject}, nil
 }
 
-// learnProvider returns the provider's own description. One request at a time fetches it. After
-// a failure it is not fetched again for retryAfter: the other requests need not wait for the
-// same failure.
+// learnProvider returns the provider's description of itself. Only one request at a time fetches
+// it. After a failure it is not fetched again for retryAfter, so that the other requests need not
+// wait for the same failure.
 func (p *Provider) learnProvider(ctx context.Context) (*oidc.Provider, error) {
 	select {
 	case p.asking <- struct{}{}:

@@ -15,8 +15,9 @@ import (
 // lifetime is how long a person has to sign in at the provider.
 const lifetime = 10 * time.Minute
 
-// login is a login that was begun. The browser gets its state and the browser's own secret, the
-// provider state and nonce. The verifier is shown to the provider only, with the code.
+// login is a login that was begun and has not ended. The browser gets the login's state and the
+// secret in the field browser. The provider gets the state and the nonce. The verifier is shown
+// only to the provider, together with the code.
 type login struct {
 	nonce, verifier, browser string
 	page                     string // the page to which its browser is sent in the end; may be empty
@@ -24,15 +25,15 @@ type login struct {
 	ends                     time.Time
 }
 
-// pending are the logins under way. They are in the memory of this process: after a restart
-// people begin them again.
+// pending are the logins under way. They are in the memory of this process, so after a restart
+// people have to begin them again.
 type pending struct {
 	now  func() time.Time
 	pool *policy.Pool
 
 	mu     sync.Mutex
 	logins map[[32]byte]login // by the digests of their states
-	order  [][32]byte         // in the order of their beginnings, and so of their ends
+	order  [][32]byte         // in the order in which the logins began, which is the order in which they end
 }
 
 func newPending(now func() time.Time) *pending {

@@ -38,7 +38,7 @@ type Provider struct {
 	Away bool // it does not serve its description
 	Now  func() time.Time
 	Lie  func(Claims)        // changes the claims of the next tokens; may be nil
-	Sign func(Claims) string // makes the next tokens; nil: Signed, by the provider's key
+	Sign func(Claims) string // makes the next tokens; if it is nil, Signed makes them with the provider's key
 
 	key   *ecdsa.PrivateKey
 	mu    sync.Mutex
@@ -126,8 +126,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.Callback+"?"+back.Encode(), http.StatusFound)
 }
 
-// exchange returns a token for a code, once, to the client that shows its secret and the
-// verifier.
+// exchange returns a token for a code. It does so only once for each code, and only to the client
+// that shows its secret and the verifier.
 func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	asked, is := p.codes[r.FormValue("code")]
