@@ -88,8 +88,8 @@ func (e *entries) spend(n int64) error {
 	return nil
 }
 
-// isRead reports whether an entry is a document or a picture in the top folder, by its name.
-// Others are not visited.
+// isRead reports, by the name of an entry, whether the entry is a document or a picture in the
+// top folder. Other entries are not visited.
 func isRead(name string) bool {
 	extension := path.Ext(name)
 	return !strings.Contains(name, "/") && (extension == ".json" || extension == ".png" || extension == ".jpg" || extension == ".jpeg" || extension == ".gif" || extension == ".webp")

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxItem is how many bytes an item of a collection, or another member of it, may have.
+// maxItem is how many bytes one item of a collection, or one other property of it, may have.
 const maxItem = 64 << 20
 
 // ReadItems calls visit for each item of a collection. It holds only one item in memory at a
@@ -38,7 +38,7 @@ func ReadItems(r io.Reader, visit func(item json.RawMessage) error) error {
 	return expectDelim(d, '}')
 }
 
-// ReadID reads an item of a collection that is an id.
+// ReadID returns an item of a collection as an id. The fault is Invalid if the item is not an id.
 func ReadID(item json.RawMessage) (vocab.ID, error) {
 	var s string
 	err := json.Unmarshal(item, &s)

@@ -40,8 +40,8 @@ func ReadList(path string) (List, error) {
 	return readList(f, nil)
 }
 
-// readList reads a list that begins with head, bytes that the caller has read already, and
-// continues in r.
+// readList reads a list. The parameter head holds the first bytes of the list, which the caller
+// has read already, and r has the rest.
 func readList(r io.Reader, head []byte) (List, error) {
 	data, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), r), maxList+1))
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Post is a post of an account from an archive, with the ids that it has there.
+// Post is a post of an account, as it is in an archive. It has the ids that it has in the
+// archive.
 type Post struct {
 	Activity, Object vocab.ID
 	Published        time.Time
