@@ -12,8 +12,8 @@ import (
 type collected struct {
 	item               *piece
 	ancestors, replies []*piece
-	known              map[vocab.ID]bool // the ids of all these, and of objects that could not be read
-	isCut              bool              // there is more
+	known              map[vocab.ID]bool // the ids of all these pieces, and of the objects that readNew skipped
+	isCut              bool              // the thread has more objects than these
 }
 
 func newCollected(item *piece) *collected {
@@ -58,7 +58,8 @@ func (c *collected) collectAncestors(ctx context.Context, tx *user.Tx) error {
 	return nil
 }
 
-// collectAnswers collects the answers to some objects, then the answers to those, and so on.
+// collectAnswers collects the answers to the objects in the parameter to, then the answers to
+// those answers, and so on.
 func (c *collected) collectAnswers(ctx context.Context, tx *user.Tx, to []vocab.ID) error {
 	looked, bytes := 0, 0
 	for level, depth := to, 0; len(level) > 0; depth++ {
@@ -86,8 +87,8 @@ func (c *collected) collectAnswers(ctx context.Context, tx *user.Tx, to []vocab.
 	return nil
 }
 
-// readNew reads the objects that are not known yet, except for those that wait among the
-// requests. It skips an object that cannot be read.
+// readNew reads the objects that are not known yet, except for those that wait among the requests
+// (private messages of strangers). It skips an object that cannot be read.
 func (c *collected) readNew(held []user.HeldObject) (pieces []*piece) {
 	for _, h := range held {
 		if c.known[h.URI] {

@@ -29,11 +29,11 @@ type filling struct {
 	asked   map[vocab.ID]bool
 }
 
-// fillThread adds to a thread the objects that other servers show and the user's database lacks:
-// first the missing ancestors, then the objects that the owner of the thread lists, or without
-// such a list the replies to each object in the thread (FEP-f228). It stores none of them. If a
-// server does not answer, only its objects are missing. The fault is RateLimited if the user has
-// had too many threads filled in.
+// fillThread adds to a thread the objects that other servers show and the user's database lacks.
+// First it fetches the missing ancestors. Then it fetches the objects that the owner of the
+// thread lists. If there is no such list, it fetches the replies to each object in the thread
+// instead (FEP-f228). It stores none of the objects. If a server does not answer, only its
+// objects are missing. The fault is RateLimited if the user has had too many threads filled in.
 func (r *Reader) fillThread(ctx context.Context, q Query, c *collected) error {
 	if ok, after := r.fillings.Allow(q.User.String()); !ok {
 		return fault.New(fault.RateLimited, "your programs have too many threads filled in").WithCode("rate_limited").After(after)
@@ -90,8 +90,8 @@ func (f *filling) climb(ctx context.Context) error {
 	return nil
 }
 
-// find gets an object and its author as an action of the user's would. The object was named to
-// the user, or is on this server.
+// find gets an object and its author in the way in which an action of the user gets them. The
+// object was named to the user, or is on this server.
 func (f *filling) find(ctx context.Context, id vocab.ID) (*piece, error) {
 	o, by, err := f.Finder.FindObject(ctx, f.User, id)
 	if err != nil {
@@ -100,8 +100,8 @@ func (f *filling) find(ctx context.Context, id vocab.ID) (*piece, error) {
 	return readFetched(o, by)
 }
 
-// spend counts an object that is going to be fetched, and reports whether it may be. No object
-// is fetched twice.
+// spend reports whether an object may be fetched, and counts the object if it may. No object is
+// fetched twice.
 func (f *filling) spend(id vocab.ID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +119,7 @@ func (f *filling) spend(id vocab.ID) bool {
 	return true
 }
 
-// fetchAll fetches the objects that are not known yet, atOnce at the same time.
+// fetchAll fetches the objects that are not known yet, at most atOnce of them at the same time.
 func (f *filling) fetchAll(ctx context.Context, ids []vocab.ID) (pieces []*piece) {
 	var all sync.WaitGroup
 	places := make(chan struct{}, atOnce)

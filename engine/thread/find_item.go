@@ -27,8 +27,8 @@ func (r *Reader) findItem(ctx context.Context, q Query) (*piece, error) {
 	return item, nil
 }
 
-// findHeld returns the object from the user's database, nil if it is not there. If the query
-// names an activity that brought an object, it names the object from then on.
+// findHeld returns the object from the user's database, or nil if it is not there. If q.URI is
+// the id of an activity that brought an object, findHeld replaces it with the id of that object.
 func (r *Reader) findHeld(ctx context.Context, q *Query) (item *piece, err error) {
 	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) error {
 		about, err := tx.Activities.ListObjects(ctx, q.URI, handler.BringingTypes(), "", !q.Assistant)
@@ -51,7 +51,8 @@ func (r *Reader) findHeld(ctx context.Context, q *Query) (item *piece, err error
 	return item, err
 }
 
-// fetchItem gets the object from its own server, as an action of the user's would.
+// fetchItem gets the object from its own server, in the way in which an action of the user gets
+// it.
 func (r *Reader) fetchItem(ctx context.Context, q Query) (*piece, error) {
 	if q.Assistant {
 		return nil, errNone

@@ -9,10 +9,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Held returns those of some objects that are in the user's database or archive and that the
-// user may see, in their order, with the cards of their authors. It shows objects as Thread
-// does. It also shows those that wait among the requests, but not to an LLM engine. If the
-// objects are large, it looks at the first ones only, and returns how many that were.
+// Held returns the objects with the given ids that are in the user's database or archive and that
+// the user may see. They have the order of the ids, and come with the cards of their authors.
+// Held shows objects as Thread does. It also shows objects that wait among the requests, but not
+// to an LLM engine. If the objects are large, it looks only at the first ones. The result looked
+// is the number of ids that it has looked at.
 func (r *Reader) Held(ctx context.Context, q Query, uris []vocab.ID) (shown []Object, actors map[vocab.ID]vocab.Card, looked int, err error) {
 	var held []user.HeldObject
 	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) (err error) {

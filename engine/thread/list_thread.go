@@ -11,11 +11,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxListed bounds the ids that are read of one collection.
+// maxListed is the most ids that are read from one collection.
 const maxListed = 200
 
 // listThread returns the ids that the owner of the thread lists, and whether there is such a
-// list: it must be on the server of its owner.
+// list. A list counts only if it is on the server of its owner.
 func (f *filling) listThread(ctx context.Context) ([]vocab.ID, bool) {
 	for _, p := range append(slices.Clone(f.ancestors[:min(1, len(f.ancestors))]), f.item) {
 		of, err := p.Doc.Ref("context")
@@ -64,7 +64,8 @@ func (f *filling) listOwn(ctx context.Context, thread vocab.ID) (ids []vocab.ID,
 	return ids, err
 }
 
-// fetchReplies fetches the replies to the object, then the replies to those, and so on.
+// fetchReplies fetches the replies to the requested object and to its known replies, then the
+// replies to those, and so on.
 func (f *filling) fetchReplies(ctx context.Context) {
 	for level := append([]*piece{f.item}, f.replies...); len(level) > 0; {
 		var listed []vocab.ID
@@ -104,8 +105,8 @@ func (f *filling) fetchList(ctx context.Context, id vocab.ID) (vocab.Doc, error)
 	return f.Others.Collection(ctx, id)
 }
 
-// listItems returns the ids in a collection and its pages. It follows pages only to the server
-// of on.
+// listItems returns the ids in a collection and its pages. It fetches pages only from the server
+// of the id in the parameter on.
 func (f *filling) listItems(ctx context.Context, on vocab.ID, list vocab.Doc) (ids []vocab.ID) {
 	for list != nil && len(ids) < maxListed {
 		for _, name := range []string{"orderedItems", "items"} {
@@ -134,8 +135,8 @@ func (f *filling) listItems(ctx context.Context, on vocab.ID, list vocab.Doc) (i
 	return ids[:min(len(ids), maxListed)]
 }
 
-// sortReplies sorts answers before the answers to them, and each level by the time of
-// publication.
+// sortReplies sorts the replies by their depth in the thread, and replies of one depth by the
+// time of their publication.
 func (c *collected) sortReplies() {
 	depths := map[vocab.ID]int{c.item.ID: 0}
 	for range c.replies {

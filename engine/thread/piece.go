@@ -17,8 +17,8 @@ type piece struct {
 	to       vocab.Addressing // its addressing, or that of its Create if it has none
 	isHeld   bool
 	isCopied bool         // an archived post
-	waits    bool         // it is among the requests
-	isAsked  bool         // the user asked for this object, not for a thread or words that it is among
+	waits    bool         // it is among the requests, which are private messages of strangers
+	isAsked  bool         // the user asked for this object itself, not only for a thread or a list that contains it
 	by       *vocab.Actor // the author, if the object was fetched
 }
 
@@ -50,7 +50,7 @@ func readHeld(h user.HeldObject) (*piece, error) {
 	return p, nil
 }
 
-// readFetched reads an object that was fetched, in the form that the database would have.
+// readFetched reads an object that was fetched, in the form in which the database would hold it.
 func readFetched(o *vocab.Object, by *vocab.Actor) (*piece, error) {
 	doc, readable := o.Stored()
 	p, err := readHeld(user.HeldObject{Object: user.Object{URI: o.ID, Raw: doc, Readable: readable}})

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxPublicAncestors bounds the ancestors of an object that everybody is shown.
+// maxPublicAncestors is the most ancestors of an object that are shown to everybody.
 const maxPublicAncestors = 5
 
 // PublicPost is a post of a thread as everybody sees it.
@@ -24,17 +24,17 @@ type PublicPost struct {
 // Place returns the post's place in the thread.
 func (p PublicPost) Place() user.Place { return user.Place{At: p.Published, ID: p.ID} }
 
-// PublicThread is the public part of the thread around a public object of a user's.
+// PublicThread is the public part of the thread around a public object of a user.
 type PublicThread struct {
-	Ancestors []PublicPost // the objects that it answers, up to the first that is not public; the topmost first
+	Ancestors []PublicPost // the objects above it in the thread, up to the first that is not public; the topmost comes first
 	Answers   []PublicPost // the oldest first
-	End       *user.Place  // the place where the search for answers stopped; nil: there are no more
+	End       *user.Place  // the place where the search for answers stopped; nil if there are no more answers
 	Actors    map[vocab.ID]vocab.Card
 }
 
 // Public reads the public part of the thread around a public object. It leaves out answers by
-// actors that the user blocks or the gate refuses. With a place it reads only the answers after
-// it. It looks at n answers at most.
+// actors that the user blocks or the gate refuses. If the parameter after is not nil, it reads
+// only the answers after that place. It looks at n answers at most.
 func (r *Reader) Public(ctx context.Context, tx *user.Tx, o *vocab.Object, after *user.Place, n int) (t PublicThread, err error) {
 	if after == nil {
 		if t.Ancestors, err = r.publicAncestors(ctx, tx, o.InReplyTo); err != nil {

@@ -61,7 +61,7 @@ func (r *Reader) addCards(cards map[vocab.ID]vocab.Card, pieces []*piece) {
 				card = vocab.CardOf(p.author, doc)
 			}
 		} else if card == (vocab.Card{}) && p.by != nil {
-			if doc, err := vocab.ParseDoc(p.by.Raw); err == nil { // it was parsed to find the actor
+			if doc, err := vocab.ParseDoc(p.by.Raw); err == nil { // it does not fail: Raw was parsed when the actor was found
 				card = vocab.CardOf(p.author, doc)
 			}
 		}
@@ -77,8 +77,8 @@ func (p *piece) show(are user.Responses, followers vocab.ID, languages []string)
 		Object: vocab.Show(p.Doc, p.readable, languages).JSON()}
 }
 
-// keepVisible returns the pieces that may be shown to a reader: posts that are for the reader,
-// and whose authors the user does not block and the gate lets through.
+// keepVisible returns the pieces that may be shown to a reader. These are posts for which isFor
+// returns true, and whose authors the user does not block and the gate does not refuse.
 func (r *Reader) keepVisible(ctx context.Context, tx *user.Tx, pieces []*piece, isFor func(*piece) (bool, error)) (kept []*piece, err error) {
 	var voices []vocab.ID
 	for _, p := range pieces {

@@ -45,7 +45,7 @@ type Profiles interface {
 	User(u vocab.Username) registry.User
 }
 
-// Gate returns nil if an actor may be heard, else why not.
+// Gate returns nil if posts of an actor may be shown, or else an error with the reason.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }
@@ -57,7 +57,8 @@ type Others interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Finder gets an object that is not in a user's database, and its author, from its own server.
+// Finder gets an object that is not in a user's database from the object's own server, and the
+// author of the object.
 type Finder interface {
 	FindObject(ctx context.Context, u vocab.Username, id vocab.ID) (*vocab.Object, *vocab.Actor, error)
 }
@@ -70,7 +71,7 @@ type Deps struct {
 	Gate     Gate
 	Finder   Finder
 	Others   Others
-	Lookups  *policy.Limiter // bounds lookups of objects that are not in the database, by user
+	Lookups  *policy.Limiter // limits each user's lookups of objects that are not in the database
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -78,7 +79,7 @@ type Deps struct {
 // Reader reads objects and threads.
 type Reader struct {
 	Deps
-	fillings *policy.Limiter // bounds threads that are filled in, by user
+	fillings *policy.Limiter // limits the threads that are filled in for each user
 }
 
 // New returns a reader.
