@@ -33,8 +33,8 @@ type load struct {
 }
 
 // carriers runs loads in the databases of their hosts. Loads that wait for one host at the same
-// time share a transaction, so that they wait only once for the disk and for the lock of events.
-// It has one goroutine for each transaction, and none while no load waits.
+// time share a transaction, so that they wait only once for the disk and for the lock under which
+// events are numbered. There is one goroutine for each transaction, and none while no load waits.
 type carriers struct {
 	store Store
 

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxMessage is how many bytes an MLS message from another server may have. Line ends in its
-// base64 count like base64 characters.
+// maxMessage is how many bytes an MLS message from another server may have. Each line end in the
+// message's base64 counts like a base64 character.
 const maxMessage = 16 << 20
 
 // mls10 is the protocol version at the start of every MLS message and every key package (RFC
@@ -42,8 +42,8 @@ func readEnvelope(d vocab.Doc) (envelope, error) {
 	return envelope{message, header}, nil
 }
 
-// checkKeyPackage refuses a message that is not a key package. It also refuses a key package
-// whose credential is not, byte for byte, the actor in attributedTo of the object.
+// checkKeyPackage refuses a message that is not a key package. It also refuses a key package if
+// its credential is not, byte for byte, the text in attributedTo of the object.
 func checkKeyPackage(d vocab.Doc, message []byte) error {
 	k, err := mls.ParseKeyPackage(message)
 	if err != nil {

@@ -147,8 +147,8 @@ func (r *receiver) keepUnplaced(ctx context.Context, reason string) (Outcome, er
 
 // beginHostless stores a conversation without a host, to which a Welcome of the sender has
 // invited the user. The Welcome is the one that the message names as its context, or else the
-// only waiting one of the sender. It returns false if there is no such Welcome, or if the sender
-// may not invite the user.
+// only Welcome of the sender that has no conversation yet. beginHostless returns false if there
+// is no such Welcome, or if the sender may not invite the user.
 func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
 	w, err := r.tx.Welcomes.FindUnplaced(ctx, r.entry.sender, vocab.IDOf(r.Activity.Object.Doc.Text("context")))
 	if err == nil && w == nil {

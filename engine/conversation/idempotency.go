@@ -23,7 +23,7 @@ func digestOf(parts ...[]byte) []byte {
 }
 
 // keyOf returns the key under which the answer to a request is stored. It is longer than the
-// Idempotency-Key of an action may be, so the two cannot collide, and it differs for each
+// Idempotency-Key of an action may be, so the two cannot collide. It differs for each
 // conversation, caller and operation.
 func keyOf(c *user.HostedConversation, caller vocab.ID, op, key string) string {
 	return "mls:" + hex.EncodeToString(digestOf(c.ID[:], []byte(caller), []byte(op), []byte(key)))

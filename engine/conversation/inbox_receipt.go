@@ -35,8 +35,9 @@ func (r *receiver) breaksChain(ctx context.Context, row user.InboxEntry) (bool, 
 	return true, r.freeze(ctx)
 }
 
-// freeze freezes the copy of a conversation whose host tells members different things, and tells
-// the user. Nothing can be sent to a frozen conversation, and nothing more is received from it.
+// freeze freezes the copy of a conversation whose host tells members different things, and adds
+// an event for the user. Nothing can be sent to a frozen conversation, and nothing more is
+// received from it.
 func (r *receiver) freeze(ctx context.Context) error {
 	j := r.conversation
 	j.Status, j.ResetGroupID = user.StatusFrozen, ""

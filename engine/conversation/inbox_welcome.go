@@ -93,8 +93,8 @@ func (r *receiver) findOrJoin(ctx context.Context) (reason string, err error) {
 	return "", r.saveWelcomed(ctx)
 }
 
-// comeBack handles a Welcome to a conversation that is already stored. If the user had left it,
-// the log is read from the commit that added the user again.
+// comeBack handles a Welcome to a conversation that is already stored. If the user had left the
+// conversation, its log is read from the commit that added the user again.
 func (r *receiver) comeBack(ctx context.Context) error {
 	j := r.conversation
 	me, err := r.tx.Conversations.FindMember(ctx, j.ID, r.Me)

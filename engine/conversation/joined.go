@@ -65,8 +65,8 @@ func NewMembers(d MemberDeps) *Members {
 	return m
 }
 
-// PlaceOf returns the Place of a conversation if a user of this server hosts it, and whether
-// that is so.
+// PlaceOf returns the Place of a conversation that a user of this server hosts, and true.
+// Otherwise isHere is false.
 func (m *Members) PlaceOf(c *user.Conversation) (at Place, isHere bool) {
 	host, isLocal := m.Local.Owner(c.Host)
 	if !isLocal || c.Host == "" || !IsHosted(c.URI, c.Host) {

@@ -153,8 +153,8 @@ func (g *gaps) run(of copyKey) {
 	}
 }
 
-// end ends the work on a copy and returns true. If begin was called meanwhile it returns false,
-// and the work goes on.
+// end ends the work on a copy and returns true. But if begin was called meanwhile, end returns
+// false, and the work goes on.
 func (g *gaps) end(of copyKey) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,7 +233,7 @@ func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 }
 
 // storedOf returns the limiter that counts the bytes of logs stored from a domain, and the key
-// in it.
+// under which it counts them.
 func (g *gaps) storedOf(u vocab.Username, domain string, joined bool) (l *policy.Limiter, key string) {
 	if joined {
 		return g.joined, u.String() + " " + domain
@@ -297,7 +297,8 @@ func (g *gaps) keepEntry(ctx context.Context, tx *user.Tx, of copyKey, e *entry)
 	return err
 }
 
-// read reads an entry of a host's log. Its kind follows from the header of the message.
+// read reads an entry of a host's log. The kind of the entry follows from the header of the
+// message.
 func (s loggedSaid) read() (*entry, error) {
 	if s.Seq < 1 || s.Seq > maxSeq || s.Generation < 0 || len(s.Content) > maxMessage {
 		return nil, badLabel("bad_seq", "an entry of a log has a number", "")

@@ -15,7 +15,7 @@ type operation interface {
 	name() string // the label in metrics
 }
 
-// change is an operation that shares its transaction with no other operation of its
+// change is an operation that never shares its transaction with another operation of the same
 // conversation.
 type change interface {
 	operation

@@ -29,8 +29,8 @@ type roster struct {
 	left    []vocab.ID // actors that have no device left
 }
 
-// write changes the members of a conversation. actors holds the actors that are added, except
-// the host.
+// write changes the members of a conversation. The parameter actors holds the actors that are
+// added, except the host.
 func (r roster) write(ctx context.Context, tx *user.Tx, c *user.HostedConversation, actors map[vocab.ID]*vocab.Actor, now time.Time) error {
 	if len(r.left) > 0 {
 		if err := tx.Conversations.Leave(ctx, c.ID, r.left, c.LastSeq); err != nil {

@@ -52,7 +52,7 @@ func NewStock(d StockDeps) *Stock {
 	return s
 }
 
-// Committed notes that a user's database has changed.
+// Committed remembers that a user's database has changed.
 func (s *Stock) Committed(_ context.Context, c user.Commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
