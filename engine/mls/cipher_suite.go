@@ -68,7 +68,7 @@ func (s CipherSuite) hashReference(label string, value []byte) ([]byte, error) {
 	return digest[:], nil
 }
 
-// appendVector appends the length of v and then v to b (§2.1.2).
+// appendVector appends to b the length of v, and then v (§2.1.2).
 func appendVector(b, v []byte) []byte {
 	switch n := len(v); {
 	case n < 1<<6:

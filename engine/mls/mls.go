@@ -2,8 +2,8 @@
 // framing, and the commits, Welcomes, key packages and GroupInfos that are not encrypted. It has
 // no secrets and no state, and decrypts nothing. Section numbers are those of RFC 9420.
 //
-// Parsed values share the bytes of the message. Memory is never allocated by a length that a
-// message claims.
+// Parsed values share the bytes of the message. The lengths that a message claims never decide
+// how much memory is allocated.
 package mls
 
 // MaxMembers is how many members a group may have. A Welcome with more secrets, or a ratchet

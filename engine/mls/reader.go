@@ -18,7 +18,7 @@ func (r *reader) finish() error {
 	return r.err
 }
 
-// fail ends the reading with err, unless it has ended already.
+// fail ends the reading with err. If the reading has failed before, the first error stays.
 func (r *reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
