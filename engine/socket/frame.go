@@ -23,8 +23,8 @@ const (
 	// these types are hidden from LLM engines (design).
 	requestPrefix = "request."
 
-	// heartbeatSeconds is the longest time without a sign of life on a socket. The hello frame
-	// states it.
+	// heartbeatSeconds is the longest time, in seconds, in which the engine sends nothing over a
+	// socket. The hello frame states it.
 	heartbeatSeconds = 30
 )
 

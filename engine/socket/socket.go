@@ -31,7 +31,7 @@ type Socket struct {
 	sent    keyspace.ID // the last event that Next returned; zero if there is none
 	seen    int64       // no event up to this number is missing; used until the socket is live
 
-	// The mutex of the tail protects these.
+	// The mutex of the tail protects these fields.
 	live   bool
 	upTo   int64 // no event up to this number is missing, once the socket is live
 	buffer []Frame
