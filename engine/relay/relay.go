@@ -33,8 +33,8 @@ type Poster interface {
 	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
 }
 
-// Gate returns an error that gives the reason when a host may not be contacted, or when
-// activities of an actor are refused; else nil.
+// Gate returns nil if a host may be contacted or activities of an actor are accepted, or else an
+// error that gives the reason.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -150,7 +150,7 @@ func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow voc
 // NewFollowID returns an id for a Follow by which this server follows a relay.
 func (l *List) NewFollowID() vocab.ID { return l.newID("follows") }
 
-// newID returns an id for an activity of the instance actor. The activity is not stored: a
+// newID returns an id for an activity of the instance actor. The activity is not stored, so a
 // request for the id gets the instance actor's document.
 func (l *List) newID(kind string) vocab.ID {
 	return l.Actor + "#" + vocab.ID(kind) + "/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
