@@ -28,7 +28,7 @@ type Wishes interface {
 	Postpone(ctx context.Context, w instance.Wish, until time.Time) error
 }
 
-// Fulfiller fulfils a wish. To fulfil the same wish again changes nothing.
+// Fulfiller fulfils a wish. Fulfilling the same wish again changes nothing.
 type Fulfiller interface {
 	FulfilWish(ctx context.Context, w instance.Wish) error
 }
