@@ -68,8 +68,9 @@ func (f *filling) collectBeyond(ctx context.Context, tx *user.Tx) error {
 	return f.collectAnswers(ctx, tx, fetched)
 }
 
-// climb fetches the ancestors above the topmost known object, up to the first of the thread.
-// Each was named by an object in the user's database, or by the ancestor below it.
+// climb fetches the ancestors above the topmost known object, up to the first object of the
+// thread. Each of them was named by an object in the user's database, or by the ancestor below
+// it.
 func (f *filling) climb(ctx context.Context) error {
 	for parent := f.top().InReplyTo; parent != "" && len(f.ancestors) < maxAncestors && f.spend(parent); parent = f.top().InReplyTo {
 		p, err := f.find(ctx, parent)
@@ -90,8 +91,9 @@ func (f *filling) climb(ctx context.Context) error {
 	return nil
 }
 
-// find gets an object and its author in the way in which an action of the user gets them. The
-// object was named to the user, or is on this server.
+// find gets an object and its author in the way in which an action of the user gets them, so the
+// object's server may learn who the user is. The object was named to the user, or is on this
+// server.
 func (f *filling) find(ctx context.Context, id vocab.ID) (*piece, error) {
 	o, by, err := f.Finder.FindObject(ctx, f.User, id)
 	if err != nil {

@@ -69,8 +69,8 @@ func (r *Reader) Public(ctx context.Context, tx *user.Tx, o *vocab.Object, after
 	return t, err
 }
 
-// publicAncestors returns the public ancestors of an object, from parent up. It stops below the
-// first ancestor that is not public.
+// publicAncestors returns the public ancestors of an object that answers parent. It stops below
+// the first ancestor that is not public.
 func (r *Reader) publicAncestors(ctx context.Context, tx *user.Tx, parent vocab.ID) ([]PublicPost, error) {
 	if parent == "" {
 		return nil, nil

@@ -69,8 +69,8 @@ func (r *Reader) addCards(cards map[vocab.ID]vocab.Card, pieces []*piece) {
 	}
 }
 
-// show returns the piece as readers of these languages see it. followers is the author's
-// followers collection.
+// show returns the piece as readers of these languages see it. The parameter followers is the
+// author's followers collection.
 func (p *piece) show(are user.Responses, followers vocab.ID, languages []string) Object {
 	return Object{URI: p.ID, AuthorURI: p.author, Visibility: audience.Of(p.to, p.author, followers).Visibility(), InReplyTo: p.InReplyTo, Held: p.isHeld, Archived: p.isCopied,
 		Replies: are.Replies, Likes: are.Likes, Dislikes: are.Dislikes, Boosts: are.Boosts, Liked: are.Liked, Disliked: are.Disliked, Boosted: are.Boosted,

@@ -1,6 +1,6 @@
 // Package thread shows a user's clients an object that the user may see, the objects that it
-// answers, and the answers to it. A user may see every object in the user's own database: it
-// came to the user, or was made here.
+// answers, and the answers to it. A user may see every object in the user's own database, because
+// each of them came to the user or was made here.
 package thread
 
 import (
@@ -148,10 +148,10 @@ func (r *Reader) Object(ctx context.Context, q Query) (e Entry, err error) {
 	return e, nil
 }
 
-// Thread returns an object, as Object does, with its ancestors and the answers to it. They come
-// from the user's database and, if q.Fill is set, from what other servers show everybody. It
-// leaves out posts of actors that the user blocks or the gate refuses, and posts that wait among
-// the requests.
+// Thread returns an object, as Object does, with its ancestors and the answers to it. The
+// ancestors and answers come from the user's database and, if q.Fill is true, also from other
+// servers. Thread leaves out posts of actors that the user blocks or the gate refuses, and posts
+// that wait among the requests.
 func (r *Reader) Thread(ctx context.Context, q Query) (t Thread, err error) {
 	item, err := r.findItem(ctx, q)
 	if err != nil {
