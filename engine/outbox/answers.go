@@ -17,7 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// answers answers dispatches, and stores the answer if the dispatch has an Idempotency-Key.
+// answers makes the answers to dispatches. It stores an answer if the dispatch has an
+// Idempotency-Key.
 type answers struct {
 	store    Store
 	handlers *handler.Registry
@@ -36,9 +37,9 @@ type answer struct {
 	Unresolved []string `json:"unresolved,omitempty"`
 }
 
-// replayAnswer answers x from the stored answer if an action with the same Idempotency-Key was
-// answered before. It reports whether one was. It refuses x if the key was used for another
-// action.
+// replayAnswer answers x with the stored answer if an action with the same Idempotency-Key was
+// answered before. It reports whether there was such an action. It refuses x if the key was used
+// for another action.
 func (s *answers) replayAnswer(ctx context.Context, x *exchange) (bool, error) {
 	var stored *user.Answer
 	err := s.store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
@@ -60,7 +61,8 @@ func (s *answers) replayAnswer(ctx context.Context, x *exchange) (bool, error) {
 }
 
 // answerAgain returns the answer to an action that has nothing left to do, because an earlier
-// activity did the same. It describes that activity and the present state of its deliveries.
+// activity did the same. The answer describes the earlier activity and the present state of its
+// deliveries.
 func (s *answers) answerAgain(ctx context.Context, tx *user.Tx, earlier vocab.ID, now time.Time) (answer, error) {
 	a := answer{Activity: earlier}
 	stored, err := tx.Activities.Find(ctx, earlier)
@@ -81,8 +83,8 @@ func (s *answers) answerAgain(ctx context.Context, tx *user.Tx, earlier vocab.ID
 	return a, err
 }
 
-// keepAnswer stores the answer under the Idempotency-Key, if the dispatch has one.
-// storeDispatch calls it before it stores the activity: a second dispatch with the same key
+// keepAnswer stores the answer under the Idempotency-Key, if the dispatch has one. storeDispatch
+// calls keepAnswer before it stores the activity, so that a second dispatch with the same key
 // waits here until the transaction of the first one ends.
 func (s *answers) keepAnswer(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if x.IdempotencyKey == "" {

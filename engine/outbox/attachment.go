@@ -17,12 +17,15 @@ const (
 	maxAltText  = 1500 // characters
 )
 
-// attachment is a file that a note shows. It lies at its URL; this server never fetches it.
+// attachment is a file that a note shows. The file stays at its URL. This server never fetches
+// it.
 type attachment struct {
-	URL        string    `json:"url" schema:"address"`
-	MediaType  string    `json:"mediaType" schema:"mediaType"`
-	Name       string    `json:"name" schema:"alt,optional"`              // describes the file to people who cannot see it
-	FocalPoint []float64 `json:"focalPoint" schema:"focalPoint,optional"` // x and y of the point that a cropped image shows in its middle, from -1, -1 at the lower left to 1, 1
+	URL       string `json:"url" schema:"address"`
+	MediaType string `json:"mediaType" schema:"mediaType"`
+	Name      string `json:"name" schema:"alt,optional"` // describes the file to people who cannot see it
+	// FocalPoint has x and y of the point that a cropped image shows in its middle. The lower
+	// left corner is -1, -1, and the upper right corner is 1, 1.
+	FocalPoint []float64 `json:"focalPoint" schema:"focalPoint,optional"`
 }
 
 var mediaTypeForm = regexp.MustCompile(`^(image|video|audio|application|text)/[a-z0-9][a-z0-9.+-]{0,60}$`)
@@ -81,8 +84,8 @@ func (a attachment) doc() vocab.Doc {
 	return d
 }
 
-// asThousandths rounds a number to thousandths. It writes it as every JSON library would, because
-// the proof covers the written form.
+// asThousandths rounds a number to thousandths. It writes the number as every JSON library
+// would, because the user's proof (the signature in the document) covers the written form.
 func asThousandths(f float64) json.Number {
 	return json.Number(strconv.FormatFloat(math.Round(f*1000)/1000+0, 'f', -1, 64))
 }

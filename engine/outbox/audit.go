@@ -14,9 +14,9 @@ import (
 
 const (
 	maxAudited       = 1 << 10            // bytes of one text in the parameters
-	maxAuditedParams = 4<<10 - 512        // bytes of all parameters; with its other fields a record has at most 4 KiB
+	maxAuditedParams = 4<<10 - 512        // bytes of all parameters of a record, which has at most 4 KiB with its other fields
 	auditedPart      = 12                 // bytes that the database needs for each value of a document, besides its text
-	leftOut          = "lightweb:leftOut" // the name under which a record has the number of parameters that it omits
+	leftOut          = "lightweb:leftOut" // the name under which a record stores how many parameters it omits
 	auditTime        = 5 * time.Second
 )
 
@@ -44,8 +44,8 @@ func (r *refusals) recordRefusal(ctx context.Context, x *exchange, refusal error
 	}
 }
 
-// storeCounts stores counts of refusals. The parameter params has the parameters of the latest
-// one.
+// storeCounts stores counts of refusals. The count that latest identifies is stored together
+// with params, the parameters of the action that was refused last.
 func (r *refusals) storeCounts(ctx context.Context, u vocab.Username, counted map[refused]int, latest refused, params []byte) error {
 	return r.store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		for kind, times := range counted {
@@ -64,7 +64,7 @@ func (r *refusals) storeCounts(ctx context.Context, u vocab.Username, counted ma
 // Flush stores the counts of refusals that are not stored yet.
 func (o *Outbox) Flush(ctx context.Context) { o.refusals.flushCounts(ctx) }
 
-// flushCounts stores the waiting counts of all users.
+// flushCounts stores the counts of all users that are still only in memory.
 func (r *refusals) flushCounts(ctx context.Context) {
 	for u, counted := range r.takeAll() {
 		if err := r.storeCounts(ctx, u, counted, refused{}, nil); err != nil {
@@ -97,11 +97,11 @@ func refusalCode(err error) string {
 	return "internal_error"
 }
 
-// auditedParams returns the parameters for an audit record, as many as fit in the order of
-// their names. They say what the action was about and which actors it was for. Of texts that
-// people wrote the record has only the size, so that deleting the post removes its text. It
-// also has the number of omitted parameters. If raw is no JSON object that can be stored, it
-// has no parameters.
+// auditedParams returns the parameters for an audit record. They say what the action was about
+// and which actors it was for. The record has only the size of a text that a person wrote, so
+// that no copy of the text is left when the post is deleted. The parameters are added in the
+// order of their names, as long as they fit. The record also has the number of omitted
+// parameters. If raw is not a JSON object that can be stored, the record has no parameters.
 func auditedParams(raw []byte) []byte {
 	d, err := vocab.ParseDoc(raw)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// findBio finds the actors that the handles in a summary name, as for a note, but does not address
-// them. For a handle whose page the profile (known) has already, it sends no request.
+// findBio finds the actors that a summary names by their handles, as findMentions does for a
+// note, but it does not address them. It sends no request for a handle whose page is already in
+// the profile (known).
 func (f *finder) findBio(ctx context.Context, x *exchange, summary string, known *registry.Profile) (all []registry.Mention, err error) {
 	handles := listHandles(summary)
 	handles = handles[:min(len(handles), registry.MaxMentions)]
@@ -38,8 +39,8 @@ func (f *finder) findBio(ctx context.Context, x *exchange, summary string, known
 }
 
 // linkBio looks up the handles in the summary of the user's profile, and stores the pages of
-// their actors in the profile. The user may have edited the summary in the configuration file,
-// and no handle is looked up at that time.
+// their actors in the profile. This is necessary because the user may have edited the summary in
+// the configuration file, and an edit of the file looks up no handles.
 func (f *finder) linkBio(ctx context.Context, x *exchange) error {
 	now := f.profiles.User(x.User).Profile
 	found, err := f.findBio(ctx, x, now.Summary, &now)
@@ -47,7 +48,7 @@ func (f *finder) linkBio(ctx context.Context, x *exchange) error {
 		return err
 	}
 	err = f.profiles.UpdateUser(x.User, func(c *registry.User) error {
-		if c.Profile.Summary == now.Summary { // otherwise the dispatch that changed it looks up its handles
+		if c.Profile.Summary == now.Summary { // otherwise the dispatch that changed the summary looks up its handles
 			c.Profile.Mentions = found
 		}
 		return nil

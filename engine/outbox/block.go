@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// block blocks an actor: the follows between it and the user end, and the user gets nothing
-// from it any more. The Block is not sent to the actor (ActivityPub §6.9), unless the operator
-// has configured that it is.
+// block blocks an actor: the follows between it and the user end, and the user gets nothing from
+// it any more. The Block is not sent to the actor (ActivityPub §6.9), unless the operator has
+// configured that Blocks are sent.
 type block struct {
 	ActorURI string `json:"actorUri" schema:"actor"`
 
@@ -25,7 +25,7 @@ func (p *block) findRecipients(ctx context.Context, f *finder, x *exchange) erro
 	if err != nil {
 		return err
 	}
-	if x.counterpart, err = f.reachActor(ctx, x, id); err != nil { // only the id is needed: an actor whose server does not answer can be blocked too
+	if x.counterpart, err = f.reachActor(ctx, x, id); err != nil { // only the id is needed, so an actor whose server does not answer can be blocked too
 		return err
 	}
 	if x.counterpart.ID.Same(x.actor.ID) {

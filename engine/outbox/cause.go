@@ -34,7 +34,7 @@ func (o *Outbox) findCause(ctx context.Context, x *exchange) error {
 	return nil
 }
 
-// depthOf returns the depth of the event that x reacts to; 0 if it is not stored.
+// depthOf returns the depth of the event that x reacts to, or 0 if that event is not stored.
 func (o *Outbox) depthOf(ctx context.Context, x *exchange) (int, error) {
 	var e *user.Event
 	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {

@@ -12,11 +12,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// lockAudience locks the user's blocks, followers and groups until the transaction ends. An
-// activity that changes them takes the lock alone; all others share it. So an actor that is
-// blocked or removed before an activity commits gets nothing of the activity, and two
-// activities cannot change the relationship of the user and an actor at the same time. The
-// Delete of the user takes the lock alone, too: no other activity is stored at the same time.
+// lockAudience locks the user's blocks, followers and groups until the transaction ends. The
+// lock is exclusive for an activity that changes them, and shared for all others. So an actor
+// that is blocked or removed before an activity commits does not get the activity, and two
+// activities cannot change the relationship of the user and an actor at the same time. The lock
+// is exclusive for the Delete of the user, too, so that no other activity is stored at the same
+// time.
 func (f *fanOut) lockAudience(ctx context.Context, tx *user.Tx, x *exchange) error {
 	endsGroup := x.activity.Type == vocab.Delete && x.group != nil
 	_, leaves := x.intent.(deleteActor)
@@ -28,10 +29,10 @@ func (f *fanOut) lockAudience(ctx context.Context, tx *user.Tx, x *exchange) err
 }
 
 // chooseInboxes chooses the inboxes that the activity goes to, in the transaction that stores
-// it. Followers get it if their collection is addressed, other actors if they are named or in
-// an addressed group. For Public only relays get it (ActivityPub §5.6). The sender is left out
-// (§7.1). An actor that the policy refuses is skipped, and the job shows that. A local activity
-// goes to no other server, even if it names actors there.
+// it. Followers get it if their collection is addressed, other actors if they are named or in an
+// addressed group. The address Public adds only relays (ActivityPub §5.6). The sender is left
+// out (§7.1). An actor that the policy refuses is skipped, and the job shows that. A local
+// activity goes to no other server, even if it names actors there.
 func (f *fanOut) chooseInboxes(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if _, leaves := x.intent.(deleteActor); leaves {
 		return f.chooseEverybody(ctx, tx, x)
@@ -75,10 +76,11 @@ func (x *exchange) audience() audience.Audience {
 	return audience.Of(vocab.Addressing{To: x.to, Cc: x.cc}, x.actor.ID, x.actor.Followers)
 }
 
-// admitRecipients returns the named actors and group members that the activity may go to, and the
-// inboxes that the object or activity went to before. An Undo or Delete goes to everybody who got
-// the activity that it takes back. No other activity goes to an actor that has left the group or
-// that the user blocks: if one is named, the action is refused, but an Update only leaves it out.
+// admitRecipients returns the named actors and group members that the activity may go to, and
+// the inboxes that the object or activity went to before. An Undo or Delete goes to everybody
+// who got the activity that it takes back. No other activity goes to an actor that has left the
+// addressed group, or that the user blocks. If a blocked actor is named, the action is refused,
+// except that an Update only leaves that actor out.
 func (f *fanOut) admitRecipients(ctx context.Context, tx *user.Tx, x *exchange) (to []user.Destination, earlier []user.Inbox, err error) {
 	if f.handlers.Lookup(x.activity).Ends {
 		return listDestinations(x.named, x.unnamed, nil), x.earlier, nil

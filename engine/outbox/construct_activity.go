@@ -15,8 +15,9 @@ import (
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
 // constructActivity builds the activity in its stored form and in the form that is sent. The
-// sent form has the ids of peers as their own servers write them. Both have the user's proof.
-// Neither has bto or bcc: no document names the recipients that are addressed through a group.
+// sent form has the ids of other servers as those servers write them. Both have the user's
+// proof. Neither has bto or bcc, because no document names the recipients that are addressed
+// through a group.
 func (o *Outbox) constructActivity(ctx context.Context, x *exchange) error {
 	kind, object := x.intent.constructObject(o.Local, x)
 	d := vocab.Doc{"id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
@@ -80,7 +81,7 @@ func (x *exchange) collectSpellings() vocab.Spelling {
 	return s
 }
 
-// writeAddressing writes to and cc into a document.
+// writeAddressing adds the addressing, that is, the members to and cc, to a document.
 func writeAddressing(d vocab.Doc, to, cc []vocab.ID) {
 	for name, ids := range map[string][]vocab.ID{"to": to, "cc": cc} {
 		if len(ids) > 0 {

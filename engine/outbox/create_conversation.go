@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/conversation"
 )
 
-// createConversation begins a conversation with another actor, or an encrypted one with the
-// GroupInfo of a new MLS group.
+// createConversation begins a conversation. The parameters name either the other actor, or the
+// GroupInfo of a new MLS group, which makes the conversation encrypted.
 type createConversation struct {
 	With        string `json:"with" schema:"actor,either"`
 	GroupInfo   string `json:"groupInfo" schema:"mls,either"`

@@ -22,7 +22,8 @@ type createObject struct {
 	file *mediaFile
 }
 
-// mediaFile is the file of an Audio or Video. It lies at its URL; this server never fetches it.
+// mediaFile is the file of an Audio or Video. The file stays at its URL. This server never
+// fetches it.
 type mediaFile struct {
 	URL       string `json:"url" schema:"address"`
 	MediaType string `json:"mediaType" schema:"mediaType"`
@@ -41,7 +42,7 @@ func (p *createObject) checkParams() error {
 	return p.post.checkParams()
 }
 
-// readFile reads the parameter file: an Audio or Video must have it, a Product must not.
+// readFile reads the parameter file. An Audio or Video must have it, and a Product must not.
 func (p *createObject) readFile() error {
 	isMedia := p.Type != "Product"
 	if isMedia != (len(p.File) > 0) {

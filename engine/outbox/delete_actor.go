@@ -13,7 +13,7 @@ import (
 )
 
 // deleteActor sends the Delete of the user's actor (ActivityPub §7.4) to every actor in the
-// user's database. It is not in the vocabulary: no client may dispatch it.
+// user's database. It is not in the vocabulary, so no client can dispatch it.
 type deleteActor struct{}
 
 func (deleteActor) checkParams() error { return nil }

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// encryptContent refuses objects of a type that must be encrypted according to the type manifest:
-// they never leave as plaintext.
+// encryptContent refuses objects of a type that must be encrypted according to the type
+// manifest, so that they never leave as plaintext.
 func (o *Outbox) encryptContent(_ context.Context, x *exchange) error {
 	if conversation.ManifestOf(x.activity.Object.Type()).Encryption == conversation.EncryptionRequired {
 		return fault.New(fault.Unprocessable, "objects of this type are sent encrypted only").WithCode("encryption_required")

@@ -26,7 +26,7 @@ func (f *fanOut) newJob(x *exchange) user.Job {
 	return user.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: f.handlers.OrderOf(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.listAudience()}
 }
 
-// showJob returns the delivery job as the answer shows it; nil when there are no inboxes.
+// showJob returns the delivery job as the answer shows it, or nil if there are no inboxes.
 func showJob(id uuid.UUID, inboxes []user.Inbox) *Job {
 	if len(inboxes) == 0 {
 		return nil
@@ -46,9 +46,10 @@ func showJob(id uuid.UUID, inboxes []user.Inbox) *Job {
 	return &Job{JobID: id.String(), Recipients: len(recipients), Counts: counts}
 }
 
-// withdrawDeliveries cancels the deliveries of a deleted post that were certainly never tried. An
-// inbox with such a delivery gets no Delete either, if it got no other activity with the post. If
-// the post is public, the inbox does get the Delete: its server may have fetched the post.
+// withdrawDeliveries cancels the deliveries of a deleted post that were certainly never tried.
+// An inbox with such a delivery gets no Delete either, if it got no other activity with the
+// post. But if the post is public, the inbox gets the Delete, because its server may have
+// fetched the post.
 func (f *fanOut) withdrawDeliveries(ctx context.Context, tx *user.Tx, x *exchange) error {
 	withdrawn, err := tx.Deliveries.WithdrawUntried(ctx, x.before.URI, x.now)
 	if err != nil || len(withdrawn) == 0 || audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}) {

@@ -8,12 +8,12 @@ import (
 )
 
 // FindActor returns the actor with this id or handle, in the way in which an action of the
-// user's finds it. An LLM engine finds only actors that the user's database has data of. If
-// there is none, the fault has the code that a Follow would get.
+// user's finds it. If isAssistant is true, it finds only actors that the user's database has
+// data of. If it finds none, the fault has the code that a Follow would get.
 func (o *Outbox) FindActor(ctx context.Context, u vocab.Username, isAssistant bool, name string) (*vocab.Actor, error) {
 	a, err := o.finder.findActor(ctx, &exchange{Dispatch: Dispatch{User: u, Assistant: isAssistant}}, "the parameter", name)
 	if e := fault.Of(err); e != nil {
-		return nil, e.At("") // without the pointer: there is no document that it could point into
+		return nil, e.At("") // without the pointer, because there is no document that it could point into
 	}
 	return a, err
 }

@@ -65,8 +65,8 @@ func decodeSealed(name, value string) ([]byte, error) {
 	return content, nil
 }
 
-// pointToParam changes the pointer of a conversation's refusal, so that it points to the
-// parameter of the action.
+// pointToParam changes the JSON Pointer of a refusal from package conversation, so that it
+// points to the parameter of the action.
 func pointToParam(err error) error {
 	if e := fault.Of(err); e != nil && e.Pointer != "" {
 		return e.At("/params" + e.Pointer)

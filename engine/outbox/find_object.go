@@ -7,9 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FindObject returns the object with this id and its author, in the way in which an action of
-// the user's finds them. It stores nothing. If there is none, the fault has the code that a
-// Like would get.
+// FindObject returns the object with this id, and the author of the object. It finds them in the
+// way in which an action of the user's does, but stores nothing. If there is no such object, the
+// fault has the code that a Like would get.
 func (o *Outbox) FindObject(ctx context.Context, u vocab.Username, id vocab.ID) (*vocab.Object, *vocab.Actor, error) {
 	me, err := o.Local.Actor(u)
 	if err != nil {
@@ -17,7 +17,7 @@ func (o *Outbox) FindObject(ctx context.Context, u vocab.Username, id vocab.ID) 
 	}
 	obj, author, err := o.finder.findObject(ctx, &exchange{Dispatch: Dispatch{User: u}, actor: me}, "the parameter", string(id))
 	if e := fault.Of(err); e != nil {
-		return nil, nil, e.At("") // without the pointer: there is no document that it could point into
+		return nil, nil, e.At("") // without the pointer, because there is no document that it could point into
 	}
 	return obj, author, err
 }

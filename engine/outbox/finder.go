@@ -19,5 +19,5 @@ type finder struct {
 	gate          Gate
 	profiles      Profiles
 	log           *slog.Logger
-	deliverBlocks bool // a Block is sent to its object
+	deliverBlocks bool // a Block is sent to the blocked actor
 }

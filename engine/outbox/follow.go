@@ -30,7 +30,8 @@ func (p *follow) findRecipients(ctx context.Context, f *finder, x *exchange) (er
 	p.actor = x.counterpart.ID
 	x.to = []vocab.ID{p.actor}
 	x.addNamed(x.counterpart)
-	// This is stored before the Follow is sent: the actor's next post must reach the user.
+	// This is stored before the Follow is sent, because the actor's next post must reach the
+	// user.
 	return f.instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, true)
 }
 
@@ -148,7 +149,9 @@ func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchang
 	if err != nil {
 		return err
 	}
-	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID) // a description in place of the received Follow, which the user's proof may be unable to cover
+	// This describes the received Follow in place of embedding it, because the user's proof may
+	// be unable to cover the received document.
+	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID)
 	if x.counterpart, err = f.reachActor(ctx, x, p.rel.Actor); err != nil {
 		return err
 	}
@@ -157,8 +160,8 @@ func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchang
 	return nil
 }
 
-// findFollower returns the actor whose Follow is answered; empty when the action names the
-// Follow.
+// findFollower returns the id of the actor whose Follow is answered. The id is empty if the
+// action names the Follow itself.
 func (p *answerFollow) findFollower(ctx context.Context, f *finder, x *exchange) (vocab.ID, error) {
 	if p.ActorURI == "" {
 		_, err := parseIdentifier("activityId", p.ActivityID)
@@ -179,7 +182,7 @@ func (p *answerFollow) readFollow(ctx context.Context, tx *user.Tx, by vocab.ID)
 	return rel, err
 }
 
-// readNamedFollow returns the relationship that the named Follow made; nil when there is none.
+// readNamedFollow returns the relationship that the named Follow made, or nil if there is none.
 func (p *answerFollow) readNamedFollow(ctx context.Context, tx *user.Tx) (*user.Relationship, error) {
 	all, err := tx.Relationships.FindBy(ctx, user.Follower, vocab.IDOf(p.ActivityID))
 	switch {
@@ -231,8 +234,8 @@ func (p *rejectFollow) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange
 	return "", err
 }
 
-// actorID returns the value of actorUri if it is an id, else the id of the actor with this
-// handle.
+// actorID returns the id in the parameter actorUri. If the parameter is a handle, it returns the
+// id of the actor with this handle.
 func (f *finder) actorID(ctx context.Context, x *exchange, value string) (vocab.ID, error) {
 	if id, err := vocab.ParseID(value); err == nil {
 		return id, nil
@@ -254,7 +257,7 @@ func checkPresent(name, value string) error {
 }
 
 // readStoredActivity returns a stored Follow or Block of the user's in the form in which another
-// activity embeds it. If it is no longer stored, its content follows from the arguments.
+// activity embeds it. If the activity is no longer stored, it is built anew from the arguments.
 func readStoredActivity(ctx context.Context, tx *user.Tx, kind string, id, actor, object vocab.ID) (vocab.Doc, error) {
 	stored, err := tx.Activities.Find(ctx, id)
 	if err != nil {

@@ -85,7 +85,8 @@ type answerOffer struct {
 	rel *user.Relationship
 }
 
-// acceptFriendRequest makes an actor a friend of the user; rejectFriendRequest refuses to.
+// acceptFriendRequest makes an actor a friend of the user. rejectFriendRequest refuses the
+// request of the actor.
 type (
 	acceptFriendRequest struct{ answerOffer }
 	rejectFriendRequest struct{ answerOffer }
@@ -129,8 +130,8 @@ func (p *answerOffer) findOffer(ctx context.Context, f *finder, x *exchange) err
 	})
 }
 
-// chooseOffer returns the pending Offer, or if there is none the accepted one. It refuses when
-// there are several of that status.
+// chooseOffer returns the pending Offer. If none is pending, it returns the accepted Offer. It
+// refuses to choose between several Offers of the same status.
 func chooseOffer(found []user.Relationship, name string) (*user.Relationship, error) {
 	var chosen *user.Relationship
 	for _, status := range []string{user.Pending, user.Accepted} {
@@ -181,7 +182,7 @@ func (p *rejectFriendRequest) constructObject(_ *actor.Local, x *exchange) (stri
 	return vocab.Reject, handler.DescribeOffer(p.rel, x.actor.ID)
 }
 
-// findEarlier returns the Accept that made the two friends.
+// findEarlier returns the Accept that made the user and the actor friends.
 func (p *acceptFriendRequest) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
 	if err := checkNotBlocked(ctx, tx, p.rel.Actor); err != nil {
 		return "", err

@@ -34,7 +34,8 @@ func (p *groupName) checkParams() error {
 	return nil
 }
 
-// lockName returns one lock for all groups, because their number is bounded.
+// lockName returns the same lock for all groups of the user, because createGroup must count them
+// before it adds one.
 func (p *groupName) lockName() string { return "groups" }
 
 // readGroup returns the group with the name in the parameters.
@@ -156,8 +157,8 @@ func (p *addToGroup) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) 
 	return earlier, err
 }
 
-// removeFromGroup takes an actor out of a group. Later notes to the group, and edits of earlier
-// ones, do not reach it.
+// removeFromGroup takes an actor out of a group. Later notes to the group do not reach the
+// actor, and neither do edits of earlier notes.
 type removeFromGroup struct {
 	addToGroup
 	member vocab.ID
@@ -193,10 +194,10 @@ func (p *removeFromGroup) findEarlier(ctx context.Context, tx *user.Tx, x *excha
 	return "", err
 }
 
-// addressGroups makes the members of the user's groups recipients. No document names them. They
-// are read after the requests for the named actors and the parent, which can take long, so that
-// members that were removed or blocked meanwhile are not reached. admitRecipients checks them
-// once more.
+// addressGroups makes the members of the user's groups recipients. No document names these
+// members. They are read only after the named actors and the parent were fetched, which can take
+// long. So members that were removed or blocked meanwhile are left out. admitRecipients checks
+// the members once more.
 func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
 	if len(groups) == 0 {
 		return nil
@@ -222,7 +223,8 @@ func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 }
 
 // addressMembers adds the recipients that the object has through a group, if they are still
-// members of the group. Like those of addressGroups, they are read late and checked once more.
+// members of the group. As in addressGroups, these recipients are read late, and admitRecipients
+// checks them once more.
 func (f *finder) addressMembers(ctx context.Context, x *exchange, object vocab.ID) error {
 	var all []user.Unnamed
 	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {

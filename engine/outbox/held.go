@@ -16,8 +16,8 @@ type actorFinder interface {
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 }
 
-// actorsFor returns the actorFinder for the action: a restricted one if an LLM engine
-// dispatched it.
+// actorsFor returns the actorFinder for the action. If an LLM engine dispatched the action, it
+// is the restricted one (held).
 func (f *finder) actorsFor(x *exchange) actorFinder {
 	if x.Assistant {
 		return held{f, x.User}
@@ -26,8 +26,8 @@ func (f *finder) actorsFor(x *exchange) actorFinder {
 }
 
 // held is the actorFinder for an LLM engine. It finds only actors that the user's database has
-// data of, and sends no request: the address in a request could reveal to its server the
-// private messages that the LLM engine has read.
+// data of. It sends no request, because the address in a request could reveal to the server at
+// that address the private messages that the LLM engine has read.
 type held struct {
 	*finder
 	user vocab.Username
@@ -46,8 +46,8 @@ func refuseUnheld(name string) error {
 		WithCode("not_known_here").At("/params/" + name)
 }
 
-// Resolve returns the stored copy of the actor with this id: the one that Known returns, or
-// else the one in the user's database.
+// Resolve returns a stored copy of the actor with this id. It prefers the copy that
+// h.actors.Known returns to the copy in the user's database.
 func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if id.Same(h.local.ID(h.user)) {
 		return h.local.Actor(h.user)

@@ -25,8 +25,8 @@ func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 	})
 }
 
-// AttemptQuotas returns how many more actions a token of an LLM engine may try in the hour and
-// day.
+// AttemptQuotas returns how many more actions a token of an LLM engine may try within its hourly
+// limit, and how many within its daily limit.
 func (o *Outbox) AttemptQuotas(ctx context.Context, u vocab.Username, token uuid.UUID) ([]policy.Quota, error) {
 	now := o.Now().UTC()
 	var tried user.Attempts
@@ -38,9 +38,10 @@ func (o *Outbox) AttemptQuotas(ctx context.Context, u vocab.Username, token uuid
 		quotaOf("day", policy.Attempts.Daily, 24*time.Hour, tried.Day, tried.DaySince, now)}, err
 }
 
-// quotaOf returns the quota of a window in which limit attempts are allowed. Attempts are
-// counted per minute: those of one minute count until the window has passed since the end of
-// that minute.
+// quotaOf returns the quota of a window of time, such as an hour. limit is the number of
+// attempts that are allowed, used is the number that were counted, and since is the minute of
+// the oldest of these. All attempts of a minute count until the window has passed since the end
+// of that minute.
 func quotaOf(name string, limit int, window time.Duration, used int, since, now time.Time) policy.Quota {
 	q := policy.Quota{Name: name, Limit: limit, Window: window, Left: max(limit-used, 0)}
 	if used > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// localIntent is the intent of an action that only changes private data of the user. No
-// activity is made of it, and no other actor is told.
+// localIntent is the intent of an action that only changes private data of the user. The action
+// becomes no activity, and no other actor is told.
 type localIntent interface {
 	params
 	// applyChange makes the change.

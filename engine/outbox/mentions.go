@@ -45,8 +45,8 @@ func (f *finder) findMentions(ctx context.Context, x *exchange, text string) err
 }
 
 // linkNamed links only the handles of the activity's sender and named recipients. Other handles
-// stay plain text: a private text is not sent to further actors because it mentions them, and
-// their servers get no request.
+// stay plain text, because a private text must not go to further actors only because it mentions
+// them. No request is sent to the servers of those actors.
 func (x *exchange) linkNamed(text string) {
 	found := mentions{}
 	for _, a := range append(slices.Clone(x.named), x.actor) {
@@ -101,7 +101,7 @@ func (f *finder) findHandles(ctx context.Context, x *exchange, handles []string)
 			return nil
 		})
 	}
-	_ = g.Wait() // none fails
+	_ = g.Wait() // no function returns an error
 	found := mentions{}
 	for n, a := range actors {
 		if a != nil {
@@ -132,7 +132,8 @@ func (f *finder) withoutBlocked(ctx context.Context, x *exchange, found mentions
 	return found, err
 }
 
-// linkText returns a function that returns the address of each link in a text of the user's.
+// linkText returns a function that maps each part of the user's text that can be a link to the
+// address of the link.
 func (x *exchange) linkText(local actor.Addresses) vocab.Href {
 	return func(s vocab.Span) string {
 		if s.Kind != vocab.HandleSpan {

@@ -13,7 +13,7 @@ import (
 
 // moveActor tells the followers that the user's account has moved to another one (FEP-7628).
 // Servers that accept the Move make the followers follow the new account. The action is not in
-// the vocabulary: the user's file sets the new account.
+// the vocabulary of clients, because the new account is set in the user's file.
 type moveActor struct{ to vocab.ID }
 
 func (moveActor) checkParams() error { return nil }

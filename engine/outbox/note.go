@@ -132,7 +132,7 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 // hasRecipients reports whether to or cc names any recipient.
 func (p *post) hasRecipients() bool { return len(p.To)+len(p.Cc) > 0 }
 
-// makeReply makes the note a reply, if inReplyTo is set.
+// makeReply makes the note a reply, if the action has the parameter inReplyTo.
 func (p *post) makeReply(ctx context.Context, f *finder, x *exchange) error {
 	if p.InReplyTo == "" {
 		return nil
@@ -143,8 +143,8 @@ func (p *post) makeReply(ctx context.Context, f *finder, x *exchange) error {
 	return p.note.continueThread(ctx, f, x)
 }
 
-// visibilityOf returns the visibility that a collection stands for in the field to or cc. It is
-// empty when id is not one of the collections that can be addressed.
+// visibilityOf returns the visibility that a collection stands for in a field, which is to or
+// cc. The visibility is empty if id is not one of the collections that can be addressed.
 func visibilityOf(field string, id vocab.ID, author *vocab.Actor) string {
 	switch {
 	case id == vocab.Public && field == "to":
@@ -173,7 +173,8 @@ func (p *post) constructObject(local *actor.Local, x *exchange) (string, any) {
 	return p.note.constructObject(local, x)
 }
 
-// lockName returns a lock only for a post that is put into a stream: other posts are independent.
+// lockName returns a lock only for a post that is put into a stream, because other posts do not
+// depend on each other.
 func (p *post) lockName() string {
 	if p.StreamTarget == "" {
 		return ""
@@ -185,17 +186,17 @@ func (*post) findEarlier(context.Context, *user.Tx, *exchange) (vocab.ID, error)
 
 // note is the content of the object that the action writes.
 type note struct {
-	kind                         string // of object
+	kind                         string // the type of the object
 	title                        string // empty for none
 	file                         *mediaFile
 	content, summary, visibility string
 	sensitive                    bool
-	exact                        bool // only for the actors it names: the author of its parent gets it only if named
+	exact                        bool // the parameters name all actors that get the note, so the author of its parent gets it only if named
 	tags                         []string
 	language                     string
 	attached                     []attachment
 	parent                       *vocab.Object
-	quoted                       vocab.ID // empty for nothing
+	quoted                       vocab.ID // empty if the note quotes nothing
 }
 
 // makeReply makes n a reply to the object that the parameter names. Without a visibility of its
@@ -215,10 +216,10 @@ func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, valu
 	return nil
 }
 
-// continueThread addresses a reply to a note of the user's own, if the reply has no recipients
-// in its parameters. If reply and note are private, the reply goes to the actors that the note
-// names. It also goes to the note's recipients through groups that are still members of the
-// groups.
+// continueThread addresses a reply to a post of the user's own (the parent), if the reply has no
+// recipients in its parameters. If both are private, the reply goes to the actors that the
+// parent names. The reply also goes to the actors that got the parent through a group, if they
+// are still members of that group.
 func (n *note) continueThread(ctx context.Context, f *finder, x *exchange) error {
 	if !n.parent.AttributedTo.Same(x.actor.ID) {
 		return nil
@@ -255,8 +256,8 @@ func (f *finder) nameEarlierRecipients(ctx context.Context, x *exchange, ids []v
 	return nil
 }
 
-// readText finds the actors that the text names, and addresses them. A direct note whose
-// parameters have its recipients goes to no further actors.
+// readText finds the actors that the text names, and addresses them. A direct note goes to no
+// further actors if its parameters name recipients.
 func (n *note) readText(ctx context.Context, f *finder, x *exchange, hasRecipients bool) error {
 	if n.visibility == audience.Direct && hasRecipients {
 		x.linkNamed(n.content)
@@ -265,8 +266,8 @@ func (n *note) readText(ctx context.Context, f *finder, x *exchange, hasRecipien
 	return f.findMentions(ctx, x, n.content)
 }
 
-// setAddressing sets to and cc from the visibility and the named actors. A local post goes to no
-// actor of another server, not even to the author of its parent.
+// setAddressing sets x.to and x.cc according to the visibility and the named actors. A local
+// post goes to no actor of another server, not even to the author of its parent.
 func (n *note) setAddressing(f *finder, x *exchange) error {
 	if n.visibility == audience.Local {
 		f.keepLocal(x)

@@ -28,8 +28,8 @@ func setContent(d vocab.Doc, text string, href vocab.Href) {
 	d["source"] = vocab.Doc{"content": text, "mediaType": "text/plain"}
 }
 
-// setLanguage writes the language of the content into the document. With an empty language it
-// removes it.
+// setLanguage writes the language of the content into the document. If language is empty, it
+// removes the language from the document.
 func setLanguage(d vocab.Doc, language string) {
 	delete(d, "contentMap")
 	if language != "" {
@@ -37,8 +37,8 @@ func setLanguage(d vocab.Doc, language string) {
 	}
 }
 
-// languageOf returns the language of the content of a local document, empty when the document has
-// none.
+// languageOf returns the language of the content of a local document, or an empty text if the
+// document has none.
 func languageOf(d vocab.Doc) string {
 	for language := range d.Sub("contentMap") {
 		return language
@@ -73,9 +73,9 @@ func setSensitive(d vocab.Doc, sensitive bool) {
 	}
 }
 
-// setTags writes the free tags (lwTags). It also writes the other tags together with Hashtag
-// tags: one for each free tag that other servers accept as a hashtag, and for each hashtag in
-// the text. page returns the address of a hashtag's page.
+// setTags writes two members. The member lwTags has the free tags. The member tag has the other
+// tags, a Hashtag for each free tag that other servers accept as a hashtag, and a Hashtag for
+// each hashtag in the text. The function page returns the address of a hashtag's page.
 func setTags(d vocab.Doc, tags []string, others []any, page func(tag string) string) {
 	delete(d, "tag")
 	delete(d, "lwTags")

@@ -73,8 +73,8 @@ func (x *exchange) checkTaken(o *vocab.Object, name string) error {
 }
 
 // findMeantID returns the id of the object that a parameter means. If the parameter names a
-// stored activity of one of the types, that is the object of the activity; otherwise it is the
-// named id itself. If by is not empty, only activities of that actor count.
+// stored activity of one of the types, the object of that activity is meant. Otherwise the named
+// id itself is meant. If by is not empty, only activities of that actor count.
 func (f *finder) findMeantID(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
 	var objects []vocab.ID
 	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
@@ -140,7 +140,7 @@ func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) 
 		return nil, err
 	}
 	if obj == nil || !obj.AttributedTo.Same(f.local.ID(owner)) || !audience.OfObject(obj, "").MaySee(audience.Viewer{ID: x.actor.ID}) {
-		return nil, hidden // posts for followers only were delivered to the followers
+		return nil, hidden // followers need no post for followers only from here, because it was delivered to them
 	}
 	if audience.IsPublic(obj.Addressing) {
 		return obj, nil
@@ -156,7 +156,8 @@ func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) 
 	return obj, err
 }
 
-// findCreatedObject returns the object of the user's Create with this id, nil when there is none.
+// findCreatedObject returns the object of the user's Create with this id, or nil if there is
+// none.
 func (f *finder) findCreatedObject(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
 	var objects []vocab.ID
 	err := f.store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {

@@ -37,7 +37,7 @@ type Actors interface {
 	KnownHandle(ctx context.Context, handle string) (*vocab.Actor, error)
 }
 
-// Stale knows the actors that have announced a change.
+// Stale tells which actors have announced a change.
 type Stale interface {
 	// IsStale reports whether the actor has announced a change, so that the user's copy of it
 	// may be out of date. HasStale reports whether there is any such actor.
@@ -50,7 +50,7 @@ type Objects interface {
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
 }
 
-// Profiles are the files of the users. They contain the users' profiles.
+// Profiles reads and changes the files of the users, which contain their profiles.
 type Profiles interface {
 	User(u vocab.Username) registry.User
 	UpdateUser(u vocab.Username, change func(*registry.User) error) error
@@ -68,8 +68,8 @@ type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
-// Dispatcher makes the deliveries. A commit passes it the deliveries that are stored with its
-// leases.
+// Dispatcher makes the deliveries. Deliveries that a transaction stores with the leases of the
+// Dispatcher are passed to the Dispatcher when the transaction commits.
 type Dispatcher interface {
 	Leases() user.DeliveryLeases
 }
@@ -140,17 +140,17 @@ func New(d Deps) *Outbox {
 // Dispatch is a request to carry out an action in a user's name.
 type Dispatch struct {
 	User           vocab.Username
-	Token          uuid.UUID // of the client; zero: dispatched without a token
-	Assistant      bool      // the token is the LLM engine's, which is trusted less than its user
+	Token          uuid.UUID // of the client; zero if dispatched without a token
+	Assistant      bool      // the token belongs to an LLM engine, which is trusted less than the user
 	Action         pipeline.Action
 	IdempotencyKey string    // empty for none
-	CausedBy       uuid.UUID // eventId of the event that this reacts to; zero: none
+	CausedBy       uuid.UUID // eventId of the event that this reacts to; zero for none
 }
 
 // Result is the result of a Dispatch.
 type Result struct {
 	ActivityID vocab.ID
-	ObjectID   vocab.ID // the object or group that the action makes, changes or is about; empty when that is an actor
+	ObjectID   vocab.ID // the object or group that the action makes, changes or is about; empty if the action is about an actor
 	Job        *Job     // nil when nothing is sent
 	Unresolved []string // handles in the text for which no actor was found; they stay plain text
 
@@ -167,7 +167,7 @@ type Job struct {
 }
 
 // exchange is one dispatch on its way through the pipeline, with the results of the steps so
-// far. A comment names the step that sets the field.
+// far. The comments name the step that sets each field.
 type exchange struct {
 	Dispatch
 	now    time.Time
@@ -181,7 +181,7 @@ type exchange struct {
 	to, cc      []vocab.ID                // the addressing
 	quoted      *vocab.Actor              // author of the quoted object, if its approval is needed
 	named       []*vocab.Actor            // actors that are or were addressed by name, without the sender
-	spelling    vocab.Spelling            // ids other than actors' as their own servers write them
+	spelling    vocab.Spelling            // ids in the form in which their own servers write them, except the ids of actors
 	mentions    mentions                  // the actors of handles in the text
 	unresolved  []string                  // handles in the text for which no actor was found
 	unnamed     []user.Unnamed            // actors that are or were addressed through a group
@@ -190,7 +190,7 @@ type exchange struct {
 	stream      *user.Stream              // the stream that is created, changed or deleted
 	target      vocab.ID                  // the collection that an Add or Remove changes
 	held        []vocab.ID                // stored objects that the action needs
-	fetched     []*vocab.Object           // stored with the activity, so that the feed can show them
+	fetched     []*vocab.Object           // objects that are stored with the activity, so that the feed can show them
 	before      *user.Object              // the stored object that an Update or Delete is about
 	earlier     []user.Inbox              // the inboxes that the object or activity was sent to before
 	renewed     map[vocab.ID]*vocab.Actor // changed recipients, as fetched just now

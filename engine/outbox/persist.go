@@ -37,7 +37,7 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 }
 
 // storeDispatch stores the dispatch in the transaction of persist. It reports whether an earlier
-// activity did the same; then it stores only the answer and the audit record.
+// activity did the same. If so, it stores only the answer and the audit record.
 func (o *Outbox) storeDispatch(ctx context.Context, tx *user.Tx, x *exchange) (settled bool, err error) {
 	if err := o.fanOut.lockAudience(ctx, tx, x); err != nil {
 		return false, err

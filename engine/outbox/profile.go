@@ -17,9 +17,9 @@ import (
 )
 
 // tellProfile sends the user's current actor document to everybody who shows the user somewhere
-// (ActivityPub §7.3). The stored activity has only the id of the actor, because the document
-// can be read at that address: only the sent activity has the document, and no old version of
-// it is stored.
+// (ActivityPub §7.3). Only the activity that is sent has the document. The stored activity has
+// the id of the actor, where the current document can be read, so that no old version of the
+// document is stored.
 type tellProfile struct {
 	movedTo vocab.ID // the account that the profile names as the new one; empty for none
 }
@@ -67,8 +67,8 @@ func (p *tellProfile) findEarlier(ctx context.Context, tx *user.Tx, x *exchange)
 	return before.URI, nil
 }
 
-// checkMove keeps the profile from being recorded as sent if it names a new account and no Move
-// to it was sent. The engine then has to send the Move and the profile.
+// checkMove keeps the profile from being recorded as sent if the profile names a new account and
+// no Move to that account was sent. The engine then has to send the Move and the profile.
 func (p *tellProfile) checkMove(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if p.movedTo == "" {
 		return nil
@@ -80,9 +80,9 @@ func (p *tellProfile) checkMove(ctx context.Context, tx *user.Tx, x *exchange) e
 	return err
 }
 
-// updateProfile changes the user's profile. Fields whose parameters are absent stay as they
-// are. The file is written first: if a later step fails, the engine sees that the profile was
-// not sent.
+// updateProfile changes the user's profile. Fields whose parameters are absent stay as they are.
+// The file is written first. If a later step fails, the engine sees from the file that the
+// profile was not sent.
 type updateProfile struct {
 	tellProfile
 	Name    *string            `json:"name" schema:"person,optional"`
@@ -147,8 +147,8 @@ func (p *updateProfile) writeProfile(to *registry.Profile) {
 	}
 }
 
-// explainUnwritten turns the error of an unchanged profile into the refusal of the action. The
-// rules for a profile are checked where the user's file is written.
+// explainUnwritten turns the error of a failed write of the profile into the refusal of the
+// action. The rules for a profile are checked only when the user's file is written.
 func explainUnwritten(err error) error {
 	e := fault.Of(err)
 	switch {
@@ -164,9 +164,8 @@ func explainUnwritten(err error) error {
 	return fmt.Errorf("write the profile: %w", err)
 }
 
-// TellProfile sends the user's current actor document to everybody who shows the user
-// somewhere. If the account has moved, it first sends the followers a Move. It does not repeat
-// either.
+// TellProfile sends the user's current actor document to everybody who shows the user somewhere.
+// If the account has moved, it first sends the followers a Move. Neither is sent a second time.
 func (o *Outbox) TellProfile(ctx context.Context, u vocab.Username) error {
 	if to := o.Local.MovedTo(u); to != "" {
 		if err := o.tellMove(ctx, u, to); err != nil {

@@ -50,8 +50,8 @@ func setQuote(d vocab.Doc, quoted vocab.ID) {
 	}
 }
 
-// quoteLine returns the first line of a note that quotes. It is for readers whose servers do not
-// support quotes; other servers hide it. It is empty when the note quotes nothing.
+// quoteLine returns the first line of a note that quotes. The line is for readers whose servers
+// do not support quotes. Other servers hide it. It is empty if the note quotes nothing.
 func quoteLine(d vocab.Doc) string {
 	quoted := html.EscapeString(string(vocab.QuoteOf(d)))
 	if quoted == "" {
@@ -67,9 +67,9 @@ func setQuotePolicy(local *actor.Local, u vocab.Username, d vocab.Doc, isPublic 
 	}
 }
 
-// revokeQuote withdraws the permission of a post to quote one of the user's (FEP-044f). It
-// deletes the stamp that grants the permission, and sends its Delete to the stamp's recipients
-// and the followers.
+// revokeQuote withdraws the permission of another post to quote a post of the user's (FEP-044f).
+// It deletes the stamp, that is, the object that grants the permission. The Delete goes to the
+// stamp's recipients and to the user's followers.
 type revokeQuote struct{ deleteObject }
 
 func (p *revokeQuote) findRecipients(ctx context.Context, f *finder, x *exchange) error {

@@ -11,22 +11,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// refused is the key of a count: refusals with the same token, action, outcome and hour count
-// as one.
+// refused is the key of a count. Refusals with the same token, action, outcome and hour are
+// counted together.
 type refused struct {
 	token           uuid.UUID
 	action, outcome string // action is empty when the vocabulary has no such action
 	hour            time.Time
 }
 
-// maxRefused is the number of waiting counts beyond which new ones are dropped.
+// maxRefused is how many counts may wait in memory. Further new counts are dropped.
 const maxRefused = 10_000
 
 // refusals counts refused dispatches.
 type refusals struct {
 	store   Store
 	log     *slog.Logger
-	written *policy.Limiter // per token
+	written *policy.Limiter // limits how often the counts are stored, per token
 
 	mu      sync.Mutex
 	size    int
@@ -37,9 +37,9 @@ func newRefusals(store Store, log *slog.Logger, now func() time.Time) *refusals 
 	return &refusals{store: store, log: log, written: policy.WrittenRefusals.Limiter(now), waiting: map[vocab.Username]map[refused]int{}}
 }
 
-// countRefusal counts a refusal. If the limiter lets the token write now, it returns the user's
-// counts for the caller to store. While maxRefused counts wait, a refusal that has no count yet
-// is not counted, unless the caller can store it now.
+// countRefusal counts a refusal. If the limiter allows the token a write to the database now, it
+// returns the user's counts, and the caller stores them. While maxRefused counts wait in memory,
+// a refusal that has no count yet is not counted, unless the caller can store it now.
 func (r *refusals) countRefusal(u vocab.Username, kind refused) map[refused]int {
 	write, _ := r.written.Allow(u.String() + " " + kind.token.String())
 	r.mu.Lock()
@@ -62,7 +62,7 @@ func (r *refusals) countRefusal(u vocab.Username, kind refused) map[refused]int 
 	return counts
 }
 
-// takeAll removes the waiting counts of all users, and returns them.
+// takeAll removes the counts of all users from memory, and returns them.
 func (r *refusals) takeAll() map[vocab.Username]map[refused]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 )
 
 // answerRequest is the common part of AcceptRequest and DeclineRequest. Its parameters name the
-// stranger whose private messages wait as a request, either by one of the messages or by its
-// id. The activity is stored, but sent to nobody: the stranger is not told.
+// stranger whose private messages wait as a request, either by the id of one of the messages or
+// by the id of the stranger. The activity is stored but sent to nobody, so the stranger is not
+// told.
 type answerRequest struct {
 	ActivityID string `json:"activityId" schema:"activity,either"`
 	ActorURI   string `json:"actorUri" schema:"actor,either"`

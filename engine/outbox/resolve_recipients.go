@@ -30,7 +30,7 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 	for _, a := range x.named {
 		known = append(known, a.ID)
 	}
-	for _, id := range known { // this must precede any of the actor's data in the user's database
+	for _, id := range known { // this must be stored before any data of the actor is in the user's database
 		if err := o.Instance.Acquaintances.Add(ctx, id, []vocab.Username{x.User}, false); err != nil {
 			return err
 		}
@@ -117,8 +117,9 @@ func (x *exchange) addNamed(actors ...*vocab.Actor) {
 }
 
 // reachActor returns the actor with this id. If it cannot be fetched, the copy in the user's
-// database is used: an actor that got an activity must also get its Undo, even while its server
-// does not answer. Without a copy the result has only the id, and nothing is sent to the actor.
+// database is used, because an actor that got an activity must also get its Undo, even while its
+// server does not answer. Without a copy the result has only the id, and nothing is sent to the
+// actor.
 func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
 	a, failed := f.actorsFor(x).Resolve(ctx, id)
 	if failed == nil {
@@ -140,8 +141,8 @@ func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*voc
 	return a, nil
 }
 
-// isOther reports whether an addressed id is that of another actor. It is not if it is the
-// author, or a collection that can be addressed.
+// isOther reports whether an addressed id is that of another actor, that is, neither the id of
+// the author nor that of a collection that can be addressed.
 func isOther(id vocab.ID, author *vocab.Actor) bool {
 	return id != vocab.Public && id != audience.Here(author.ID) && !id.Same(author.Followers) && !id.Same(author.ID)
 }

@@ -18,7 +18,7 @@ type Description struct {
 	Action      string    `json:"action"`
 	Description string    `json:"description"`
 	Scopes      []string  `json:"scopes"`          // the token needs one of them
-	Types       []string  `json:"types,omitempty"` // the only types of objects that it may be about; none: any post
+	Types       []string  `json:"types,omitempty"` // the only types of objects that the action may be about; empty for any post
 	Params      vocab.Doc `json:"params"`          // JSON Schema 2020-12 of the parameters
 
 	Names []Param `json:"-"` // the parameters, in the order of the documentation page
@@ -53,11 +53,11 @@ func Schema() vocab.Doc {
 	return vocab.Doc{"oneOf": all}
 }
 
-// describeParams returns the schema and the parameters of a struct that a JSON object is
-// decoded into. The first word of a field's schema tag names its form. Without a second word
-// the parameter is required. With optional it may be absent. Of the parameters with either,
-// exactly one must be given. A third word names a parameter that must be given together with
-// this one.
+// describeParams returns the schema and the parameters of a struct that a JSON object is decoded
+// into. The first word of a field's schema tag names its form. Without a second word, the
+// parameter is required. If the second word is "optional", the parameter may be absent. If the
+// second word is "either", exactly one of the parameters with this word must be given. A third
+// word names a parameter that must be given together with this one.
 func describeParams(t reflect.Type) (vocab.Doc, []Param) {
 	properties := vocab.Doc{}
 	var names []Param
@@ -95,7 +95,8 @@ func describeParams(t reflect.Type) (vocab.Doc, []Param) {
 	return schema, names
 }
 
-// paramName returns the name of a field's parameter, empty when the field is no parameter.
+// paramName returns the name of a field's parameter, or an empty text if the field is no
+// parameter.
 func paramName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name

@@ -69,8 +69,8 @@ func StreamDoc(owner vocab.ID, s user.Stream) vocab.Doc {
 	return d
 }
 
-// streams is the name of the lock for the number of streams and of their objects, which are
-// bounded.
+// streams is the name of the lock under which streams, and the objects in them, are counted
+// against their limits.
 const streams = "streams"
 
 func (p *createStream) lockName() string { return streams }
@@ -112,7 +112,8 @@ func (p *streamName) readStream(ctx context.Context, tx *user.Tx) (*user.Stream,
 	return s, err
 }
 
-// findStream finds the stream that the action changes or deletes. For featured there is none.
+// findStream finds the stream that the action changes or deletes. The user's featured posts are
+// not a stream, so x.stream stays nil for them.
 func (p *streamName) findStream(ctx context.Context, f *finder, x *exchange) error {
 	x.addressPublicly(f.local.Addresses)
 	if p.StreamID == featured {
@@ -208,8 +209,8 @@ func (p *addToStream) findEarlier(ctx context.Context, tx *user.Tx, x *exchange)
 	return "", err
 }
 
-// checkPins refuses a pin beyond user.MaxPins: it would remove another pin, and nobody would be
-// told.
+// checkPins refuses a pin beyond user.MaxPins, because that pin would remove another one without
+// anybody being told.
 func checkPins(ctx context.Context, tx *user.Tx, author vocab.ID) error {
 	pins, err := tx.Pins.List(ctx, author)
 	if err == nil && len(pins) >= user.MaxPins {

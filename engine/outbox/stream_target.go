@@ -7,7 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// placing is the Add that puts a new post into a stream. Both are stored in one transaction.
+// placing is the Add that puts a new post into a stream. The Add and the post are stored in one
+// transaction.
 type placing struct {
 	add *addToStream
 	x   *exchange // of the Add
@@ -45,7 +46,8 @@ func atTarget(err error) error {
 	return err
 }
 
-// constructPlacing builds the Add of the post of x, if the post is put into a stream.
+// constructPlacing builds the Add that puts the post of x into a stream, if the action names
+// one.
 func (o *Outbox) constructPlacing(ctx context.Context, x *exchange) error {
 	if x.placing == nil {
 		return nil
@@ -54,7 +56,7 @@ func (o *Outbox) constructPlacing(ctx context.Context, x *exchange) error {
 	return o.constructActivity(ctx, x.placing.x)
 }
 
-// storePlacing stores the Add of the post of x, if the post is put into a stream.
+// storePlacing stores the Add that puts the post of x into a stream, if the action names one.
 func (o *Outbox) storePlacing(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if x.placing == nil {
 		return nil

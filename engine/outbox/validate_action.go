@@ -56,7 +56,7 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 // same digest ask for the same.
 func digestAction(a pipeline.Action) []byte {
 	b := bytes.NewBufferString(a.Name + "\n")
-	if err := json.Compact(b, a.Params); err != nil { // the parameters are absent: read has accepted them, so they are no invalid JSON
+	if err := json.Compact(b, a.Params); err != nil { // it fails only if there are no parameters, because read has accepted them
 		b.WriteString("{}")
 	}
 	sum := sha256.Sum256(b.Bytes())

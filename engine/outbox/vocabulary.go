@@ -33,12 +33,13 @@ type intent interface {
 	findRecipients(ctx context.Context, f *finder, x *exchange) error
 	// constructObject returns the type and the object of the activity.
 	constructObject(local *actor.Local, x *exchange) (kind string, object any)
-	// lockName returns the name of the lock that storing the activity takes. Two dispatches
-	// with the same lock run one after the other. It is empty when no lock is needed.
+	// lockName returns the name of the lock that is held while the activity is stored. Two
+	// dispatches with the same lock are stored one after the other. The name is empty if no lock
+	// is needed.
 	lockName() string
-	// findEarlier returns the id of an earlier activity that did the same; empty when there is
-	// none and the action must be done. A fault refuses an action that has become impossible.
-	// The caller holds the lock.
+	// findEarlier returns the id of an earlier activity that did the same. The id is empty if
+	// there is none, so that the action must be done. A fault refuses an action that has become
+	// impossible. The caller holds the lock.
 	findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error)
 }
 
@@ -159,8 +160,8 @@ func readParams[T any, P interface {
 	return p, p.checkParams()
 }
 
-// readObject decodes the parameters into a struct, or with a place the object at that place in
-// the parameters.
+// readObject decodes the parameters into a struct. If place is not empty, it decodes the object
+// at that place in the parameters.
 func readObject(raw json.RawMessage, into any, place string) error {
 	at, what := "/params", "params"
 	if place != "" {
@@ -189,8 +190,8 @@ func readObject(raw json.RawMessage, into any, place string) error {
 	return nil
 }
 
-// checkNames refuses parameters for which t has no field. encoding/json would ignore the case of
-// names.
+// checkNames refuses parameters for which t has no field. The case of a name matters here, but
+// encoding/json would ignore it.
 func checkNames(given vocab.Doc, t reflect.Type, place string) error {
 	names := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -206,8 +207,8 @@ func checkNames(given vocab.Doc, t reflect.Type, place string) error {
 	return nil
 }
 
-// checkTexts refuses texts that are longer than their form allows, and texts that should be
-// URIs but are not. An empty text counts as absent: checkParams refuses it if the action needs
+// checkTexts refuses texts that are longer than their form allows, and texts that should be URIs
+// but are not. An empty text counts as absent, and checkParams refuses it if the action needs
 // it.
 func checkTexts(given vocab.Doc, t reflect.Type, place string) error {
 	for _, f := range reflect.VisibleFields(t) {

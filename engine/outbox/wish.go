@@ -11,7 +11,7 @@ import (
 )
 
 // FulfilWish carries out a follow, block or mute that an import asks for in a user's name. A
-// follow, block or mute that already stands is not repeated.
+// follow, block or mute that already exists is not repeated.
 func (o *Outbox) FulfilWish(ctx context.Context, w instance.Wish) error {
 	action := map[string]string{instance.WishFollow: vocab.Follow, instance.WishBlock: vocab.Block}[w.Kind]
 	if action == "" {
