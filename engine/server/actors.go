@@ -11,9 +11,9 @@ import (
 )
 
 // checkPresent returns nil if u is an active user of this server. It does not open u's database.
-// The fault is Gone for a user who is deleted or being deleted: the name is never used again. It
-// is NotFound for any other name: an unknown one, or a user that is not completely made yet or
-// is suspended.
+// The fault is Gone for a user who is deleted or being deleted, because the name is never used
+// again. The fault is NotFound if there is no such user, or if the user is suspended or not
+// completely made yet.
 func (s *access) checkPresent(r *http.Request, u vocab.Username) error {
 	state, err := s.store.Instance.Users.State(r.Context(), u)
 	switch {
@@ -41,9 +41,10 @@ func (s *access) findResident(r *http.Request, p httprouter.Params) (vocab.Usern
 // actors shows the actors of the users and of the instance.
 type actors struct{ *access }
 
-// getActor serves an actor document. It waits for no user's database and for no work of inboxes.
-// It waits for the network only in secure mode, and at most for patience. A peer may ask while
-// this server waits for an answer of that peer.
+// getActor serves an actor document. It does not wait for a user's database or for the work of
+// inboxes. It waits for the network only in secure mode, and no longer than the constant
+// patience. It must not wait long, because a peer may ask for the document while this server
+// waits for an answer of that peer.
 func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error {
 	contentType, unacceptable := a.chooseDocument(r)
 	toPage := s.local.HasPages() && prefersPage(r)
@@ -71,7 +72,7 @@ func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error
 		return err
 	}
 	actor, err := s.local.Actor(u)
-	if err != nil { // the user exists: a peer must not take missing keys for a missing user
+	if err != nil { // the user exists, and a peer must not take missing keys for a missing user
 		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("user_unavailable").WithHint(fault.Hint(err))
 	}
 	a.setCache(s.cachePolicy())
@@ -79,8 +80,8 @@ func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error
 	return nil
 }
 
-// showGone serves the keys of a user who is being deleted, while the keys exist: other servers
-// verify the user's Delete with them. Afterwards it serves a Tombstone.
+// showGone serves the keys of a user who is being deleted, while the keys exist, because other
+// servers verify the user's Delete with them. Afterwards it serves a Tombstone.
 func (s *actors) showGone(a *answer, r *http.Request, u vocab.Username, contentType string) error {
 	a.setCache("no-store")
 	state, err := s.store.Instance.Users.State(r.Context(), u)
@@ -100,7 +101,7 @@ func (s *actors) showGone(a *answer, r *http.Request, u vocab.Username, contentT
 }
 
 // getInstanceActor serves the actor that signs this server's own requests. It never asks for a
-// signature: two servers that each required the other's key first would wait for ever.
+// signature, because two servers that each required the other's key first would wait for ever.
 func (s *actors) getInstanceActor(a *answer, r *http.Request, _ httprouter.Params) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {

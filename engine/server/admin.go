@@ -16,9 +16,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// guardHost refuses requests whose Host is not an address of this machine. Without it a web page
-// that somebody visits could point its own host name at this listener, and read what only the
-// operator may read (DNS rebinding).
+// guardHost refuses requests whose Host is not an address of this machine. Without this check, a
+// web page that somebody visits could point its own host name at this listener, and read what
+// only the operator may read (DNS rebinding).
 func (s *Server) guardHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isAddressed(r) {
@@ -64,8 +64,8 @@ func (s *operator) getMetrics() handle {
 }
 
 // getProfile serves a profile of this process, or the list of its profiles. A profile of the
-// processor or a trace takes ?seconds=; net/http/pprof extends the write timeout of the response
-// by that time.
+// processor and a trace accept the query ?seconds=, and net/http/pprof extends the write timeout
+// of the response by that time.
 func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache("no-store")
 	switch p.ByName("profile") {
@@ -83,15 +83,15 @@ func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
 	return nil
 }
 
-// getHealth says that the process lives.
+// getHealth says that the process is running.
 func (s *operator) getHealth(a *answer, _ *http.Request, _ httprouter.Params) error {
 	a.setCache("no-store")
 	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
 	return nil
 }
 
-// readyTime bounds the check for readiness, so that a request for it gets an answer within two
-// seconds even if a dependency hangs.
+// readyTime is how long the check for readiness may take, so that a request for it gets an
+// answer within two seconds even if a dependency hangs.
 const readyTime = 1500 * time.Millisecond
 
 // getReady says whether requests can be served now.

@@ -24,13 +24,13 @@ type answer struct {
 	http.ResponseWriter
 	id     string // the id of the request
 	route  string // the path of the route as registered
-	status int    // 0: nothing is written yet
-	asker  *asker // the sender of the request; nil: not identified yet
-	held   *held  // the part of the request's body that was read; nil: none was
+	status int    // 0 if nothing is written yet
+	asker  *asker // the sender of the request; nil if not identified yet
+	held   *held  // the part of the request's body that was read; nil if none was
 	seed   maphash.Seed
 
 	connection context.Context // ends when the client disconnects; unlike the request's context, it has no timeout
-	streams    bool            // the response lasts until one side ends it: its duration is not counted
+	streams    bool            // the response lasts until one side ends it, so its duration is not counted
 }
 
 func (a *answer) WriteHeader(status int) {
@@ -66,12 +66,12 @@ func (a *answer) send(status int, contentType string, body []byte) {
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	a.WriteHeader(status)
-	_, _ = a.Write(body) // a client that disconnected, or sent HEAD, takes no body
+	_, _ = a.Write(body) // a client that disconnected, or sent HEAD, gets no body
 }
 
 // sendTagged answers with a body and its ETag, or with 304 if the client has that body already
-// (RFC 9110 §8.8.3). Tags are valid in this process only: their hash has a random seed that no
-// client knows.
+// (RFC 9110 §8.8.3). Tags are valid in this process only, because their hash has a random seed
+// that no client knows.
 func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
 	tag := `W/"` + strconv.FormatUint(maphash.Bytes(a.seed, body), 16) + `"`
 	a.Header().Set("ETag", tag)

@@ -33,21 +33,21 @@ const (
 // clientAPI serves users' clients.
 type clientAPI struct {
 	*access
-	owners   *user.Databases // users' databases, for their owners
+	owners   *user.Databases // users' databases, for requests of the users themselves
 	profiles Profiles
 	feed     *feed.Reader
 	threads  *thread.Reader
 	outbox   Outbox
-	bodies   *policy.Pool // bounds the bodies of actions
+	bodies   *policy.Pool // limits the memory for the bodies of actions
 	lookups  *policy.Limiter
 	search   *search.Searcher
-	budget   *policy.Limiter // bounds searches
+	budget   *policy.Limiter // limits searches
 	logins   *logins
 	version  string
 }
 
-// wrapAPI adds the headers of the client API to the responses of h. They belong to one user: a
-// shared cache must not store them.
+// wrapAPI adds the headers of the client API to the responses of h. The responses belong to one
+// user, so a shared cache must not store them.
 func (s *clientAPI) wrapAPI(h handle) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		a.setCache(cacheOwn)
@@ -94,8 +94,8 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 	return nil
 }
 
-// addReading adds to a page of a feed how far the user has read the feed, if the request asks
-// for that.
+// addReading adds to a page of a feed how far the user has read that feed, and how many entries
+// are unread, if the request asks for this.
 func (s *clientAPI) addReading(r *http.Request, u vocab.Username, name string, page *feed.Page) error {
 	switch asked := r.URL.Query(); {
 	case !asked.Has("unread") || asked.Get("unread") == "false":
@@ -216,7 +216,7 @@ func isAssistant(t instance.Token) bool {
 	return !slices.Contains(t.Scopes, instance.ScopeWrite) && !slices.Contains(t.Scopes, instance.ScopeAdmin)
 }
 
-// idempotencyKey returns the Idempotency-Key of the request, empty if it has none.
+// idempotencyKey returns the Idempotency-Key of the request, or an empty text if it has none.
 func idempotencyKey(r *http.Request) (string, error) {
 	keys := r.Header.Values("Idempotency-Key")
 	if len(keys) == 0 {
@@ -229,7 +229,8 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return keys[0], nil
 }
 
-// readCause returns the eventId of the event that caused the request, uuid.Nil if it names none.
+// readCause returns the eventId of the event that caused the request, or uuid.Nil if the request
+// names none.
 func readCause(r *http.Request) (uuid.UUID, error) {
 	given := r.Header.Values("Lightweb-Caused-By")
 	if len(given) == 0 {
@@ -242,8 +243,8 @@ func readCause(r *http.Request) (uuid.UUID, error) {
 	return id, nil
 }
 
-// readAction reads the action that a user wants: an object with the members action and params,
-// and no others. The body is charged to the user, not to the client's address.
+// readAction reads the action that a user wants. The body is an object with no other members
+// than action and params. The body is charged to the user, not to the client's address.
 func (s *clientAPI) readAction(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {
 	var none pipeline.Action
 	body, err := readJSON(a, r, s.bodies, u.String(), maxAction)

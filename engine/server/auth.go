@@ -29,7 +29,7 @@ type access struct {
 }
 
 // bearerToken returns the token in the Authorization header, and whether the request has such a
-// header. It never looks for a token in the URL: URLs are logged.
+// header. It never looks for a token in the URL, because URLs are logged.
 func bearerToken(r *http.Request) (string, bool) {
 	lines := r.Header.Values("Authorization")
 	if len(lines) != 1 {
@@ -42,7 +42,8 @@ func bearerToken(r *http.Request) (string, bool) {
 	return strings.TrimSpace(token), true
 }
 
-// authenticate returns the token of the request if it is valid. The fault is Unauthenticated.
+// authenticate returns the token of the request if it is valid. If it is not, the fault is
+// Unauthenticated.
 func (s *access) authenticate(a *answer, r *http.Request) (instance.Token, error) {
 	t, err := s.findToken(r)
 	return t, s.refuseToken(a, err)
@@ -66,7 +67,7 @@ func (s *access) findToken(r *http.Request) (instance.Token, error) {
 }
 
 // authorize returns the token of the request if it is valid and has one of the scopes. The fault
-// is Unauthenticated or Forbidden.
+// is Unauthenticated if the token is not valid, and Forbidden if it has none of the scopes.
 func (s *access) authorize(a *answer, r *http.Request, scopes ...string) (instance.Token, error) {
 	t, err := s.authenticate(a, r)
 	if err != nil {
@@ -85,7 +86,7 @@ func refuseScope(a *answer, scope string) error {
 }
 
 // authorizeReader returns the local user whose token the request carries, if the token may read.
-// A token of the LLM engine may read too: the LLM engine answers posts that it has read.
+// A token of the LLM engine may read too, because the LLM engine answers posts that it has read.
 func (s *access) authorizeReader(a *answer, r *http.Request) (vocab.Username, error) {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	return t.User, err
@@ -94,8 +95,8 @@ func (s *access) authorizeReader(a *answer, r *http.Request) (vocab.Username, er
 // whoAsks names the headers that identify the sender of a request.
 var whoAsks = []string{"Authorization", "Signature", "Signature-Input"}
 
-// cachePolicy says who may store a copy of a public document. In secure mode nobody may: a cache
-// would show the copy to everybody.
+// cachePolicy says who may store a copy of a public document. In secure mode nobody may, because
+// a cache would show the copy to everybody.
 func (s *access) cachePolicy() string {
 	if s.secureMode {
 		return cachePrivate
@@ -107,7 +108,7 @@ func (s *access) cachePolicy() string {
 func isSigned(r *http.Request) bool { return len(r.Header.Values("Signature")) > 0 }
 
 // checkSigner refuses a request that is signed with a key of a blocked host. A signature that
-// cannot be valid says nothing about the sender: it is ignored.
+// cannot be valid says nothing about the sender, so it is ignored.
 func (s *access) checkSigner(r *http.Request) error {
 	if !isSigned(r) {
 		return nil
@@ -129,8 +130,8 @@ func (s *access) checkSigner(r *http.Request) error {
 // wantsSignature asks for a signed request (draft-cavage-http-signatures-12 §3.1.1).
 const wantsSignature = `Signature realm="lightweb",headers="(request-target) host date"`
 
-// admitReader refuses a sender who may read nothing of any user: one that signs with a key of a
-// blocked host, and in secure mode one that has not proven its identity.
+// admitReader refuses a sender who may read nothing of any user. That is a sender who signs with
+// a key of a blocked host and, in secure mode, also a sender who has not proven who they are.
 func (s *access) admitReader(a *answer, r *http.Request) error {
 	if !s.secureMode {
 		return s.checkSigner(r)
@@ -142,13 +143,13 @@ func (s *access) admitReader(a *answer, r *http.Request) error {
 	return err
 }
 
-// patience is how long a response waits for the sender's server to serve its key, where the
-// response is possible without that key.
+// patience is how long a response waits for the sender's server to serve its key, if the
+// response can also be given without that key.
 const patience = 2 * time.Second
 
 // introduceReader admits or refuses the sender of a request for an actor. It admits a sender
-// whose server does not serve its key now: that server may be waiting for this very actor
-// document, and the two servers would wait for each other.
+// whose server does not serve its key now, because that server may be waiting for this very
+// actor document. The two servers would then wait for each other.
 func (s *access) introduceReader(a *answer, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -159,7 +160,8 @@ func (s *access) introduceReader(a *answer, r *http.Request) error {
 	return err
 }
 
-// isPassing reports whether an error is temporary: the sender cannot be identified now.
+// isPassing reports whether an error is temporary, that is, whether the sender cannot be
+// identified now but may be later.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:
@@ -181,7 +183,7 @@ func (s *access) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 
 // identifyAsker returns the actor who sent the request: the local user whose token it carries,
 // or else its signer. The fault is Unauthenticated if neither is proven. The result is stored in
-// a, so that it is proven once for each request.
+// a.asker, so that the sender is identified only once for each request.
 func (s *access) identifyAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if a.asker == nil {
 		id, err := s.proveAsker(a, r)
@@ -214,7 +216,7 @@ func (s *access) proveSigner(r *http.Request, body []byte) (vocab.ID, error) {
 		return "", err
 	}
 	signer, err := s.verifier.Signer(policy.PaidByAddress(r.Context(), s.clientOf(r)), claims, "")
-	if fault.KindOf(err) == fault.Gone { // as the answer it would say that the requested object is gone
+	if fault.KindOf(err) == fault.Gone { // as an answer, this fault would say that the requested object is gone
 		return "", fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}
 	if err != nil {

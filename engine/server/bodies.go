@@ -19,14 +19,15 @@ const (
 	largeTime = 20 * time.Second // the same, for a large body of a known sender
 )
 
-// newBodies returns a pool that bounds the memory for the bodies of all requests under way. Each
-// body has up to limit bytes. No client fills the pool by sending many at the same time, or by
-// sending slowly.
+// newBodies returns a pool that limits the memory for the bodies of all requests under way. A
+// body has at most limit bytes. No client can fill the pool by sending many bodies at the same
+// time, or by sending slowly.
 func newBodies(b *policy.Budget, limit int64) *policy.Pool {
 	return b.PoolOf(max(b.Pool, 4*limit))
 }
 
-// held is a body whose bytes are charged to the payer as they are read, until close.
+// held is a body that is being read. Its bytes are charged to the payer as they are read. close
+// gives them back to the pool.
 type held struct {
 	io.Reader
 	of    *policy.Pool
@@ -60,7 +61,8 @@ func readBody(a *answer, r *http.Request, of *policy.Pool, payer string, limit i
 	return readWithin(a, r, of, payer, limit, 0, bodyTime)
 }
 
-// readWithin is readBody within the time d. It reserves room bytes of memory before it reads.
+// readWithin is readBody, but the client may take the time d to send the body. It begins with a
+// buffer of room bytes.
 func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit, room int64, d time.Duration) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
@@ -77,7 +79,7 @@ func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit
 	case errors.As(err, &tooLarge):
 		return nil, errBodyTooLarge
 	case errors.Is(err, errBodies):
-		a.held.close() // nothing is kept while the rest is skipped
+		a.held.close() // the payer gets the bytes back while the rest is skipped
 		return nil, cmp.Or[error](skipBody(a, r, limit, d), errBodies)
 	case err != nil:
 		return nil, fault.Wrap(fault.Invalid, "the body did not arrive whole", err).WithCode("bad_body")
@@ -90,7 +92,7 @@ func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit
 }
 
 // skipBody reads and discards the rest of a body, up to limit bytes and within d. Most peers
-// read no answer before they have sent the whole body: a peer that is told to retry would
+// read no answer before they have sent the whole body. So a peer that is told to retry would
 // otherwise see a broken connection in place of that answer.
 func skipBody(a *answer, r *http.Request, limit int64, d time.Duration) error {
 	control := http.NewResponseController(a)

@@ -17,11 +17,12 @@ type clients struct {
 	untrusted, untrustedFar sync.Once // each logs once that a proxy is not trusted
 }
 
-// clientOf returns the network that a request is counted under: the client's IPv4 address, or
-// the network of 64 bits of its IPv6 address, which is one client's. X-Forwarded-For is believed
-// only from a trusted proxy: then the client is the last address in it that is no trusted proxy.
+// clientOf returns the network that a request is counted under. It is the client's IPv4 address,
+// or the first 64 bits of its IPv6 address, because one client has all addresses of such a
+// network. X-Forwarded-For is believed only from a trusted proxy. The client is then the last
+// address in that header that is not a trusted proxy.
 func (s *clients) clientOf(r *http.Request) netip.Prefix {
-	from, _ := netip.ParseAddrPort(r.RemoteAddr) // zero, and so counted together, for connections without an address
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // connections without an address have the zero address, so they are counted together
 	addr := from.Addr().Unmap()
 	named := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	if isAmong(s.trusted, addr) {
@@ -40,9 +41,9 @@ func (s *clients) clientOf(r *http.Request) netip.Prefix {
 	return networkOf(addr)
 }
 
-// warnUntrusted warns the operator once that requests seem to come through a proxy of theirs:
-// once for a private or loopback address, and once for any other, since any stranger can send
-// the header.
+// warnUntrusted warns the operator that requests seem to come through a proxy that is not
+// trusted. It warns once for private and loopback addresses, and once for all others, because
+// any stranger can send the header.
 func (s *clients) warnUntrusted(addr netip.Addr) {
 	once := &s.untrustedFar
 	if addr.IsLoopback() || addr.IsPrivate() {

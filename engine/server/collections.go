@@ -16,16 +16,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// collection is one of the collections that every user has. Its owner sees all items. To others
-// it shows items that are addressed to one of the ids in to. If to is nil, it shows all.
+// collection is one of the collections that every user has. Its owner sees all items. Others see
+// only the items that are addressed to certain ids. The functions count and list get these ids
+// in the argument to. If to is nil, they select all items.
 type collection struct {
-	name  string                                         // the end of its id: the last part of the path, or the last three
-	shown func(registry.Collections) registry.Visibility // who may read it; nil: everybody, and followers see more items
+	name  string                                         // the end of its id, that is, the last part of the path or the last three parts
+	shown func(registry.Collections) registry.Visibility // who may read it; nil if everybody may, and followers see more items than others
 	count func(_ context.Context, _ *user.Tx, to []vocab.ID) (int, error)
 	list  func(_ context.Context, _ *user.Tx, to []vocab.ID, after *user.Place, n int) ([]listed, error)
 
 	describe func(_ context.Context, _ *user.Tx, d vocab.Doc) error // completes the collection's document; may be nil
-	isMany   bool                                                   // anybody can make up ids of such collections: their pages are not stored
+	isMany   bool                                                   // anybody can make up ids of such collections, so their pages are not stored
 }
 
 // isWhole reports whether the document of the collection has all its items. Then it has no
@@ -34,7 +35,7 @@ func (c collection) isWhole() bool { return c.list == nil }
 
 // listed is an item of a collection, with its place.
 type listed struct {
-	item any // nil: it is not shown
+	item any // nil if it is not shown
 	at   user.Place
 }
 
@@ -63,7 +64,7 @@ func activityCollection(name, direction string) collection {
 			items := make([]listed, len(rows))
 			for i, row := range rows {
 				if direction == user.Outbound {
-					delete(docs[i], "@context") // the page states it once for all items; the proof covers it, and is left out, too
+					delete(docs[i], "@context") // the page has the context once for all items; the proof is invalid without it
 					delete(docs[i], "proof")
 				}
 				items[i] = listed{docs[i], user.Place{At: row.Published, ID: row.ID}}
@@ -94,14 +95,14 @@ func relationshipCollection(name, kind string, shown func(registry.Collections) 
 // collections shows users' collections.
 type collections struct {
 	*access
-	owners   *user.Databases // users' databases, for their owners
+	owners   *user.Databases // users' databases, for requests of the users themselves
 	profiles Profiles
 	pageSize int
 	recent   *recentPages
 }
 
-// getCollection serves a collection: more of it to followers than to others, and all to its
-// owner.
+// getCollection serves a collection. Followers may see more of it than others, and its owner
+// sees all of it.
 func (s *collections) getCollection(c collection) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		contentType, err := a.chooseDocument(r)
@@ -237,9 +238,10 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 	return nil
 }
 
-// listAudience returns the ids that select viewer's part of u's collections: viewer sees the
-// items that are addressed to one of them. It returns nil for the owner, who sees all. Direct
-// messages are not listed to others, even where they may read each one by its id.
+// listAudience returns the ids that select the part of u's collections that viewer sees. Viewer
+// sees the items that are addressed to one of these ids. The result is nil for the owner, who
+// sees all items. Direct messages are not listed to others, even if they may read each message
+// by its id.
 func (s *collections) listAudience(ctx context.Context, tx *user.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
 	if viewer == s.local.ID(u) {
 		return nil, nil
@@ -307,7 +309,7 @@ func (s *collections) buildPage(ctx context.Context, tx *user.Tx, c collection, 
 }
 
 // hideCollection answers for a collection that only its owner may read. The answer shows that
-// the collection exists, and neither its items nor their number.
+// the collection exists, but it shows neither the items nor their number.
 func (s *collections) hideCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) error {
 	if wantsPage(r) {
 		return errNothing

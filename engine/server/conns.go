@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// newcomerTime is how long a connection without any request yet may still send one when the
-// server shuts down. Shutdown itself would wait five seconds for it: browsers and proxies open
-// connections in advance.
+// newcomerTime is how long a connection that has sent no request yet may still send one when the
+// server shuts down. http.Server.Shutdown itself would wait five seconds for such connections,
+// which browsers and proxies open in advance.
 const newcomerTime = time.Second
 
 // conns are the HTTP connections of one listener.
@@ -39,15 +39,15 @@ func mostConns() int64 {
 	return connsWithin(files.Cur)
 }
 
-// connsWithin returns how many connections a listener may have in a process that may open so many
-// files. Where these are few, the two listeners together have three quarters of them: the rest is
-// for databases and other servers.
+// connsWithin returns how many connections a listener may have in a process that may open this
+// number of files. If the number is small, the two listeners together may use three quarters of
+// it. The rest is for connections to databases and other servers.
 func connsWithin(files uint64) int64 {
 	return min(policy.Connections.Pool, int64(files/8)*3)
 }
 
-// followState is the ConnState hook of an HTTP server. It closes a new connection beyond the
-// bound.
+// followState is the ConnState hook of an HTTP server. It closes a new connection if there are
+// too many already, from its client or in all.
 func (c *conns) followState(conn net.Conn, state http.ConnState) {
 	if !c.noteConn(conn, state) {
 		_ = conn.Close() // no request was accepted over it
@@ -59,7 +59,7 @@ func (c *conns) noteConn(conn net.Conn, state http.ConnState) (welcome bool) {
 	defer c.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // zero, and so counted together, for connections without an address
+		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // connections without an address have the zero address, so they are counted together
 		addr := from.Addr().Unmap()
 		payer := policy.NameAddress(networkOf(addr))
 		if isAmong(c.proxies, addr) {

@@ -193,7 +193,7 @@ type winner struct {
 	Hash string `json:"hash"` // SHA-256 of its content
 }
 
-// stateOf returns the state of the conversation that refused a message, nil if err is another
+// stateOf returns the state of the conversation that refused a message, or nil if err is another
 // error.
 func stateOf(err error) *conversationState {
 	var c *conversation.Conflict

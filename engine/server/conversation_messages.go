@@ -143,7 +143,7 @@ func (s *conversations) getMessages(a *answer, r *http.Request, _ httprouter.Par
 	return a.sendJSON(r, inboxPage{showInbox(all), more})
 }
 
-// showGroupInfo shows a member the state of the MLS group.
+// showGroupInfo shows a member the GroupInfo of the MLS group, and the epoch of the group.
 func (s *conversations) showGroupInfo(a *answer, r *http.Request, v *visit) error {
 	info, epoch, err := v.groupInfo(r.Context())
 	if err != nil {

@@ -45,9 +45,9 @@ func (s *conversationPeers) ofMember(do visited) handle {
 	}
 }
 
-// beginVisit finds out who asks, and for which conversation. It reads the body of a POST,
-// charged to the pool that all bodies for conversations share, and checks that the signature
-// covers the body.
+// beginVisit finds out who asks, and for which conversation. It reads the body of a POST, and
+// checks that the signature covers the body. The body counts against the pool that all bodies
+// for conversations share.
 func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.Params) (*visit, error) {
 	signer, err := s.introduceSigner(r)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 // blocked, and one that has sent too much.
 func (s *conversationPeers) introduceSigner(r *http.Request) (vocab.ID, error) {
 	signer, err := s.verifier.Introduce(policy.PaidByAddress(r.Context(), s.clientOf(r)), r)
-	if fault.KindOf(err) == fault.Gone { // as the answer it would say that the conversation is gone
+	if fault.KindOf(err) == fault.Gone { // as an answer, this fault would say that the conversation is gone
 		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *conversationPeers) introduceSigner(r *http.Request) (vocab.ID, error) {
 }
 
 // showState shows the state of a conversation to a remote member. It does not tell how far the
-// member has read: the member's own server stores that.
+// member has read, because the member's own server stores that.
 func (s *conversations) showState(a *answer, r *http.Request, v *visit) error {
 	view, err := s.registry.View(r.Context(), v.at, v.caller)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type timelineEntry struct {
 	Kind     string    `json:"kind"`            // note; application, commit, proposal; upgraded, closed, successor
 	Entry    int64     `json:"entry,omitempty"` // its number; absent for a message of the log
-	Seq      int64     `json:"seq,omitempty"`   // its own number in the log, or that of the message after which it stands
+	Seq      int64     `json:"seq,omitempty"`   // its own number in the log; for an entry outside the log, that of the last message before it
 	At       time.Time `json:"at"`
 	Own      bool      `json:"own"`
 	ObjectID vocab.ID  `json:"objectId,omitempty"`

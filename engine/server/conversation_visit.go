@@ -12,14 +12,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// visit is a request of a member to a conversation. It comes from a client of a local user, and
-// the conversation may have any host; or from the server of a remote member, and the host is
-// local.
+// visit is a request of a member to a conversation. The request comes either from a client of a
+// local user or from the server of a remote member. In the first case, the conversation may have
+// any host. In the second case, its host is local.
 type visit struct {
 	*conversations
 	read func(into any) error // decodes the body
 
-	user vocab.Username     // the user whose client it is
+	user vocab.Username     // the local user whose client sent the request
 	own  *user.Conversation // from the user's database; nil for a remote member
 
 	caller vocab.ID           // the remote member

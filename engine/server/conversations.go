@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxConversation bounds the body of a request to a conversation, in bytes: it holds a commit
-// with its GroupInfo and its Welcomes, in base64.
+// maxConversation is the most bytes that the body of a request to a conversation may have. The
+// body may be a commit with its GroupInfo and its Welcomes, in base64.
 const maxConversation = 8 << 20
 
 // conversations serves users' clients their encrypted conversations and key packages.
@@ -25,10 +25,10 @@ type conversations struct {
 	*clientAPI
 	registry *conversation.Registry
 	members  *conversation.Members
-	messages *policy.Pool // bounds bodies
+	messages *policy.Pool // limits the memory for bodies
 }
 
-// readJSON decodes a body as decodeStrictly does. The body is charged to the user.
+// readJSON decodes a body as vocab.ParseInto does. The body is charged to the user.
 func (s *conversations) readJSON(a *answer, r *http.Request, u vocab.Username, into any) error {
 	body, err := readJSON(a, r, s.messages, u.String(), maxConversation)
 	if err != nil {
@@ -84,7 +84,7 @@ type newConversation struct {
 	GroupInfo   []byte    `json:"groupInfo"`
 }
 
-// postConversation makes a conversation: from a new MLS group, or with another actor.
+// postConversation makes a conversation, either from a new MLS group or with another actor.
 func (s *conversations) postConversation(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {
@@ -231,7 +231,8 @@ func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params)
 	return nil
 }
 
-// change applies a change to something of the user's. The path parameter name has its id.
+// change calls apply for a thing of the user's. The path parameter with this name has the id of
+// the thing.
 func (s *conversations) change(a *answer, r *http.Request, p httprouter.Params, name string, apply func(context.Context, vocab.Username, uuid.UUID) error) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {

@@ -16,7 +16,8 @@ const (
 )
 
 // allowOrigins lets pages of the origins that the operator configured use the client API. Such
-// pages send a token of their own: browsers are never told to send credentials.
+// pages must send a token of their own, because this server never allows browsers to send
+// credentials such as cookies.
 func (s *Server) allowOrigins(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(s.CORSOrigins) == 0 || !strings.HasPrefix(r.URL.Path, apiPrefix) {

@@ -45,11 +45,11 @@ type deliveryJobs struct {
 	Next  string        `json:"next,omitempty"`
 }
 
-// delivery is the delivery of an activity to one inbox. Of one that succeeded over a week ago
-// only inbox, host and targets are stored.
+// delivery is the delivery of an activity to one inbox. If it succeeded more than a week ago,
+// only its inbox, host and targets are still stored.
 type delivery struct {
 	InboxURL        vocab.ID          `json:"inboxUrl"`
-	Host            string            `json:"host"` // empty: this server
+	Host            string            `json:"host"` // empty for this server
 	Targets         []vocab.ID        `json:"targets"`
 	Status          string            `json:"status"`
 	Attempts        int               `json:"attempts"`
@@ -125,7 +125,7 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 	return a.sendJSON(r, page)
 }
 
-// getDeliveryJob serves one fan-out with a page of its deliveries. A job of another user lies in
+// getDeliveryJob serves one fan-out with a page of its deliveries. A job of another user is in
 // another database, so it is answered like one that does not exist.
 func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead)

@@ -22,8 +22,8 @@ const (
 	// frameTime is how long a client may take to accept one write.
 	frameTime = 10 * time.Second
 
-	// commentTime is how often an idle stream of server-sent events sends a comment: proxies cut
-	// idle connections.
+	// commentTime is how often an idle stream of server-sent events sends a comment, because
+	// proxies cut idle connections.
 	commentTime = 15 * time.Second
 )
 
@@ -34,7 +34,8 @@ type eventSockets struct {
 	commentTime time.Duration
 }
 
-// requestSocket returns the socket that a request asks for. Its token t may read.
+// requestSocket describes the socket that a request asks for. t is the token of the request, and
+// its scopes allow it to read.
 func (s *eventSockets) requestSocket(r *http.Request, t instance.Token, kind socket.Kind) (socket.Request, error) {
 	q, err := readQuery(r, "after")
 	if err != nil {
@@ -48,9 +49,9 @@ func (s *eventSockets) requestSocket(r *http.Request, t instance.Token, kind soc
 		Assistant: isAssistantReader(t), MaySignal: !isAssistant(t), After: after}, nil
 }
 
-// readCursor returns the id of the last event that a client has received, nil if it names none.
-// The header takes precedence over the query: a browser that reconnects sends Last-Event-ID,
-// with the address of its first request.
+// readCursor returns the id of the last event that a client has received, or nil if the request
+// names none. The header takes precedence over the query, because a browser that reconnects
+// repeats the address of its first request and adds the header Last-Event-ID.
 func readCursor(header, query []string) (*keyspace.ID, error) {
 	given := header
 	if len(given) == 0 {
@@ -97,7 +98,7 @@ func (s *eventSockets) getEvents(a *answer, r *http.Request, _ httprouter.Params
 // has a deadline, and the connection has no other.
 func (s *eventSockets) streamEvents(a *answer, r *http.Request, one *socket.Socket) error {
 	if r.ProtoMajor == 1 {
-		a.Header().Set("Connection", "close") // conns stops counting the connection
+		a.Header().Set("Connection", "close") // conns stops counting the connection, so no further request may use it
 		leaveConns(r)
 	}
 	a.streams = true
@@ -159,7 +160,8 @@ func closingText(c *socket.Closing) []byte {
 	return []byte("event: closed\ndata: {\"type\":\"closed\",\"code\":" + strconv.Itoa(c.Code) + ",\"reason\":\"" + c.Reason + "\"}\n\n")
 }
 
-// leaveKey is the key, in the context of a connection, of the function that stops counting it.
+// leaveKey is the key under which the context of a connection has the function that stops
+// counting the connection.
 type leaveKey struct{}
 
 // leaveConns stops counting the connection of a request.

@@ -13,7 +13,7 @@ import (
 
 // group is a set of actors that the user addresses together.
 type group struct {
-	ID      vocab.ID   `json:"id"` // the id by which to and cc name it
+	ID      vocab.ID   `json:"id"` // the id by which the parameters to and cc name the group
 	Name    string     `json:"name"`
 	Members []vocab.ID `json:"members"`
 }
@@ -23,7 +23,7 @@ type groupList struct {
 	Items []group `json:"items"`
 }
 
-// getGroups serves the user's groups, by name. Nobody else learns that the user has any.
+// getGroups serves the user's groups, sorted by name. Nobody else learns that the user has any.
 func (s *clientAPI) getGroups(a *answer, r *http.Request, _ httprouter.Params) error {
 	u, err := s.authorizeReader(a, r)
 	if err != nil {

@@ -14,20 +14,21 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// federation takes activities from other servers, and tells them which of their actors follow a
-// user.
+// federation accepts activities from other servers, and tells them which of their actors follow
+// a user.
 type federation struct {
 	*access
 	inbox     Inbox
-	limiter   *policy.Limiter // of requests to inboxes, by client
+	limiter   *policy.Limiter // limits the requests of each client to inboxes
 	bodies    *policy.Pool
 	bodyLimit int64
 
 	mlsBodyLimit int64
 }
 
-// postInbox takes an activity from another server, for one user or, without a name in the path,
-// for all. A peer that sends too many requests is refused before anything is read.
+// postInbox accepts an activity from another server. The activity is for the user that the path
+// names, or for all users if the path names none. A peer that sends too many requests is refused
+// before anything is read.
 func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	client := s.clientOf(r)
 	if ok, after := s.limiter.Allow(client.String()); !ok {
@@ -52,7 +53,7 @@ func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) 
 }
 
 // receive reads an activity, and gives it to the inbox. If Content-Length exceeds the usual
-// bound, it reads the body only after the inbox has identified the sender.
+// limit, it reads the body only after the inbox has identified the sender.
 func (s *federation) receive(a *answer, r *http.Request, client netip.Prefix, u vocab.Username) error {
 	ctx := policy.PaidByAddress(r.Context(), client)
 	if r.ContentLength > s.bodyLimit && r.ContentLength <= s.mlsBodyLimit {

@@ -125,7 +125,8 @@ type claimedPackage struct {
 	Content []byte `json:"content"`
 }
 
-// postClaimOf claims key packages of an actor that the user wants to add.
+// postClaimOf claims key packages of an actor, that is, takes one for each device, so that the
+// user can add the actor to a conversation.
 func (s *conversations) postClaimOf(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {
@@ -196,8 +197,8 @@ func (s *publicPackages) admit(a *answer, r *http.Request, p httprouter.Params) 
 	return contentType, u, err
 }
 
-// packageCollection writes an unpaged Collection. It leaves out an empty items: in JSON-LD an
-// empty list means the same as none.
+// packageCollection writes an unpaged Collection. It leaves out the member items if there are
+// none, because in JSON-LD an empty list means the same as no list.
 func packageCollection(id vocab.ID, context any, items []any) []byte {
 	d := vocab.Doc{"@context": context, "type": "Collection", "totalItems": len(items)}
 	if id != "" {
@@ -245,8 +246,8 @@ func (s *publicPackages) packageDoc(u vocab.Username, k user.KeyPackage) vocab.D
 		"ciphersuite": mls.CipherSuite(k.Suite).String(), "content": base64.StdEncoding.EncodeToString(k.Content)}
 }
 
-// maxClaim bounds the body of a claim, in bytes. Its content is not used, but the signature has
-// to cover a body.
+// maxClaim is the most bytes that the body of a claim may have. The content of the body is not
+// used, but the signature has to cover a body.
 const maxClaim = 4 << 10
 
 // postClaim gives the actor who signed the request one key package for each of the user's
@@ -265,7 +266,7 @@ func (s *publicPackages) postClaim(a *answer, r *http.Request, p httprouter.Para
 	if err := s.gate.CheckActor(signer); err != nil {
 		return err
 	}
-	if ok, after := s.claims.Allow(string(signer)); !ok { // first: a claim beyond this limit does not count against the signer's host
+	if ok, after := s.claims.Allow(string(signer)); !ok { // this is checked first, so that a claim beyond this limit does not count against the signer's host
 		return fault.New(fault.RateLimited, "too many key packages are claimed").After(after)
 	}
 	if err := s.inbox.Count(signer); err != nil {

@@ -33,6 +33,6 @@ func isLegible(query string) bool {
 	return true
 }
 
-// isText reports whether s may be stored: PostgreSQL takes no NUL, and text is UTF-8. Half of a
-// surrogate pair is no UTF-8 (RFC 3629 §3).
+// isText reports whether PostgreSQL can store s as text, that is, whether s is UTF-8 without
+// NUL. Half of a surrogate pair is not UTF-8 (RFC 3629 §3).
 func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

@@ -31,8 +31,8 @@ func linkNext(a *answer, r *http.Request, q url.Values, cursor string) {
 	}
 }
 
-// cutRows returns the first limit rows of a list, and the cursor of the rows after them. The
-// cursor is empty if no rows are left.
+// cutRows returns at most limit rows from the start of a list, and the cursor of the rows after
+// them. The cursor is empty if no rows are left.
 func cutRows[T any](rows []T, limit int, scope string, placeOf func(T) user.Place) (kept []T, next string) {
 	if len(rows) <= limit {
 		return rows, ""

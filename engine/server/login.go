@@ -17,15 +17,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// logins checks passwords. An attempt costs the same work, counts towards the same bounds and is
+// logins checks passwords. An attempt costs the same work, counts towards the same limits and is
 // refused in the same words, whether or not a user has the name, has a password, or is active.
 type logins struct {
 	passwords instance.Passwords
 	hasher    *token.Hasher
 	bodies    *policy.Pool
-	turns     *policy.Pool          // bounds the passwords that are being hashed, or wait for that
-	clients   *policy.Limiter       // attempts
-	names     *policy.SharedLimiter // attempts at each name
+	turns     *policy.Pool          // limits the passwords that are being hashed or wait to be hashed
+	clients   *policy.Limiter       // limits the attempts of each client
+	names     *policy.SharedLimiter // limits the attempts at each name
 	places    *places
 	lines     *policy.SharedLimiter
 	outcomes  *prometheus.CounterVec
@@ -79,11 +79,11 @@ func (l *logins) check(ctx context.Context, t attempt) (*instance.Password, erro
 	return p, nil
 }
 
-// write logs an attempt whose password was checked. It logs the name only if it is a user's:
-// people type their password into the wrong field.
+// write logs an attempt whose password was checked. It logs the name only if a user has it,
+// because people sometimes type their password into the field for the name.
 func (l *logins) write(ctx context.Context, t attempt, p *instance.Password, err error) {
 	if err != nil && !errors.Is(err, errWrong) {
-		return // the refusal is logged as any other
+		return // refuse logs it like any other refusal
 	}
 	if ok, _ := l.lines.Allow("", t.payer(), 0); !ok {
 		return
@@ -95,8 +95,8 @@ func (l *logins) write(ctx context.Context, t attempt, p *instance.Password, err
 	log.InfoContext(ctx, "login")
 }
 
-// try does the work of check, except for counting and logging. It returns the stored password of
-// the name, if there is one, with errWrong too.
+// try does the work of check, except for counting and logging. If there is a stored password for
+// the name, it returns that even when the error is errWrong.
 func (l *logins) try(ctx context.Context, t attempt) (*instance.Password, error) {
 	if ok, after := l.clients.Allow(t.payer()); !ok {
 		return nil, errTooManyLogins.After(after)
@@ -132,7 +132,8 @@ func (l *logins) try(ctx context.Context, t attempt) (*instance.Password, error)
 
 var errTooManyLogins = fault.New(fault.RateLimited, "there were too many attempts to sign in").WithCode("rate_limited")
 
-// renewHash stores a new hash of a right password, with the costs of today.
+// renewHash stores a new hash of a right password. The new hash has the costs that this program
+// uses now.
 func (l *logins) renewHash(ctx context.Context, t attempt, p *instance.Password) error {
 	hash, err := l.hash(ctx, t.payer(), t.password)
 	if err != nil {
@@ -159,11 +160,12 @@ func (l *logins) inTurn(payer string, work func() error) error {
 	return work()
 }
 
-// maxLogin bounds the body of a request with passwords, in bytes. Each character may be escaped.
+// maxLogin is the most bytes that the body of a request with passwords may have. It leaves room
+// for the escape of each character.
 const maxLogin = 16 << 10
 
-// readPasswords reads an object of two texts with these names, and nothing else. A refusal
-// quotes nothing of the body, because refusals are logged.
+// readPasswords reads a body that is a JSON object with exactly two members, the texts with
+// these names. A refusal quotes nothing of the body, because refusals are logged.
 func (l *logins) readPasswords(a *answer, r *http.Request, payer, one, other string) (first, second string, err error) {
 	body, err := readJSON(a, r, l.bodies, payer, maxLogin)
 	if err != nil {

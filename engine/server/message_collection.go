@@ -17,8 +17,9 @@ import (
 // messagesPage is the number of activities on a page of the messages.
 const messagesPage = 20
 
-// getCollection shows the user's devices the activities that brought MLS messages, as they were
-// received and the newest first. Others do not even learn whether the user exists.
+// getCollection shows the user's devices the activities that brought MLS messages, the newest
+// first. Each has the form in which it was received. Others do not even learn whether the user
+// exists.
 func (s *conversations) getCollection(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache(cachePrivate)
 	a.addVary("Authorization")
@@ -78,7 +79,8 @@ func showMessages(id string, before int64, page conversation.MessagePage) []byte
 	return append(out, `]}`...)
 }
 
-// showObject writes a message that was read from the log of its host, not from an activity.
+// showObject writes a message that was read from the log of the conversation's host, not from an
+// activity.
 func showObject(e user.InboxEntry) vocab.Doc {
 	return vocab.Doc{"type": "PrivateMessage", "id": string(e.Object), "attributedTo": string(e.Sender), "mediaType": "message/mls", "encoding": "base64",
 		"content": base64.StdEncoding.EncodeToString(e.Content), "context": e.Group}

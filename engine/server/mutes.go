@@ -22,7 +22,8 @@ type mute struct {
 	Keyword  string   `json:"keyword,omitempty"`
 }
 
-// mutePage is all that the user has muted. The size of the user's file bounds it.
+// mutePage is all that the user has muted. It has no limit of its own, because the size of the
+// user's file is limited.
 type mutePage struct {
 	Items  []mute                  `json:"items"`
 	Actors map[vocab.ID]vocab.Card `json:"actors"`

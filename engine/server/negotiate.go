@@ -14,12 +14,12 @@ import (
 // offer is a form in which something can be served.
 type offer struct {
 	mediaType string // without parameters
-	profile   string // the only profile that a client may ask for; empty: none
+	profile   string // the only profile that a client may ask for; empty for none
 	send      string // the Content-Type
 }
 
 // documents are the forms of a document: the two media types of ActivityPub (§3.2), and JSON for
-// clients that know no other name. A client without a preference gets the first.
+// clients that do not know these types. A client without a preference gets the first.
 var documents = []offer{
 	{mediaType: vocab.ActivityJSON, send: vocab.ActivityJSON},
 	{mediaType: "application/ld+json", profile: vocab.ContextAS, send: vocab.MediaType},
@@ -27,8 +27,8 @@ var documents = []offer{
 }
 
 // chooseDocument returns the Content-Type in which the client wants an ActivityStreams document.
-// It refuses only a client whose Accept names no form that is served here. A browser's */* and a
-// missing Accept get the document.
+// It refuses only a client whose Accept names no form that is served here. A client that sends
+// */*, as browsers do, or no Accept gets the document.
 func (a *answer) chooseDocument(r *http.Request) (string, error) {
 	a.varyByForm()
 	o, ok := chooseOffer(r.Header.Values("Accept"), documents)
@@ -38,8 +38,8 @@ func (a *answer) chooseDocument(r *http.Request) (string, error) {
 	return o.send, nil
 }
 
-// pageForm is documents with a page for people added at the end: between equal preferences the
-// document is chosen.
+// pageForm has the forms in documents and, after them, a page for people. So if a client wants
+// both equally, it gets the document.
 var pageForm = append(slices.Clone(documents), offer{mediaType: "text/html"})
 
 // prefersPage reports whether the client would rather have a page for people than a document.
@@ -58,9 +58,9 @@ func (a *answer) sendElsewhere(page string) {
 	a.WriteHeader(http.StatusSeeOther)
 }
 
-// chooseOffer returns the offer that the Accept header prefers, the first of equals, and whether
-// any is acceptable. It ignores malformed ranges. If no range is left, every offer is acceptable
-// (RFC 9110 §12.5.1).
+// chooseOffer returns the offer that the Accept header prefers, and whether any offer is
+// acceptable. Of offers that are preferred equally, it returns the first. It ignores malformed
+// ranges. If no range is left, every offer is acceptable (RFC 9110 §12.5.1).
 func chooseOffer(accept []string, offers []offer) (offer, bool) {
 	ranges := parseAccept(accept)
 	if len(ranges) == 0 {
@@ -83,8 +83,8 @@ type mediaRange struct {
 	quality   float64
 }
 
-// qualityIn returns how much the client wants o: the quality of the most specific range that o
-// is in.
+// qualityIn returns how much the client wants o, that is, the quality of the most specific range
+// that includes o.
 func (o offer) qualityIn(ranges []mediaRange) float64 {
 	major, _, _ := strings.Cut(o.mediaType, "/")
 	closest, quality := 0, 0.0

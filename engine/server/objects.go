@@ -39,7 +39,7 @@ func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) e
 		}
 	}
 	if q.Fill && q.Assistant {
-		return refuseScope(a, instance.ScopeRead) // for an LLM engine no other server is asked
+		return refuseScope(a, instance.ScopeRead) // no other server is asked on behalf of an LLM engine
 	}
 	found, err := s.threads.Thread(r.Context(), q)
 	s.tellLookups(a, q.User)

@@ -23,12 +23,12 @@ type openIDLogins struct {
 
 // Bounds of the input from a browser.
 const (
-	maxReturn = 8 << 10 // bytes of the query in which it comes back
+	maxReturn = 8 << 10 // bytes of the query with which the browser comes back
 	maxPage   = 2 << 10
 )
 
 // getOpenID sends a browser to the provider. The cookie identifies the browser when it comes
-// back. It gives access to nothing, and is no session.
+// back. The cookie gives access to nothing, and is no session.
 func (s *openIDLogins) getOpenID(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
 	q, err := readQuery(r, "page")
@@ -52,7 +52,8 @@ func (s *openIDLogins) getOpenID(a *answer, r *http.Request, _ httprouter.Params
 	return nil
 }
 
-// mayReturn reports whether a browser may be sent back to page: its origin may use the API.
+// mayReturn reports whether a browser may be sent back to page, that is, whether the origin of
+// page may use the API.
 func (s *openIDLogins) mayReturn(page string) bool {
 	u, err := url.Parse(page)
 	return err == nil && len(page) <= maxPage && u.User == nil && !strings.Contains(page, "#") && slices.Contains(s.pages, u.Scheme+"://"+u.Host)

@@ -8,8 +8,8 @@ import (
 )
 
 // makeList makes the page of all posts, or of those with a tag. If no post has the tag, there is
-// no page: otherwise anybody could put words on this server's pages, by an address with that
-// tag.
+// no page, because otherwise anybody could put words on a page of this server by an address with
+// those words as the tag.
 func (s *pages) makeList(tag string) pageMaker {
 	return func(q pageRequest) ([]byte, error) {
 		l, err := s.readList(q, tag)
@@ -64,7 +64,8 @@ func (s *pages) readList(q pageRequest, tag string) (page.List, error) {
 	return l, nil
 }
 
-// readPosts reads the posts of a page, and the place where the next page begins; nil at the end.
+// readPosts reads the posts of a page, and the place where the next page begins. The place is
+// nil if there is no next page.
 func (s *pages) readPosts(q pageRequest, tag string) (rows []user.PublicPost, end *user.Place, err error) {
 	err = s.readAsStranger(q.Request, q.user, func(ctx context.Context, tx *user.Tx) (err error) {
 		rows, end, err = tx.Posts.ListPublic(ctx, tag, q.after, s.size+1) // one more tells whether another page follows

@@ -41,7 +41,7 @@ func (s *pages) describePerson(u vocab.Username) page.Person {
 }
 
 // ownPicture returns the address of a picture of a profile. It is empty if the picture is on
-// another server: a page loads nothing from there.
+// another server, because a page loads nothing from other servers.
 func (s *pages) ownPicture(u vocab.Username, address vocab.ID) string {
 	if strings.HasPrefix(string(address), string(s.local.Picture(u, ""))) {
 		return string(address)

@@ -40,11 +40,12 @@ func (s *pages) makeThread(thing string) pageMaker {
 	}
 }
 
-// isForServers reports whether an object is for servers and not for people: a
-// QuoteAuthorization.
+// isForServers reports whether an object is for servers and not for people. Only a
+// QuoteAuthorization is.
 func isForServers(d vocab.Doc) bool { return d.Text("type") == vocab.QuoteAuthorization }
 
-// checkShown refuses an object that no page shows: with Gone if it was public and was deleted.
+// checkShown refuses an object that no page shows. The fault is Gone if the object was public
+// and was deleted, and otherwise NotFound.
 func checkShown(row *user.Object) error {
 	switch {
 	case row == nil:

@@ -144,8 +144,8 @@ func (s *pages) findPage(q pageRequest, p httprouter.Params, maker pageMaker) (m
 	return madePage{body, u}, nil
 }
 
-// addressAfter returns the address of the page at path that begins after place; empty if place
-// is nil.
+// addressAfter returns the address of the page at path that begins after place, or an empty text
+// if place is nil.
 func addressAfter(q pageRequest, path string, place *user.Place) string {
 	if place == nil {
 		return ""

@@ -25,7 +25,7 @@ type Pictures interface {
 	StorePicture(u vocab.Username, data []byte, extension string) (name string, err error)
 	ReadPicture(u vocab.Username, name string) ([]byte, error)
 	PrunePictures(u vocab.Username) error
-	// Problem returns why the user's profile cannot be changed.
+	// Problem returns why the user's profile cannot be changed, or nil if it can.
 	Problem(u vocab.Username) error
 }
 

@@ -3,7 +3,8 @@ package server
 import "sync"
 
 const (
-	// mostPlaces bounds the places that are remembered. At least the newest mostPlaces/2 are.
+	// mostPlaces is how many places are remembered at most. The newest mostPlaces/2 are always
+	// remembered.
 	mostPlaces = 50_000
 
 	// keptFromElsewhere is the part of the attempts at a name that is reserved for the places
@@ -12,8 +13,8 @@ const (
 	keptFromElsewhere = 0.5
 )
 
-// places remembers from which clients users have signed in, as long as the process lives. It is
-// safe for concurrent use.
+// places remembers, as long as the process lives, the clients from which users have signed in.
+// It is safe for concurrent use.
 type places struct {
 	half int
 
@@ -35,7 +36,8 @@ func (p *places) add(t attempt) {
 	p.young[t.place()] = true
 }
 
-// keptFrom returns the part of the attempts at a name that is reserved from this attempt.
+// keptFrom returns the part of the attempts at a name that this attempt may not use, because it
+// is reserved for others.
 func (p *places) keptFrom(t attempt) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

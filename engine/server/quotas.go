@@ -36,7 +36,7 @@ func (s *clientAPI) tellLookups(a *answer, u vocab.Username) {
 }
 
 // tellAttempts tells how many actions the token of an LLM engine may still try. If the quotas
-// cannot be read, it tells nothing: the action is already done or refused.
+// cannot be read, it tells nothing, because the action is already done or refused.
 func (s *clientAPI) tellAttempts(a *answer, r *http.Request, t instance.Token) {
 	if left, err := s.outbox.AttemptQuotas(r.Context(), t.User, t.ID); err == nil {
 		a.tellQuotas(left...)

@@ -14,15 +14,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// realtime takes signals to users, from members of encrypted conversations on other servers. A
-// signal is delivered immediately or never.
+// realtime accepts signals that members of encrypted conversations on other servers send to
+// users. A signal is delivered immediately or never.
 type realtime struct {
 	*federation
 	hub    *socket.Hub
 	paused bool
 }
 
-// postSignal takes a signal. The answer tells the signer only that it arrived, not who saw it.
+// postSignal accepts a signal. The answer tells the signer only that the signal arrived, not who
+// saw it.
 func (s *realtime) postSignal(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache("no-store")
 	if s.paused {

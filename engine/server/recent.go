@@ -15,13 +15,14 @@ const (
 	// immediately. A write of another process is seen within this time.
 	recentTime = time.Second
 
-	// maxRecent bounds all pages, in bytes. Each page takes recentRoom in addition to its body.
+	// maxRecent is the most bytes that all stored pages may take. Each page takes recentRoom
+	// bytes in addition to its body.
 	maxRecent  = 16 << 20
 	recentRoom = 512
 )
 
-// recentPages are pages that everybody may see, as they were last made: many servers that read
-// the same page at the same time cause one read of the database.
+// recentPages stores pages that everybody may see, as they were last made. So many servers that
+// read the same page at the same time cause only one read of the database.
 type recentPages struct {
 	now func() time.Time
 
@@ -87,7 +88,8 @@ func (p *recentPages) begin(u vocab.Username, key string) (keep func(body []byte
 	}
 }
 
-// abandon is called when the page that was begun cannot be made. There may be no such page.
+// abandon removes a page that was begun but cannot be made. It does nothing if there is no such
+// page.
 func (p *recentPages) abandon(u vocab.Username, key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,13 +12,14 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// recovery takes reports of devices that cannot go on in a conversation.
+// recovery accepts reports of devices that cannot go on in a conversation.
 type recovery struct {
 	*conversations
-	budget *policy.Limiter // bounds reports
+	budget *policy.Limiter // limits reports
 }
 
-// postReport takes the report of a user's device that cannot go on. It resets nothing.
+// postReport accepts the report of a user's device that cannot go on in a conversation. It does
+// not reset the conversation.
 func (s *recovery) postReport(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// untold is the total of a collection that states no total: otherwise every reader could make
-// this server count.
+// untold stands for the total of a collection whose document states none. If it stated one,
+// every reader could make this server count.
 const untold = -1
 
 // related is a kind of collection of public objects that belong to a public object.
@@ -52,7 +52,8 @@ func (s *collections) getRelated(kind related) handle {
 	}
 }
 
-// relatedCollection returns the collection of the object at path, whose owner is me.
+// relatedCollection returns the collection of this kind that belongs to the object at path. The
+// object belongs to the user me.
 func (s *collections) relatedCollection(kind related, me, path vocab.ID) collection {
 	object := me + "/" + path
 	c := collection{name: string(path) + "/" + kind.name, isMany: true, describe: func(_ context.Context, _ *user.Tx, d vocab.Doc) error {

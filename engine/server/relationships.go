@@ -47,7 +47,8 @@ func tiesOf(is user.Standing) ties {
 		CloseFriendOf: friendState(is.Friendship[user.CloseFriendOf]), Blocking: is.Blocking, BlockedBy: is.BlockedBy}
 }
 
-// friendState returns the state of a friendship. If it is pending, that is who asked for it.
+// friendState returns the state of a friendship. If the friendship is pending, the state tells
+// which of the two asked for it.
 func friendState(r user.Relationship) string {
 	if r.Status == user.Pending {
 		return directions[r.Direction]

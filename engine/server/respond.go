@@ -131,7 +131,7 @@ func problemOf(status int, code string, of *fault.Error, err error) problem {
 	return p
 }
 
-// lines bounds how many refusals and failures the log shows: samples of each kind.
+// lines limits how many refusals and failures the log shows. The log shows samples of each kind.
 type lines struct {
 	told     *policy.SharedLimiter // refusals, at level Info
 	unproven *policy.SharedLimiter // refused signatures, at level Info
@@ -149,10 +149,10 @@ func (s *Server) mayLog(l *policy.SharedLimiter, r *http.Request) bool {
 }
 
 // logRefusal logs once why a request was refused or failed, and what the operator can do about
-// it. Bugs are always shown. Of the rest the log shows samples, so that no client can fill the
-// log. Refused signatures have samples of their own: requests for things that do not exist
-// cannot crowd them out. The samples are charged to the client's address: a client that is
-// refused often does not hide the others.
+// it. The log always shows bugs. It shows only samples of the rest, so that no client can fill
+// the log. Refused signatures are sampled separately, so that requests for things that do not
+// exist cannot crowd them out. Each line counts against the client's address, so that a client
+// that is refused often does not hide the others.
 func (s *Server) logRefusal(a *answer, r *http.Request, status int, err error) {
 	ctx := r.Context()
 	level, message := slog.LevelDebug, "request refused"
@@ -199,7 +199,7 @@ func (s *Server) answerNotAllowed(w http.ResponseWriter, r *http.Request) {
 // answerPanic answers a request whose handler panicked. The other requests go on.
 func (s *Server) answerPanic(w http.ResponseWriter, r *http.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(v) // refuse aborts so: net/http closes the connection
+		panic(v) // refuse aborts a response in this way, and net/http then closes the connection
 	}
 	s.refuse(w.(*answer), r, fmt.Errorf("handle request: panic: %v\n%s", v, debug.Stack()))
 }

@@ -15,7 +15,7 @@ const (
 	mostFound  = 50
 )
 
-// getSearch serves the objects with these words that the user has and may see.
+// getSearch serves the objects and actors that match the query and that the user may see.
 func (s *clientAPI) getSearch(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	if err != nil {

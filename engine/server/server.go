@@ -33,14 +33,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Inbox takes activities from other servers.
+// Inbox accepts activities from other servers.
 type Inbox interface {
 	Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error
 	// ReceiveLarge is Receive for a body above BodyLimit. It calls read for the body once the
 	// sender is known.
 	ReceiveLarge(ctx context.Context, r *http.Request, user vocab.Username, read func(payer string) ([]byte, error)) error
-	// Count counts a proven request of another server that goes to no inbox like one that goes
-	// to an inbox.
+	// Count counts a proven request of another server that does not go to an inbox. It counts in
+	// the same way as a request to an inbox.
 	Count(signer vocab.ID) error
 	Admit(ctx context.Context, r *http.Request, body []byte) (*vocab.Actor, error)
 }
@@ -61,7 +61,8 @@ type Verifier interface {
 	Introduce(ctx context.Context, r *http.Request) (*vocab.Actor, error)
 }
 
-// Gate returns nil if it lets a host talk to this server or an actor be heard, else the reason.
+// Gate decides whether this server talks with a host (Check), and whether it accepts requests
+// and posts of an actor (CheckActor). Its methods return nil if so, else the reason.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -79,8 +80,8 @@ type Deps struct {
 	Local    *actor.Local
 	Verifier Verifier
 	Gate     Gate
-	Clients  *policy.Limiter // requests to inboxes, by client
-	Lookups  *policy.Limiter // actors that clients ask for, by user
+	Clients  *policy.Limiter // limits the requests of each client to inboxes
+	Lookups  *policy.Limiter // limits the actors that the clients of each user ask for
 	Inbox    Inbox
 	Outbox   Outbox
 	Feed     *feed.Reader
@@ -103,12 +104,12 @@ type Deps struct {
 	EventsWait func() bool                 // reports whether Redis does not answer
 
 	BodyLimit      int64          // bytes of one activity from another server
-	MLSBodyLimit   int64          // the same, of one with an MLS message from a known sender
+	MLSBodyLimit   int64          // bytes of one activity with an MLS message from a known sender
 	PageSize       int            // items in a page of a collection
 	SecureMode     bool           // posts and relationships of users are shown only to senders who prove who they are
 	CORSOrigins    []string       // origins of pages that may use the client API
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For and X-Forwarded-Proto are believed
-	Paused         bool           // inboxes take nothing
+	Paused         bool           // inboxes accept nothing
 }
 
 // Server answers requests. Public and Admin return its two handlers. The caller serves them on
@@ -175,12 +176,12 @@ func New(d Deps) *Server {
 const (
 	headerTime  = 10 * time.Second
 	requestTime = 30 * time.Second
-	handleTime  = 25 * time.Second // less than requestTime, so that there is time to answer that it was too long
+	handleTime  = 25 * time.Second // less than requestTime, so that there is time to answer that the request took too long
 	idleTime    = 2 * time.Minute
 	maxHeader   = 32 << 10
 )
 
-// Harden bounds what a client can take of srv: the time for headers, for a whole request and
+// Harden limits what a client can use of srv: the time for headers, for a whole request and
 // between two requests; the size of headers; the number of its connections, unless it is one of
 // the proxies; and how long a connection without any request can delay a Shutdown.
 func Harden(srv *http.Server, proxies []netip.Prefix) { harden(srv, newConns(proxies)) }
@@ -331,7 +332,7 @@ func (s *Server) getRoutes() map[string]handle {
 }
 
 // Admin returns the handler for the operator. It serves profiles of this process if profiles is
-// set. It must not be reachable from outside.
+// true. It must not be reachable from outside.
 func (s *Server) Admin(profiles bool) http.Handler {
 	r := s.newRouter()
 	for path, h := range s.adminRoutes(profiles) {
@@ -349,7 +350,7 @@ func (s *Server) adminRoutes(profiles bool) map[string]handle {
 	return all
 }
 
-// newRouter returns a router that never redirects: a peer's signature covers the path.
+// newRouter returns a router that never redirects, because a peer's signature covers the path.
 func (s *Server) newRouter() *httprouter.Router {
 	r := httprouter.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false

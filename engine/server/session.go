@@ -21,23 +21,24 @@ const (
 	// sessionIdle is how long a session lasts without a request.
 	sessionIdle = 30 * 24 * time.Hour
 
-	// maxSessions bounds the sessions of a user that may write, and separately the others. A new
-	// one beyond it ends the oldest of its kind.
+	// maxSessions is how many sessions of a user may write at most. The same limit applies
+	// separately to sessions that may not write. A new session beyond the limit ends the oldest
+	// one of its kind.
 	maxSessions = 100
 )
 
-// sessions are stored in Redis only: if Redis loses them, clients send their token or password
-// again. A session stores the digest of the token that it was made of. Each request looks the
-// token up: the session may do what the token may, and ends with it. A password is such a token,
-// too.
+// sessions are stored in Redis only. If Redis loses them, clients send their token or password
+// again. A session stores the digest of the token that it was made of, and each request with the
+// session looks that token up. So the session may do what the token may, and ends when the token
+// ends. A password counts as such a token, too.
 type sessions struct {
 	redis   *keyspace.Store
 	sockets *socket.Hub
 }
 
-// Keys of the lists of a user's sessions. The lists do not expire: sessions in use outlive any
-// time that a list could have. There are two lists, so that a token that only reads cannot end
-// sessions that may write by making new ones.
+// Keys of the lists of a user's sessions. The lists do not expire, because a session that is in
+// use can outlive any time after which a list could expire. There are two lists, so that a token
+// that only reads cannot end sessions that may write by making new ones.
 const (
 	sessionList = "sessions"
 	readingList = "sessions:reading"
@@ -198,7 +199,8 @@ func (s *clientAPI) endEverywhere(a *answer, r *http.Request, u vocab.Username) 
 	return s.sessions.endAll(r.Context(), u)
 }
 
-// sessionOf returns the key of the request's session; empty if the request carries a token.
+// sessionOf returns the key of the request's session, or an empty text if the request carries a
+// token.
 func sessionOf(r *http.Request) string {
 	secret, _ := bearerToken(r)
 	kind, _, digest, err := token.Parse(secret)
@@ -225,5 +227,6 @@ func (s *access) tokenOf(ctx context.Context, secret string) (instance.Token, er
 	return t, err
 }
 
-// errInvalidToken refuses a secret of no token or session, or of one that has ended.
+// errInvalidToken refuses a secret that belongs to no token or session, or to one that has
+// ended.
 var errInvalidToken = fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")

@@ -60,12 +60,13 @@ func (s *storedDocuments) hasPage(r *http.Request, p httprouter.Params) (bool, e
 	return found.doc != nil && !found.deleted && !isForServers(found.doc), err
 }
 
-// finding looks for a thing of me by its id. With public set it finds only a public one.
+// finding looks for an activity or object of the user me by its id. If public is true, it finds
+// only a public one.
 type finding func(ctx context.Context, tx *user.Tx, me, id vocab.ID, public bool) (stored, error)
 
-// getStored serves one thing of a user's to those who may read it. To others it does not exist.
-// Neither the answer nor the work for it shows them more: a thing that is not public is looked
-// for only after the sender is identified.
+// getStored serves one activity or object of a user's to those who may read it. For others it
+// does not exist. Neither the answer nor the work for the answer shows them more, because a
+// thing that is not public is looked for only after the sender is identified.
 func (s *storedDocuments) getStored(a *answer, r *http.Request, p httprouter.Params, folder string, find finding) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {
@@ -140,15 +141,16 @@ func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username
 	return found, err
 }
 
-// mayRead reports whether viewer may read something of u's: viewer is u or an actor that it
-// names, an accepted follower if it names u's followers, a local user if it is local, or anybody
-// if it is public. An actor that only a group names may not, and one that u blocks may no
-// longer.
+// mayRead reports whether viewer may read the thing of u's that has this addressing. The user u
+// always may. A local thing may be read by all users of this server, and a public thing by
+// anybody. Any other thing may be read by the actors that it names and, if it names u's
+// followers, by accepted followers. An actor that got the thing only through a group may not
+// read it, and neither may an actor that u blocks.
 func (s *storedDocuments) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
 	return audience.Of(to, s.local.ID(u), s.local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
 }
 
-// viewerOfUser describes an actor's standing to a user in the form that package audience takes.
+// viewerOfUser describes an actor's standing to a user in the form that package audience uses.
 func (s *access) viewerOfUser(u vocab.Username, actor vocab.ID, is standing) audience.Viewer {
 	v := audience.Viewer{ID: actor, Blocked: is.blocked}
 	if is.follows {
@@ -186,7 +188,7 @@ func (a *answer) sendStored(r *http.Request, contentType string, found stored) e
 }
 
 // findObject returns an object of the user's. The recipients of a deleted object come from its
-// Create: the object itself does not name them any more.
+// Create, because the object itself does not name them any more.
 func findObject(ctx context.Context, tx *user.Tx, me, id vocab.ID, public bool) (stored, error) {
 	look := tx.Objects.Find
 	if public {
@@ -282,7 +284,7 @@ func activityDocs(ctx context.Context, tx *user.Tx, rows []user.Activity) ([]voc
 	return docs, nil
 }
 
-// carried is an object as it is stored now, with the form of its words that readers see.
+// carried is an object as it is stored now, with its text in the form that readers see.
 type carried struct{ doc, readable vocab.Doc }
 
 func carriedNow(ctx context.Context, tx *user.Tx, ids []vocab.ID) (map[vocab.ID]carried, error) {
@@ -327,7 +329,8 @@ func isCarrier(row user.Activity, d vocab.Doc) bool {
 	return row.Object != "" && handler.HasWords(row.Type) && d.Sub("object") != nil
 }
 
-// internalFault marks an error in a stored document as internal: the request is not at fault.
+// internalFault marks an error in a stored document as internal, because the request is not at
+// fault.
 func internalFault(err error) error {
 	return fault.Wrap(fault.Internal, "a stored document cannot be read", err)
 }

@@ -14,7 +14,7 @@ import (
 // strangers reads the users' databases for everybody except their users.
 type strangers struct {
 	store *user.Databases
-	reads *policy.Pool // bounds the reads that wait for a connection, or have one
+	reads *policy.Pool // limits the reads that wait for a connection, or have one
 }
 
 func newStrangers(store *user.Databases, now func() time.Time) strangers {
@@ -29,7 +29,8 @@ func newStrangers(store *user.Databases, now func() time.Time) strangers {
 var errCrowded = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
 
 // readAsStranger reads a user's database for anybody except the user. The read is charged to the
-// client's address: a client that reads as fast as it can leaves room and connections to others.
+// client's address, so that a client that reads as fast as it can leaves room and connections to
+// others.
 func (s *access) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *user.Tx) error) error {
 	ctx := policy.PaidByAddress(r.Context(), s.clientOf(r))
 	payer := policy.PayerOf(ctx)

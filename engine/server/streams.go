@@ -26,7 +26,7 @@ type streamList struct {
 	Items []stream `json:"items"`
 }
 
-// getStreams serves the user's streams to the user's clients, by name.
+// getStreams serves the user's streams to the user's clients, sorted by name.
 func (s *clientAPI) getStreams(a *answer, r *http.Request, _ httprouter.Params) error {
 	u, err := s.authorizeReader(a, r)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *collections) getWhole(a *answer, r *http.Request, p httprouter.Params, 
 		describe: func(ctx context.Context, tx *user.Tx, d vocab.Doc) error {
 			items, err := list(ctx, tx, me)
 			d["totalItems"] = len(items)
-			if len(items) > 0 { // JSON-LD takes an empty list for none
+			if len(items) > 0 { // in JSON-LD an empty list means the same as no list
 				d["orderedItems"] = items
 			}
 			return err

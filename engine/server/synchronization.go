@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// getSynchronization shows the signer of the request those followers of a user that are on the
-// signer's own server, and never any other (FEP-8fcf). It refuses to show a list that is too
-// long: a server that took a part for the whole would end the other follows.
+// getSynchronization shows the signer of the request which followers of a user are on the
+// signer's own server, and never any other follower (FEP-8fcf). It refuses to show a list that
+// is too long, because a server that took a part for the whole would end the other follows.
 func (s *federation) getSynchronization(a *answer, r *http.Request, p httprouter.Params) error {
 	a.addVary(whoAsks...)
 	a.setCache(cachePrivate)
@@ -49,7 +49,7 @@ func (s *federation) getSynchronization(a *answer, r *http.Request, p httprouter
 	return nil
 }
 
-// identifySigner returns the actor who signed the request. It accepts no token: a token
+// identifySigner returns the actor who signed the request. It accepts no token, because a token
 // identifies a local user, not another server.
 func (s *federation) identifySigner(a *answer, r *http.Request) (vocab.ID, error) {
 	_, given := bearerToken(r)

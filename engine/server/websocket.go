@@ -26,7 +26,7 @@ const (
 	socketPath = "/ws"
 
 	// protocol is the subprotocol of the frames (RFC 6455 §1.9). A browser cannot set
-	// Authorization: it sends its token as a second subprotocol, which is never echoed.
+	// Authorization, so it sends its token as a second subprotocol, which is never echoed.
 	protocol       = "lightweb.v1"
 	protocolBearer = "bearer."
 
@@ -35,14 +35,14 @@ const (
 	closeTime = 10 * time.Second // within which a connection ends after the engine has decided to end it
 
 	maxFrame      = 64 << 10 // bytes of a message that a client sends
-	framesPerSec  = 20       // that a client may send, of any kind
+	framesPerSec  = 20       // frames of any kind that a client may send
 	framesAtATime = 60
 )
 
 // webSockets serves WebSockets to users' clients.
 type webSockets struct {
 	*eventSockets
-	origins                       []string // origins of pages that may open one
+	origins                       []string // origins of pages that may open a WebSocket
 	pingTime, pongTime, frameTime time.Duration
 }
 
@@ -144,15 +144,15 @@ type program struct {
 	*webSockets
 	one    *socket.Socket
 	ws     *websocket.Conn
-	budget *rate.Limiter // bounds the frames that it sends
+	budget *rate.Limiter // limits the frames that the client sends
 }
 
-// serveSocket speaks WebSocket until one side ends it. The connection is not counted any more.
-// Each frame has a deadline, and the connection has no other.
+// serveSocket speaks WebSocket until one side ends it. conns does not count the connection any
+// more. Each frame has a deadline, and the connection has no other.
 func (s *webSockets) serveSocket(a *answer, r *http.Request, one *socket.Socket) {
 	p := &program{webSockets: s, one: one, budget: rate.NewLimiter(framesPerSec, framesAtATime)}
 	taken := &hijacking{answer: a}
-	ws, err := websocket.Accept(taken, r, &websocket.AcceptOptions{Subprotocols: []string{protocol}, InsecureSkipVerify: true, // checkOrigin did
+	ws, err := websocket.Accept(taken, r, &websocket.AcceptOptions{Subprotocols: []string{protocol}, InsecureSkipVerify: true, // checkOrigin has checked it
 		OnPingReceived: func(context.Context, []byte) bool { return p.mayGoOn() },
 		OnPongReceived: func(context.Context, []byte) { p.mayGoOn() }})
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *webSockets) serveSocket(a *answer, r *http.Request, one *socket.Socket)
 	both.Go(func() { p.readFrames(ctx, leave) })
 	both.Go(func() { p.pingProgram(ctx) })
 	closing := p.writeFrames(ctx)
-	_ = taken.conn.SetDeadline(time.Now().Add(closeTime)) // also for a client that does not answer
+	_ = taken.conn.SetDeadline(time.Now().Add(closeTime)) // so that a client that does not answer cannot delay the end
 	if closing != nil {
 		_ = ws.Close(websocket.StatusCode(closing.Code), closing.Reason) // the client may have gone away
 	}
@@ -261,7 +261,8 @@ func (p *program) writeFrame(ctx context.Context, f socket.Frame) error {
 	return p.ws.Write(ctx, websocket.MessageText, f.Body)
 }
 
-// hasToken reports whether a list in the header has a token, whether in upper or lower case.
+// hasToken reports whether a list in the header contains a token. It ignores the case of
+// letters.
 func hasToken(h http.Header, name, token string) bool {
 	return slices.ContainsFunc(splitList(h.Values(name)), func(t string) bool { return strings.EqualFold(t, token) })
 }

@@ -35,7 +35,7 @@ func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Par
 	return a.sendCreated(http.StatusOK, list)
 }
 
-// postConfirmation notes that a device has joined by a Welcome. The body may name the group.
+// postConfirmation records that a device has joined by a Welcome. The body may name the group.
 func (s *conversations) postConfirmation(a *answer, r *http.Request, p httprouter.Params) error {
 	return s.change(a, r, p, "welcome", func(ctx context.Context, u vocab.Username, id uuid.UUID) error {
 		var body struct {

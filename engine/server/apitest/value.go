@@ -11,7 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// isType reports whether a value is of the type, or of one of the types, that a schema names.
+// isType reports whether a value has the type that a schema names, or one of the types if the
+// schema names several.
 func isType(kind, value any) bool {
 	if kinds, is := kind.([]any); is {
 		return slices.ContainsFunc(kinds, func(k any) bool { return isType(k, value) })
@@ -25,7 +26,7 @@ func isType(kind, value any) bool {
 	return kind == nil || is[kind.(string)]
 }
 
-// differText says how a text differs from its schema; empty if it does not.
+// differText returns how a text differs from its schema, or an empty text if it does not.
 func differText(s schema, text, at string) string {
 	if form, is := s["pattern"].(string); is && !regexp.MustCompile(form).MatchString(text) {
 		return fmt.Sprintf("%s is %q, want %s", at, text, form)
