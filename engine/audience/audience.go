@@ -1,9 +1,10 @@
 // Package audience makes the decisions that depend on the addressing of an activity or object:
-// whether a viewer may see it, which local users it concerns, which holders may get an edit, and
-// whether it is a stranger's private message. No other package decides by to, cc, audience, bto
-// or bcc. docs/audience.md shows the decisions, and db holds their SQL form in one file.
+// whether a viewer may see it, which local users it concerns, which of the users who have
+// stored an object get its edit, and whether it is a stranger's private message. No other
+// package decides by to, cc, audience, bto or bcc. docs/audience.md shows the decisions as
+// tables, and db/user/audience.go makes the same decisions in SQL.
 //
-// It uses only its arguments: no database and no network.
+// The functions use only their arguments: no database and no network.
 package audience
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The visibilities that clients see: each is the widest audience in the addressing.
+// The visibilities that clients see. The visibility of a post is the widest audience that the
+// addressing of the post names.
 const (
 	Public    = "public"    // everybody, and it may be listed publicly
 	Unlisted  = "unlisted"  // everybody, but it is not listed
@@ -57,8 +59,8 @@ func (a Audience) With(to vocab.Addressing) Audience {
 	return a
 }
 
-// IsPublic reports whether everybody is addressed in to or cc. Everybody in bto, bcc or audience
-// does not count.
+// IsPublic reports whether everybody (vocab.Public) is addressed in to or cc. An addressing of
+// everybody in bto, bcc or audience does not count.
 func (a Audience) IsPublic() bool { return IsPublic(a.to) }
 
 // IsPublic reports whether an addressing names everybody in to or cc.
@@ -66,15 +68,15 @@ func IsPublic(to vocab.Addressing) bool {
 	return IsListed(to) || slices.Contains(to.Cc, vocab.Public)
 }
 
-// IsListed reports whether an addressing names everybody in to: then the post may be listed and
-// sent to relays.
+// IsListed reports whether an addressing names everybody in to. If it does, the post may be
+// listed and sent to relays.
 func IsListed(to vocab.Addressing) bool { return slices.Contains(to.To, vocab.Public) }
 
 // IncludesFollowers reports whether the followers of the author are addressed.
 func (a Audience) IncludesFollowers() bool { return Names(a.to, a.followers) }
 
-// Here returns the id by which an author addresses everybody on its own server; it is empty if
-// the author's id has no server. If an author of another server addresses that id, it means
+// Here returns the id by which an author addresses everybody on the author's own server, or ""
+// if the author's id has no server. If an author of another server addresses that id, it means
 // nobody.
 func Here(author vocab.ID) vocab.ID {
 	origin := author.Origin()
@@ -118,8 +120,8 @@ func contains(ids []vocab.ID, id vocab.ID) bool {
 	return id != "" && slices.ContainsFunc(ids, func(named vocab.ID) bool { return named == same || named.Canonical() == same })
 }
 
-// Counterpart returns the only actor other than besides that an addressing names. It is empty if
-// there is none or more than one.
+// Counterpart returns the only id that an addressing names, other than the id in the parameter
+// besides. It returns "" if the addressing names no other id, or more than one.
 func Counterpart(to vocab.Addressing, besides vocab.ID) (one vocab.ID) {
 	for _, id := range to.All() {
 		switch {

@@ -5,30 +5,30 @@ import "github.com/lightweb/lightweb/engine/vocab"
 // Concern says which users a type of activity concerns without addressing them. The handler of
 // the type declares it.
 type Concern struct {
-	Holders       bool // it concerns users who hold something of its actor
-	FollowersOnly bool // of the holders, only the followers of its actor
+	Holders       bool // it concerns users who have stored something of its actor
+	FollowersOnly bool // if Holders is true, it concerns only those of them who follow its actor
 	Owner         bool // it concerns the owner of the object that it is about
-	PublicOnly    bool // the owner only if it is public: a private one is for those it names
+	PublicOnly    bool // it concerns the owner only if it is public, because a private one is for the actors that it names
 	Circle        bool // if it names nobody, it is for the followers of its actor
-	Post          bool // it contains a new post: a private one may not be forwarded to others
-	Edit          bool // it changes a post: a private one in a user's own inbox is for that user
+	Post          bool // it contains a new post; if the post is private, it may not be forwarded to others
+	Edit          bool // it changes a post; if the post is private and it came to a user's own inbox, it is for that user alone
 }
 
 // Arrival is an activity that was delivered to this server, with the circumstances of the
 // delivery.
 type Arrival struct {
 	Activity  *vocab.Activity
-	Concern   Concern      // the Concern of its type
-	Sender    *vocab.Actor // its actor
-	Forwarder *vocab.Actor // the actor that delivered it, if not its actor; else nil
+	Concern   Concern      // the Concern of the activity's type
+	Sender    *vocab.Actor // the activity's actor
+	Forwarder *vocab.Actor // the actor that delivered the activity, if it is not the activity's own actor; else nil
 	Inbox     vocab.ID     // the user to whose own inbox it came; empty for the shared inbox
-	Relayed   bool         // a relay delivered it: users it only concerns get it from its author
+	Relayed   bool         // a relay delivered it; the owners of the objects that it is about get it from its author
 }
 
 // Reach describes the local users that an arrival may concern. It may include too many users,
 // but never too few.
 type Reach struct {
-	Owners     []vocab.ID // users with one of these ids, and owners of objects with one
+	Owners     []vocab.ID // users who have one of these ids, or own an object that has one
 	Followers  []vocab.ID // users who follow one of these actors
 	Acquainted bool       // users who hold any object of the sender
 	Sender     vocab.ID
@@ -48,7 +48,7 @@ func (a Arrival) Reach() Reach {
 		r.Followers = append(r.Followers, a.Forwarder.ID)
 	}
 	toFollowers := a.isForFollowers()
-	letter := a.Concern.Edit && a.Inbox != "" && !toFollowers // others get a delivery of their own
+	letter := a.Concern.Edit && a.Inbox != "" && !toFollowers // it is for the owner of the inbox; others get a delivery of their own
 	switch c := a.Concern; {
 	case c.Holders && !c.FollowersOnly && !letter:
 		r.Acquainted = true
@@ -59,8 +59,8 @@ func (a Arrival) Reach() Reach {
 }
 
 // InPerson returns the users that the activity addresses personally: those that it names, and
-// the user to whose own inbox its actor delivered it. The inbox to which another actor forwarded
-// it does not count.
+// the user to whose own inbox its actor delivered it. If another actor forwarded the activity
+// to a user's own inbox, the owner of that inbox does not count.
 func (a Arrival) InPerson() []vocab.ID {
 	if a.Forwarder == nil && a.Inbox != "" {
 		return append(a.Activity.All(), a.Inbox)
@@ -68,8 +68,8 @@ func (a Arrival) InPerson() []vocab.ID {
 	return a.Activity.All()
 }
 
-// named returns the ids that the activity names. If it came to a user's own inbox, bto and bcc
-// are left out, so that they reach no other users.
+// named returns the ids that the activity names. If the activity came to a user's own inbox,
+// the ids in bto and bcc are left out, so that it reaches no other users.
 func (a Arrival) named() []vocab.ID {
 	if a.Inbox == "" {
 		return a.Activity.All()

@@ -6,7 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Viewer is an actor that wants to see an object or holds it, with its relation to the author.
+// Viewer is an actor that wants to see an object or has stored it, with the actor's relation to
+// the author of the object.
 type Viewer struct {
 	ID      vocab.ID   // empty if unknown
 	Circles []vocab.ID // collections of followers that include the viewer
@@ -15,11 +16,12 @@ type Viewer struct {
 	Blocked bool       // the author blocks the viewer
 }
 
-// MaySee reports whether the viewer may see the object. Its author always may. Other viewers may
-// not if the author blocks them. A local object may be seen by everybody on the author's server,
-// and by nobody else, even if named. Any other object may be seen by everybody if it is public,
-// and otherwise by the actors that it names, the members of the collections of followers that it
-// names, and the actors that got it from its author.
+// MaySee reports whether the viewer may see the object. The author always may. Other viewers
+// may not if the author blocks them. A local object (see IsLocal) may be seen by everybody on
+// the author's server, and by nobody else, not even by an actor that it names. Any other object
+// may be seen by everybody if it is public, and otherwise by the actors that it names, the
+// members of the collections of followers that it names, and the actors that got it from its
+// author.
 func (a Audience) MaySee(v Viewer) bool {
 	if v.ID != "" && v.ID.Same(a.author) {
 		return true
@@ -39,8 +41,8 @@ func (a Audience) MayList(v Viewer) bool {
 	return !v.Blocked && slices.ContainsFunc(Lists(a.author, v), func(id vocab.ID) bool { return slices.Contains(a.to.To, id) || slices.Contains(a.to.Cc, id) })
 }
 
-// Lists returns ids. A viewer sees an object in the author's collections if its to or cc has at
-// least one of them.
+// Lists returns the ids that let a viewer find an object in the author's collections: its to or
+// cc must have at least one of them.
 func Lists(author vocab.ID, v Viewer) []vocab.ID {
 	all := append([]vocab.ID{vocab.Public}, v.Circles...)
 	if v.ID.SameOrigin(author) {
@@ -49,9 +51,9 @@ func Lists(author vocab.ID, v Viewer) []vocab.ID {
 	return all
 }
 
-// MayReplace reports whether the holder of an object may get the version that its author has
-// changed. Holders outside of a narrowed audience keep the old version. An edit that addresses
-// nobody does not change the audience.
+// MayReplace reports whether the holder, an actor that has stored an object, may get the new
+// version after an edit by the author. A holder outside of the new audience keeps the old
+// version. An edit that addresses nobody does not change the audience.
 func MayReplace(before, after Audience, holder Viewer) bool {
 	if !after.IsUnaddressed() {
 		return after.MaySee(holder)
@@ -62,14 +64,15 @@ func MayReplace(before, after Audience, holder Viewer) bool {
 // Recipient is a local user who received another actor's post.
 type Recipient struct {
 	Viewer
-	Known   bool // the user permits private messages of the author (insecure_dm)
+	Known   bool // the user permits private messages of the author, by the rule insecure_dm
 	Answers bool // the post answers an object that the user holds and the post's author may see
 }
 
 // IsLetterOfStranger reports whether a post is a private message to a user from an actor that
-// has no permission to write one. It is false for an answer that addresses the followers of the
-// user, or of a followed actor who forwards it: such an answer belongs to its thread
-// (ActivityPub §7.1.2).
+// has no permission to write one. It is false for an answer that addresses the user's
+// followers. It is also false for an answer that addresses the followers of an actor that the
+// user follows, and that this actor forwards. Such answers belong to their thread (ActivityPub
+// §7.1.2).
 func IsLetterOfStranger(post Audience, r Recipient) bool {
 	inThread := r.Answers && slices.ContainsFunc(r.Circles, post.Names)
 	return post.IsPrivate() && !r.Known && !inThread

@@ -9,7 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The actors in the table. Carol is the author. Bob is the actor that most rows name.
+// The actors in the table, and two collections: Circle has the followers of Carol, and Others
+// those of another actor, dave. Carol is the author. Bob is the actor that the rows name most
+// often.
 const (
 	Carol    = "https://carol.example/users/carol"
 	Circle   = Carol + "/followers"
@@ -22,8 +24,8 @@ const (
 // Viewers are the columns of the table, in order.
 var Viewers = []string{"nobody known", "stranger", "follower", "bob", "bob, who follows", "member by a group", "blocked follower", "blocked bob", "neighbour", "blocked neighbour", "author"}
 
-// Holders are the columns of the table of edits, in order: the users who hold the object that is
-// edited. "by own inbox": the author sent the edit to the holder's own inbox.
+// Holders are the columns of the table of edits, in order. Each is a user who has stored the
+// object that is edited. "by own inbox" is a user to whose own inbox the author sent the edit.
 var Holders = []string{"stranger", "follower", "bob", "by own inbox"}
 
 // Case is one audience, with the expected decisions. In Sees, Lists and Letter each letter is
@@ -32,15 +34,16 @@ type Case struct {
 	Name       string
 	To         string // the addressing members of the document, as JSON
 	Visibility string
-	Sees       string // by Viewers: may see it
-	Lists      string // by Viewers: finds it in the author's collections
-	NamesBob   bool   // in to, cc or audience
+	Sees       string // a letter for each of Viewers: whether the viewer may see it
+	Lists      string // a letter for each of Viewers: whether the viewer finds it in the author's collections
+	NamesBob   bool   // it names bob in to, cc or audience
 	Hides      bool   // it has bto or bcc, which are never stored
-	Letter     string // by Strangers: it is a stranger's private message
+	Letter     string // a letter for each of Strangers: whether it is a stranger's private message
 }
 
-// Strangers are the columns of Letter, in order: users who receive a post, by what decides
-// whether it is a stranger's private message to them.
+// Strangers are the columns of Letter, in order. Each is a user who receives the post,
+// described by the facts that decide whether the post is a stranger's private message to that
+// user.
 var Strangers = []string{"follows nobody", "follows carol", "is answered, in a circle of dave's"}
 
 // Public is the id that addresses everybody.
@@ -69,15 +72,15 @@ var Cases = []Case{
 	{Name: "nobody said", To: `"name":"x"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
 }
 
-// Edit is a change of an object's audience from one case to another, each by its name, with the
-// expected decision for each holder.
+// Edit is a change of an object's audience, with the expected decision for each holder. Before
+// and After are the names of two Cases.
 type Edit struct {
 	Before, After string
-	Replaces      string // by Holders: the holder gets the new version
+	Replaces      string // a letter for each of Holders: whether the holder gets the new version
 }
 
 // Edits are the rows of the table of edits. The new audience alone decides who gets the new
-// version, except where the edit addresses nobody: then the audience before decides.
+// version, unless the edit addresses nobody. In that case the audience before the edit decides.
 var Edits = []Edit{
 	{"everybody, listed", "everybody, unlisted", "yyyy"},
 	{"everybody, listed", "followers", "nyny"},
