@@ -8,11 +8,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// acquaintRecipients commits to the instance database that the actors of an activity may concern
-// its recipients (their acquaintances). It must run before anything by these actors enters a
-// user's database. Recipients who will certainly store nothing are first removed from x; when
-// none is left, x.unkept gives the reason. Nothing is committed for an Undo or Delete: it brings
-// nothing to a user who has stored nothing by its actor.
+// acquaintRecipients commits to the instance database that the recipients of an activity are
+// acquaintances of its actors, that is, that these actors may concern them. It must run before
+// anything by these actors enters a user's database. Recipients who will certainly store
+// nothing are first removed from x; when none is left, x.unkept gives the reason. Nothing is
+// committed for an Undo or Delete, because it brings nothing to a user who has stored nothing
+// by its actor.
 func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	if i.Handlers.Lookup(x.Activity).TakesBack {
 		return nil
@@ -33,9 +34,10 @@ func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 
 // acquaintWith commits that the recipients are acquaintances of the actor a; sends is true when
 // a is the activity's sender. The domain that caused the request is charged for each recipient
-// who neither knew the actor nor follows the sender.
+// who was no acquaintance of the actor and follows neither the sender nor the actor that passes
+// the activity on.
 func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
-	now := i.Now() // taken before the commit: the time for which the rows are trusted starts no later
+	now := i.Now() // taken before the commit, so that i.known trusts the rows for no longer than it may
 	if i.known.hasAll(a, x.Recipients, now) {
 		return nil
 	}
@@ -52,9 +54,10 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 	return nil
 }
 
-// chargeAcquaintances looks at the recipients who have had nothing to do with the actor. With
-// sends it removes those who will certainly store nothing. For the others it charges the domain
-// that caused the request.
+// chargeAcquaintances looks at the recipients who have had nothing to do with the actor. If
+// sends is true, it removes those who will certainly store nothing. For the others it charges
+// the domain that caused the request, unless they follow the sender or the actor that passes
+// the activity on.
 func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	met, err := acquaintedWith(ctx, i.Store, a)
 	if err != nil {
@@ -90,9 +93,10 @@ func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.I
 	return spendBudget(i.bounds.newAcquaintances, x.paidBy(), strangers)
 }
 
-// refusedUnread returns the reason why a user who has had nothing to do with the sender will not
-// store a private post. It looks only at what is certain without the user's database. It returns
-// "" when that database must decide; checkPermitted does so later.
+// refusedUnread returns the reason why a user who has had nothing to do with the sender will
+// not store a post that is not public. It looks only at what is certain without the user's
+// database. It returns "" when that database must be read to decide, as checkPermitted does
+// later.
 func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
 	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil || doc.Sealed() != "" {

@@ -23,7 +23,7 @@ const (
 	outcomeIgnored   = "ignored"
 	outcomeStranger  = "private_from_stranger" // ignored, since it is a private message of a stranger
 	outcomePoison    = "poison"
-	outcomeContested = "contested" // another actor of its server uses the id of its object: it waits until that server was asked
+	outcomeContested = "contested" // another actor of its server uses the id of its object: it waits until that server has answered which actor owns the object
 )
 
 // applier is the Apply half of the pipeline.
@@ -35,7 +35,7 @@ type applier struct {
 	rivals    *rivals
 	takenAway *takenAway
 	forwarder *forwarder
-	large     chan struct{} // a place for each large activity that is applied
+	large     chan struct{} // has a place for each large activity that may be applied at the same time
 	metrics   metrics
 }
 
@@ -53,10 +53,11 @@ func newApplier(i *Inbox) *applier {
 }
 
 // Apply runs the Apply half of the pipeline for a batch, in one transaction of the user's
-// database. When the transaction is repeated, Apply runs again and first discards the results of
-// the earlier run. It releases the claimed ids of activities that were ignored: an activity that
-// does not concern the user in one inbox may be meant for the user in the other, and a forgery
-// must not block an id.
+// database. When the transaction is repeated, Apply runs again and first discards the results
+// of the earlier run. It releases the claimed ids of activities that were ignored. There are
+// two reasons: an activity that does not concern the user when it comes to the shared inbox may
+// still come to the user's own inbox, or the other way round, and a forgery must not block an
+// id.
 func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) error {
 	batch := make([]*applying, len(items))
 	for n, item := range items {
@@ -95,7 +96,7 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[use
 	if x.outcome == outcomeApplied {
 		delete(claimed, x.ownID())
 	}
-	delete(claimed, user.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID}) // the activity that this one disabled may be in the same batch
+	delete(claimed, user.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID}) // the activity that this one disabled may be in the same batch; its id stays claimed
 	return nil
 }
 

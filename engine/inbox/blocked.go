@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markBlocked marks, before any activity of a batch is applied, those that come from actors that
-// the user blocks or the policy refuses, and those that bring objects of such actors.
+// markBlocked marks the activities of a batch that come from actors that the user blocks or the
+// policy refuses, or that bring objects of such actors. It runs before any activity of the
+// batch is applied.
 func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applying) error {
 	var all []vocab.ID
 	for _, x := range batch {

@@ -8,9 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// emitEvents adds the activity's events to the user's outbox, in the transaction that stores the
-// activity, unless its handler marked it as silent. Events that strangers cause beyond their
-// budget are only counted.
+// emitEvents adds the activity's events to the event_outbox table of the user's database, in
+// the transaction that stores the activity. It adds none if the handler marked the activity as
+// silent. Events that strangers cause beyond their budget are only counted.
 func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 	if x.effects.Silent {
 		return nil
@@ -52,8 +52,8 @@ func trustOf(ctx context.Context, x *applying) (string, error) {
 	return handler.TrustStranger, nil
 }
 
-// tells returns a function that is called for each event of an activity. It reports whether the
-// event may be added, and counts the event when it may not.
+// tells returns a function that is called for each event of an activity. That function reports
+// whether the event may be added, and counts the event when it may not.
 func (p *applier) tells(x *applying) func(trust string) bool {
 	return func(trust string) bool {
 		may := p.mayTell(x, trust)

@@ -12,10 +12,10 @@ import (
 )
 
 // fetchAnnounced gets the object of an activity that a Group actor announces (FEP-1b12). It
-// takes the object from the announced activity when that bears a valid proof by its actor, else
-// from the object's own server. Nothing is fetched for a group that no user follows, or beyond
-// the group's budget. The group is never told that another server does not answer: servers send
-// in order, and a failure would stop its deliveries.
+// takes the object from the announced activity when that activity bears a valid proof by its
+// actor, and otherwise from the object's own server. Nothing is fetched for a group that no
+// user follows, or beyond the group's budget. The group is never told that another server does
+// not answer, because servers send in order, and a failure would stop the group's deliveries.
 func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 	needs := f.Handlers.Needs(x.Activity)
 	followers, err := x.followersOf(ctx, f.Store, x.Actor.ID)
@@ -42,9 +42,9 @@ func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 	return f.fetchShown(ctx, x, needs[0])
 }
 
-// fetchProven returns the object of an announced Create or Update that bears a valid proof by
-// its actor, else nil. An Update must give the time of the change: without it an old version
-// could replace a newer one.
+// fetchProven returns the object of an announced Create or Update if that activity bears a
+// valid proof by its actor, and nil otherwise. An Update must give the time of the change,
+// because without it an old version could replace a newer one.
 func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object, error) {
 	in := x.Activity.Object.Doc
 	p, err := proof.Parse(in, f.Now())

@@ -20,9 +20,9 @@ type fetcher struct {
 	bounds  *bounds
 }
 
-// fetchNeeds fetches the objects that the activity's handler needs, each from its own origin:
-// Apply never touches the network. It runs at the end of resolveAddressing, so that nobody can
-// make this server contact others about activities that concern no local user.
+// fetchNeeds fetches the objects that the activity's handler needs, each from its own origin,
+// because Apply never uses the network. It runs at the end of resolveAddressing, so that nobody
+// can make this server contact others about activities that concern no local user.
 func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 	x.fetched = map[vocab.ID]*vocab.Object{}
 	if f.Handlers.Lookup(x.Activity).Group {

@@ -11,14 +11,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxReaders bounds the recipients that chooseReader looks at to find one that the sender has
-// accepted as a follower.
+// maxReaders is the greatest number of recipients that chooseReader looks at to find one that
+// the sender has accepted as a follower.
 const maxReaders = 16
 
-// fetchForReader fetches an object again, as a recipient, after its server refused it to the
-// instance actor. The request is signed as that user. It goes only to the sender's own server,
-// so that a sender cannot have a user's name disclosed to another server. It returns refusal
-// when no recipient may ask.
+// fetchForReader fetches an object again in the name of a recipient, after the object's server
+// refused it to the instance actor. That user signs the request. The request goes only to the
+// sender's own server, so that a sender cannot have a user's name disclosed to another server.
+// If no recipient may ask, fetchForReader returns the error refusal.
 func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
 	if x.relay || !id.SameOrigin(x.Actor.ID) {
 		return nil, refusal
@@ -37,10 +37,11 @@ func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID,
 	return o, err
 }
 
-// chooseReader returns the recipient in whose name an object is fetched: first a recipient that
-// the activity is meant for in person. Else, when the activity is for followers, one that the
-// sender has accepted as a follower. Else one who may follow the sender and whose database
-// cannot be read now. It is zero when there is none.
+// chooseReader returns the recipient in whose name an object is fetched. If the activity is
+// meant for recipients in person, the result is one of them. Otherwise, if the activity is for
+// followers, the result is a recipient that the sender has accepted as a follower. If there is
+// none, the result is a recipient who may follow the sender, but whose database cannot be read
+// now. If there is no such recipient either, the result is zero.
 func (f *fetcher) chooseReader(ctx context.Context, x *receiving) (reader vocab.Username, err error) {
 	meant := x.meantFor(f.Deps)
 	if meant[x.User] && slices.Contains(x.Recipients, x.User) {
@@ -78,10 +79,10 @@ func (f *fetcher) isAccepted(ctx context.Context, u vocab.Username, actor vocab.
 	return accepted, err
 }
 
-// selectReadable returns the fetched objects that the user may read. An object that its origin
-// showed to one user alone is for other users only if it addresses them itself. The object of an
-// Announce that was not fetched may be in the user's database; it is returned if the sender is
-// its author.
+// selectReadable returns the fetched objects that the user may read. If they were fetched in
+// the name of another user, the user may read only the objects whose own addressing includes
+// the user. If the object of an Announce is not among the fetched ones, it may be stored in the
+// user's database. It is returned if the sender is its author.
 func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
 	all := x.fetched
 	if !x.reader.IsZero() && x.reader != x.User {
@@ -118,11 +119,11 @@ func isFor(x *applying, o *vocab.Object) bool {
 }
 
 // readerKey is the key of the reader in the JSON object that writeFetched writes. It is not a
-// valid id, so it collides with none.
+// valid id, so it differs from the keys of all objects.
 const readerKey = "reader"
 
-// writeFetched encodes the fetched objects and the reader for the journal: a JSON object by id,
-// with the reader under readerKey.
+// writeFetched encodes the fetched objects and the reader for the journal. The result is a JSON
+// object that has each object under its id, and the reader under readerKey.
 func writeFetched(objects map[vocab.ID]*vocab.Object, reader vocab.Username) []byte {
 	docs := make(map[string]json.RawMessage, len(objects)+1)
 	for id, o := range objects {

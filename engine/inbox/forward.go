@@ -31,7 +31,7 @@ type forwarder struct {
 }
 
 // mayForward reports whether the budgets of the sender and its domain allow one more forwarded
-// activity. A Delete or Undo is always forwarded: there are no more of them than of the
+// activity. A Delete or Undo is always forwarded, because there are no more of them than of the
 // activities that they take back.
 func (f *forwarder) mayForward(x *applying) bool {
 	if f.isRetraction(x) {
@@ -41,8 +41,8 @@ func (f *forwarder) mayForward(x *applying) bool {
 	return limitBy(f.bounds.passedOfSender, sender) == nil && limitBy(f.bounds.passedOfDomain, host) == nil
 }
 
-// maxForwardCost bounds how many deliveries one activity counts as in the user's budget, so that
-// a user with very many followers gets some activities forwarded, too.
+// maxForwardCost is the greatest number of deliveries for which one activity counts in the
+// user's budget, so that a user with very many followers gets some activities forwarded, too.
 const maxForwardCost = 5000
 
 // mayForwardTo reports whether the user's budget has room to deliver one activity to this many
@@ -58,12 +58,13 @@ func (f *forwarder) mayForwardTo(x *applying, inboxes int) bool {
 // isRetraction reports whether the activity only takes back an earlier one.
 func (f *forwarder) isRetraction(x *applying) bool { return f.handlers.Lookup(x.Activity).TakesBack }
 
-// isOwedToFollowers reports whether the user must forward the activity to its followers
-// (ActivityPub §7.1.2). The activity must name their collection and be linked to something that
-// belongs to the user. For a stranger's activity that must be a public object. For a follower's
-// it may be the user, or any object that the follower may see. So strangers cannot reach a
-// user's followers by a mention alone. An activity that names hidden recipients cannot be
-// forwarded as it came, and a vote is private; neither is forwarded.
+// isOwedToFollowers reports whether the user must forward the activity to the user's followers
+// (ActivityPub §7.1.2). The activity must name the collection of these followers and be linked
+// to something that belongs to the user. If the sender does not follow the user, the link must
+// lead to a public object. If the sender follows the user, it may lead to the user, or to any
+// object that the sender may see. So strangers cannot reach a user's followers by a mention
+// alone. An activity that names hidden recipients cannot be forwarded as it came, and a vote is
+// private; neither is forwarded.
 func (f *forwarder) isOwedToFollowers(ctx context.Context, x *applying) (bool, error) {
 	a := x.Activity
 	followers := f.addresses.Followers(x.User)
@@ -86,8 +87,9 @@ type search struct {
 	left     int  // how many more links it may look at
 }
 
-// findLink follows the links of a document, and the links of the documents that they embed or
-// that the user has stored.
+// findLink reports whether a link of the document d leads to something that belongs to the
+// user. It also follows the links of the linked documents, if d embeds them, or they were
+// fetched, or the user has stored them. It follows at most the given number of links in a row.
 func (s *search) findLink(ctx context.Context, d vocab.Doc, links int) (bool, error) {
 	for _, name := range []string{"object", "inReplyTo", "target", "tag"} {
 		refs, err := d.Refs(name)
@@ -137,7 +139,7 @@ func (s *search) isLink(ctx context.Context, r vocab.Ref, links int) (bool, erro
 }
 
 // findHeld returns the object or activity with that id, as it was fetched or as the user's
-// database has it; nil when there is none.
+// database has it. It returns nil when there is none.
 func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if id == "" {
 		return nil, nil

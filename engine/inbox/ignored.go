@@ -11,14 +11,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The reasons why an activity that was answered 202 is stored for nobody. The list is closed.
+// The reasons why an activity that was answered 202 is stored for nobody. There are no other
+// reasons.
 const (
 	IgnoredNobody      = "nobody"       // it concerns no local user
 	IgnoredUnrelated   = "unrelated"    // it has nothing to do with its recipients
-	IgnoredFollowers   = "followers"    // it is for followers, and its recipients do not follow
+	IgnoredFollowers   = "followers"    // it is for followers, and its recipients do not follow its sender
 	IgnoredStranger    = "stranger"     // it is a private message of a stranger
-	IgnoredBlocked     = "blocked"      // its recipients block an actor behind it, or the policy has come to refuse one
-	IgnoredNoEffect    = "no_effect"    // its object is not stored here or is newer, or it changes nothing
+	IgnoredBlocked     = "blocked"      // its recipients block an actor that sent it or whose objects it brings, or the policy refuses such an actor now
+	IgnoredNoEffect    = "no_effect"    // its object is not stored here, or a newer version of the object is, or it changes nothing
 	IgnoredRelay       = "relay"        // a relay passed it on, and it concerns no local user
 	IgnoredUnproven    = "unproven"     // another actor passed it on without a proof, and its author's server does not show it
 	IgnoredSenderGone  = "sender_gone"  // its sender was deleted while it waited
@@ -26,7 +27,7 @@ const (
 	IgnoredReport      = "report_empty" // it is a report about no local user
 	IgnoredDisplaced   = "displaced"    // it is a report that was removed for one of a domain with fewer open reports
 	IgnoredGroupBudget = "group_budget" // a Group actor announces more than this server fetches for it
-	IgnoredOverBudget  = "over_budget"  // only users who follow its sender store it: too much of its domain was stored for other users
+	IgnoredOverBudget  = "over_budget"  // only users who follow its sender store it, because too much of the domain was stored for other users
 )
 
 const (
@@ -54,8 +55,8 @@ func newIgnored(i *Inbox) *ignored {
 	return &ignored{inbox: i, log: policy.IgnoredLines.Limiter(i.Now), written: trimEvery}
 }
 
-// add records that an activity is stored for nobody; by is the actor who sent it. Activities of
-// this server's own users are left out, because their outbox has them.
+// add records that an activity is stored for nobody. The parameter by is the actor who sent it.
+// Activities of this server's own users are left out, because their outboxes have them.
 func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	if reason == "" || g.inbox.Local.IsLocal(id) {
 		return
@@ -74,7 +75,7 @@ func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	g.unlogged = 0
 }
 
-// flushOften calls flush every flushEvery until work ends.
+// flushOften calls flush every flushEvery, until the background work is closed.
 func (g *ignored) flushOften(work *intake.Background) {
 	for work.Pause(flushEvery) {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTime)

@@ -1,6 +1,6 @@
-// Package inbox is the inbound pipeline. Its first half, Receive, runs once per request; its
-// second half, Apply, runs once per recipient, in that user's writer and transaction. Each step
-// has a file of its own.
+// Package inbox is the inbound pipeline. Its first half, Receive, runs once per request. Its
+// second half, Apply, runs once per recipient, in a transaction of that user's writer (see
+// package intake). Each step has a file of its own.
 package inbox
 
 import (
@@ -66,9 +66,9 @@ type Inbox struct {
 	metrics   metrics
 }
 
-// perRequest and perByte give the memory that a request takes while it is processed, in bytes: a
-// fixed part, and a part for each byte of the body. A parsed document takes many times the size
-// of its text.
+// perRequest and perByte are the memory, in bytes, that is counted for a request while it is
+// processed: perRequest once, and perByte for each byte of the body. perByte is this high
+// because a parsed document takes many times the memory of its text.
 const (
 	perRequest = 16 << 10
 	perByte    = 16
@@ -79,24 +79,24 @@ type receiving struct {
 	pipeline.Inbound
 	came       time.Time
 	claims     []signature.Claim
-	large      int64                                // the size of a body above BodyLimit, which may only be an MLS message; 0: an ordinary body
+	large      int64                                // the size of a body above BodyLimit, which may only be an MLS message; 0 for an ordinary body
 	recognized vocab.ID                             // the sender of such a large body
 	payer      string                               // the client address, or the domain of the sender of a large body; see paidBy
 	room       int64                                // bytes of memory that are reserved for it
 	roomOf     string                               // the payer of that memory
 	parsed     *vocab.Activity                      // the parsed body, while it is in memory
-	foreign    bool                                 // parseBody: no signature is by a key of the actor's server
-	signer     *vocab.Actor                         // verifySignature: who made the request
-	passer     *vocab.Actor                         // verifySignature: who made the request, when that is not the activity's actor
-	relay      bool                                 // verifySignature: a relay made the request, and passes a post on
-	fetched    map[vocab.ID]*vocab.Object           // resolveAddressing: the objects that the handler needs, each from its origin
-	reader     vocab.Username                       // resolveAddressing: the user in whose name they were fetched; zero: the instance actor
-	followers  map[vocab.ID]map[vocab.Username]bool // resolveAddressing: for each actor that was looked up, the users who may follow it
-	target     *vocab.Actor                         // resolveAddressing: the target of a Move that both accounts confirm
-	refused    error                                // resolveAddressing: the answer when some recipients were left out, so that the peer sends it again
-	unkept     string                               // the reason why the activity is stored for nobody, when it ended before respond
-	gone       bool                                 // resolveActor, verifySignature: the actor's server says that it was deleted
-	meant      map[vocab.Username]bool              // respond: the user whose own inbox it came to, and the users that it addresses
+	foreign    bool                                 // set by parseBody: no signature is by a key of the actor's server
+	signer     *vocab.Actor                         // set by verifySignature: the actor who made the request
+	passer     *vocab.Actor                         // set by verifySignature: the actor who made the request, if it is not the activity's actor
+	relay      bool                                 // set by verifySignature: a relay made the request, and passes a post on
+	fetched    map[vocab.ID]*vocab.Object           // set by resolveAddressing: the objects that the handler needs, each from its origin
+	reader     vocab.Username                       // set by resolveAddressing: the user in whose name the objects were fetched; zero for the instance actor
+	followers  map[vocab.ID]map[vocab.Username]bool // set by followersOf: for each actor that was looked up, the users who may follow it
+	target     *vocab.Actor                         // set by resolveAddressing: the target of a Move that both accounts confirm
+	refused    error                                // set by resolveAddressing: the answer if some recipients were left out; the peer then retries
+	unkept     string                               // the reason why the activity is stored for nobody, if Receive has found one
+	gone       bool                                 // set by resolveActor and verifySignature: the actor's server says that the actor was deleted
+	meant      map[vocab.Username]bool              // set by respond: the user to whose own inbox it came, and the users that it addresses
 }
 
 // applying is one activity on its way through Apply, for one recipient.
@@ -105,12 +105,12 @@ type applying struct {
 	raw     json.RawMessage            // the activity in the form in which it is stored
 	payer   string                     // the party that caused the activity: see receiving.paidBy
 	fetched map[vocab.ID]*vocab.Object // the objects that Receive fetched; persist sets Fetched to those that the user may read
-	reader  vocab.Username             // the user in whose name they were fetched; zero: the instance actor
+	reader  vocab.Username             // the user in whose name the objects were fetched; zero for the instance actor
 	tx      *user.Tx
-	effects handler.Effects // executeSideEffects: what the handler decided
-	blocked bool            // the user blocks, or the policy refuses, an actor behind it
-	stored  bool            // persist: the activity is in the user's database
-	told    *bool           // emitEvents: whether the budget of strangers has room for its events; nil until the budget was asked
+	effects handler.Effects // set by executeSideEffects: what the handler decided
+	blocked bool            // the user blocks, or the policy refuses, an actor that sent it or whose objects it brings (see actorsBehind)
+	stored  bool            // set by persist: the activity is in the user's database
+	told    *bool           // set by mayTell: whether the budget of strangers has room for the activity's events; nil until the budget was asked
 	outcome string
 	reason  string // the reason why it is ignored
 }
@@ -149,9 +149,9 @@ func New(d Deps) *Inbox {
 	return i
 }
 
-// Receive takes one request to an inbox through both halves. user is the owner of the inbox, or
-// zero for the shared inbox. When Receive returns nil, the activity is durable for every
-// recipient, or no local user wants it; the peer is answered 202.
+// Receive takes one request to an inbox through both halves of the pipeline. user is the owner
+// of the inbox, or zero for the shared inbox. When Receive returns nil, the activity is durable
+// for every recipient, or no local user wants it; the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}, came: i.Now()}
 	return i.conclude(x, i.admitRequest(ctx, x))
@@ -176,8 +176,8 @@ func (i *Inbox) conclude(x *receiving, err error) error {
 	return err
 }
 
-// admitRequest runs Receive if there is memory for the request. So nobody can fill the memory
-// with bodies, not even before the sender is proven.
+// admitRequest runs the steps of Receive if there is memory for the request. So nobody can fill
+// the memory with bodies, not even with requests whose sender is not proven yet.
 func (i *Inbox) admitRequest(ctx context.Context, x *receiving) error {
 	x.payer = policy.PayerOf(ctx)
 	if err := i.memory.takeRoom(x); err != nil {
@@ -187,8 +187,8 @@ func (i *Inbox) admitRequest(ctx context.Context, x *receiving) error {
 	return i.receiving.Run(ctx, x)
 }
 
-// droppedBy returns the reason why an activity was dropped that another actor passed on, or that
-// nobody signed.
+// droppedBy returns the reason why a dropped activity is stored for nobody. Such an activity
+// was passed on by another actor, or nobody signed it.
 func droppedBy(x *receiving) string {
 	switch {
 	case x.signer == nil:
@@ -199,10 +199,11 @@ func droppedBy(x *receiving) string {
 	return IgnoredUnproven
 }
 
-// Deliver delivers to the user to what the local user from sends: an activity of from's own, or
-// one that from forwards. Such local recipients are part of the delivery queue like those of
-// other servers. A forwarded activity is treated as if the forwarder were on another server:
-// forwarding alone does not mean it for the user in person.
+// Deliver delivers an activity between two local users: from sends it, and to receives it. It
+// is from's own activity, or one of another actor that from forwards. The delivery queue
+// handles local recipients like those of other servers. A forwarded activity is treated as if
+// the forwarder were on another server: forwarding alone does not make it an activity for the
+// user in person.
 func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {
@@ -236,8 +237,8 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 }
 
 // Start begins to apply the activities that an earlier process left in the intake journal; this
-// goes on until Close. It must be called when no other process serves the instance any more, and
-// before the first request.
+// goes on until Close. Start must be called when no other process serves the instance any more,
+// and before the first request.
 func (i *Inbox) Start(ctx context.Context) error {
 	if err := i.intake.Start(ctx); err != nil {
 		return err

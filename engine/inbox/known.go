@@ -9,8 +9,8 @@ import (
 )
 
 // known remembers which acquaintances are committed, so that they are not written again for
-// every activity. It forgets them before db.Cluster.PruneAcquaintances can have removed them at
-// night.
+// every activity. An acquaintance is a pair of an actor and a user that the actor may concern.
+// known forgets the pairs before db.Cluster.PruneAcquaintances can have removed them at night.
 type known struct {
 	mu    sync.Mutex
 	pairs map[acquaintance]time.Time // the time just before the row was committed
@@ -21,7 +21,8 @@ type acquaintance struct {
 	user  vocab.Username
 }
 
-// maxKnown bounds the memory; when it is exceeded, all pairs are forgotten.
+// maxKnown is the greatest number of pairs that are remembered. When there would be more, all
+// earlier pairs are forgotten.
 const maxKnown = 100_000
 
 func newKnown() *known { return &known{pairs: map[acquaintance]time.Time{}} }

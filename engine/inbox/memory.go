@@ -14,15 +14,15 @@ import (
 // errFull asks a peer to send the request again later, since the memory for requests is used up.
 var errFull = fault.New(fault.Unavailable, "the engine is overloaded; try again later").After(5 * time.Second)
 
-// memory bounds the memory that requests in progress take.
+// memory limits how much memory the requests in progress take.
 type memory struct {
 	room      *policy.Pool // bytes
 	actors    *actor.Resolver
 	bodyLimit int64
 }
 
-// takeRoom reserves memory for a parsed request, in the name of its client address, or of its
-// signer's domain once that is proven.
+// takeRoom reserves memory for a request and its parsed activity. The memory counts against the
+// party that caused the request; see paidBy.
 func (m *memory) takeRoom(x *receiving) error {
 	n := min(m.roomFor(max(int64(len(x.Body)), x.large)), policy.Memory.Pool)
 	if !m.room.Take(x.paidBy(), n) {
@@ -44,11 +44,11 @@ func (m *memory) giveRoom(x *receiving) {
 	x.room = 0
 }
 
-// runAside runs work that may have to wait for another server and does not read the activity.
-// While work waits, the request keeps only its body: the parsed activity, which takes many times
-// the memory, is released. Afterwards the body is parsed again, unless work has put another
-// activity in its place, or has failed before the sender was proven. Otherwise senders whose
-// servers stall could use up the memory for all others.
+// runAside runs the function work, which may have to wait for another server and does not read
+// the activity. While work waits, the request keeps only its body, and the memory of the parsed
+// activity, many times as large, is released. Otherwise senders whose servers stall could use
+// up the memory for all others. Afterwards the body is parsed again, unless work has set
+// x.Activity to another activity, or has failed before the sender was proven.
 func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.Context) error) error {
 	if x.Activity != x.parsed {
 		return work(ctx)
@@ -71,7 +71,8 @@ func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.C
 	return err
 }
 
-// fetchObject fetches an object from its own server, by runAside; see actor.Resolver.Object.
+// fetchObject calls actor.Resolver.Object within runAside, to fetch an object from its own
+// server.
 func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
 	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
 		o, raw, err = m.actors.Object(ctx, id, as)
@@ -80,7 +81,7 @@ func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as 
 	return o, raw, err
 }
 
-// fetchActor fetches an actor from its own server, by runAside.
+// fetchActor calls actor.Resolver.Fresh within runAside, to fetch an actor from its own server.
 func (m *memory) fetchActor(ctx context.Context, x *receiving, id vocab.ID) (a *vocab.Actor, err error) {
 	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
 		a, err = m.actors.Fresh(ctx, id)

@@ -2,9 +2,9 @@ package inbox
 
 import "github.com/lightweb/lightweb/engine/vocab"
 
-// isMuted reports whether the user does not want to see the activity: its actor is muted, or the
-// author of its object, or a word in its object. Posts inside the activities that a Group
-// announces are hidden when they are read.
+// isMuted reports whether the user does not want to see the activity, because the user has
+// muted its actor, the author of its object, or a word in its object. A post inside an activity
+// that a Group announces is not checked here; it is hidden when it is read.
 func (p *applier) isMuted(x *applying) bool {
 	mutes := p.Profiles.User(x.User).Moderation
 	if mutes.HidesActor(x.Actor.ID) {

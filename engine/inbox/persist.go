@@ -12,9 +12,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claimIDs is the first part of persist. It claims the ids of a batch for their actors, and
-// returns those that were free. It also reads in advance the rows that the steps will need from
-// the user's database, and marks the activities of blocked actors.
+// claimIDs is the first part of persist, for a whole batch. It claims the ids of the activities
+// for their actors, so that each activity takes effect only once. It returns the ids that were
+// free. It also reads in advance the rows that the steps will need from the user's database,
+// and marks the activities of blocked actors.
 func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) (map[user.Owned]bool, error) {
 	ids := make([]user.Owned, len(batch))
 	var actors []vocab.ID
@@ -68,8 +69,8 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 		Actor: x.Actor.ID, Object: p.objectID(x), Published: handler.NotAfter(x.Activity.Published, x.Now), Raw: x.raw})
 }
 
-// objectID returns the id of the activity's subject in the spelling of its own origin, if that
-// was fetched.
+// objectID returns the id of the thing that the activity is about. If that thing was fetched,
+// its id is spelled as its own server spells it.
 func (p *applier) objectID(x *applying) vocab.ID {
 	id := x.Activity.Object.ID
 	if subject := p.Handlers.Lookup(x.Activity).Subject; subject != nil {
@@ -82,9 +83,10 @@ func (p *applier) objectID(x *applying) vocab.ID {
 }
 
 // isConcerned reports whether the activity concerns the user. It does when it names the user,
-// when the user follows the sender and it is for followers or for everybody, or when it is about
-// something that belongs to the user. If its type concerns all who have stored its object, the
-// result is true as well; the handler then finds out whether this user has stored it.
+// when the user follows the sender and it is for followers or for everybody, or when it is
+// about something that belongs to the user. If its type concerns all users who have stored
+// something of its actor, the result is true as well; the handler then finds out whether the
+// activity concerns this user.
 func (p *applier) isConcerned(x *applying) bool {
 	a, c := x.Activity, p.Handlers.Lookup(x.Activity).Concern
 	toFollowers := audience.IsForFollowers(a, c, x.Actor.Followers)

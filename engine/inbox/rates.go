@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// budgets refuses requests, and leaves out recipients, of senders that have used up their share.
+// budgets refuses requests of senders that have used up their share, or leaves out some of the
+// recipients.
 type budgets struct {
 	Deps
 	bounds  *bounds
@@ -25,12 +26,14 @@ func (b *budgets) checkHost(host string) error {
 	return limitFault(b.Hosts.Ready(policy.RegistrableDomain(host)))
 }
 
-// countRequest counts a request against its signer and the signer's host. When the request
-// repeats an earlier one in the other signature dialect, it is a second knock, and not counted:
-// many peers send each request in both dialects, whatever they were told.
+// countRequest counts a request against its signer and the signer's host. It does not count a
+// second knock, that is, a request that repeats an earlier one in the other signature dialect,
+// because many peers send each request in both dialects, whatever this server answers to the
+// first one.
 func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	digest := sha256.Sum256(x.Body)
-	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) + string(signer) } // the signer is in the key: none uses up another's knock
+	// The key contains the signer, so that no signer uses up the second knock of another.
+	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) + string(signer) }
 	this, other := knock(signature.RFC9421), knock(signature.Cavage)
 	if x.claims[0].Dialect == signature.Cavage { // all claims of a request are of one dialect
 		this, other = other, this
@@ -50,8 +53,8 @@ func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	return nil
 }
 
-// Count counts a proven request that is not for an inbox. It counts it as an inbox request is
-// counted: against its signer and the signer's host.
+// Count counts a proven request that is not for an inbox in the same way as an inbox request:
+// against its signer and the signer's host.
 func (i *Inbox) Count(signer vocab.ID) error {
 	if err := limitBy(i.Senders, string(signer)); err != nil {
 		return err
@@ -87,9 +90,9 @@ func (x *receiving) paidBy() string {
 }
 
 // chargeFanOut counts the recipients who do not follow the sender against the sender's domain.
-// Each counts, whether it will store the activity or ignore it, because each costs a transaction
-// in its database. The first is not counted: the request was. Recipients who follow the sender
-// cost nothing, however many they are.
+// Each counts, whether the user will store the activity or ignore it, because each costs a
+// transaction in a user's database. One of them is not counted, because the request itself was
+// counted. Recipients who follow the sender cost nothing, however many they are.
 func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil
@@ -139,9 +142,10 @@ func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
 	return b.limitForStrangers(ctx, x)
 }
 
-// limitForFollowers removes users for which too much was stored of the actors that they follow
-// at the domain. Then x.refused is set, although other recipients get the activity: the peer
-// sends it again, and those others ignore it as a duplicate.
+// limitForFollowers removes recipients for which too much was stored of the actors that they
+// follow at the sender's domain. If others are left, these get the activity, but x.refused is
+// set, so that the peer sends it again; then they ignore it as a duplicate. If none is left,
+// limitForFollowers refuses the activity.
 func (b *budgets) limitForFollowers(x *receiving) error {
 	left := x.Recipients[:0:0]
 	var full error

@@ -10,10 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// receive refuses a request that its headers alone show to be unacceptable: by its media type or
-// encoding, for an inbox that does not exist, with a signature that cannot be valid, from a
-// suspended actor, or from a host that is blocked or has sent too much. It runs before anything
-// is fetched or parsed.
+// receive refuses a request before anything is fetched or parsed. It does so if the media type
+// or encoding of the request is not accepted, if the inbox does not exist, if the signature
+// cannot be valid, or if the request comes from a suspended actor or from a host that is
+// blocked or has sent too much.
 func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	h := x.Request.Header
 	if h.Get("Content-Encoding") != "" {
@@ -31,8 +31,9 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	return i.checkAddressed(ctx, x.User)
 }
 
-// checkClaims refuses a signature that cannot be valid, or whose key belongs to an actor or host
-// that is blocked or has used up its request rate.
+// checkClaims refuses a request without a signature that may be valid. It also refuses a
+// request with a key of an actor or host that is blocked, or of a host that has used up its
+// request rate.
 func (i *Inbox) checkClaims(x *receiving) (err error) {
 	if x.claims, err = i.Verifier.Claims(x.Request, x.Body); err != nil {
 		return err

@@ -18,24 +18,25 @@ import (
 var errTooLarge = fault.New(fault.TooLarge, "the body is too large")
 
 const (
-	// perLargeByte is how many bytes of memory each byte of a body beyond BodyLimit takes. It is
-	// less than perByte: the number of values in a document is bounded, so that a larger
+	// perLargeByte is how many bytes of memory each byte of a body beyond BodyLimit takes. It
+	// is less than perByte because the number of values in a document is limited: a larger
 	// document has longer texts, not more values.
 	perLargeByte = 6
-	// mostAsked bounds the users whose databases are read to find out whether one of them knows
-	// the sender of a large body to the shared inbox.
+	// mostAsked is the greatest number of users whose databases are read to find out whether
+	// one of them knows the sender of a large body to the shared inbox.
 	mostAsked = 200
-	// atOnce is how many large activities are applied at the same time: each recipient's
-	// transaction has copies of the message in memory.
+	// atOnce is how many large activities are applied at the same time. It is small because
+	// each recipient's transaction has copies of the message in memory.
 	atOnce = 4
 )
 
 // ReceiveLarge is Receive for a request whose Content-Length is above BodyLimit and whose body
-// is not read yet: it may carry an MLS message. ReceiveLarge calls read to read the body once
-// two conditions hold: the headers prove, by a remembered key, that the sender may write to a
-// local user in private, and there is memory for the whole body. The memory is reserved in the
-// name of payer, the sender's domain. Otherwise nothing is read. The fault is then TooLarge,
-// RateLimited for a sender of too many large bodies, or Unavailable when there is no memory now.
+// is not read yet. Such a request may carry an MLS message. ReceiveLarge calls the function
+// read to get the body if two conditions are met. The headers must prove, by a remembered key,
+// that the sender may write to a local user in private, and there must be memory for the whole
+// body. The memory is reserved in the name of the sender's domain, which read gets as payer.
+// Otherwise nothing is read, and the fault is TooLarge, RateLimited for a sender of too many
+// large bodies, or Unavailable when there is no memory now.
 func (i *Inbox) ReceiveLarge(ctx context.Context, r *http.Request, user vocab.Username, read func(payer string) ([]byte, error)) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, User: user}, came: i.Now(), large: r.ContentLength}
 	return i.conclude(x, i.admitLarge(ctx, x, read))
@@ -104,7 +105,7 @@ func (i *Inbox) isKnownSender(ctx context.Context, x *receiving) (known bool, er
 	return false, unsure
 }
 
-// checkLarge refuses a large body that is not the recognized sender's own message of MLS.
+// checkLarge refuses a large body that is not an MLS message of the recognized sender's own.
 func (i *Inbox) checkLarge(x *receiving) error {
 	if x.large > 0 && !(x.Activity.Actor.Same(x.recognized) && x.Activity.Object.Doc.Sealed() != "" && i.Handlers.IsApart(x.Activity)) {
 		return errTooLarge
@@ -112,8 +113,8 @@ func (i *Inbox) checkLarge(x *receiving) error {
 	return nil
 }
 
-// checkLargeMessage refuses a large body whose object is not readable as an MLS message. Such
-// objects are stored only when they are small.
+// checkLargeMessage refuses a large body whose object is not readable as an MLS message. An
+// object of that kind is stored only when it is small.
 func checkLargeMessage(x *receiving) error {
 	if x.large > 0 && !conversation.IsMessage(x.Activity.Object.Doc) {
 		return errTooLarge

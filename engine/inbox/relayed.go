@@ -21,20 +21,20 @@ type Relays interface {
 	// RecordAnswer records the answer to a subscription, and reports whether the actor was
 	// entitled to give it.
 	RecordAnswer(ctx context.Context, actor, follow vocab.ID, state string) (bool, error)
-	// AcceptFollowBack answers a Follow of the instance actor, and reports whether the follower
-	// is a relay.
+	// AcceptFollowBack answers a Follow whose object is the instance actor, and reports whether
+	// the follower is a relay.
 	AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error)
 }
 
-// errStranger says that no local user follows the author of an activity that a relay passes on,
-// and that it addresses no local user.
+// errStranger says that an activity that a relay passes on addresses no local user, and that no
+// local user follows its author.
 var errStranger = fmt.Errorf("it is a stranger's: %w", errDropped)
 
-// takeRelayed receives an activity that an accepted relay passes on. Unless it has a proof by
-// its author, a post is fetched from the author's own server, and only its id is taken from the
-// relay. An activity that concerns no local user is dropped, if that can be told before another
-// server is asked. So is one beyond the relay's budget. A relay is never told that its activity
-// was refused: it would send it again, or consider this server unavailable.
+// takeRelayed receives an activity that an accepted relay passes on. A post without a proof by
+// its author is fetched from the author's own server, and only its id is taken from the relay.
+// An activity is dropped if it concerns no local user, as far as this is known before another
+// server is asked, or if the relay's budget is used up. A relay is never told that an activity
+// was refused, because it would send the activity again, or consider this server unavailable.
 func (v *voucher) takeRelayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
 	x.relay = true
 	wanted, err := v.isWanted(ctx, x)
@@ -61,8 +61,8 @@ func (v *voucher) takeRelayed(ctx context.Context, x *receiving, relay *vocab.Ac
 }
 
 // isWanted reports whether an activity that a relay passes on may concern a local user. An
-// Announce shows only the server of its post, so a local user must follow an actor of that
-// server. Other users that the post addresses get it from its author.
+// Announce shows only the server of its post, so it is wanted if a local user follows an actor
+// of that server. Other users that the post addresses get the post from its author.
 func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	a := x.Activity
 	if a.Type == vocab.Announce {
@@ -85,10 +85,10 @@ func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	}), nil
 }
 
-// fetchPost replaces an activity that a relay passes on by a Create from the author's server:
-// the Create that the server shows under the announced id, or one built from the public post
-// that it shows there. The built Create has the post's id with a fragment, so that the post
-// arrives once, by whichever relay it comes.
+// fetchPost replaces an activity that a relay passes on by a Create from the author's server.
+// If that server shows a Create under the announced id, this is the Create. If it shows a
+// public post, the Create is built from the post. The id of the built Create is the post's id
+// with a fragment, so that the post arrives once, whichever relay brings it.
 func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 	o, raw, err := v.fetchObject(ctx, x, x.Activity.Object.ID, nil)
 	if err != nil {
@@ -127,8 +127,8 @@ func createOf(o *vocab.Object) (*vocab.Activity, error) {
 	return vocab.ParseActivity(d.JSON())
 }
 
-// withholdFault turns the error that ends a relay's request into a drop, unless it says that the
-// engine accepts nothing now.
+// withholdFault wraps the error that ends a relay's request in errDropped, unless the error
+// says that the engine accepts nothing now.
 func withholdFault(err error) error {
 	if kind := fault.KindOf(err); kind == fault.Unavailable || kind == fault.Busy {
 		return err
@@ -136,8 +136,8 @@ func withholdFault(err error) error {
 	return dropFault(err)
 }
 
-// dropFault turns an error into a drop, of which the relay is not told, unless this server is
-// its cause.
+// dropFault wraps an error in errDropped, so that the relay is not told of the error. It does
+// not do so if this server is the cause of the error.
 func dropFault(err error) error {
 	switch kind := fault.KindOf(err); {
 	case err == nil, errors.Is(err, errDropped), kind == fault.Internal, kind == fault.Config:
@@ -146,8 +146,8 @@ func dropFault(err error) error {
 	return fmt.Errorf("%w: %w", errDropped, err)
 }
 
-// takeRelayAnswer records a relay's answer to the instance actor's Follow. It counts only when
-// the relay's own actor has signed it.
+// takeRelayAnswer records a relay's answer to the instance actor's Follow. The answer counts
+// only when the relay's own actor has signed it.
 func (i *Inbox) takeRelayAnswer(ctx context.Context, x *receiving) error {
 	state := instance.RelayAccepted
 	if x.Activity.Type == vocab.Reject {

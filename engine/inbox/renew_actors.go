@@ -14,11 +14,11 @@ import (
 
 const (
 	renewEvery  = 20 * time.Second // how long an actor that changes too often waits until it is fetched again
-	renewTime   = 10 * time.Second // the time in a round in which fetches for one domain are started
+	renewTime   = 10 * time.Second // how long, in one round, new fetches from one domain are started
 	maxRenewing = 8                // domains that are fetched from at the same time
 )
 
-// renewer fetches actors later whose budget did not allow an immediate fetch when they changed,
+// renewer fetches actors that have changed, if their budget did not allow an immediate fetch,
 // and updates the users' copies of them. Each domain has a queue of its own, so that a domain
 // that does not answer delays no other.
 type renewer struct {
@@ -42,7 +42,7 @@ func (r *renewer) add(id vocab.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting[id] || !r.room.Take(domain, 1) {
-		return // already queued; without room it is fetched when something is sent to it
+		return // it is queued already, or there is no room and it is fetched when something is sent to it
 	}
 	r.waiting[id] = true
 	r.lines[domain] = append(r.lines[domain], id)

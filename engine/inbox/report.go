@@ -16,9 +16,10 @@ const (
 	maxReport   = 5000 // characters of the reporter's text
 )
 
-// takeReport stores a Flag for the operator if it is about local users or for the instance. It
-// enters no user's database. Any other report is dropped. The fault is RateLimited when its
-// domain reports too often, or has too many open reports.
+// takeReport stores a Flag for the operator if it is about local users or for the instance. The
+// Flag enters no user's database. Any other report is dropped. The fault is RateLimited when
+// the sender's domain reports too often, or when the sender or its domain has too many open
+// reports.
 func (i *Inbox) takeReport(ctx context.Context, x *receiving) error {
 	a := x.Activity
 	objects, err := a.Doc.IDs("object")

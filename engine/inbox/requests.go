@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// isVote reports whether a post only votes. A vote is private and is not a letter. Its handler
-// decides whether it counts.
+// isVote reports whether a post is only a vote in a poll. A vote is not public, but it does not
+// count as a private message either. The handler of Create decides whether the vote counts.
 func isVote(x *applying) bool {
 	o, err := vocab.ObjectOf(x.Activity.Object.Doc)
 	if x.Activity.Object.Doc == nil {
@@ -43,9 +43,10 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 }
 
 // checkPermitted drops a post for followers if the user is not one of them. A private post by a
-// stranger, by the rule insecure_dm, becomes a message request. There are three exceptions: the
-// post answers the user's own letter, the user has accepted an earlier request of the sender, or
-// the user's setting messaging.strangers says otherwise.
+// stranger, that is, an actor that the rule insecure_dm does not permit to write to the user in
+// private, becomes a message request. There are three exceptions: the post answers a private
+// post of the user's own, the user has accepted an earlier request of the sender, or the user's
+// setting messaging.strangers says otherwise.
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if handler.IsInvitation(x.Activity) {
 		return p.checkInvited(ctx, x)
@@ -89,8 +90,9 @@ func (p *applier) checkInvited(ctx context.Context, x *applying) error {
 	return handler.ErrIgnored
 }
 
-// checkRemainsPublic ignores an Update by which a stranger turns a public post into a letter
-// that would have to be a request: the letter would stand where letters of strangers may not.
+// checkRemainsPublic ignores an Update by which a stranger turns a public post into a private
+// message that would have to wait among the message requests. Otherwise the message would be in
+// the place of the public post, where strangers' messages may not be.
 func (p *applier) checkRemainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
 	held, err := x.tx.Objects.Find(ctx, x.Activity.Object.ID)
 	if err != nil || held == nil || post.IsUnaddressed() {
@@ -146,8 +148,9 @@ func (p *applier) isKnown(ctx context.Context, x *applying) (bool, error) {
 	return mayWrite(ctx, x.tx, p.Profiles.User(x.User), x.Actor.ID, x.IsSealed())
 }
 
-// mayWrite reports whether a user permits an actor to write in private: by the rule insecure_dm,
-// or, for a sealed message, because both are in a conversation.
+// mayWrite reports whether a user permits an actor to write in private. The rule insecure_dm
+// may permit it. For a sealed (encrypted) message it is also enough that both are in an
+// encrypted conversation.
 func mayWrite(ctx context.Context, tx *user.Tx, u registry.User, actor vocab.ID, sealed bool) (bool, error) {
 	var ties []string
 	for _, kind := range user.RelationshipTypes {

@@ -10,18 +10,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveActor finds the sender. Once a Delete by which an actor deletes itself is accepted, it
-// records that the actor is gone. When the actor's server answers 410 for that actor, this
-// proves the deletion. Nobody can verify the request's signature any more, so a Delete that this
-// server builds replaces the one that came. When the actor's server answers 404, the Delete
-// proves nothing and is dropped: if it were refused, the peer would send it again for days. When
-// another server passes the activity on, its actor is resolved later, once that server is
-// verified.
+// resolveActor finds the sender. If the request was signed by another server, which passes the
+// activity on, the sender is found later, once that server is verified. For a Delete by which
+// an actor deletes itself there are two special cases. When the actor's server answers 410 for
+// that actor, this proves the deletion. Nobody can verify the request's signature any more, so
+// a Delete that this server builds replaces the one that came. When the actor's server answers
+// 404, the Delete proves nothing. It is dropped and not refused, because the peer would send a
+// refused Delete again for days. Once such a Delete is accepted, resolveActor records that the
+// actor is gone.
 func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Next) error {
 	id := x.Activity.Actor
 	deletesItself := deletesItself(x.Activity)
 	resolve := i.Actors.Resolve
-	if handler.UpdatesItself(x.Activity) { // it is fetched again later, within its budget
+	if handler.UpdatesItself(x.Activity) { // the actor is fetched again later, within its budget
 		resolve = i.Actors.Current
 	}
 	if !x.foreign {

@@ -13,10 +13,10 @@ import (
 )
 
 // resolveAddressing finds the local users that the activity may concern. If there are any, it
-// fetches the objects that the handler needs. It may find too many users, never too few: each
-// user's own transaction decides by its own relationships. Groups are never expanded for
-// received activities. A report is for the operator alone and ends here, and so do the
-// activities between relays and the instance actor.
+// fetches the objects that the handler needs. It may find too many users, but never too few,
+// because each user's own transaction decides again, by the user's relationships. Groups are
+// never expanded for received activities. A report is for the operator alone and ends here, and
+// so do the activities between relays and the instance actor.
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
 	ctx = paidBySigner(ctx, x)
 	if x.Activity.Type == vocab.Flag {
@@ -62,7 +62,7 @@ func (x *receiving) arrival(d Deps) audience.Arrival {
 }
 
 // findReached returns the local users in a reach: the owners that it names, the users who may
-// follow its actors, and, with Acquainted, all users that its sender may concern.
+// follow its actors, and, if r.Acquainted is true, all users that its sender may concern.
 func (i *Inbox) findReached(ctx context.Context, x *receiving, r audience.Reach) (map[vocab.Username]bool, error) {
 	users := map[vocab.Username]bool{}
 	for _, id := range r.Owners {
@@ -87,7 +87,7 @@ func (i *Inbox) findReached(ctx context.Context, x *receiving, r audience.Reach)
 	return users, nil
 }
 
-// followersOf returns the users who may follow an actor. A request reads them once.
+// followersOf returns the users who may follow an actor. They are read only once for a request.
 func (x *receiving) followersOf(ctx context.Context, store *db.Cluster, actor vocab.ID) (map[vocab.Username]bool, error) {
 	if follow, read := x.followers[actor]; read {
 		return follow, nil

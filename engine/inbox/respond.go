@@ -37,8 +37,8 @@ func (i *Inbox) makeDurable(ctx context.Context, x *receiving) error {
 		Row:  func() instance.Intake { return i.rowOf(x) }})
 }
 
-// writeOpenly encodes the activity without hidden recipients. If it has none, it returns the
-// bytes that came.
+// writeOpenly encodes the activity without hidden recipients. If the activity has none,
+// writeOpenly returns the bytes that came.
 func writeOpenly(a *vocab.Activity) json.RawMessage {
 	if !a.Doc.Hides() {
 		return a.Raw

@@ -10,9 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Resume rebuilds the activities that wait in the journal as Receive had built them, with the
-// time of their arrival: an activity without a date gets that time, however long it waited.
-// Resume contacts no other server. A row whose activity cannot be parsed gets an error.
+// Resume rebuilds the activities that wait in the journal as Receive had built them. Each gets
+// the time of its arrival, which also counts as the date of an activity without one, however
+// long the activity waited. Resume contacts no other server. For a row whose activity cannot be
+// parsed it returns an error in that row's result.
 func (p *applier) Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]intake.Resumed, error) {
 	resumed := make([]intake.Resumed, len(page))
 	activities := make([]*vocab.Activity, len(page))
@@ -72,8 +73,8 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 	return intake.Resumed{Item: x}, nil
 }
 
-// movedTo returns the target of a Move if the stored copies of both accounts, as Receive stored
-// them when the Move arrived, confirm it; else nil.
+// movedTo returns the target of a Move if the stored copies of both accounts confirm the Move,
+// and nil otherwise. Receive stored these copies when the Move arrived.
 func (p *applier) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old, target *vocab.Actor) (*vocab.Actor, error) {
 	if a.Type != vocab.Move || target == nil || !handler.Moved(old, target) {
 		return nil, nil

@@ -9,11 +9,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Retry puts an activity that was set aside back into the journal, from which the process that
-// serves applies it. It fetches again the objects that the activity's handler needs. It first
-// releases the activity's id, so that no drain finds the id claimed; then it writes the journal
-// row; only then it removes the row of the activity that was set aside. So if Retry ends between
-// two steps, the activity is still set aside or waits in the journal.
+// Retry puts an activity that was set aside, because it could not be applied, back into the
+// journal. The process that serves the instance applies it from there. Retry fetches again the
+// objects that the activity's handler needs. Then it releases the activity's id, so that the id
+// is free when the journal is read. After that it writes the journal row, and at the end it
+// removes the row of the activity that was set aside. So if Retry ends between two steps, the
+// activity is still set aside or waits in the journal.
 func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) error {
 	a, err := vocab.ParseActivity(p.Raw)
 	if err != nil {
@@ -35,14 +36,14 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err := i.acquaintRecipients(ctx, x); err != nil {
 		return err
 	}
-	if i.Handlers.Lookup(a).Concern.Holders { // it may have come for a user who only stores something of its actor
+	if i.Handlers.Lookup(a).Concern.Holders { // it may have come to the shared inbox, for a user who has only stored something of its actor
 		x.User = vocab.Username{}
 	}
 	x.meant = x.meantFor(i.Deps)
 	in := i.rowOf(x)
 	in.Forwarders = p.Forwarders
 	in.Recipients, in.Waiting = nil, in.Recipients
-	applied := false // set when an earlier, interrupted Retry has led to its being applied
+	applied := false // true if the activity was applied after an earlier Retry that was interrupted
 	err = i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		there, err := tx.Activities.FindBy(ctx, user.Owned{ID: a.ID, Actor: a.Actor})
 		if err != nil {

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	rivalTries  = 7           // tries to reach a server that should say whose an object is
-	keptAnswers = time.Minute // how long an answer is stored that all waiting users have taken: the activity may still reach other users
-	leftAnswers = time.Hour   // how long an answer is stored that a waiting user has not taken
+	rivalTries  = 7           // how often a server is asked, at most, which of its actors owns an object
+	keptAnswers = time.Minute // how long an answer is stored if all waiting users have taken it; the activity may still reach other users
+	leftAnswers = time.Hour   // how long an answer is stored if a waiting user has not taken it
 	askTime     = 30 * time.Second
 )
 
 // rivals asks servers which of two of their actors owns an object, when both use its id. The
-// activity of the actor that is not the stored author waits in the journal until the server has
-// answered; after a restart, the next process finds it there and asks again. Each activity is
-// asked about once, however many users it is for.
+// object of one of them is stored already. The activity of the other one waits in the journal
+// until the server has answered; after a restart, the next process finds it there and asks
+// again. Each activity is asked about once, however many users it is for.
 type rivals struct {
 	Deps
 	work    *intake.Background
 	backoff mailbox.Backoff
-	revisit func(u vocab.Username) // makes a drain read the rows that wait for the user
+	revisit func(u vocab.Username) // makes the intake read again the rows of the journal that wait for the user
 	lose    func(x *applying)      // ignores an activity whose object belongs to another actor
 	asked   *policy.Limiter
 	open    *policy.Pool
@@ -51,7 +51,8 @@ func newRivals(i *Inbox) *rivals {
 }
 
 // Ask starts asking the server of the activity's object, and reports whether u waits for the
-// answer. If too much is being asked already, the activity is ignored.
+// answer. If the sender or its domain has caused too many questions already, the activity is
+// ignored.
 func (r *rivals) Ask(u vocab.Username, seq int64, item intake.Item) bool {
 	x := item.(*applying)
 	waits := r.askServer(u, seq, x)
@@ -126,7 +127,8 @@ func (r *rivals) answerQuestion(q *question, shown *vocab.Object) {
 	}
 }
 
-// IsOpen reports whether u waits for an answer about an activity that has not come yet.
+// IsOpen reports whether u waits for an answer about an activity, and the answer has not come
+// yet.
 func (r *rivals) IsOpen(u vocab.Username, seq int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

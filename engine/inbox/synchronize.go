@@ -22,7 +22,7 @@ import (
 const (
 	maxComparing   = 2               // senders compared at the same time
 	comparisonTime = 5 * time.Minute // the time for one comparison
-	maxStrangers   = 500             // users in one list, without a follow of its sender, that are looked at
+	maxStrangers   = 500             // users in one list that are looked at although they do not follow its sender
 )
 
 // synchronizationField is the header field in which a sender names a digest of its followers on
@@ -33,15 +33,15 @@ const synchronizationField = "Collection-Synchronization"
 const (
 	followersEqual    = "equal"
 	followersHealed   = "healed"
-	followersWait     = "limited" // they differ, but its server was asked too recently to ask again
+	followersWait     = "limited" // they differ, but the sender's server was asked for its list too recently to ask again
 	followersUnproven = "unproven"
 	followersFailed   = "failed"
 )
 
 // synchronizer compares the list of local followers that a sender has with the users who follow
 // it, and repairs the differences. It compares up to maxComparing senders at a time. Its
-// goroutines run while there is something to compare. Offers that still wait when the inbox
-// closes are lost: the sender's next post repeats them.
+// goroutines run while there is something to compare. The offers of lists that still wait when
+// the inbox closes are lost, but the sender's next post repeats its offer.
 type synchronizer struct {
 	*Inbox
 	ctx  context.Context // cancelled when the inbox closes
@@ -60,7 +60,8 @@ type synchronizer struct {
 	running sync.WaitGroup
 }
 
-// offer is the Collection-Synchronization field of a request.
+// offer is the Collection-Synchronization field of a request, by which a sender offers its list
+// of followers for comparison.
 type offer struct {
 	by   *vocab.Actor
 	said vocab.Synchronization
@@ -96,8 +97,8 @@ func isUncovered(c signature.Claim) bool {
 	return !slices.Contains(c.Covered, strings.ToLower(synchronizationField))
 }
 
-// heedOffer queues the offer in a request, if its signer has not had a comparison too recently.
-// No request waits for the comparison.
+// heedOffer queues the offer in a request, unless the followers of its signer were compared too
+// recently. No request waits for the comparison.
 func (s *synchronizer) heedOffer(x *receiving) {
 	o, ok := parseOffer(x)
 	if !ok {
@@ -123,7 +124,7 @@ func (s *synchronizer) heedOffer(x *receiving) {
 	}
 }
 
-// compareWaiting compares until no offer waits.
+// compareWaiting settles the waiting offers one after another, until there is none.
 func (s *synchronizer) compareWaiting() {
 	for {
 		o, ok := s.nextOffer()
@@ -149,8 +150,8 @@ func (s *synchronizer) nextOffer() (o offer, ok bool) {
 	return o, true
 }
 
-// settleOffer compares for one sender, and counts and logs the outcome. A panic ends this
-// comparison only.
+// settleOffer makes the comparison for one offer, and counts and logs the outcome. A panic ends
+// only this comparison.
 func (s *synchronizer) settleOffer(o offer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -169,9 +170,9 @@ func (s *synchronizer) settleOffer(o offer) {
 
 // compareFollowers compares the digest in the offer with that of the users who follow the
 // sender. If they differ, it fetches the list of followers from the sender's server and repairs
-// the follows. The list counts only if its digest is the offered one, so a partial list or one
-// of another time changes nothing; an empty list changes nothing either. The outcome is empty
-// when no local user may follow the sender: then there is nothing to compare.
+// the follows. The list counts only if its digest is the offered one, so a list that is partial
+// or from another time changes nothing. An empty list changes nothing either. The outcome is ""
+// when no local user may follow the sender, because then there is nothing to compare.
 func (s *synchronizer) compareFollowers(ctx context.Context, o offer) (outcome string, err error) {
 	users, err := s.Store.Instance.Acquaintances.Users(ctx, o.by.ID, true)
 	if err != nil {
@@ -212,7 +213,7 @@ func (s *synchronizer) compareFollowers(ctx context.Context, o offer) (outcome s
 }
 
 // findFollows returns the users whose follow of the actor was accepted, each with the id of the
-// Follow. It reads the users' own databases, since only those have it.
+// Follow. It reads the users' own databases, because the follows are stored only there.
 func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []vocab.Username) (map[vocab.Username]vocab.ID, error) {
 	found := map[vocab.Username]vocab.ID{}
 	for _, u := range users {
@@ -232,9 +233,10 @@ func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []voc
 }
 
 // healFollows ends the follows of users who are not listed, and sends an Undo for listed users
-// who do not follow. follows was read before the list was fetched, so a user who has begun to
-// follow since is left alone. A failure for one user does not stop the others; the next
-// comparison repairs it, and all that exceeds a bound.
+// who do not follow the sender. The parameter follows was read before the list was fetched. A
+// user who has begun to follow the sender since then is left alone. A failure for one user does
+// not stop the others. The next comparison repairs it, and deals with the users for whom a
+// limit left no room.
 func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows map[vocab.Username]vocab.ID, listed []vocab.ID) error {
 	names := map[vocab.Username]bool{}
 	var strangers []vocab.Username
@@ -261,9 +263,9 @@ func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows
 	return errors.Join(append(failures, s.disownStrangers(ctx, by, strangers[:min(len(strangers), maxStrangers)]))...)
 }
 
-// disownStrangers sends an Undo for each listed user who never asked to follow the sender. It
-// stops when the domain has used up its budget: each Undo takes space in a user's database,
-// without the user's wish.
+// disownStrangers sends an Undo for each listed user who does not follow the sender. It stops
+// when the sender's domain has used up its budget, because each Undo takes space in a user's
+// database without the user's wish.
 func (s *synchronizer) disownStrangers(ctx context.Context, by *vocab.Actor, strangers []vocab.Username) error {
 	users, err := s.Store.Instance.Users.Active(ctx, strangers)
 	failures := []error{err}

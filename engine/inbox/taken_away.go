@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptTakenAway is how long, at least, an id that a stranger took away is remembered. Most
-// servers stop retrying an earlier activity within that time.
+// keptTakenAway is the shortest time for which the id of something that a stranger undid or
+// deleted is remembered. Most servers stop retrying an earlier activity within that time.
 const keptTakenAway = 12 * time.Hour
 
 // takenAway remembers the ids of activities and objects that strangers undid or deleted before
@@ -53,7 +53,8 @@ func (t *takenAway) add(x *applying, id vocab.ID) {
 	t.young[m] = struct{}{}
 }
 
-// hasTakenAway reports whether x, or the object that it creates, was taken away.
+// hasTakenAway reports whether the activity of x, or the object that it creates, was undone or
+// deleted before it arrived.
 func (t *takenAway) hasTakenAway(x *applying) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

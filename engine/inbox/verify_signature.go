@@ -10,9 +10,10 @@ import (
 )
 
 // verifySignature proves who made the request: one of its signatures must be by a key that the
-// signer's own document lists. Only then is the request counted against the signer and its host.
-// Otherwise anybody could use up the share of others by naming their keys. When the signer is
-// not the activity's actor, there must be another proof that the activity is its actor's.
+// signer's own document lists. The request is counted against the signer and its host only
+// after that, because otherwise anybody could use up the share of others by naming their keys.
+// When the signer is not the activity's actor, there must be another proof that the activity is
+// its actor's.
 func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.gone {
 		return nil
@@ -47,9 +48,9 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 }
 
 // findSigner finds the actor who signed the request. An actor's Update of itself may be signed
-// by the very key that it announces. So when no remembered key verifies it, findSigner fetches
-// the actor once more. It does so at most once a minute for a client address and actor, because
-// nothing is proven yet.
+// by the new key that the Update announces. So when no remembered key verifies the signature,
+// findSigner fetches the actor once more. It does so at most once a minute for a client address
+// and actor, because nothing is proven yet.
 func (i *Inbox) findSigner(ctx context.Context, x *receiving, id vocab.ID, updatesItself bool) (*vocab.Actor, error) {
 	signer, err := i.Verifier.Signer(ctx, x.claims, id)
 	if fault.KindOf(err) != fault.Unauthenticated || !updatesItself {

@@ -23,16 +23,16 @@ type voucher struct {
 	bounds *bounds
 }
 
-// vouchFor finds out whether an activity that the passer sends is really its actor's: by a proof
-// of the actor's, else by fetching it from the actor's own server. The passer's signature and a
-// Linked Data signature prove nothing. The actor's server is asked once for an activity, and
-// within a budget of the passer's domain.
+// vouchFor finds out whether an activity that the passer sends is really its actor's. A proof
+// by the actor shows this. Without a proof, vouchFor fetches the activity from the actor's own
+// server. The passer's signature and a Linked Data signature prove nothing. The actor's server
+// is asked once for an activity, and within a budget of the passer's domain.
 func (v *voucher) vouchFor(ctx context.Context, x *receiving, passer *vocab.Actor) error {
 	if v.Local.IsLocal(passer.ID) {
 		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
 	}
 	x.passer = passer
-	if !deletesItself(x.Activity) { // the account may have come back since: an old proof does not delete it
+	if !deletesItself(x.Activity) { // the account may have come back since then, so an old proof must not delete it
 		if proven, err := v.proveActor(ctx, x); err != nil || proven {
 			return err
 		}
@@ -70,8 +70,8 @@ func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 	return true, nil
 }
 
-// refuseDisproven refuses an activity with a wrong proof, although its actor signed the request.
-// It accepts the activity when the proof cannot be checked now.
+// refuseDisproven refuses an activity with a wrong proof, even if the activity's own actor
+// signed the request. It accepts the activity when the proof cannot be checked now.
 func (v *voucher) refuseDisproven(ctx context.Context, x *receiving) error {
 	_, err := v.proveActor(ctx, x)
 	if x.Activity == nil { // no memory was free to parse it again
@@ -142,8 +142,8 @@ func (x *receiving) rewriteDelete() (err error) {
 	return err
 }
 
-// checkDeleted returns the fault Gone when the object's server says that it was deleted, else
-// the error that says why this is not known.
+// checkDeleted returns the fault Gone when the object's server says that the object was
+// deleted. Otherwise it returns an error that says why the deletion is not proven.
 func (v *voucher) checkDeleted(ctx context.Context, x *receiving, actor, object vocab.ID) error {
 	if !object.SameOrigin(actor) || object != object.Document() {
 		return fault.New(fault.Protocol, "it is no document of the actor's server")
