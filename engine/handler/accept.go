@@ -90,8 +90,8 @@ func mayAnswer(rel *user.Relationship, status string) bool {
 	return rel.Status != user.Rejected || status == user.Rejected
 }
 
-// isAnswerTo reports whether the answer's object is the Follow that made rel. If a server leaves
-// out the id of the Follow, its actor and object are compared.
+// isAnswerTo reports whether the answer's object is the Follow that made the relationship rel.
+// If a server leaves out the id of the Follow, the actor and object of the Follow are compared.
 func isAnswerTo(r *Received, rel *user.Relationship) bool {
 	o := r.Activity.Object
 	if o.ID != "" {
@@ -105,8 +105,8 @@ func isAnswerTo(r *Received, rel *user.Relationship) bool {
 	return err == nil && o.Type() == vocab.Follow && actor.ID.Same(r.Me) && object.ID.Same(r.Actor.ID)
 }
 
-// findAnswered returns the relationship that the user accepts: the actor's Offer, if the Accept
-// names one, else its Follow.
+// findAnswered returns the relationship that the user accepts. It is the one of the actor's
+// Offer, if the Accept names an Offer, and otherwise the one of the actor's Follow.
 func findAnswered(ctx context.Context, tx *user.Tx, s *Sent) (*user.Relationship, error) {
 	if s.Activity.Object.Type() == vocab.Offer {
 		return findFriendship(ctx, tx, s.Target.ID, user.Inbound, s.Activity.Object.ID)
@@ -114,7 +114,7 @@ func findAnswered(ctx context.Context, tx *user.Tx, s *Sent) (*user.Relationship
 	return tx.Relationships.Find(ctx, user.Follower, s.Target.ID)
 }
 
-// receiveOfferAnswer makes the user's Offer a friendship, or ends it. A Reject removes the
+// receiveOfferAnswer turns the user's Offer into a friendship, or ends it. A Reject removes the
 // relationship, so a later Accept finds none to answer.
 func receiveOfferAnswer(ctx context.Context, tx *user.Tx, r *Received, offer user.Relationship, status string) (Effects, error) {
 	if offer.Status == status {

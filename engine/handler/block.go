@@ -64,7 +64,8 @@ func newBlock(local *actor.Local) Handler {
 }
 
 // endFollows ends the follows between the user and an actor in both directions, and sends the
-// actor an Undo or a Reject. So the ends reach the actor even if the Block is not sent to it.
+// actor an Undo or a Reject. So the actor's server learns that they ended, even if the Block is
+// not sent to it.
 func endFollows(ctx context.Context, tx *user.Tx, local *actor.Local, s *Sent) error {
 	out := sender{tx: tx, local: local, user: s.User, now: s.Now}
 	following, err := tx.Relationships.Find(ctx, user.Following, s.Target.ID)

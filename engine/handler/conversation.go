@@ -38,8 +38,8 @@ func newMessage(local *actor.Local) Handler {
 	}
 }
 
-// checkMessage refuses a message in the name of another actor. The message may have no id, as
-// many have none.
+// checkMessage refuses a message in the name of another actor. It accepts a message without an
+// id, because many have none.
 func checkMessage(a *vocab.Activity) error {
 	by, err := a.Object.Doc.IDs("attributedTo")
 	if err != nil {
@@ -57,12 +57,13 @@ func checkMessage(a *vocab.Activity) error {
 // isEntry reports whether an activity adds an object to a conversation.
 func isEntry(a *vocab.Activity) bool { return conversation.IsConversation(a.Target.ID) }
 
-// isState reports whether the object of an activity is a conversation, so that it tells the
-// conversation's state.
+// isState reports whether the object of an activity is a conversation. Such an activity tells
+// the state of the conversation.
 func isState(a *vocab.Activity) bool { return conversation.IsConversation(a.Object.ID) }
 
-// newEntry returns the handler of an Add of a message. If the target is a conversation, its host
-// has put the message into the log. For any other target it does what newAdd does.
+// newEntry returns the handler of an Add of a message. If the target is a conversation, the Add
+// says that the conversation's host has put the message into the conversation's log. For any
+// other target the handler does the same as that of newAdd.
 func newEntry() Handler {
 	h := newAdd()
 	h.Apart = isEntry
@@ -89,8 +90,8 @@ func newEntry() Handler {
 }
 
 // newConversationState returns the handler of an Update of a collection. If the collection is a
-// conversation, the Update tells its state. For any other collection it does what newUpdate
-// does, which refuses collections.
+// conversation, the Update tells its state. For any other collection the handler does the same
+// as that of newUpdate, which refuses collections.
 func newConversationState() Handler {
 	h := newUpdate()
 	h.Apart = isState
@@ -110,7 +111,8 @@ func newConversationState() Handler {
 	return h
 }
 
-// receiveMessages stores a message by the function receive, which also adds its events.
+// receiveMessages returns a function that applies a message. It calls the function receive,
+// which stores the message and adds its events.
 func receiveMessages(receive func(context.Context, *user.Tx, conversation.Arrival) (conversation.Outcome, error)) func(context.Context, *user.Tx, *Received) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 		if !r.Named { // another server forwarded it

@@ -114,9 +114,10 @@ func authoredObject(r *Received) (*vocab.Object, error) {
 	return o, nil
 }
 
-// isNews reports whether the author's post is stored, but the user has received no Create of it
-// before: a boost or an early Update has brought it. Relays send a Create of the same post under
-// another id, before or after the author's own.
+// isNews reports whether the author's post is stored, but the user has received no other Create
+// of it. In that case a boost or an early Update has brought the post. There may be another
+// Create, because relays send a Create of the same post under another id, before or after the
+// author's own.
 func isNews(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (bool, error) {
 	if theirs, err := isLiving(ctx, tx, o); err != nil || !theirs {
 		return false, err
@@ -145,9 +146,10 @@ func isLiving(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
 	return isAuthor(o.AttributedTo, there)
 }
 
-// putObject stores an object and reports whether it did. It does so if the id is free, or if
-// another actor of the same server has taken the id but that server shows the object as this
-// author's (shown). If the id is taken and shown is false, the error is ErrContested.
+// putObject stores an object and reports whether it did. It does so if the id is free. It also
+// does so if another actor of the same server has taken the id, but that server shows the
+// object as this author's, that is, shown is true. If the id is taken and shown is false, the
+// error is ErrContested.
 func putObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
 	row := Stored(o, now)
 	added, err := tx.Objects.Add(ctx, row)
@@ -165,7 +167,7 @@ func putObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, no
 }
 
 // isContested reports whether the id of o is that of a stored or deleted object of another
-// author. It is false if the author of o has deleted o itself.
+// author. It is false if the author of o has deleted the object.
 func isContested(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
 	there, err := tx.Objects.Find(ctx, o.ID)
 	if err != nil || there == nil {
@@ -189,7 +191,7 @@ func (r *Received) isShown(o *vocab.Object) bool {
 	return false
 }
 
-// Stored returns the row of an object that is stored for the first time, at now.
+// Stored returns the row of an object that is stored for the first time, at the time now.
 func Stored(o *vocab.Object, now time.Time) user.Object {
 	doc, readable := o.Stored()
 	row := user.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Author: o.AttributedTo, Published: NotAfter(o.Published, now), Raw: doc, Readable: readable}

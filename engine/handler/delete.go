@@ -12,8 +12,9 @@ import (
 )
 
 // newDelete returns the handler of Delete: an author deleted an object, or an actor deleted
-// itself (ActivityPub §7.4). If the user has to do with the author, the id of the object is
-// stored even if the object never arrived. So the author's object cannot be stored later.
+// itself (ActivityPub §7.4). If the object never arrived, its id is stored, provided that the
+// user has something to do with the author (see mayRemember). So the author's object cannot be
+// stored later.
 func newDelete(local *actor.Local) Handler {
 	return Handler{
 		Concern:   audience.Concern{Holders: true},
@@ -84,9 +85,9 @@ func checkDeletable(a *vocab.Activity) error {
 	return checkOwnObject(a)
 }
 
-// forgetActor removes all data of a deleted actor from the user's database. The number of
-// statements does not grow with the number of its objects. The actor's activities are removed
-// first, so that the objects in them need not be blanked one by one.
+// forgetActor removes all data of a deleted actor from the user's database. It needs few
+// statements, even if the actor has many objects. The actor's activities are removed first, so
+// that the objects in them need not be blanked one by one.
 func forgetActor(ctx context.Context, tx *user.Tx, r *Received) (e Effects, err error) {
 	for _, kind := range user.RelationshipTypes {
 		rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)

@@ -52,8 +52,8 @@ func emojiOf(d vocab.Doc) string {
 }
 
 // isUnicodeEmoji reports whether a text may be one emoji: it is short and visible, and has no
-// letters, spaces, control characters or marks that change the text direction. There is no list
-// of emojis here, because new ones are added every year.
+// letters, no spaces, no control characters and no marks that change the text direction. There
+// is no list of emojis here, because new ones are added every year.
 func isUnicodeEmoji(s string) bool {
 	none := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(":<>&\"'", r)

@@ -15,7 +15,7 @@ import (
 // act on the event.
 const (
 	TrustSelf     = "self"
-	TrustContact  = "contact" // the user follows the actor, who accepted, or they are friends
+	TrustContact  = "contact" // the user follows the actor with the actor's consent, or they are friends
 	TrustStranger = "stranger"
 )
 
@@ -46,7 +46,8 @@ func NewEvent(kind string, p Payload, now time.Time) user.Event {
 	return user.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: now}
 }
 
-// Withheld returns an event that counts one withheld event.
+// Withheld returns an event that counts one withheld event. An event is withheld, that is, not
+// added, when the budget of strangers is used up.
 func Withheld(now time.Time) user.Event {
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "count": 1, "trust": TrustStranger}
 	return user.Event{Type: "events.withheld", Source: "ap", Payload: d.JSON(), At: now}
@@ -79,7 +80,7 @@ func addCause(d vocab.Doc, c Cause) {
 	}
 }
 
-// EventType names the event of an activity: "create.received".
+// EventType names the event of an activity, such as "create.received".
 func EventType(activityType, direction string) string {
 	return strings.ToLower(activityType) + "." + direction
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // newFlag returns the handler of Flag: an actor reports users or their objects to the operator.
-// The pipeline of the inbox stores the report. No user sees it, least of all the reported one.
+// The pipeline of the inbox stores the report. No user sees it, not even the reported one.
 func newFlag() Handler {
 	return Handler{
 		Final: true,

@@ -71,8 +71,8 @@ func newFollow(local *actor.Local, profiles Profiles) Handler {
 	}
 }
 
-// sendAccept queues the Accept of a Follow in the transaction that stores it. So no accepted
-// follower is left without an answer.
+// sendAccept queues the Accept of a Follow in the transaction that stores the follower. So no
+// accepted follower is left without an answer.
 func sendAccept(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received) error {
 	f := r.Activity
 	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.withSpelling(f.ID, f.Written).sendAboutActivity(ctx, vocab.Accept, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
@@ -84,8 +84,8 @@ func followDoc(id, actor, object vocab.ID) vocab.Doc {
 	return vocab.Doc{"id": string(id), "type": vocab.Follow, "actor": string(actor), "object": string(object)}
 }
 
-// endFollow ends a follow if the function is says that the Undo takes back that follow. A late
-// Undo must not end a newer follow.
+// endFollow ends a follow rel if is(rel) returns true, that is, if the Undo takes back this
+// very follow. A late Undo must not end a newer follow.
 func endFollow(ctx context.Context, tx *user.Tx, r *Received, kind string, is func(*user.Relationship) bool) (bool, error) {
 	rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)
 	if err != nil || rel == nil || !is(rel) {

@@ -16,7 +16,7 @@ import (
 // signature proves only that the group announced them. So a post is fetched from its own server
 // or needs a proof of its author, and a deletion is confirmed by the server of the post. The
 // group is trusted for votes about posts in the group, and for the place of its own Announce in
-// the feed. If an actor that is not a Group announces an activity, it has no effect.
+// the feed. An activity that is announced by an actor that is not a Group has no effect.
 
 // groupType is the type of Group actors.
 const groupType = "Group"
@@ -96,7 +96,8 @@ func needsAnnounced(a *vocab.Activity) []vocab.ID {
 	return []vocab.ID{in.object.ID}
 }
 
-// ofGroup applies an announced activity for a user who follows the group.
+// ofGroup returns a function that applies an announced activity by the function effect, if the
+// user follows the group.
 func ofGroup(effect func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error)) func(context.Context, *user.Tx, *Received) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 		in, ok := announcedBy(r.Activity)

@@ -14,8 +14,8 @@ func addGroup(ctx context.Context, tx *user.Tx, s *Sent) error {
 	return tx.Groups.Add(ctx, g, s.Now)
 }
 
-// addMember adds an actor to a group, and stores a copy of the actor, because posts to the group
-// need its inbox.
+// addMember adds an actor to a group. It also stores a copy of the actor, because posts to the
+// group are sent to the inbox in that copy.
 func addMember(ctx context.Context, tx *user.Tx, s *Sent) error {
 	if err := tx.Actors.Save(ctx, s.Target, s.Now); err != nil {
 		return err
@@ -23,8 +23,8 @@ func addMember(ctx context.Context, tx *user.Tx, s *Sent) error {
 	return tx.Groups.AddMember(ctx, s.Group.ID, s.Target.ID, s.Activity.ID, s.Now)
 }
 
-// removeMember removes an actor from a group, and withdraws queued deliveries of posts to the
-// group for that actor.
+// removeMember removes an actor from a group, and withdraws the deliveries of posts to the
+// group that are queued for that actor.
 func removeMember(ctx context.Context, tx *user.Tx, s *Sent) error {
 	member := s.Activity.Object.ID
 	if err := tx.Groups.RemoveMember(ctx, s.Group.ID, member); err != nil {

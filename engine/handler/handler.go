@@ -37,13 +37,15 @@ type Handler struct {
 	Sent func(ctx context.Context, tx *user.Tx, s *Sent) error
 	// SentUndone takes back an activity that the user sent.
 	SentUndone func(ctx context.Context, tx *user.Tx, s *Sent) error
-	// Subject names the thing that a received activity is about; nil: its object.
+	// Subject names the thing that a received activity is about. If Subject is nil, that thing
+	// is the activity's object.
 	Subject func(a *vocab.Activity) vocab.ID
-	// About names the object or group that an activity of the user makes, changes or is about;
-	// nil: the activity is about an actor.
+	// About names the object or group that an activity of the user makes, changes or is about.
+	// If About is nil, the activity is about an actor.
 	About func(a *vocab.Activity) vocab.ID
 	// Apart reports whether the handler itself stores a received activity, in place of the step
-	// persist. Such an activity is handled even if the user blocks its actor. nil: never.
+	// persist. Such an activity is handled even if the user blocks its actor. If Apart is nil,
+	// the handler never stores it.
 	Apart func(a *vocab.Activity) bool
 
 	Concern  audience.Concern // the users that it concerns without addressing them
@@ -53,10 +55,10 @@ type Handler struct {
 	Final       bool // Undo has no effect on it
 	TakesAway   bool // it takes effect, unseen, even if the user blocks its actor
 	TakesBack   bool // it takes back what its actor sent before, and nobody may see that any more
-	Ends        bool // it is sent to all who have what it ends, even to blocked actors
+	Ends        bool // it is sent to all who got what it ends, even to blocked actors
 	Lasting     bool // its deliveries are retried for 30 days
 	Ordered     bool // its deliveries and those of its Undo keep their order; see OrderOf
-	ChangesWho  bool // it, or its Undo, changes a follow, friendship, block or group member
+	ChangesWho  bool // it or its Undo changes a follow, a friendship, a block or the members of a group
 	InFeed      bool // it is shown in the feeds of the users that it is sent to
 	Words       bool // it contains the text of an object that its actor wrote
 	Authored    bool // it is about an object of its actor
@@ -104,17 +106,17 @@ type Received struct {
 	Me         vocab.ID // the user's actor
 	Activity   *vocab.Activity
 	Actor      *vocab.Actor               // the verified sender
-	Fetched    map[vocab.ID]*vocab.Object // what Needs named; shared with others, as Activity and Actor are
-	Target     *vocab.Actor               // of a Move that both accounts confirm; shared too
+	Fetched    map[vocab.ID]*vocab.Object // the objects that Needs named; shared with other recipients, as Activity and Actor are
+	Target     *vocab.Actor               // the target of a Move that both accounts confirm; shared, too
 	Named      bool                       // it is addressed to the user, or came to its own inbox
-	Forwarders []*vocab.Actor             // the actors that sent it, if not its own; shared too
+	Forwarders []*vocab.Actor             // the actors that sent it, if these are not its own actor; shared, too
 	Follows    bool                       // the user follows the sender
 	Muted      bool                       // the user does not want to see it or be notified of it
 	Request    bool                       // it is a stranger's private message, which waits among the requests
-	Blocked    bool                       // the user blocks the sender; only with Apart
+	Blocked    bool                       // the user blocks the sender; only set if the handler stores the activity itself (Apart)
 	Now        time.Time                  // when it arrived
 	Remembers  bool                       // there is room to store ids of the sender, if it is a stranger
-	Applied    time.Time                  // when it takes effect, and its deliveries are due; maybe long after
+	Applied    time.Time                  // when it takes effect, and when the deliveries that it causes are due; maybe long after Now
 
 	EncryptedChat audience.Rule // the user's rule for encrypted conversations of two
 
@@ -123,18 +125,18 @@ type Received struct {
 	Tells func(trust string) bool
 }
 
-// Effects is the result of a handler for an activity that a user received. The steps after it
-// use it, even if the activity was ignored.
+// Effects is the result of a handler for an activity that a user received. The later steps of
+// the pipeline use it, even if the activity was ignored.
 type Effects struct {
 	Changed       bool     // a relationship has changed
 	Followed      bool     // the user follows the sender from now on
 	Unfollowed    bool     // the user does not follow the sender any more
 	Silent        bool     // no event tells of the activity
 	Disabled      vocab.ID // an activity of the sender that must not take effect any more; its id is claimed
-	Quotes        bool     // it is the first one that tells of a quote of the user's post
-	Undecryptable string   // why the user's devices cannot use the message in it
+	Quotes        bool     // it is the first activity that tells of this quote of the user's post
+	Undecryptable string   // why the user's devices cannot use the message in it, if they cannot
 	Remembered    bool     // the user's database stores an id of the sender
-	TakenAway     vocab.ID // an id that a stranger deleted or undid too early; it is not stored
+	TakenAway     vocab.ID // the id of something that a stranger deleted or undid before it arrived; the id is not stored
 }
 
 // isReached reports whether the activity was sent to the user: it names the user, or the user
@@ -166,11 +168,11 @@ type Sent struct {
 	Activity *vocab.Activity
 	Object   *user.Object   // the stored object that an Update or Delete is about
 	Target   *vocab.Actor   // the actor that a Follow, Offer, Accept, Reject, Block, Add, Remove or Undo is about
-	Quoted   *vocab.Actor   // the author of the post that a Create quotes, if asked to approve
+	Quoted   *vocab.Actor   // the author of the post that a Create quotes, if the author is asked to approve the quote
 	Spelling vocab.Spelling // how other servers write the ids that the activity names
 	Request  vocab.ID       // the stranger whose messages an Accept or Reject is about
 	Group    *user.Group    // the group that a Create, Delete, Add or Remove is about
-	Stream   *user.Stream   // the stream that an Add or Remove is about; without group and stream: the pins
+	Stream   *user.Stream   // the stream that an Add or Remove is about; without Group and Stream it is about the pins
 	Now      time.Time
 }
 
@@ -218,7 +220,7 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	return r
 }
 
-// Register adds a handler. It panics on a second one for the same key.
+// Register adds a handler. It panics if the key already has a handler.
 func (r *Registry) Register(k Key, h Handler) {
 	if _, twice := r.handlers[k]; twice {
 		panic("handler: two handlers for " + k.Type + "(" + k.ObjectType + ")")
@@ -226,8 +228,9 @@ func (r *Registry) Register(k Key, h Handler) {
 	r.handlers[k] = h
 }
 
-// Lookup returns the handler for a's type and object type, else the handler for its type alone,
-// else the zero Handler, which does nothing. Activities of unknown types are stored and emitted.
+// Lookup returns the handler for the type and object type of an activity. If there is none, it
+// returns the handler for the type alone, or else the zero Handler, which does nothing.
+// Activities of unknown types are stored and emitted.
 func (r *Registry) Lookup(a *vocab.Activity) Handler {
 	kind := a.Object.Type()
 	if sealed := a.Object.Doc.Sealed(); sealed != "" {
@@ -266,7 +269,7 @@ func (r *Registry) Check(a *vocab.Activity) error {
 	return nil
 }
 
-// Needs names the objects that must be fetched before a can be received.
+// Needs names the objects that must be fetched before an activity can be applied.
 func (r *Registry) Needs(a *vocab.Activity) []vocab.ID {
 	if h := r.Lookup(a); h.Needs != nil {
 		return h.Needs(a)

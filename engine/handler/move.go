@@ -13,7 +13,8 @@ import (
 
 // newMove returns the handler of Move: an account that the user follows has moved to another id
 // (FEP-7628). If both accounts confirm it, the user follows the new account in place of the old
-// one. Nothing is done for a follower of the user that moves: it sends a Follow of its own.
+// one. If a follower of the user moves, nothing is done, because the new account sends a Follow
+// of its own.
 func newMove(local *actor.Local) Handler {
 	return Handler{
 		Concern: audience.Concern{Holders: true, FollowersOnly: true}, // only a follow is moved
@@ -55,9 +56,9 @@ func Moved(old, now *vocab.Actor) bool {
 }
 
 // replaceFollow makes the user follow the new account in place of the old one, and replaces the
-// old one in groups. The server of the old one gets an Undo, as Mastodon sends one; otherwise it
-// would go on delivering. If the user has a follow of the new account already, even a refused
-// one, no Follow is sent.
+// old one in groups. The server of the old account gets an Undo, as Mastodon sends one, because
+// otherwise it would go on delivering. If the user has a follow of the new account already,
+// even a refused one, no Follow is sent.
 func replaceFollow(ctx context.Context, out sender, rel *user.Relationship, old, now *vocab.Actor) error {
 	if err := endFollowing(ctx, out, rel, old); err != nil {
 		return err

@@ -24,10 +24,10 @@ func newOffer() Handler {
 	}
 }
 
-// newFriendRequest returns the handler of the Offer of a Relationship: an actor asks the user to
-// be friends (ActivityStreams vocabulary §5.1). If both actors send each other an Offer at the
-// same time, the one with the lower id counts, and is accepted immediately. So both databases
-// name the same Offer.
+// newFriendRequest returns the handler of the Offer of a Relationship: an actor asks the user
+// to be friends (ActivityStreams vocabulary §5.1). If both actors send each other an Offer at
+// the same time, the Offer with the lower id counts, and is accepted immediately. So both
+// databases name the same Offer.
 func newFriendRequest(local *actor.Local) Handler {
 	h := newOffer()
 	h.Concern = audience.Concern{Owner: true}
@@ -75,15 +75,17 @@ func checkFriendRequest(a *vocab.Activity) error {
 	return nil
 }
 
-// Limits on the Offers that wait for a user: from one domain, and in all.
+// Limits on the Offers that wait for a user: offersOfHost for those from one domain, and
+// maxOffers for all.
 const (
 	offersOfHost = 200
 	maxOffers    = 2000
 )
 
-// receiveFriendRequest stores the Offer, which waits for the user, or accepts it immediately if
-// the user has offered the same. If the actor sends an Offer again, it has lost its record of
-// the friendship: the status stays, and an accepted one is accepted again.
+// receiveFriendRequest stores the Offer. If the user has offered the same friendship, the Offer
+// is accepted immediately; otherwise it waits for the user. If the actor has sent an Offer
+// before, the actor has lost its record of the friendship. In that case the status stays, and
+// an accepted friendship is accepted again.
 func receiveFriendRequest(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received) (Effects, error) {
 	f, _, err := vocab.FriendshipOf(r.Activity.Object.Doc)
 	if err != nil {
@@ -119,8 +121,8 @@ func receiveFriendRequest(ctx context.Context, tx *user.Tx, local *actor.Local, 
 	return e, out.sendAboutActivity(ctx, vocab.Accept, offerDoc(a.ID, f), r.Actor)
 }
 
-// isFullOfOffers reports whether a limit on the waiting Offers is reached, for a domain or in
-// all.
+// isFullOfOffers reports whether as many Offers wait for the user as the limits permit, either
+// from the domain in the parameter host or in all.
 func isFullOfOffers(ctx context.Context, tx *user.Tx, host string) (bool, error) {
 	n, err := tx.Relationships.CountOffers(ctx, host)
 	return n.OfHost >= offersOfHost || n.All >= maxOffers, err
@@ -152,8 +154,8 @@ func undoOwnOffer(ctx context.Context, tx *user.Tx, s *Sent) error {
 	return err
 }
 
-// endFriendship ends the relationship that an Offer made or asks for, and reports whether there was
-// one.
+// endFriendship ends the relationship that an Offer made or asks for, and reports whether there
+// was one.
 func endFriendship(ctx context.Context, tx *user.Tx, with vocab.ID, direction string, offer vocab.ID) (bool, error) {
 	rel, err := findFriendship(ctx, tx, with, direction, offer)
 	if err != nil || rel == nil {

@@ -24,14 +24,15 @@ func keepReceivedNote(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Ob
 	return err
 }
 
-// isBetween reports whether a post names one actor besides its author, and nobody else.
+// isBetween reports whether a post is addressed to exactly one actor besides its author, and
+// whether this is the actor with the id in the parameter other.
 func isBetween(a *vocab.Activity, o *vocab.Object, author, other vocab.ID) bool {
 	return audience.Counterpart(a.Addressing, author).Same(other) && (len(o.All()) == 0 || audience.Counterpart(o.Addressing, author).Same(other))
 }
 
-// keepSentNote adds a private Note of the user to one actor to their conversation. If that
-// conversation is encrypted, a private object of any type is refused, even if the conversation
-// is closed.
+// keepSentNote adds a private Note that the user sends to one actor to the conversation of the
+// two. If that conversation is encrypted, it refuses the Note, and also a private object of any
+// other type. It does so even if the conversation is closed.
 func keepSentNote(ctx context.Context, tx *user.Tx, s *Sent, o *vocab.Object) error {
 	partner := audience.Counterpart(s.Activity.Addressing, s.Actor.ID)
 	isCollection := strings.HasPrefix(string(partner), string(s.Actor.ID)+"/")
@@ -73,7 +74,7 @@ func acceptLetters(ctx context.Context, tx *user.Tx, s *Sent) error {
 		return nil
 	}
 	pair := user.PairNote{User: s.Actor.ID, Partner: s.Request, At: s.Now}
-	_, began, err := tx.Pairs.AddNote(ctx, pair) // a new one begins with the stored Notes
+	_, began, err := tx.Pairs.AddNote(ctx, pair) // a new conversation begins with the stored Notes
 	for _, id := range letters {
 		if err != nil || began {
 			return err
@@ -84,7 +85,8 @@ func acceptLetters(ctx context.Context, tx *user.Tx, s *Sent) error {
 	return err
 }
 
-// isLetterTo reports whether a stored object is a private Note of an actor to another one alone.
+// isLetterTo reports whether a stored object is a Note that is addressed to exactly one actor
+// besides its author, and whether this is the actor with the id in the parameter to.
 func isLetterTo(ctx context.Context, tx *user.Tx, id, author, to vocab.ID) (bool, error) {
 	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
@@ -94,8 +96,9 @@ func isLetterTo(ctx context.Context, tx *user.Tx, id, author, to vocab.ID) (bool
 	return err == nil && o.Type == note && audience.Counterpart(o.Addressing, author).Same(to), err
 }
 
-// closePair closes the encrypted conversation of the user with an actor if the user's rule does
-// not permit it any more. It does not become an unencrypted one.
+// closePair closes the encrypted conversation of the user with an actor if the user's rule
+// encrypted_chat does not permit it any more. The conversation does not become an unencrypted
+// one. The parameter own is true if the user, and not the actor, has ended the relationship.
 func (r *Registry) closePair(ctx context.Context, tx *user.Tx, u vocab.Username, me, actor vocab.ID, own bool, now time.Time) error {
 	ties, err := tx.Relationships.FindTies(ctx, []vocab.ID{actor})
 	if err != nil || audience.Rule(r.profiles.User(u).Permissions.EncryptedChat).IsMet(ties[actor]) {

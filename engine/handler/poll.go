@@ -13,7 +13,7 @@ import (
 
 const question = "Question"
 
-// maxOptions bounds the options of a poll.
+// maxOptions is the greatest number of options of a poll.
 const maxOptions = 50
 
 // checkOptions refuses a poll with too many options.
@@ -41,8 +41,8 @@ type poll struct {
 	once    bool // each voter has only one option
 }
 
-// pollOf returns the poll in an object. The poll's methods change the document of the object, so
-// it must belong to the caller.
+// pollOf returns the poll in an object. The poll's methods change the document of the object,
+// so the caller must not share that document.
 func pollOf(o *vocab.Object) poll {
 	if many := o.Doc.Subs("anyOf"); len(many) > 0 {
 		return poll{o.Doc, many, false}
@@ -64,14 +64,14 @@ func (p poll) isOpen(now time.Time) bool {
 	return now.Before(closed) || p.doc["closed"] == nil || p.doc["closed"] == false
 }
 
-// addVotes changes the number of votes for an option.
+// addVotes adds n to the number of votes for an option.
 func (p poll) addVotes(option int, n int64) {
 	if option < len(p.options) {
 		addTo(repliesOf(p.options[option]), "totalItems", n)
 	}
 }
 
-// addVoters changes the number of voters.
+// addVoters adds n to the number of voters.
 func (p poll) addVoters(n int64) { addTo(p.doc, "votersCount", n) }
 
 // repliesOf returns the collection of the votes for an option, and makes it if need be. Only its
@@ -168,7 +168,8 @@ func takeBackVotes(ctx context.Context, tx *user.Tx, actor vocab.ID) error {
 	return err
 }
 
-// uncountVotes subtracts the votes of one actor, which are all in one Question, from its counts.
+// uncountVotes subtracts the votes of one actor, which are all in one Question, from the counts
+// of that Question.
 func uncountVotes(ctx context.Context, tx *user.Tx, votes []user.Vote) error {
 	stored, err := tx.Objects.Find(ctx, votes[0].Question)
 	if err != nil || stored == nil || stored.DeletedAt != nil {

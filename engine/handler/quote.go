@@ -17,8 +17,8 @@ const (
 	refused       = "lwQuoteRefused"     // true: that author has refused the quote or revoked it
 )
 
-// sendQuoteRequest asks the author of a post that a new post of the user quotes to approve the
-// quote (FEP-044f), if there is an author to ask. The request contains only the id of the new
+// sendQuoteRequest asks the author of a quoted post to approve the quote in a new post of the
+// user (FEP-044f), if there is an author to ask. The request contains only the id of the new
 // post, so that no further copy of its text has to be found when it is deleted.
 func sendQuoteRequest(ctx context.Context, tx *user.Tx, local *actor.Local, s *Sent, o *vocab.Object) error {
 	if s.Quoted == nil {
@@ -97,8 +97,9 @@ func answeredStamp(r *Received) *vocab.Object {
 	return nil
 }
 
-// keepStamp stores a stamp as its server shows it, and returns its id if it approves the quote.
-// It returns "" if the stamp does not approve the quote, or its author has deleted it.
+// keepStamp stores the stamp o, in the form that its server shows, and returns its id if it
+// approves the quote. If it does not approve the quote, it is not stored, and the result is "".
+// The result is also "" if its author has deleted it.
 func keepStamp(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, quoting, quoted vocab.ID) (vocab.ID, error) {
 	s := vocab.StampOf(o)
 	if !s.Approves(quoting, quoted) {
@@ -152,8 +153,8 @@ func withdrawApproval(ctx context.Context, tx *user.Tx, local *actor.Local, r *R
 	return tx.Objects.Recount(ctx, post.ID, d.JSON())
 }
 
-// refuseQuote marks a post of the user's as one whose quote is refused. If the post has been
-// sent out as approved, an Update is sent.
+// refuseQuote marks a post of the user's own as one whose quote is refused. If the post has
+// been sent out as approved, an Update is sent.
 func refuseQuote(ctx context.Context, out sender, note *vocab.Object) error {
 	refuse := func(d vocab.Doc) {
 		delete(d, authorization)
@@ -174,8 +175,8 @@ func (r *Received) sender(tx *user.Tx, local *actor.Local) sender {
 
 // changeQuote changes the members of a post of the user that concern its quote. It sends an
 // Update to everybody who has received the post, may still see it and is not blocked. This is
-// not an edit of the text, so the post gets no time of a change. If it already has one, it is
-// renewed, because servers compare it to find the newer version.
+// not an edit of the text, so a post without the time of a change gets none. If the post has
+// such a time, the time is renewed, because servers compare it to find the newer version.
 func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func(vocab.Doc)) error {
 	d := maps.Clone(note.Doc)
 	change(d)
@@ -222,8 +223,8 @@ func (s sender) formerInboxes(ctx context.Context, o *vocab.Object) ([]user.Inbo
 	return WithoutActors(WithoutActors(all, blocked), out), err
 }
 
-// outsiders reports for each of the actors whether it may not see an object of the user any
-// more.
+// outsiders returns a map that has true for each of the actors that may not see an object of
+// the user any more.
 func (s sender) outsiders(ctx context.Context, o *vocab.Object, actors []vocab.ID) (map[vocab.ID]bool, error) {
 	if audience.IsPublic(o.Addressing) {
 		return nil, nil
@@ -261,8 +262,8 @@ func (s sender) viewersOf(ctx context.Context, o *vocab.Object) (map[vocab.ID]au
 	return viewers, err
 }
 
-// WithoutActors removes actors from the targets of inboxes, and inboxes that have no other
-// targets.
+// WithoutActors removes an actor from the targets of inboxes if the map in the parameter but
+// has true for the actor. It also removes inboxes that have no targets left.
 func WithoutActors(inboxes []user.Inbox, but map[vocab.ID]bool) (left []user.Inbox) {
 	for _, i := range inboxes {
 		var actors []vocab.ID

@@ -14,9 +14,9 @@ import (
 )
 
 // newQuoteRequest returns the handler of QuoteRequest: an actor asks whether a post of its own
-// may quote one of the user's (FEP-044f). It is answered immediately according to the user's
-// setting: with an Accept and a stamp that this server shows, or with a Reject. If the user has
-// revoked the approval of a quote, it is not approved again.
+// may quote one of the user's (FEP-044f). The request is answered immediately according to the
+// user's setting: with an Accept and a stamp that this server shows, or with a Reject. If the
+// user has revoked the approval of a quote, the same quote is not approved again.
 func newQuoteRequest(local *actor.Local, profiles Profiles) Handler {
 	q := quotes{local, profiles}
 	return Handler{
@@ -62,7 +62,7 @@ func checkQuoteRequest(a *vocab.Activity) error {
 		return fault.New(fault.Invalid, "the instrument must be a post on its actor's server").WithCode("foreign_object").At("/instrument")
 	}
 	if i.Doc == nil {
-		return nil // fetched from its origin, and checked then
+		return nil // the post is fetched from its origin, and checked then
 	}
 	if err := vocab.CheckBounds(i.Doc, "/instrument"); err != nil {
 		return err
@@ -164,8 +164,9 @@ func (q quotes) sendAccept(ctx context.Context, tx *user.Tx, r *Received, quotin
 	return q.sendAnswer(ctx, tx, r, quoting, vocab.Doc{"id": string(id), "type": vocab.Accept, "result": string(stamp)})
 }
 
-// sendReject sends one Reject of a request, even if the request arrives again: the request
-// itself is not stored.
+// sendReject sends a Reject of a request only once, even if the request arrives again. It finds
+// the earlier Reject by its id, which is derived from the request, because the request itself
+// is not stored.
 func (q quotes) sendReject(ctx context.Context, tx *user.Tx, r *Received, quoting *vocab.Object) error {
 	id := derivedID(r.Me, "reject", r.Activity.ID)
 	sent, err := tx.Activities.Find(ctx, id)
@@ -205,8 +206,8 @@ func Stands(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
 	return true, nil
 }
 
-// isFirstToQuote reports whether a new post quotes an object of the user that its author may
-// see, and no QuoteRequest for it came before.
+// isFirstToQuote reports whether a new post quotes an object of the user that the post's author
+// may see, and no QuoteRequest for the post came before.
 func isFirstToQuote(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, o *vocab.Object) (bool, error) {
 	id := vocab.QuoteOf(o.Doc)
 	if !r.Mine(id) {

@@ -42,7 +42,7 @@ func checkAuthored(a *vocab.Activity) error {
 		return err
 	}
 	if a.Object.Doc == nil {
-		return nil // fetched from its origin, and checked then
+		return nil // the object is fetched from its origin, and checked then
 	}
 	o, err := vocab.ObjectOf(a.Object.Doc)
 	if err != nil {

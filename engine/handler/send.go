@@ -12,18 +12,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sender sends activities of the user that another activity causes. It stores and queues them in
-// the transaction that stores the other one.
+// sender sends activities of the user that another activity causes. It stores and queues them
+// in the transaction that stores this other activity.
 type sender struct {
 	tx    *user.Tx
 	local *actor.Local
 	user  vocab.Username
 	now   time.Time
 
-	spelling vocab.Spelling // of the named ids, besides the recipient's
+	spelling vocab.Spelling // how other servers write the ids that the activities name, besides the recipient's id
 }
 
-// withSpelling returns s with the form in which an id's own server writes it.
+// withSpelling returns a copy of s with one more spelling: written is the form in which the
+// server of id writes that id.
 func (s sender) withSpelling(id vocab.ID, written string) sender {
 	s.spelling = s.spelling.Add(id, written)
 	return s
@@ -43,8 +44,8 @@ func (s sender) sendFollow(ctx context.Context, to *vocab.Actor) (vocab.ID, erro
 	return id, s.storeActivity(ctx, vocab.Doc{"id": string(id), "type": vocab.Follow, "object": string(to.ID)}, to.ID, id, to)
 }
 
-// storeActivity stores the activity d, and queues it for one actor. Its delivery keeps its order
-// among the deliveries with the same id ordered.
+// storeActivity stores the activity d, and queues it for one actor. The parameter ordered is
+// the id by which its delivery is ordered; see Registry.OrderOf.
 func (s sender) storeActivity(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, to *vocab.Actor) error {
 	d["to"] = []any{string(to.ID)}
 	var inboxes []user.Inbox
@@ -58,7 +59,7 @@ func (s sender) storeActivity(ctx context.Context, d vocab.Doc, object, ordered 
 	return s.withSpelling(to.ID, to.Written).storeFor(ctx, d, object, ordered, inboxes)
 }
 
-// storeFor stores the activity d, and queues it for inboxes.
+// storeFor stores the activity d with its event, and queues it for the inboxes.
 func (s sender) storeFor(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, inboxes []user.Inbox) error {
 	me := s.local.ID(s.user)
 	d["@context"], d["actor"] = vocab.WithQuoteTerms(vocab.ActivityContext(), d), string(me)

@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Unlisted ends the user's follow of an actor, because the actor's server does not list the user
-// among the followers (FEP-8fcf). It does so only if the follow was accepted and is still the
-// one given.
+// Unlisted ends the user's follow of an actor, because the actor's server does not list the
+// user among the followers (FEP-8fcf). It does so only if the follow was accepted and its
+// Follow still has the id in the parameter follow.
 func Unlisted(ctx context.Context, tx *user.Tx, l Listing, follow vocab.ID) error {
 	rel, err := tx.Relationships.Find(ctx, user.Following, l.By.ID)
 	if err != nil || rel == nil || rel.Status != user.Accepted || rel.Activity != follow {
@@ -59,8 +59,8 @@ func Listed(ctx context.Context, tx *user.Tx, l Listing) (queued bool, err error
 	return true, out.storeActivity(ctx, vocab.Doc{"id": string(undo), "type": vocab.Undo, "object": followDoc(follow, me, l.By.ID)}, follow, follow, l.By)
 }
 
-// Listing is the statement of an actor's server about whether it lists a user among the
-// followers.
+// Listing is the statement of the server of the actor By about whether it lists a user among
+// the actor's followers.
 type Listing struct {
 	Local *actor.Local
 	User  vocab.Username

@@ -42,7 +42,8 @@ func (h Handler) Brings() bool { return h.Words || h.InFeed }
 // Handler.
 func (r *Registry) OfType(kind string) Handler { return r.handlers[Key{Type: kind}] }
 
-// Types returns the sorted names of the types that have a handler for which is returns true.
+// Types returns the sorted names of the types that have a handler h for which is(h) returns
+// true.
 func (r *Registry) Types(is func(Handler) bool) []string {
 	types := map[string]bool{}
 	for k, h := range r.handlers {
@@ -69,9 +70,9 @@ func (r *Registry) storedTypes() user.Types {
 	}
 }
 
-// OrderOf returns an id: deliveries to one inbox whose ids are equal keep their order. So an
-// Undo never overtakes the activity that it takes back, and no activity overtakes the Create of
-// its object.
+// OrderOf returns the id by which the deliveries of an activity are ordered. Deliveries to one
+// inbox that have equal ids of this kind keep their order. So an Undo never overtakes the
+// activity that it takes back, and no activity overtakes the Create of its object.
 func (r *Registry) OrderOf(a *vocab.Activity) vocab.ID {
 	if r.Lookup(a).Ordered {
 		return a.ID
@@ -88,5 +89,5 @@ func (r *Registry) ObjectOf(a *vocab.Activity) vocab.ID {
 	return ""
 }
 
-// objectID is the usual form of About.
+// objectID is the usual function in the field About of a Handler.
 func objectID(a *vocab.Activity) vocab.ID { return a.Object.ID }

@@ -75,9 +75,9 @@ type doing struct {
 	others bool // the id belongs to a stored activity of another actor; only the id is set
 }
 
-// receiveUndo takes back an activity. If there is nothing to take back, only the id is stored,
-// and for a stranger's activity not even that: an Undo is sent to everybody who knows the actor,
-// but it concerns only those who have the activity.
+// receiveUndo takes back an activity. If there is nothing to take back, only the id of the
+// activity is stored. If the sender is a stranger, not even the id is stored, because an Undo
+// is sent to everybody who knows the actor, but concerns only those who have the activity.
 func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	d, err := u.findDoing(ctx, tx, r)
 	done := u.types.OfType(d.kind)
@@ -129,8 +129,8 @@ func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, id vocab.ID
 }
 
 // mayRemember reports whether the user's database should store an id of the sender that it does
-// not know yet. It should if there is a relationship between the two, or if it holds something
-// of the sender and there is room for the id.
+// not have yet. It should if the user and the sender have a relationship. It also should if the
+// database has something else of the sender and there is room for the id.
 func (r *Received) mayRemember(ctx context.Context, tx *user.Tx) (bool, error) {
 	for _, kind := range user.RelationshipTypes {
 		if rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID); err != nil || rel != nil {

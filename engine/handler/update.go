@@ -10,8 +10,8 @@ import (
 )
 
 // newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or
-// an actor changed itself. An older version never replaces a newer one. From a poll without the
-// time of a change only the counts of votes are taken.
+// an actor changed itself. An older version never replaces a newer one. If an Update of a poll
+// does not give the time of a change, only the counts of votes are taken from it.
 func newUpdate() Handler {
 	return Handler{
 		Concern:     audience.Concern{Holders: true, Edit: true},
@@ -51,7 +51,7 @@ func newUpdate() Handler {
 			if err != nil {
 				return err
 			}
-			doc, readable := o.Approved().Stored() // of the user's own objects all is verified
+			doc, readable := o.Approved().Stored() // the user's own objects have only stamps that were verified
 			changed, err := tx.Objects.Replace(ctx, s.Object.URI, doc, readable, s.Now)
 			if err == nil && !changed {
 				return fault.New(fault.Conflict, "the object was changed or deleted meanwhile")
@@ -123,10 +123,10 @@ func (r *Received) asViewer() audience.Viewer {
 	return v
 }
 
-// storeEarly stores a post of a followed actor from an Update that arrives before its Create: a
+// storeEarly stores a post of a followed actor from an Update that arrives before its Create. A
 // server that retries failed deliveries may send the Update first. The Create later finds the
-// post, and adds it to the feed. An Update whose audience does not include the user is ignored:
-// it came here for other users, who have the post.
+// post, and adds it to the feed. An Update whose audience does not include the user is ignored,
+// because it came here for other users, who have the post.
 func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) error {
 	if !r.Follows || !audience.OfObject(o, r.Actor.Followers).MaySee(r.asViewer()) {
 		return ErrIgnored
