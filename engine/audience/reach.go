@@ -30,7 +30,7 @@ type Arrival struct {
 type Reach struct {
 	Owners     []vocab.ID // users who have one of these ids, or own an object that has one
 	Followers  []vocab.ID // users who follow one of these actors
-	Acquainted bool       // users who hold any object of the sender
+	Acquainted bool       // it also concerns users who have stored any object of the sender
 	Sender     vocab.ID
 }
 

@@ -2,8 +2,8 @@ package audience
 
 import "slices"
 
-// Rule is a condition under which a user permits something to an actor: any of the relationships
-// in Any, and all of those in All.
+// Rule is a condition under which a user permits something to an actor. The actor must have all
+// relationships in All and, unless Any is empty, at least one of those in Any.
 type Rule struct {
 	Any, All []string
 }

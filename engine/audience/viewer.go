@@ -65,7 +65,7 @@ func MayReplace(before, after Audience, holder Viewer) bool {
 type Recipient struct {
 	Viewer
 	Known   bool // the user permits private messages of the author, by the rule insecure_dm
-	Answers bool // the post answers an object that the user holds and the post's author may see
+	Answers bool // the post answers an object that the user has stored and that the post's author may see
 }
 
 // IsLetterOfStranger reports whether a post is a private message to a user from an actor that
