@@ -60,7 +60,7 @@ func (f *fetcher) chooseReader(ctx context.Context, x *receiving) (reader vocab.
 	known := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !followers[u] })
 	for _, u := range known[:min(len(known), maxReaders)] {
 		switch accepted, err := f.isAccepted(ctx, u, x.Actor.ID); {
-		case err != nil: // not known here; the sender's server decides whether to show it
+		case err != nil: // it is not known here whether u is accepted; the sender's server decides whether to show the object
 			reader = cmp.Or(reader, u)
 		case accepted:
 			return u, nil

@@ -35,8 +35,9 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 	return claimed, p.markBlocked(ctx, tx, batch)
 }
 
-// persist stores the activity if it concerns the user and no actor behind it is blocked.
-// claimIDs has claimed the id; the handler stores the object and the feed entry.
+// persist stores the activity if it concerns the user, and no actor that sent it or whose
+// objects it brings is blocked. claimIDs has claimed the id; the handler stores the object and
+// the feed entry.
 func (p *applier) persist(ctx context.Context, x *applying) error {
 	isApart := p.Handlers.IsApart(x.Activity)
 	if x.Blocked = x.blocked && isApart && !p.isRefused(x); x.blocked && !x.Blocked {

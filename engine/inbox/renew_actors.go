@@ -117,7 +117,8 @@ func (r *renewer) next(domain string) vocab.ID {
 	return line[0]
 }
 
-// finish forgets an actor that is done, or else puts it at the end of its domain's queue.
+// finish forgets an actor if done is true. Otherwise it puts the actor at the end of its
+// domain's queue.
 func (r *renewer) finish(domain string, id vocab.ID, done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

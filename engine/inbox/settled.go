@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Payer returns the domain that caused the activity.
+// Payer returns the party that caused the activity; see receiving.paidBy.
 func (x *applying) Payer() string { return x.payer }
 
 // ArrivedAt returns when the activity came to this server.

@@ -235,8 +235,8 @@ func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []voc
 // healFollows ends the follows of users who are not listed, and sends an Undo for listed users
 // who do not follow the sender. The parameter follows was read before the list was fetched. A
 // user who has begun to follow the sender since then is left alone. A failure for one user does
-// not stop the others. The next comparison repairs it, and deals with the users for whom a
-// limit left no room.
+// not stop the others. The next comparison repairs it, and deals with the users that a limit
+// left out.
 func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows map[vocab.Username]vocab.ID, listed []vocab.ID) error {
 	names := map[vocab.Username]bool{}
 	var strangers []vocab.Username

@@ -14,9 +14,9 @@ import (
 const keptTakenAway = 12 * time.Hour
 
 // takenAway remembers the ids of activities and objects that strangers undid or deleted before
-// they arrived. It does so in memory only: a user's database stores no rows for an actor that
-// the user has nothing to do with. There are two generations; the older one is dropped as a
-// whole.
+// the activities and objects arrived. It does so in memory only, because a user's database
+// stores no rows for an actor that the user has nothing to do with. The ids are kept in two
+// generations, of which the older one is dropped as a whole.
 type takenAway struct {
 	now func() time.Time
 
@@ -36,7 +36,8 @@ func markOf(u vocab.Username, id, actor vocab.ID) [sha256.Size]byte {
 	return sha256.Sum256([]byte(u.String() + "\n" + string(id) + "\n" + string(actor)))
 }
 
-// add remembers an id that the sender of x took away, if the sender's domain has room.
+// add remembers the id of something that the sender of x undid or deleted, if the sender's
+// domain has room.
 func (t *takenAway) add(x *applying, id vocab.ID) {
 	if id == "" {
 		return

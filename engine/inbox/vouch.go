@@ -163,7 +163,8 @@ func (v *voucher) checkDeleted(ctx context.Context, x *receiving, actor, object 
 }
 
 // endUnvouched returns the result for an activity that the actor's server does not vouch for.
-// One with a Linked Data signature is dropped: its passer considers that signature proof enough.
+// An activity with a Linked Data signature is dropped and not refused, because its passer
+// considers that signature proof enough.
 func (v *voucher) endUnvouched(ctx context.Context, x *receiving, err error) error {
 	if err := unansweredFault(err, "the actor's server does not answer"); err != nil {
 		return err
