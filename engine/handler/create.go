@@ -203,8 +203,8 @@ func Stored(o *vocab.Object, now time.Time) user.Object {
 }
 
 // placeInFeed adds a received activity to the feed of a user that it was sent to, or to the
-// requests if it is a stranger's private message. A user that it only concerns sees it among the
-// notifications.
+// requests if it is a stranger's private message. If the activity was not sent to the user, but
+// only concerns something of the user's, the user sees it among the notifications.
 func placeInFeed(ctx context.Context, tx *user.Tx, r *Received) error {
 	switch {
 	case !r.isReached(), r.IsSealed():

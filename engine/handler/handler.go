@@ -108,7 +108,7 @@ type Received struct {
 	Actor      *vocab.Actor               // the verified sender
 	Fetched    map[vocab.ID]*vocab.Object // the objects that Needs named; shared with other recipients, as Activity and Actor are
 	Target     *vocab.Actor               // the target of a Move that both accounts confirm; shared, too
-	Named      bool                       // it is addressed to the user, or came to its own inbox
+	Named      bool                       // it is addressed to the user, or came to the user's own inbox
 	Forwarders []*vocab.Actor             // the actors that sent it, if these are not its own actor; shared, too
 	Follows    bool                       // the user follows the sender
 	Muted      bool                       // the user does not want to see it or be notified of it

@@ -53,8 +53,8 @@ func keepSentNote(ctx context.Context, tx *user.Tx, s *Sent, o *vocab.Object) er
 	return conversation.CheckOpen(c)
 }
 
-// acceptLetters accepts the private messages of a stranger. Its Notes to the user begin a
-// conversation, or are added to an existing one.
+// acceptLetters accepts the private messages of a stranger. The stranger's Notes to the user
+// begin a conversation, or are added to an existing one.
 func acceptLetters(ctx context.Context, tx *user.Tx, s *Sent) error {
 	about, err := tx.Requests.Accept(ctx, s.Request, s.Now)
 	if err != nil {

@@ -38,7 +38,7 @@ func checkOptions(o *vocab.Object) error {
 type poll struct {
 	doc     vocab.Doc
 	options []vocab.Doc
-	once    bool // each voter has only one option
+	once    bool // each voter may choose only one option
 }
 
 // pollOf returns the poll in an object. The poll's methods change the document of the object,

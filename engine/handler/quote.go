@@ -117,8 +117,8 @@ func keepStamp(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, q
 }
 
 // approve checks the stamp that a post of the sender claims for its quote. If the author of the
-// quoted post has issued the stamp for this quote, it returns the post as approved, else
-// unchanged.
+// quoted post has issued the stamp for this quote, approve returns the post as approved.
+// Otherwise it returns the post unchanged.
 func approve(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (*vocab.Object, error) {
 	claimed := vocab.ClaimedStamp(o.Doc)
 	if claimed == "" {
