@@ -2,8 +2,8 @@ package signature
 
 import "time"
 
-// window bounds the difference between a signature's time and ours, in either direction. Most
-// peers use the same bound.
+// window is the greatest accepted difference between the time of a signature and the time of
+// this server, in either direction. Most peers use the same limit.
 const window = time.Hour
 
 // checkWindow refuses a time t that differs from now by more than window.
@@ -14,8 +14,8 @@ func checkWindow(t, now time.Time) error {
 	return nil
 }
 
-// checkExpires refuses a signature that has expired at now, or whose expiry is before its
-// creation. created is nil when it is not known.
+// checkExpires refuses a signature that expired before now, or whose expiry is before its
+// creation. created is nil when the time of creation is not known.
 func checkExpires(expires int64, created *int64, now time.Time) error {
 	if created != nil && expires < *created {
 		return refuse("expires_before_created", "the signature expires before it was created")

@@ -18,8 +18,9 @@ const (
 
 // ReadCapture returns a captured request and its body. The capture is raw HTTP, with CRLF or LF
 // line ends, or the output of `curl -v` with the body after it. A body longer than its
-// Content-Length is cut off there, because editors and terminals add a line break. The fault is
-// Invalid, or TooLarge for more than 64 KiB of headers or 1 MiB of body.
+// Content-Length is cut to that length, because editors and terminals add a line break. The
+// fault is TooLarge if the headers have more than 64 KiB or the body has more than 1 MiB, and
+// Invalid if the capture is not one well-formed request.
 func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxCaptureHead+maxCaptureBody+1))
 	if err != nil {
@@ -56,7 +57,7 @@ func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 
 var errCaptureTooLarge = fault.New(fault.TooLarge, "a captured request is at most 64 KiB of headers and 1 MiB of body")
 
-// cutBody returns the body, given all text after the headers.
+// cutBody returns the body of r. rest is all text after the headers.
 func cutBody(r *http.Request, rest []byte) []byte {
 	if r.Header.Get("Content-Length") != "" {
 		return rest[:min(int64(len(rest)), r.ContentLength)]
@@ -75,7 +76,8 @@ var (
 	multiplexed = regexp.MustCompile(`^([^\r\n]* )HTTP/[23](?:\.0)?(\r?\n)`)
 )
 
-// splitHead splits text after its headers. If the headers have no end, it adds the empty line.
+// splitHead splits text into its headers and the rest. If no empty line ends the headers, it
+// adds one.
 func splitHead(text []byte) (head, rest []byte) {
 	if at := headEnd.FindIndex(text); at != nil {
 		head, rest = text[:at[1]], text[at[1]:]
@@ -89,8 +91,8 @@ func splitHead(text []byte) (head, rest []byte) {
 // answer, and counts of bytes.
 var notSent = regexp.MustCompile(`^(?:[*<](?: |\r?\n)|[{}] \[\d+ bytes data\])`)
 
-// readCurl returns the first request in the output of curl -v. All other lines that notSent does
-// not match are its body.
+// readCurl returns the first request in the output of curl -v. The lines that begin with > are
+// its head. All other lines are its body, except those that notSent matches.
 func readCurl(text []byte) []byte {
 	var head, body bytes.Buffer
 	ended := false

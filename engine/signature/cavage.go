@@ -94,8 +94,8 @@ func (s *reading) makeCavageBases() (err error) {
 }
 
 // parseCavageHeader reads the parameters of a Signature header (draft-cavage-12 §4.1), quoted or
-// bare, in any order. The result has unknown parameters, too, which the draft says to ignore. It
-// refuses a parameter that occurs twice.
+// bare, in any order. The result also contains unknown parameters, which callers ignore as the
+// draft says. parseCavageHeader refuses a parameter that occurs twice.
 func parseCavageHeader(s string) (map[string]string, error) {
 	malformed := refuse("malformed_signature", "the signature header is malformed")
 	params := map[string]string{}
@@ -134,7 +134,7 @@ func parseCavageHeader(s string) (map[string]string, error) {
 // cavageCovered returns the names of the covered components, in lower case.
 func cavageCovered(params map[string]string, algorithm string) ([]string, error) {
 	headers, ok := params["headers"]
-	if !ok { // the default (draft-cavage-12 §2.1.6) never covers enough; it lets the coverage check name what is missing
+	if !ok { // the default (draft-cavage-12 §2.1.6) never covers enough, but with it the coverage check can name what is missing
 		headers = "date"
 	}
 	covered := strings.Fields(strings.ToLower(headers))
@@ -162,8 +162,8 @@ func cavageCovered(params map[string]string, algorithm string) ([]string, error)
 	return covered, nil
 }
 
-// checkCavageCoverage refuses a signature that does not cover the target, the host, the time,
-// or, with digest, the digest of the body.
+// checkCavageCoverage refuses a signature that does not cover the target, the host or the time.
+// If digest is true, it also refuses a signature that does not cover the digest of the body.
 func checkCavageCoverage(covered []string, digest bool) error {
 	has := func(name string) bool { return slices.Contains(covered, name) }
 	switch {
@@ -217,8 +217,8 @@ func (s *reading) checkCavageTime() error {
 	return nil
 }
 
-// parseUnix returns a parameter as seconds since 1970. It must consist of digits only, without
-// sign or fraction.
+// parseUnix returns the named parameter as seconds since 1970. The parameter must consist of
+// digits only, without sign or fraction.
 func parseUnix(params map[string]string, name string) (int64, error) {
 	s := params[name]
 	t, err := strconv.ParseInt(s, 10, 64)
@@ -229,7 +229,8 @@ func parseUnix(params map[string]string, name string) (int64, error) {
 }
 
 // cavageBases returns the strings that may have been signed (draft-cavage-12 §2.3). There are
-// two when the target has a query, because Fedify and some others sign the target without it.
+// two when the target has a query, because Fedify and some other peers sign the target without
+// its query.
 func (m *message) cavageBases(covered []string, params map[string]string) ([]string, error) {
 	targets := []string{m.target}
 	if path, _, ok := strings.Cut(m.target, "?"); ok {
@@ -261,7 +262,8 @@ func (m *message) cavageBases(covered []string, params map[string]string) ([]str
 	return bases, nil
 }
 
-// signCavage signs with httpsig, by the scheme of draft-cavage that corresponds to algorithm.
+// signCavage signs m with the package httpsig, by the scheme of draft-cavage that corresponds to
+// algorithm.
 func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	scheme := httpsig.ED25519
 	written := "hs2019"
@@ -292,8 +294,8 @@ func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	if err := signer.SignRequest(k.Private, k.ID, stub, nil); err != nil {
 		return err
 	}
-	// httpsig always writes the algorithm hs2019, but some peers know only the name of the real
-	// algorithm. The signature does not cover this parameter.
+	// httpsig always writes the algorithm hs2019, but some peers accept only the name of the
+	// real algorithm. The signature does not cover this parameter, so it can be replaced.
 	header := strings.Replace(stub.Header.Get("Signature"), `algorithm="hs2019"`, `algorithm="`+written+`"`, 1)
 	m.header.Set("Signature", header)
 	return nil

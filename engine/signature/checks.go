@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Check is one condition that a request must meet. Run checks it on a T, which has the results
-// of earlier checks, and may add results of its own.
+// Check is one condition that a request must meet. Run checks the condition on a T, which holds
+// the results of earlier checks. Run may add its own results to the T.
 type Check[T any] struct {
 	Name  string
 	Needs []string // earlier checks that must have succeeded before this one can run
@@ -20,12 +20,12 @@ const DigestCheck = "digest"
 // Finding is the result of a check.
 type Finding struct {
 	Check   string
-	Reached bool  // false: a check that it needs failed or did not run
+	Reached bool  // false if a check that this one needs failed or did not run
 	Err     error // why the check failed; nil if it succeeded
 }
 
-// First runs checks in order until one fails, and returns its error with its name. Requests are
-// verified this way.
+// First runs checks in order until one fails. It returns the error of that check, with the name
+// of the check before it. Requests are verified this way.
 func First[T any](of T, checks []Check[T]) error {
 	for _, c := range checks {
 		if err := c.Run(of); err != nil {
@@ -36,7 +36,7 @@ func First[T any](of T, checks []Check[T]) error {
 }
 
 // All runs every check whose needs are met, and returns all findings. It serves to explain a
-// refusal: one failed check does not hide the results of others.
+// refusal, because one failed check does not hide the results of the others.
 func All[T any](of T, checks []Check[T]) []Finding {
 	found := make([]Finding, 0, len(checks))
 	var missing []string

@@ -11,9 +11,9 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// hashBody returns the digest of body by the algorithm with that lower case name, or nil if the
-// algorithm is not supported. MD5 and SHA-1 are left out on purpose: one digest can be made to
-// fit two bodies.
+// hashBody returns the digest of body by the named algorithm, or nil if the algorithm is not
+// supported. The name is in lower case. MD5 and SHA-1 are left out on purpose, because two
+// bodies with the same digest can be made.
 func hashBody(algorithm string, body []byte) []byte {
 	switch algorithm {
 	case "sha-256":
@@ -70,8 +70,9 @@ func checkContentDigest(h http.Header, body []byte) error {
 	return nil
 }
 
-// checkDigest compares the only line of Digest (RFC 3230 §4.3.2) with body. It must have a
-// SHA-256 digest; that must match, and so must a SHA-512 digest if there is one.
+// checkDigest compares the Digest field (RFC 3230 §4.3.2), which has only one line, with body.
+// The field must have a SHA-256 digest, and that digest must match. If the field also has a
+// SHA-512 digest, that one must match, too.
 func checkDigest(h http.Header, body []byte) error {
 	if len(h["Digest"]) == 0 {
 		return refuse("no_digest", "the request has no digest")

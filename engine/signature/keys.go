@@ -27,8 +27,8 @@ const (
 	edwards   = "ed25519"
 )
 
-// The bounds of RSA keys, checked before any computation: smaller keys can be broken, and larger
-// ones only cost time.
+// The bounds of RSA keys, which are checked before any computation with a key. Smaller keys can
+// be broken, and larger keys only cost time.
 const (
 	minBits     = 2048
 	maxBits     = 8192
@@ -39,7 +39,7 @@ const (
 	maxMultikey = 2 << 10
 )
 
-// algorithmOf returns the algorithm that this package signs with, given the private key.
+// algorithmOf returns the algorithm that Sign uses with the private key.
 func algorithmOf(private crypto.Signer) (string, error) {
 	switch private.(type) {
 	case *rsa.PrivateKey:
@@ -58,8 +58,8 @@ func signBase(private crypto.Signer, base string) ([]byte, error) {
 	return private.Sign(rand.Reader, []byte(base), crypto.Hash(0))
 }
 
-// isSignature reports whether signature is a valid signature over base, by the named algorithm
-// and the key.
+// isSignature reports whether signature is valid for the text base, the named algorithm and the
+// public key.
 func isSignature(algorithm string, key crypto.PublicKey, base string, signature []byte) bool {
 	if algorithm == edwards {
 		k, ok := key.(ed25519.PublicKey)
@@ -84,7 +84,8 @@ func isSignature(algorithm string, key crypto.PublicKey, base string, signature 
 }
 
 // ParsePublicKeyPEM returns the RSA key in s, encoded as SPKI or PKCS#1. It refuses a key of
-// another type: peers read publicKeyPem as RSA, and Ed25519 keys are Multikeys.
+// another type, because peers read publicKeyPem as an RSA key, and an Ed25519 key is published
+// as a Multikey.
 func ParsePublicKeyPEM(s string) (*rsa.PublicKey, error) {
 	if len(s) > maxPEM {
 		return nil, badKey("the key is too large")
@@ -136,8 +137,8 @@ var (
 	codecRSA     = []byte{0x85, 0x24}
 )
 
-// ParseMultikey returns the key in a publicKeyMultibase (FEP-521a): an ed25519.PublicKey or
-// *rsa.PublicKey.
+// ParseMultikey returns the key in s, a publicKeyMultibase (FEP-521a). The key is an
+// ed25519.PublicKey or an *rsa.PublicKey.
 func ParseMultikey(s string) (crypto.PublicKey, error) {
 	encoded, ok := strings.CutPrefix(s, "z")
 	if !ok || encoded == "" || len(encoded) > maxMultikey {
@@ -180,8 +181,8 @@ func checkRSA(k *rsa.PublicKey) error {
 	return nil
 }
 
-// smallOrder are the y coordinates of the points of order 1, 2, 4 and 8. For such a key there
-// are signatures that fit any message, and anybody can make them.
+// smallOrder holds the y coordinates of the points of order 1, 2, 4 and 8. If such a point is
+// the public key, anybody can make signatures that fit any message.
 var smallOrder = [][]byte{
 	decodeHex("0100000000000000000000000000000000000000000000000000000000000000"),
 	decodeHex("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"),

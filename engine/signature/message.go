@@ -17,7 +17,7 @@ type message struct {
 	authority string // of the origin: lower case, without a default port (RFC 9421 §2.2.3)
 	host      string // the Host field as on the wire
 	raw       string // the request target as on the wire
-	target    string // the same in origin form: path and query, neither decoded nor cleaned
+	target    string // raw in origin form: path and query, neither decoded nor cleaned
 }
 
 // newOutgoing returns the message of a request that will be sent.
@@ -44,7 +44,7 @@ func newOutgoing(r *http.Request) (*message, error) {
 //
 // RFC 9421 §2.2.2: @target-uri is the URI as the client knows it. A proxy may have changed
 // scheme and address, and anybody can send forwarding headers. So the URI is built from the
-// configured origin; checkHost then compares the Host field with it.
+// configured origin; checkHost then compares the Host field with that origin.
 func newIncoming(r *http.Request, origin string) (*message, error) {
 	scheme, host, ok := strings.Cut(origin, "://")
 	if !ok || host == "" || strings.ContainsAny(host, "/?#@") {
@@ -63,7 +63,8 @@ func (m *message) checkHost() error {
 	if canonicalHost(m.scheme, m.host) != m.authority {
 		return refuseFor("wrong_host", "the request is for another host", "Host is %.100q, not %q", m.host, m.authority)
 	}
-	// net/http moves the Host field to r.Host; HTTP/2 can leave a second one behind.
+	// net/http moves the Host field to r.Host; HTTP/2 can leave a second Host field in the
+	// header.
 	if h := m.header["Host"]; len(h) > 1 || len(h) == 1 && !strings.EqualFold(h[0], m.host) {
 		return refuse("duplicate_header", "the request has more than one host header")
 	}
@@ -71,7 +72,7 @@ func (m *message) checkHost() error {
 }
 
 // originForm removes scheme and authority from a request target in absolute form (RFC 9112
-// §3.2.2). The server has already made that authority the request's host.
+// §3.2.2). net/http has already made that authority the request's host.
 func originForm(target string) string {
 	if strings.HasPrefix(target, "/") {
 		return target
@@ -115,7 +116,8 @@ func canonicalHost(scheme, host string) string {
 var folding = regexp.MustCompile(`[ \t]*\r?\n[ \t]+`)
 
 // fieldValue returns the value of a header field in the form that both dialects sign (RFC 9421
-// §2.1, draft-cavage-12 §2.3): its lines trimmed and joined with ", ". name is in lower case.
+// §2.1, draft-cavage-12 §2.3). The lines of the field are trimmed and joined with ", ". name is
+// in lower case.
 func (m *message) fieldValue(name string) (string, error) {
 	if name == "host" {
 		return m.host, nil
@@ -137,8 +139,8 @@ func (m *message) fieldValue(name string) (string, error) {
 	return strings.Join(trimmed, ", "), nil
 }
 
-// checkSingle refuses a field that occurs more than once, because two readers could each take
-// another line as the right one.
+// checkSingle refuses a field that occurs more than once, because two readers of the request
+// could use different lines.
 func (m *message) checkSingle(name string) error {
 	if len(m.header[name]) > 1 {
 		return refuse("duplicate_header", "the request has more than one %s header", strings.ToLower(name))

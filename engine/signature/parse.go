@@ -13,10 +13,11 @@ type Options struct {
 	Now    time.Time // the time that signatures are compared with
 }
 
-// Parse returns the signatures of r that are worth verifying, at least one. If r has a
-// Signature-Input field, they are those of RFC 9421 (at most three), else the one of
-// draft-cavage. It never returns both, so that an attacker who can break one dialect gets no
-// second try. It also checks the digest of body, so a claim that verifies vouches for body.
+// Parse returns the signatures of r that are worth verifying, or an error if there are none. If
+// r has a Signature-Input field, Parse reads the signatures of RFC 9421 (at most three);
+// otherwise it reads the one signature of draft-cavage. It never reads both, so an attacker who
+// can break one dialect gets no second try. Parse also checks the digest of body, so a claim
+// that verifies vouches for body.
 func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
 	q, err := readRequest(r, body, o)
 	if err != nil {
@@ -48,8 +49,8 @@ type Examination struct {
 	Signatures []Examined
 }
 
-// Examined is one signature of a request. Its claim counts only when no finding, its own or one
-// of the request, has an error.
+// Examined is one signature of a request. Its Claim counts only if no finding has an error,
+// neither in its own Findings nor in those of the Examination.
 type Examined struct {
 	Claim
 	Findings []Finding
@@ -137,8 +138,8 @@ type reading struct {
 	list         httpsfv.InnerList // RFC 9421: input as an inner list
 }
 
-// checks returns the checks of the signature's dialect. Both dialects use the same names for
-// them.
+// checks returns the checks of the signature's dialect. The checks have the same names in both
+// dialects.
 func (s *reading) checks() []Check[*reading] {
 	if s.Dialect == RFC9421 {
 		return rfc9421Checks

@@ -10,11 +10,11 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// maxLabels bounds the signatures of a request, because verifying each may cost the caller a
-// fetch.
+// maxLabels is the greatest number of signatures in a request. There is a limit because the
+// verification of each signature may cost the caller a fetch.
 const maxLabels = 3
 
-// readRFC9421 reads the fields that contain the signatures, and checks that both have the same
+// readRFC9421 reads the fields Signature-Input and Signature, and checks that both have the same
 // labels.
 func (q *request) readRFC9421() error {
 	inputs, err := parseDictionary(q.header, "Signature-Input")
@@ -43,7 +43,7 @@ func (q *request) labelledReadings() []*reading {
 	all := make([]*reading, len(q.inputs.Names()))
 	for i, label := range q.inputs.Names() {
 		s := &reading{request: q, Claim: Claim{Dialect: RFC9421, Label: label}}
-		s.input, _ = q.inputs.Get(label) // both are found: the fields have the same labels
+		s.input, _ = q.inputs.Get(label) // both lookups succeed, because the fields have the same labels
 		s.value, _ = q.signatures.Get(label)
 		all[i] = s
 	}
@@ -80,9 +80,9 @@ func (s *reading) readMembers() error {
 	return nil
 }
 
-// parameter returns a parameter of the signature (RFC 9421 §2.3), nil if it is absent.
-// Parameters that no check asks for are covered by the signature like the others, and have no
-// other effect.
+// parameter returns the named parameter of the signature (RFC 9421 §2.3), or nil if it is
+// absent. A parameter that no check reads is covered by the signature like the others, and has
+// no other effect.
 func (s *reading) parameter(name string) any {
 	v, _ := s.list.Params.Get(name)
 	return v
@@ -93,9 +93,9 @@ func (s *reading) readComponents() (err error) {
 	return err
 }
 
-// componentNames returns the names of the covered components. It refuses components with
-// parameters: peers do not send them, and ;req, ;bs, ;key and others each change the meaning of
-// a component.
+// componentNames returns the names of the covered components. It refuses a component with
+// parameters, because peers do not send any, and because parameters such as ;req, ;bs and ;key
+// change the meaning of the component.
 func componentNames(list httpsfv.InnerList) ([]string, error) {
 	names := make([]string, 0, len(list.Items))
 	seen := make(map[string]bool, len(list.Items))
@@ -124,8 +124,8 @@ func isComponentName(s string) bool {
 	return s != "" && strings.Trim(s, token) == ""
 }
 
-// checkCoverage refuses a signature that does not cover the method, the target, or, with digest,
-// the digest of the body.
+// checkCoverage refuses a signature that does not cover the method or the target. If digest is
+// true, it also refuses a signature that does not cover the digest of the body.
 func (m *message) checkCoverage(covered []string, digest bool) error {
 	has := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(covered, n) })
@@ -240,7 +240,8 @@ func (m *message) componentValue(name string) (string, error) {
 }
 
 // parseDictionary parses all lines of a field as one dictionary (RFC 8941 §3.2). It refuses a
-// key that occurs twice: by the RFC the last one counts, but not every parser follows that.
+// key that occurs twice. By the RFC the last value counts, but not every parser follows that
+// rule.
 func parseDictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
 	d, err := httpsfv.UnmarshalDictionary(h[name])
 	if err != nil {
@@ -265,8 +266,9 @@ func parseDictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
 	return d, nil
 }
 
-// signRFC9421 signs m in the dialect RFC 9421. It does not cover @query and @request-target,
-// because @target-uri contains both, and peers interpret those two differently.
+// signRFC9421 signs m in the dialect RFC 9421. The signature does not cover @query and
+// @request-target, because @target-uri contains both, and because peers interpret @query and
+// @request-target differently.
 func signRFC9421(m *message, body []byte, k Key, algorithm string, now time.Time) error {
 	covered := []string{"@method", "@target-uri", "@authority"}
 	if len(body) > 0 {

@@ -3,8 +3,8 @@
 //
 // Verifying has two halves, because the caller must find the key between them. Parse makes all
 // checks that need only the request, and returns claims. The caller finds the key that a claim
-// names, and its owner. Claim.Verify then checks the signature with the key. Every refusal is
-// fault.Unauthenticated, with a code that names the failed check.
+// names, and the owner of that key. Claim.Verify then checks the signature with the key. Every
+// refusal is fault.Unauthenticated, with a code that names the failed check.
 package signature
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxHeader bounds the total size, in bytes, of the fields that contain and describe
+	// maxHeader is the greatest total size, in bytes, of the fields that contain and describe
 	// signatures.
 	maxHeader = 8 << 10
 	// maxKeyID is the greatest length of a key id that is accepted, in bytes.
@@ -52,7 +52,7 @@ func (d Dialect) String() string {
 	return "unknown"
 }
 
-// ParseDialect returns the dialect with the name s, as settings and the database use it.
+// ParseDialect returns the dialect that s names. Settings and the database use these names.
 func ParseDialect(s string) (Dialect, error) {
 	switch s {
 	case "rfc9421":
@@ -116,11 +116,11 @@ func Sign(r *http.Request, body []byte, k Key, d Dialect, now time.Time) error {
 // trusted yet.
 type Claim struct {
 	Dialect   Dialect
-	Label     string    // the label in RFC 9421; else empty
+	Label     string    // the label in RFC 9421; empty in draft-cavage
 	KeyID     string    // an absolute http or https URL
 	Algorithm string    // as named in the request; empty when the request names none
 	Covered   []string  // the names of the covered components
-	Created   time.Time // the creation time in the request; in draft-cavage the Date, if that is covered and (created) is not
+	Created   time.Time // the creation time in the request; in draft-cavage it is the Date if the signature covers date but not (created)
 	Expires   time.Time // zero when the signature does not expire
 	Bases     []string  // the signature must be over one of these; in draft-cavage there may be two, with and without the query
 
@@ -149,8 +149,8 @@ func checkKeyID(s string) error {
 	return nil
 }
 
-// isDigestNeeded reports whether the signature must cover a digest: for every POST, because it
-// has effects, and for every request with a body.
+// isDigestNeeded reports whether the signature must cover a digest. Every POST needs one,
+// because it has effects, and so does every request with a body.
 func isDigestNeeded(method string, body []byte) bool {
 	return method == http.MethodPost || len(body) > 0
 }

@@ -58,8 +58,8 @@ func (a *against) readKey() error {
 	return nil
 }
 
-// checkAgreement refuses an algorithm that does not fit the key. In RFC 9421 the named algorithm
-// is then the only one that is tried; in draft-cavage all algorithms of the key stay possible.
+// checkAgreement refuses a named algorithm that does not fit the key. If it fits, checkSignature
+// tries only this algorithm in RFC 9421, but all algorithms of the key in draft-cavage.
 func (a *against) checkAgreement() error {
 	if a.Algorithm == "" || a.Algorithm == "hs2019" {
 		return nil
