@@ -1,9 +1,9 @@
-// Package proof signs and verifies documents by object integrity proofs (FEP-8b32) of the
+// Package proof signs and verifies documents with object integrity proofs (FEP-8b32) of the
 // cryptosuite eddsa-jcs-2022. Its functions use neither network nor storage.
 //
 // Verifying has two halves, because the caller must find the key between them. Parse makes all
-// checks that need only the document. The caller finds the key that the proof names, and its
-// owner. Proof.Verify then checks the signature with the key. Every refusal is
+// checks that need only the document. The caller finds the key that the proof names, and the
+// owner of that key. Proof.Verify then checks the signature with the key. Every refusal is
 // fault.Unauthenticated, with a code that names the failed check.
 package proof
 
@@ -36,8 +36,9 @@ const (
 	maxEncoded = 88
 )
 
-// Sign returns d with a proof by the Ed25519 key that peers find under the id method. The proof
-// replaces any that d has. The @context of d should define the terms of proofs.
+// Sign returns a copy of d with a proof by key, which is an Ed25519 key. Peers find its public
+// half under the id in method. The proof replaces any proof that d has. The @context of d should
+// define the terms of proofs.
 func Sign(d vocab.Doc, method vocab.ID, key crypto.Signer, now time.Time) (vocab.Doc, error) {
 	if _, ok := key.Public().(ed25519.PublicKey); !ok {
 		return nil, errors.New("sign document: the key is not an Ed25519 key")
@@ -64,8 +65,8 @@ func Sign(d vocab.Doc, method vocab.ID, key crypto.Signer, now time.Time) (vocab
 }
 
 // hashParts returns the bytes that are signed: the hash of the options, then the hash of the
-// document without its proof and without its Linked Data signature, which is added after the
-// proof.
+// document. The document is hashed without its proof. It is also hashed without its Linked Data
+// signature, because that signature is added after the proof.
 func hashParts(d, options vocab.Doc) ([]byte, error) {
 	options, d = maps.Clone(options), maps.Clone(d)
 	delete(options, "proofValue")
@@ -91,11 +92,12 @@ type Proof struct {
 	covered, value []byte
 }
 
-// Parse returns the proof of d. It returns nil when d has none, or one that this engine cannot
-// verify because it is of another type or cryptosuite, or names a key that is not on the web
-// (FEP-8b32 says to ignore those). It refuses a proof that is malformed, has expired or was
-// created more than an hour after now. It also refuses several proofs, and a proof with an
-// option (domain, challenge, previousProof) that this engine cannot check.
+// Parse returns the proof of d, or nil if d has none. It also returns nil for a proof that this
+// engine cannot verify, because FEP-8b32 says to ignore such a proof. Its type or cryptosuite is
+// another one, or it names a key that is not on the web. Parse refuses a proof that is
+// malformed, has expired or was created more than an hour after now. It also refuses several
+// proofs, and a proof with an option (domain, challenge, previousProof) that this engine cannot
+// check.
 func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if d["proof"] == nil {
 		return nil, nil
@@ -141,7 +143,7 @@ func valueOf(o vocab.Doc) ([]byte, error) {
 }
 
 // checkOptions refuses a proof with options that are missing, wrong or not supported. The
-// signature covers all options, even those that it does not look at.
+// signature covers all options, even those that checkOptions does not look at.
 func checkOptions(d, o vocab.Doc, now time.Time) error {
 	if o["proofPurpose"] != purpose {
 		return refuseProof("proof_purpose", "the proofPurpose must be assertionMethod")
@@ -169,7 +171,7 @@ func checkOptions(d, o vocab.Doc, now time.Time) error {
 }
 
 // Verify returns nil if the proof was made with key. It does not check for keys of small order,
-// for which any proof can be forged: the parsers of keys refuse those.
+// for which any proof can be forged, because the parsers of keys refuse such keys.
 func (p *Proof) Verify(key ed25519.PublicKey) error {
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, p.covered, p.value) {
 		return refuseProof("proof_wrong", "the proof does not hold")
