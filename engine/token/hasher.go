@@ -9,17 +9,18 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// atOnce is how many passwords are hashed at the same time: each takes 19 MiB and a core.
+// atOnce is how many passwords are hashed at the same time. It is small because each takes 19
+// MiB and a core.
 const atOnce = 2
 
-// Hasher hashes passwords, atOnce at the same time. The caller bounds how many wait. It is safe
-// for concurrent use.
+// Hasher hashes passwords, at most atOnce of them at the same time. The caller limits how many
+// wait. A Hasher is safe for concurrent use.
 type Hasher struct {
 	slots   chan struct{}
 	counter prometheus.Counter // counts hashings
 }
 
-// NewHasher returns a hasher that counts its hashings.
+// NewHasher returns a hasher that counts its hashings in counter.
 func NewHasher(counter prometheus.Counter) *Hasher {
 	return &Hasher{make(chan struct{}, atOnce), counter}
 }
@@ -44,7 +45,8 @@ func (h *Hasher) Hash(ctx context.Context, password string) (stored string, err 
 }
 
 // Verify reports whether a password is the stored one, and whether the stored hash has other
-// costs than new hashes. If no hash is stored, it does the same work and returns false.
+// costs than new hashes. If stored is not a hash, Verify does the same work, and both answers
+// are false.
 func (h *Hasher) Verify(ctx context.Context, stored, password string) (right, outdated bool, err error) {
 	err = h.run(ctx, func() { right, outdated = matches(stored, password) })
 	return right, outdated, err

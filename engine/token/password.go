@@ -27,8 +27,9 @@ type costs struct {
 	lanes  uint8
 }
 
-// used are the costs of new hashes, the least that OWASP recommends. most bounds the costs of a
-// stored hash that is still computed, even if another program wrote it.
+// used holds the costs of new hashes, which are the least that OWASP recommends. most holds the
+// greatest costs of a stored hash that is still computed, because another program may have
+// written it.
 var (
 	used = costs{memory: 19 << 10, passes: 2, lanes: 1}
 	most = costs{memory: 64 << 10, passes: 10, lanes: 4}
@@ -45,8 +46,8 @@ type hash struct {
 	salt, key []byte
 }
 
-// CheckPassword refuses a text that cannot be a password. It refuses a line break, too: most
-// likely it belongs to the file that the password was read from.
+// CheckPassword refuses a text that cannot be a password. It also refuses a line break, because
+// that most likely belongs to the file from which the password was read.
 func CheckPassword(password string) error {
 	switch {
 	case !utf8.ValidString(password) || strings.ContainsFunc(password, unicode.IsControl):
@@ -77,12 +78,12 @@ func newSalt() []byte {
 
 func (c costs) String() string { return fmt.Sprintf("m=%d,t=%d,p=%d", c.memory, c.passes, c.lanes) }
 
-// derive computes a key of that length from the password.
+// derive computes a key of length bytes from the password.
 func (h hash) derive(password string, length int) []byte {
 	return argon2.IDKey([]byte(password), h.salt, h.passes, h.memory, h.lanes, uint32(length))
 }
 
-// parseHash reads a hash that HashPassword wrote, also one with other costs.
+// parseHash reads a hash in the form that HashPassword writes. The hash may have other costs.
 func parseHash(stored string) (h hash, ok bool) {
 	parts := strings.Split(stored, "$")
 	if len(parts) != 6 || strings.ContainsAny(stored, "\r\n") || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
@@ -99,14 +100,15 @@ func parseHash(stored string) (h hash, ok bool) {
 	return h, err == nil && len(h.key) >= 16 && len(h.key) <= 64
 }
 
-// isBearable reports whether argon2id can be computed with these costs, and none is above most.
+// isBearable reports whether argon2id can be computed with these costs, and none of them is
+// above its limit in most.
 func (c costs) isBearable() bool {
 	return c.passes >= 1 && c.lanes >= 1 && c.memory >= 8*uint32(c.lanes) && c.memory <= most.memory && c.passes <= most.passes && c.lanes <= most.lanes
 }
 
 // matches reports whether a password is the stored one, and whether the stored hash has other
-// costs than new hashes. If no hash is stored, no password is right, and the answer takes the
-// same work.
+// costs than new hashes. If stored is not a hash, matches does the same work, and both answers
+// are false.
 func matches(stored, password string) (right, outdated bool) {
 	h, ok := parseHash(stored)
 	if !ok {

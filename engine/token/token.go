@@ -1,6 +1,7 @@
-// Package token makes and checks API tokens, the secrets of sessions, and passwords. A token is
-// lw_<username>_<43 characters of base62>, the secret of a session lws_<username>_<43
-// characters>. Of both only digests are stored, and of passwords only hashes.
+// Package token makes and checks API tokens and the secrets of sessions, and hashes and checks
+// passwords. An API token has the form lw_<username>_<43 characters of base62>, and the secret
+// of a session has the form lws_<username>_<43 characters of base62>. Only the digests of both
+// are stored, and only the hashes of passwords.
 package token
 
 import (
@@ -54,7 +55,7 @@ func Parse(s string) (kind Kind, u vocab.Username, digest [32]byte, err error) {
 		kind = Session
 		name, prefixed = strings.CutPrefix(s, string(Session))
 	}
-	end := strings.LastIndexByte(name, '_') // a name may contain an underscore, a secret may not
+	end := strings.LastIndexByte(name, '_') // a username may contain an underscore, but the 43 characters may not
 	if !prefixed || end < 0 || len(name)-end-1 != secretLength || strings.Trim(name[end+1:], base62) != "" {
 		return "", u, digest, bad
 	}
