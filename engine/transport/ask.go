@@ -12,16 +12,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Question is a request to another server that runs this software. Its answer is returned
+// Question is a request to another server that runs this software. The answer is returned
 // whatever its status.
 type Question struct {
 	Method         string // GET or POST
 	URL            vocab.ID
 	Body           []byte
 	As             Keys
-	Ed25519        bool // the peer advertises that it accepts Ed25519 signatures: sign with the Ed25519 key
+	Ed25519        bool // the peer advertises that it accepts Ed25519 signatures, so the Ed25519 key is used
 	IdempotencyKey string
-	Limit          int64 // bytes of the decompressed answer; 1 MiB when zero
+	Limit          int64 // the greatest size of the decompressed answer in bytes; 1 MiB when zero
 }
 
 // Reply is the answer to a Question, in JSON.
@@ -37,8 +37,9 @@ const (
 	mediaProblem = "application/problem+json"
 )
 
-// Ask sends a question. It follows no redirect. It signs in the other way and sends again only
-// when the answer is 401. An error means that there was no answer, or that the answer was not
+// Ask sends a question. It follows no redirect. If the answer is 401, Ask signs the question in
+// the other way (see knock) and sends it once more. An error means that there was no answer, or
+// that the answer was not JSON. The body of a 401, 410 or 5xx is not read, so it need not be
 // JSON.
 func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
@@ -60,7 +61,7 @@ func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
 		x.header.Set("Idempotency-Key", q.IdempotencyKey)
 	}
 	x.moveTo(within, q.URL)
-	if q.URL != x.at { // at is q.URL without its fragment
+	if q.URL != x.at { // x.at is q.URL without its fragment
 		return nil, fault.New(fault.Invalid, "the address has a fragment")
 	}
 	r, err := x.askOnce(within, q.Limit)

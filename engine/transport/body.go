@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxDrain is how many bytes of an unneeded body are read and discarded: enough that the
-// connection can be used again after a body of usual size.
+// maxDrain is how many bytes of an unneeded body are read and discarded. After a body of usual
+// size this is enough for the connection to be used again.
 const maxDrain = 4 << 10
 
 // discardBody reads up to maxDrain bytes of an unneeded body, and returns how many it read.

@@ -20,7 +20,7 @@ type contact struct {
 	method  string
 	header  http.Header
 	body    []byte
-	keys    *Keys  // nil: unsigned
+	keys    *Keys  // nil if the requests are not signed
 	ed25519 string // the host that accepts our Ed25519 key; empty for none
 
 	at     vocab.ID          // the URL of the next request
@@ -29,15 +29,16 @@ type contact struct {
 	known  signature.Dialect // the dialect that is stored for the host; zero for none
 }
 
-// knock is one way to sign: a dialect and a key. When a host refuses the first, the request is
-// sent once more in the other way; that is the second knock.
+// knock is one way to sign a request, that is, a dialect and a key. When a host refuses the
+// first knock, the request is signed in the other way and sent once more, which is the second
+// knock.
 type knock struct {
 	dialect signature.Dialect
 	key     signature.Key
 }
 
-// newContact returns a contact with the host of id. advertised says that the host accepts
-// Ed25519 signatures.
+// newContact returns a contact with the host of id. advertised is true if the host advertises
+// that it accepts Ed25519 signatures.
 func (c *Client) newContact(method string, id vocab.ID, keys *Keys, advertised bool, header http.Header) *contact {
 	x := &contact{Client: c, pool: c.reads, method: method, header: header, keys: keys}
 	if method == http.MethodPost {
@@ -71,13 +72,13 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 		x.knock, x.second = knock{signature.RFC9421, x.keys.Ed25519}, &knock{signature.Cavage, x.keys.RSA}
 	}
 	if knocked {
-		x.second = nil // a contact has one second knock in all, over all its redirects
+		x.second = nil // a contact has only one second knock, however many redirects it follows
 	}
 }
 
-// knockAgain switches to the other way to sign if the answer says that the host did not
-// understand the first one. It reports whether it did; false also means that no other way was
-// left.
+// knockAgain switches to the other way to sign if the answer may mean that the host did not
+// understand the first way. It reports whether it switched. It does not switch if no other way
+// is left.
 func (x *contact) knockAgain(status int, stripped bool) bool {
 	if !isSignatureRefusal(status) && !stripped || x.second == nil {
 		return false
@@ -86,16 +87,16 @@ func (x *contact) knockAgain(status int, stripped bool) bool {
 	return true
 }
 
-// isSignatureRefusal reports whether a status may mean that the signature was refused: peers
-// answer 400, 401 or 403 to one that they cannot read. Any other status is about the request
-// itself.
+// isSignatureRefusal reports whether a status may mean that the signature was refused. Peers
+// answer 400, 401 or 403 to a signature that they cannot read. Any other status is about the
+// request itself.
 func isSignatureRefusal(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// rememberDialect stores the dialect of the last request, which the host accepted. A host that
-// refused Ed25519 may accept RSA as before, so for a host that advertises Ed25519 a stored
-// dialect is not replaced.
+// rememberDialect stores the dialect of the last request, which the host accepted. If the host
+// advertises Ed25519, a stored dialect is not replaced, because a host that refused Ed25519 may
+// accept RSA as before.
 func (x *contact) rememberDialect(ctx context.Context) {
 	host := x.at.Host()
 	if x.keys == nil || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
@@ -107,9 +108,9 @@ func (x *contact) rememberDialect(ctx context.Context) {
 	x.hosts.Learn(ctx, host, x.knock.dialect)
 }
 
-// sendRequest sends one request, and calls read with the answer. It makes all checks that every
-// request must pass: the URL, the gate, the signature, and, when the connection is dialed, the
-// guard.
+// sendRequest sends one request, and calls read with the answer. Every request passes the same
+// checks. newRequest checks the URL and asks the gate before it signs. The guard checks the
+// address when the connection is dialed.
 func (x *contact) sendRequest(ctx context.Context, read func(*http.Response) error) (err error) {
 	status := 0
 	defer func() { x.countRequest(x.method, status, err) }()
@@ -121,7 +122,7 @@ func (x *contact) sendRequest(ctx context.Context, read func(*http.Response) err
 	if err != nil {
 		return classifyError(ctx, err)
 	}
-	defer func() { _ = answer.Body.Close() }() // the error does not matter: reading has ended
+	defer func() { _ = answer.Body.Close() }() // the error does not matter, because reading has ended
 	status = answer.StatusCode
 	return read(answer)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// ErrPaused means that the operator has paused federation: the request was not made.
+// ErrPaused means that the operator has paused federation, so the request was not made.
 var ErrPaused error = fault.New(fault.Unavailable, "federation is paused on this server").WithCode("federation_paused")
 
 // classifyError wraps an error in a fault of the right kind. The error came in place of an
@@ -19,7 +19,7 @@ func classifyError(ctx context.Context, err error) error {
 	switch {
 	case fault.Of(err) != nil: // a fault already, such as the guard's
 		return err
-	case errors.Is(ctx.Err(), context.Canceled): // the caller cancelled; the client's own limit would be a deadline
+	case errors.Is(ctx.Err(), context.Canceled): // the caller cancelled; the client's own limit gives DeadlineExceeded
 		return fault.Wrap(fault.Busy, "the request was given up", err)
 	case errors.As(err, &dns) && !dns.IsTimeout:
 		return fault.Wrap(fault.NoHost, "the host does not resolve", err)

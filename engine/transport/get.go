@@ -21,21 +21,21 @@ const (
 // Request is a document to fetch.
 type Request struct {
 	URL     vocab.ID
-	As      *Keys  // the keys to sign with; nil: unsigned
-	Accept  string // the media types of ActivityPub when empty
-	Limit   int64  // bytes of the decompressed body; 1 MiB when zero
-	Ed25519 bool   // the peer advertises that it accepts Ed25519 signatures: sign with the Ed25519 key
+	As      *Keys  // the keys to sign with; nil for an unsigned request
+	Accept  string // the media types to accept; if empty, those of ActivityPub
+	Limit   int64  // the greatest size of the decompressed body in bytes; 1 MiB if zero
+	Ed25519 bool   // the peer advertises that it accepts Ed25519 signatures, so the Ed25519 key is used
 	// SameOrigin refuses a redirect to another origin before a request is sent there. Only the
 	// server of URL may vouch for the document, and no other server should get a request.
 	SameOrigin bool
-	// Check, if set, returns an error for a 200 whose document is incomplete, such as an actor
-	// without inbox or key: some servers leave those out when they cannot read the signature.
-	// After such an error Get signs in the other way and tries again; if that brings no better
-	// answer, Get returns the error.
+	// Check, if set, returns an error for an answer of 200 whose document is incomplete, such as
+	// an actor without inbox or key. Some servers leave those out when they cannot read the
+	// signature. After such an error Get signs in the other way (see knock) and tries once more.
+	// If the second answer is no better, Get returns the error.
 	Check func(*Response) error
 }
 
-// Response is the last answer to a Request. Only a 200 has a body.
+// Response is the last answer to a Request. It has a body only if its status is 200.
 type Response struct {
 	Status    int
 	Header    http.Header
@@ -114,8 +114,8 @@ func (x *contact) getFinal(ctx context.Context, r Request) (*Response, error) {
 	}
 }
 
-// getOnce makes one request. It returns the answer, and the target if the answer is a redirect,
-// else "".
+// getOnce makes one request and returns the answer. next is the target if the answer is a
+// redirect, and "" otherwise.
 func (x *contact) getOnce(ctx context.Context, limit int64) (res *Response, next vocab.ID, err error) {
 	res = &Response{URL: x.at}
 	if x.keys != nil {
@@ -136,7 +136,8 @@ func (x *contact) getOnce(ctx context.Context, limit int64) (res *Response, next
 	return res, next, err
 }
 
-// checkAnswer returns the error of check for an answer of 200, or nil.
+// checkAnswer returns the error that check returns for an answer with status 200. It returns nil
+// for any other status, and if check is nil.
 func checkAnswer(check func(*Response) error, res *Response) error {
 	if check == nil || res.Status != http.StatusOK {
 		return nil
@@ -157,7 +158,7 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// redirectTarget returns the target of a redirect. It refuses one from https to http.
+// redirectTarget returns the target of a redirect. It refuses a redirect from https to http.
 func (x *contact) redirectTarget(answer *http.Response) (vocab.ID, error) {
 	bad := func(err error) error { return fault.Wrap(fault.Protocol, "a redirect leads nowhere", err) }
 	base, err := url.Parse(string(x.at))

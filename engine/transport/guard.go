@@ -18,15 +18,15 @@ import (
 )
 
 // guard restricts requests to the public internet and to the addresses that the operator has
-// allowed in addition. It checks each URL before it is used, and each address when it is dialed,
-// because an earlier resolution of the name proves nothing.
+// allowed in addition. It checks each URL before its use. It checks each address only when the
+// address is dialed, because the name may have had other addresses before.
 type guard struct {
 	allow     []netip.Prefix
 	allowHTTP bool
 	ports     []uint16 // allowed at public addresses
 	public    *ssrf.Guardian
 	timeout   time.Duration
-	resolver  *net.Resolver // nil: the resolver of the system
+	resolver  *net.Resolver // nil for the resolver of the system
 }
 
 func newGuard(cfg Config) *guard {
@@ -45,8 +45,9 @@ func refuseAddress(format string, args ...any) error {
 		WithHint("addresses beyond the public internet are allowed by federation.allow_addresses, plain http by federation.allow_http")
 }
 
-// checkURL returns id as the URL to request; its host has the form in which it will be sent and
-// signed. Some hosts can be judged only by their addresses: dial does that.
+// checkURL returns id as the URL to request, or an error if that URL may not be contacted. The
+// host of the URL has the form that is sent and signed. Some hosts can be judged only by their
+// addresses, so dial checks those.
 func (g *guard) checkURL(id vocab.ID) (*url.URL, error) {
 	id, err := vocab.ParseID(string(id.Document()))
 	if err != nil {
@@ -82,7 +83,7 @@ func (g *guard) checkURL(id vocab.ID) (*url.URL, error) {
 	return u, nil
 }
 
-// dial connects to an IP address of the host in address that passes the guard.
+// dial connects to the host in address, at one of its IP addresses that checkAddress accepts.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -100,8 +101,8 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// checkAddress refuses an address that may not be dialed. public says that the host name may be
-// in the public DNS; otherwise only addresses in allow pass.
+// checkAddress refuses an address that may not be dialed. public says whether the host name can
+// be a name in the public DNS. If it cannot, only the addresses in g.allow are accepted.
 func (g *guard) checkAddress(network, address string, public bool) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
@@ -139,8 +140,8 @@ func isPublicName(name string) bool {
 	})
 }
 
-// hasNumericEnd reports whether the last label of name is a number. Some resolvers take such a
-// name for an IPv4 address, for instance 2130706433, 0x7f.1 or 0177.0.0.1 (WHATWG URL §3.5). No
+// hasNumericEnd reports whether the last label of name is a number. Some resolvers read such a
+// name as an IPv4 address, for instance 2130706433, 0x7f.1 or 0177.0.0.1 (WHATWG URL §3.5). No
 // top level domain is a number.
 func hasNumericEnd(name string) bool {
 	name = strings.TrimSuffix(name, ".")
@@ -155,7 +156,8 @@ func hasNumericEnd(name string) bool {
 	return last != "" && strings.Trim(last, digits) == ""
 }
 
-// classes gives networks the names that refusals show. They have no part in the decision.
+// classes gives names to networks, for the texts of refusals. The names do not affect the
+// decision.
 var classes = []struct {
 	network netip.Prefix
 	name    string

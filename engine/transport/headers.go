@@ -11,7 +11,7 @@ const (
 )
 
 // kept are the header fields of an answer that help to explain it, the most useful first. Only
-// these are stored or shown, so that no cookie, token or unknown field ever is.
+// these are stored or shown, so no cookie, token or unknown field is ever stored or shown.
 var kept = []string{"Content-Type", "Server", "Via", "Www-Authenticate", "Accept-Signature", "Retry-After", "Allow",
 	"X-Request-Id", "Cf-Ray", "Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Date"}
 

@@ -21,12 +21,12 @@ func requestsTotal(reg prometheus.Registerer) *prometheus.CounterVec {
 	if err := reg.Register(v); errors.As(err, &twice) {
 		return twice.ExistingCollector.(*prometheus.CounterVec)
 	} else if err != nil {
-		panic(err) // the name or labels collide with another metric: a programming mistake
+		panic(err) // the name or labels collide with another metric, which is a programming mistake
 	}
 	return v
 }
 
-// outcomes gives the names under which failed requests are counted, by the kind of the fault.
+// outcomes maps the kind of the fault of a failed request to the name under which it is counted.
 var outcomes = map[fault.Kind]string{
 	fault.Forbidden:   "refused",
 	fault.NoHost:      "no_host",

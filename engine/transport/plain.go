@@ -10,9 +10,9 @@ import (
 )
 
 // Plain returns a client for a server that is no peer and that the operator has named. Its
-// requests are not signed, and neither block lists nor the mode of federation apply to them.
-// They go through the guard like all others, follow no redirect, and read at most 1 MiB of an
-// answer.
+// requests are not signed, and neither block lists nor the mode of federation apply to them. The
+// requests go through the guard like all others, follow no redirect, and read at most 1 MiB of
+// an answer.
 func (c *Client) Plain() *http.Client {
 	return &http.Client{Transport: plainTrips{c}, Timeout: c.cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

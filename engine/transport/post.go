@@ -24,29 +24,29 @@ type Post struct {
 	Inbox          vocab.ID
 	Body           []byte
 	As             Keys
-	Ed25519        bool // the peer advertises that it accepts Ed25519 signatures: sign with the Ed25519 key
+	Ed25519        bool // the peer advertises that it accepts Ed25519 signatures, so the Ed25519 key is used
 	IdempotencyKey string
-	MediaType      string // of the body; the media type of activities when empty
+	MediaType      string // of the body; if empty, the media type of activities
 
-	Synchronization string // the signed field Collection-Synchronization (FEP-8fcf); empty: it is left out
+	Synchronization string // the value of the signed field Collection-Synchronization (FEP-8fcf); if empty, the field is left out
 }
 
 // Attempt is the result of a Post.
 type Attempt struct {
 	Status     int               // of the final answer; zero when there was none
 	RetryAfter time.Duration     // the wait that the peer asked for, at most 24 h
-	Location   string            // after a 2xx, the URL of what the peer made, if it says so; else the target of a redirect that was not followed
-	Headers    string            // of the answer, up to 1 KiB: one line for each stored field
-	Excerpt    []byte            // of the answer, up to 1 KiB; nil when it is empty
+	Location   string            // after a 2xx, the URL of the object that the peer made, if it is given; else the target of a redirect that was not followed
+	Headers    string            // the stored fields of the answer, one on each line, up to 1 KiB
+	Excerpt    []byte            // the beginning of the answer's body, up to 1 KiB; nil when the body is empty
 	Dialect    signature.Dialect // of the signature of the request that got the answer
 	Took       time.Duration     // from the beginning of the first request
 	BytesOut   int64             // bytes of the bodies of all answered requests
 	BytesIn    int64             // bytes that were read of the answers' bodies
 }
 
-// Post delivers p.Body. It follows one redirect if that keeps the method (307, 308) and stays on
-// the host, and no other. An error means that the last request got no answer. Otherwise the
-// Attempt has the answer, whatever its status.
+// Post delivers p.Body. It follows at most one redirect, and only if the redirect keeps the
+// method (307, 308) and stays on the same host. An error means that the last request got no
+// answer. Otherwise the Attempt has the answer, whatever its status.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return Attempt{}, err
@@ -83,8 +83,9 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	return a, nil
 }
 
-// postFinal posts until an answer is final, with at most one second knock. When the host refuses
-// both ways to sign, the final answer is the one to the dialect that is stored for the host.
+// postFinal posts until an answer is final, with at most one second knock (see knock). If the
+// host refuses both ways to sign, a gets the answer to the request in the dialect that is stored
+// for the host, or the last answer if none is stored.
 func (x *contact) postFinal(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 	x.moveTo(ctx, inbox)
 	var reason Attempt
@@ -149,7 +150,7 @@ func (x *contact) readAttempt(answer *http.Response, a *Attempt) (next vocab.ID)
 // readExcerpt reads the beginning of an answer's body. It ignores a read error, because the
 // status is the answer.
 func readExcerpt(answer *http.Response) []byte {
-	if answer.ContentLength == 0 { // so are most answers that accept a delivery
+	if answer.ContentLength == 0 { // most answers that accept a delivery have no body
 		return nil
 	}
 	read, _ := io.ReadAll(io.LimitReader(answer.Body, maxExcerpt))
@@ -160,7 +161,7 @@ func readExcerpt(answer *http.Response) []byte {
 }
 
 // retryAfter returns the wait that a Retry-After field asks for, in either of its forms (RFC
-// 9110 §10.2.3). It is 0 to maxRetryAfter.
+// 9110 §10.2.3). The wait is at least 0 and at most maxRetryAfter.
 func retryAfter(field string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(field, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {

@@ -18,17 +18,18 @@ import (
 
 // Config says where requests may go and how long they may take.
 type Config struct {
-	// AllowAddresses are addresses that may be contacted in addition to the public internet: at
-	// any port, as literals, and under names that are not in the public DNS.
+	// AllowAddresses are addresses that may be contacted in addition to the public internet.
+	// They may be contacted at any port, as literals, and under names that are not in the public
+	// DNS.
 	AllowAddresses []netip.Prefix
 	AllowHTTP      bool                  // plain http is allowed, too, at port 80
 	UserAgent      string                // such as "Lightweb/0.1 (+https://example.org)"
-	First          signature.Dialect     // for unknown hosts; RFC9421 when zero
-	Timeout        time.Duration         // for one Get or Post with its redirects and second knock; 10 s when zero
+	First          signature.Dialect     // the dialect for hosts without a stored dialect; RFC9421 if zero
+	Timeout        time.Duration         // for one Get, Post or Ask with its redirects and its second knock (see knock); 10 s when zero
 	HostConns      int                   // connections per host for each of GET and POST; 4 when zero
-	Paused         bool                  // no server is contacted: every Get, Post and Ask returns ErrPaused
+	Paused         bool                  // no server is contacted, so every Get, Post and Ask returns ErrPaused
 	Now            func() time.Time      // time.Now when nil
-	Registerer     prometheus.Registerer // registers the metrics; nil: they are not registered
+	Registerer     prometheus.Registerer // registers the metrics; if nil, they are not registered
 }
 
 // Keys are the keys of the actor that signs.
@@ -45,7 +46,8 @@ type Hosts interface {
 	Learn(ctx context.Context, host string, d signature.Dialect)
 }
 
-// Gate returns an error that gives the reason when a host may not be contacted at all; else nil.
+// Gate decides which hosts may be contacted at all. Check returns nil, or an error that gives
+// the reason why host may not be contacted.
 type Gate interface {
 	Check(host string) error
 }
@@ -62,17 +64,17 @@ type Client struct {
 	// processor time, and a burst of deliveries must leave time for incoming requests.
 	signing chan struct{}
 
-	// GET and POST have separate connections. A host may answer our POSTs only after it has
-	// fetched from us. Meanwhile a POST of its own may wait here until we have fetched its key.
-	// So our waiting POSTs must not block our GETs.
+	// GET and POST have separate connections, so our waiting POSTs cannot block our GETs. Some
+	// hosts answer our POST only after they have fetched something from us. At the same time a
+	// POST of such a host may wait here until we have fetched its key.
 	reads, writes *http.Transport
 }
 
 // maxHeader is how many bytes of response headers are read.
 const maxHeader = 64 << 10
 
-// New returns a client that asks gate about every host and stores in hosts the dialects that it
-// learns.
+// New returns a client that asks gate about every host, and stores the dialects that it learns
+// in hosts.
 func New(cfg Config, gate Gate, hosts Hosts) *Client {
 	if cfg.First == 0 {
 		cfg.First = signature.RFC9421
@@ -91,9 +93,9 @@ func New(cfg Config, gate Gate, hosts Hosts) *Client {
 	return c
 }
 
-// newPool returns a pool of connections that go through the guard. They speak HTTP/1.1, one
-// request at a time: so the limit on connections limits the work that a peer can cause, and a
-// stalled answer delays no other.
+// newPool returns a pool of connections that go through the guard. The connections use HTTP/1.1
+// and carry one request at a time. So the limit on connections limits the work that a peer can
+// cause, and a stalled answer delays no other answer.
 func (c *Client) newPool() *http.Transport {
 	var only http.Protocols
 	only.SetHTTP1(true)
