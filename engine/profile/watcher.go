@@ -1,5 +1,5 @@
-// Package profile announces changes in users' profiles to others, no matter who made them: it
-// watches the users' files.
+// Package profile watches the users' files, and announces changes in users' profiles to others,
+// no matter who made the changes.
 package profile
 
 import (
@@ -17,7 +17,7 @@ import (
 const LookEvery = 2 * time.Second
 
 const (
-	restTime  = 5 * time.Second // how long a changed file rests: people who edit by hand save often
+	restTime  = 5 * time.Second // how long a changed file must stay unchanged before its profile is announced, because people who edit by hand save often
 	againTime = time.Minute     // until the next attempt after a failure
 	maxSeen   = 500             // users whose profiles are compared in one look
 	maxTold   = 20              // users whose profiles are announced in one look
@@ -26,7 +26,7 @@ const (
 // Files are the users' files.
 type Files interface {
 	Stamps() (map[vocab.Username]registry.Stamp, error)
-	// Problem reads the file, and returns why it cannot be used.
+	// Problem reads the file, and returns why it cannot be used, or nil if it can.
 	Problem(u vocab.Username) error
 }
 
@@ -57,9 +57,9 @@ type Deps struct {
 	Now    func() time.Time
 }
 
-// Watcher announces every change in a profile, once the file has rested. The database stores
-// which profile was announced. So a change made while no engine ran is announced after the
-// start.
+// Watcher announces every change in a profile, once the file has not changed for restTime. The
+// database stores the digest of the announced profile, so a change made while no engine ran is
+// announced after the start.
 type Watcher struct {
 	Deps
 	stamps map[vocab.Username]registry.Stamp // of the last look; nil before the first
@@ -80,8 +80,8 @@ func (w *Watcher) LookAround(ctx context.Context) {
 	}
 }
 
-// noteChanges notes the users whose files have changed. At the first look it notes every user,
-// even one without a file.
+// noteChanges adds the users whose files have changed to w.due. At the first look it adds every
+// user who is not deleted, even one without a file.
 func (w *Watcher) noteChanges(ctx context.Context) error {
 	now := w.Now()
 	stamps, err := w.Files.Stamps()
@@ -119,14 +119,16 @@ func (w *Watcher) noteChanges(ctx context.Context) error {
 	return nil
 }
 
-// noteChange lets a changed file rest. It reads the file for two effects: a file that is gone
-// must be seen to be gone twice, and one that cannot be used is logged immediately.
+// noteChange lets the file of u rest, that is, the profile is due only after restTime. It also
+// reads the file now, so a file that cannot be used is logged immediately. Another reason is
+// that a file counts as absent only after two checks have found none, and this is the first
+// check.
 func (w *Watcher) noteChange(u vocab.Username, now time.Time) {
 	_ = w.Files.Problem(u) // compareProfile reads it again
 	w.due[u] = now.Add(restTime)
 }
 
-// tellDue compares the profiles that have rested with the announced ones, and announces changes.
+// tellDue compares the due profiles with the announced ones, and announces those that differ.
 func (w *Watcher) tellDue(ctx context.Context) error {
 	now := w.Now()
 	var some []vocab.Username
@@ -143,7 +145,7 @@ func (w *Watcher) tellDue(ctx context.Context) error {
 		return err
 	}
 	for _, u := range some {
-		w.due[u] = now.Add(againTime) // users who are not active have no entry in profiles, and wait as long
+		w.due[u] = now.Add(againTime) // users who are not active have no entry in profiles, so they are looked at again after againTime, too
 	}
 	told := 0
 	for _, p := range profiles {
@@ -164,8 +166,9 @@ func (w *Watcher) tellDue(ctx context.Context) error {
 	return nil
 }
 
-// compareProfile announces a profile unless it was announced. It stores the first profile of a
-// user that it sees, and announces nothing. A file that cannot be used changes nothing.
+// compareProfile announces the profile of p.Name if it differs from the announced one. If
+// p.Digest is nil, it only stores the digest of the profile. If the file cannot be used, it does
+// nothing. tells reports whether it called the Teller.
 func (w *Watcher) compareProfile(ctx context.Context, p instance.ToldProfile) (tells bool, err error) {
 	if w.Files.Problem(p.Name) != nil {
 		return false, nil
