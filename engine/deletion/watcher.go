@@ -1,5 +1,5 @@
-// Package deletion carries out the deletion of users: it tells other servers, waits until they
-// were told, and removes the user's data.
+// Package deletion carries out the deletion of users. It announces each deletion to other
+// servers, waits until the announcements are delivered, and removes the user's data.
 package deletion
 
 import (
@@ -25,13 +25,13 @@ type Users interface {
 	ListDeletions(ctx context.Context) ([]instance.Deletion, error)
 }
 
-// Teller tells all servers that may have data of a user that the user is deleted. It may be
-// called again without effect on servers that were told.
+// Teller announces the deletion of a user to all servers that may have data of the user. A
+// repeated call has no effect on servers that were told before.
 type Teller interface {
 	TellDeletion(ctx context.Context, u vocab.Username) error
 }
 
-// Holder has the data of users.
+// Holder holds the data of users.
 type Holder interface {
 	// CountOwed counts the deliveries of a user that have neither succeeded nor been given up.
 	CountOwed(ctx context.Context, u vocab.Username) (int, error)
