@@ -39,8 +39,8 @@ func (a Addresses) Followers(u vocab.Username) vocab.ID { return a.ID(u) + "/fol
 // Following returns the collection of the actors that u follows.
 func (a Addresses) Following(u vocab.Username) vocab.ID { return a.ID(u) + "/following" }
 
-// Groups returns the prefix of the ids of u's groups. Nothing is served under it: groups are
-// shown to nobody.
+// Groups returns the prefix of the ids of u's groups. Nothing is served under it, because groups
+// are shown to nobody.
 func (a Addresses) Groups(u vocab.Username) vocab.ID { return a.ID(u) + "/groups" }
 
 // Featured returns the id of the collection of the objects that u pinned.
@@ -55,7 +55,8 @@ func (a Addresses) Messages(u vocab.Username) vocab.ID { return a.ID(u) + "/mess
 // Realtime returns the endpoint at which u receives signals about encrypted conversations.
 func (a Addresses) Realtime(u vocab.Username) vocab.ID { return a.ID(u) + "/realtime" }
 
-// Streams returns the id of the collection of u's streams. Their ids begin with it.
+// Streams returns the id of the collection of u's streams. The ids of the streams begin with
+// this id.
 func (a Addresses) Streams(u vocab.Username) vocab.ID { return a.ID(u) + "/streams" }
 
 // Page returns the address of the page about u.
@@ -116,11 +117,12 @@ func (a Addresses) Replies(object vocab.ID) vocab.ID { return object + "/replies
 // begins (FEP-7888).
 func (a Addresses) Thread(object vocab.ID) vocab.ID { return object + "/context" }
 
-// IsLocal reports whether id has this server's origin: this server assigned it, or could have.
+// IsLocal reports whether id has this server's origin, so that this server assigned it or could
+// have.
 func (a Addresses) IsLocal(id vocab.ID) bool { return id.Origin() == a.origin }
 
-// Holder returns the user whose actor id equals id or is the beginning of id, and the rest of id
-// after it. ok is false if there is no such user name in id.
+// Holder returns the user whose actor id equals id or is the beginning of id, and the part of id
+// after the actor id. ok is false if id has no valid user name at that place.
 func (a Addresses) Holder(id vocab.ID) (u vocab.Username, rest string, ok bool) {
 	path, ok := strings.CutPrefix(string(id.Canonical()), a.origin+"/users/")
 	if !ok {
@@ -151,6 +153,6 @@ func (a Addresses) ownerOfPath(id vocab.ID, want string) (vocab.Username, bool) 
 	return u, true
 }
 
-// isOwn reports whether a request for id would reach this server, whatever its scheme. Such a
-// request is never made.
+// isOwn reports whether a request for id would reach this server, whatever the scheme of id.
+// Such a request is never made.
 func (a Addresses) isOwn(id vocab.ID) bool { return id.Host() == a.host }

@@ -22,7 +22,7 @@ type described struct {
 	actor *vocab.Actor // Raw is doc
 }
 
-// Document returns the actor document of u. It is shared: it must not be changed.
+// Document returns the actor document of u. The document is shared, so it must not be changed.
 func (l *Local) Document(u vocab.Username) (vocab.Doc, error) {
 	d, err := l.describeUser(u)
 	if err != nil {
@@ -31,7 +31,8 @@ func (l *Local) Document(u vocab.Username) (vocab.Doc, error) {
 	return d.doc, nil
 }
 
-// Actor returns the actor of u; Raw is its document. It is shared: it must not be changed.
+// Actor returns the actor of u, whose Raw is the document. The actor is shared, so it must not
+// be changed.
 func (l *Local) Actor(u vocab.Username) (*vocab.Actor, error) {
 	d, err := l.describeUser(u)
 	if err != nil {
@@ -40,9 +41,9 @@ func (l *Local) Actor(u vocab.Username) (*vocab.Actor, error) {
 	return d.actor, nil
 }
 
-// KeyDocument returns the short actor document that is served for u while other servers are told
-// of u's deletion. It holds the keys that verify u's Delete, and an inbox, because servers
-// refuse an actor without one.
+// KeyDocument returns the short actor document that is served for u while u's deletion is
+// announced to other servers. It holds the keys that verify u's Delete. It also has an inbox,
+// because servers refuse an actor without an inbox.
 func (l *Local) KeyDocument(u vocab.Username) (vocab.Doc, error) {
 	d, err := l.describeUser(u)
 	if err != nil {
@@ -55,9 +56,9 @@ func (l *Local) KeyDocument(u vocab.Username) (vocab.Doc, error) {
 	return doc, nil
 }
 
-// InstanceDocument returns the document of the instance actor. It is shared: it must not be
-// changed. It is served to everybody without checking a signature: otherwise two servers that
-// fetch each other's keys could wait for each other.
+// InstanceDocument returns the document of the instance actor. The document is shared, so it
+// must not be changed. It is served to everybody without checking a signature, because otherwise
+// two servers that fetch each other's keys could wait for each other.
 func (l *Local) InstanceDocument() (vocab.Doc, error) {
 	d, err := l.describeInstance()
 	if err != nil {
@@ -74,10 +75,10 @@ func (l *Local) instanceActor() (*vocab.Actor, error) {
 	return d.actor, nil
 }
 
-// describeUser returns u's actor. It builds it again only when u's configuration or a key has
-// changed.
+// describeUser returns u's actor. It builds the actor again only when u's configuration or a key
+// has changed.
 func (l *Local) describeUser(u vocab.Username) (*described, error) {
-	if u.IsZero() { // in the cache, the zero name stands for the instance
+	if u.IsZero() { // in the cache, the zero name means the instance
 		_, err := l.keys.Keys(u)
 		return nil, err
 	}
@@ -183,9 +184,9 @@ func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
 	return d
 }
 
-// ProfileDigest returns a digest of the part of u's document whose changes other servers are
-// told of. The digest changes with u's configuration and when the keys are rotated. It does not
-// change because this program has a new version.
+// ProfileDigest returns a digest of the part of u's document whose changes are announced to
+// other servers. The digest changes with u's configuration and when the keys are rotated. A new
+// version of this program alone does not change it.
 func (l *Local) ProfileDigest(u vocab.Username) []byte {
 	told := l.profileDoc(u, l.profiles.User(u)).JSON()
 	if keys, err := l.keys.loadSet(u); err == nil && keys.isRotated() {

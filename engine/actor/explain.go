@@ -19,9 +19,9 @@ type Explained struct {
 	Renewed  bool                // the key was fetched again and had changed
 }
 
-// Explain makes all the checks of Signer, even after one of them has failed. Unless want is
-// empty, the signer must be want. If key is not nil, the claim is verified with key, and its
-// owner is not looked up.
+// Explain makes all the checks of Signer, even after one of them has failed. If want is not
+// empty, the signer must be the actor want. If key is not nil, the claim is verified with key,
+// and the owner of the key is not looked up.
 func (v *Verifier) Explain(ctx context.Context, s signature.Examined, want vocab.ID, key crypto.PublicKey) Explained {
 	x := Explained{Claim: s.Claim, Findings: slices.Clone(s.Findings), Key: key}
 	named := slices.ContainsFunc(s.Findings, func(f signature.Finding) bool { return f.Check == "key_id" && f.Reached && f.Err == nil })
@@ -52,8 +52,8 @@ func (p *claimed) examineClaim() []signature.Finding {
 	return append(found, p.claim.Examine(p.key)...)
 }
 
-// ExplainSender returns the result of each check that Admits makes of the actor id. It makes no
-// check when id is empty.
+// ExplainSender returns the result of each check that Admits makes of the actor with that id. It
+// makes no check when id is empty.
 func (v *Verifier) ExplainSender(id vocab.ID) []signature.Finding {
 	if id == "" {
 		return signature.None(senderChecks)
@@ -61,7 +61,7 @@ func (v *Verifier) ExplainSender(id vocab.ID) []signature.Finding {
 	return signature.All(&sender{v, id}, senderChecks)
 }
 
-// VerifierOf returns a verifier that knows only the actor a and fetches nothing.
+// VerifierOf returns a verifier that finds only the keys of the actor a and fetches nothing.
 func VerifierOf(a *vocab.Actor, gate Gate, origin string) *Verifier {
 	return &Verifier{actors: given{a}, gate: gate, origin: origin}
 }

@@ -19,10 +19,10 @@ type document struct {
 	answer *transport.Response
 }
 
-// Ask fetches an actor from its own id, and also returns the response that it came in. It signs
-// the request with the keys of as, and does not sign it if as is nil. It uses no stored copy and
-// stores nothing. It accepts the same documents as Resolve; without as, also an actor without
-// keys.
+// Ask fetches an actor from its own id, and also returns the response that it came in. The
+// request is signed with the keys in as, or not signed if as is nil. Ask uses no stored copy and
+// stores nothing. It accepts the same documents as Resolve. If as is nil, it also accepts an
+// actor without keys.
 func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*vocab.Actor, *transport.Response, error) {
 	if err := r.Gate.Check(id.Host()); err != nil {
 		return nil, nil, err
@@ -56,7 +56,7 @@ func (f *fetcher) signRequest(req transport.Request) (transport.Request, error) 
 }
 
 // fetchDocument fetches an ActivityStreams document from the origin of req.URL. It follows no
-// redirect to another origin: otherwise that server could speak for this one (FEP-fe34).
+// redirect to another origin, because otherwise that server could speak for this one (FEP-fe34).
 func (f *fetcher) fetchDocument(ctx context.Context, req transport.Request) (document, error) {
 	if f.local.isOwn(req.URL) {
 		return document{}, fault.New(fault.NotFound, "there is no such document here")
@@ -114,9 +114,9 @@ func (f *fetcher) fetchByID(ctx context.Context, req transport.Request) (documen
 // answering that there is no such document.
 const PeerRefused = "peer_refused"
 
-// checkStatus returns the fault that a status means, nil for 200. Many servers answer alike for
-// a document that does not exist and for one that they do not show, so NotFound covers both.
-// Only the code PeerRefused says that the server refused.
+// checkStatus returns the fault that a status means, or nil for 200. Many servers answer alike
+// for a document that does not exist and for one that they do not show, so both have the fault
+// NotFound. Only the code PeerRefused says that the server refused.
 func checkStatus(status int) error {
 	why := fmt.Errorf("status %d", status)
 	switch {

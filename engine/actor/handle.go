@@ -24,8 +24,9 @@ type confirmed struct {
 
 // Handle returns the actor called user@host. The handle s may begin with @ or acct:. WebFinger
 // at the host must lead to the actor, and WebFinger at the actor's own server must lead from the
-// actor's user name to the same actor and handle: one side alone could lie about the other. If
-// the host cannot be asked now, Handle returns the actor that was last confirmed for the handle.
+// actor's user name to the same actor and handle. Both are needed, because one side alone could
+// lie about the other. If the host cannot be asked now, Handle returns the actor that was last
+// confirmed for the handle.
 func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	h, err := parseHandle(strings.TrimSpace(s), "https")
 	if err != nil {
@@ -60,7 +61,7 @@ func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	return r.Resolve(ctx, row.Actor.ID)
 }
 
-// KnownHandle returns the stored actor for which the handle was last confirmed, nil when there
+// KnownHandle returns the stored actor for which the handle was last confirmed, or nil if there
 // is none. It fetches nothing.
 func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, error) {
 	h, err := parseHandle(strings.TrimSpace(s), "https")
@@ -134,7 +135,7 @@ type found struct {
 }
 
 // followHandle queries WebFinger for h. If the answer is about an account of another name, it
-// also queries that name, and both answers must name the same actor: otherwise one host could
+// also queries that name, and both answers must name the same actor. Otherwise one host could
 // give away a name of the other.
 func (f fingers) followHandle(ctx context.Context, h handle) (found, error) {
 	first, err := f.askHost(ctx, h)
@@ -183,7 +184,7 @@ func (f fingers) askHost(ctx context.Context, h handle) (found, error) {
 	return got, nil
 }
 
-// queryHost sends one query. It does not sign it, because WebFinger is public (RFC 7033 §9).
+// queryHost sends one query. The query is not signed, because WebFinger is public (RFC 7033 §9).
 func (f fingers) queryHost(ctx context.Context, scheme string, h handle) (*transport.Response, error) {
 	id, err := vocab.ParseID(scheme + "://" + h.host + "/.well-known/webfinger?resource=" + url.QueryEscape("acct:"+h.String()))
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// usedEvery is how often the use of a stored actor is noted.
+// usedEvery is how often the use of a stored actor is written to the database.
 const usedEvery = 24 * time.Hour
 
-// maxUsed bounds the number of actors that memory.used holds.
+// maxUsed is the greatest number of actors in memory.used.
 const maxUsed = 50_000
 
 // memory caches actors of other servers, and stores those that local users deal with.
@@ -21,13 +21,13 @@ type memory struct {
 	keeper Keeper
 	now    func() time.Time
 	actors *lru[vocab.ID, *instance.RemoteActor] // by canonical id
-	used   *lru[vocab.ID, time.Time]             // by canonical id: when its use was last noted
+	used   *lru[vocab.ID, time.Time]             // by canonical id: when the actor's use was last written
 }
 
-// Keep stores an actor of another server that users of this server deal with, and notes once a
-// day that it is used. All other actors are only in memory, so that a peer that invents actors
-// stores nothing. If the actor is not stored yet, Keep calls pay with its size in bytes, and
-// returns pay's error instead of storing the actor.
+// Keep stores an actor of another server that users of this server deal with, and writes once a
+// day that it is used. All other actors are only in memory, so a peer that invents actors cannot
+// fill the database. If the actor is not stored yet, Keep calls pay with the actor's size in
+// bytes. If pay returns an error, Keep returns that error and does not store the actor.
 func (m *memory) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	id, now := a.ID.Canonical(), m.now()
 	if m.local.isOwn(id) || len(a.Raw) == 0 { // an actor that is gone has no document

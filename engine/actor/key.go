@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claim is a key and the owner that the document of the key names. It is worth something only
-// when that actor lists the key.
+// claim is a key with the owner that the document of the key names. It proves something only if
+// that owner lists the key, too.
 type claim struct {
 	owner vocab.ID
 	key   vocab.ActorKey
@@ -44,7 +44,7 @@ func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 
 // ByKey returns the actor that owns the key. The document at the key's id is that actor, or
 // names it. In both cases the actor's document, under its own id on the same server, must list
-// the key: a key document that names an owner proves nothing by itself.
+// the key, because a key document that names an owner proves nothing by itself.
 func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error) {
 	at := keyID.Document()
 	if r.Local.isOwn(keyID) {
@@ -57,7 +57,7 @@ func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, err
 	if err != nil {
 		return nil, err
 	}
-	if have != nil { // the usual case: the id of an actor with a fragment
+	if have != nil { // the usual case, in which the key's id is the actor's id with a fragment
 		return r.findOwner(ctx, at, keyID)
 	}
 	claimed, err := r.recallClaim(ctx, keyID)
@@ -88,8 +88,8 @@ func (r *Resolver) byLocalKey(keyID vocab.ID) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// recallClaim returns the id of the key's owner according to the cache or the store, empty when
-// neither has it.
+// recallClaim returns the id of the key's owner according to the cache or the store, or "" if
+// neither has the key.
 func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < r.TTL {
 		return c.owner, nil
@@ -105,8 +105,8 @@ func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, e
 	return row.Actor.ID, nil
 }
 
-// findOwner returns the actor if it lists the key. If the cached or stored copy does not list
-// it, findOwner calls Refresh for a newer copy.
+// findOwner returns the actor with that id if it lists the key. If the cached or stored copy of
+// the actor does not list the key, findOwner calls Refresh for a newer copy.
 func (r *Resolver) findOwner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor, error) {
 	for _, ask := range []func(context.Context, vocab.ID) (*vocab.Actor, error){r.Current, r.Refresh} {
 		a, err := ask(ctx, id)
@@ -120,9 +120,9 @@ func (r *Resolver) findOwner(ctx context.Context, id, keyID vocab.ID) (*vocab.Ac
 	return nil, fault.New(fault.NotFound, "the actor does not list that key")
 }
 
-// withKey returns a if it lists the key, nil if not. An actor may list only the id of a key that
-// has a document of its own. Then withKey takes the key from that document, if the document was
-// fetched within the TTL and names the actor in turn.
+// withKey returns a if a lists the key, and nil otherwise. An actor may list only the id of a
+// key that has a document of its own. Then withKey takes the key from that document, if the
+// document was fetched within the TTL and names the actor as the owner.
 func (r *Resolver) withKey(a *vocab.Actor, keyID vocab.ID) *vocab.Actor {
 	i := indexOfKey(a, keyID)
 	if i < 0 {
@@ -145,7 +145,7 @@ func (r *Resolver) withKey(a *vocab.Actor, keyID vocab.ID) *vocab.Actor {
 // fetchKey fetches the document at the id of a key.
 func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < refreshEvery {
-		return c, nil // the key was fetched just now; the fault is that its owner does not list it
+		return c, nil // the key was fetched just now, so the problem is that its owner does not list it
 	}
 	if err := r.spendFetch(ctx, r.rate, keyID); err != nil {
 		return claim{}, err

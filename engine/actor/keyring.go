@@ -21,22 +21,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The fragments of key ids. Every peer looks up the key of an HTTP signature under the first one.
-// The second one names a Multikey (FEP-521a); HTTP signatures use it only to peers that announce
-// that they accept Ed25519.
+// The fragments of key ids. Every peer looks up the key of an HTTP signature under rsaFragment.
+// ed25519Fragment names a Multikey (FEP-521a). HTTP signatures use the Multikey only to peers
+// that announce that they accept Ed25519.
 const (
 	rsaFragment     = "#main-key"
 	ed25519Fragment = "#ed25519-key"
 )
 
-// lookEvery is how often, at most, the key files of one actor are checked for changes by another
-// process.
+// lookEvery is the shortest time between two checks of an actor's key files, which another
+// process may have changed.
 const lookEvery = time.Second
 
 // Keyring holds the private keys of the users and of the instance actor. It is safe for
 // concurrent use, also while other processes use the same folders.
 type Keyring struct {
-	Log *slog.Logger // logs refused key files; discards unless set before the first use
+	Log *slog.Logger // logs refused key files; it discards the messages unless it is replaced before the first use
 
 	usersDir, instanceDir, origin string
 	uid                           int // of the account of this process
@@ -54,7 +54,7 @@ type looked struct {
 	refusal string // the refusal that was logged last
 }
 
-// keyset is the keys of one actor. It is never changed, so that one pointer means the same keys.
+// keyset is the keys of one actor. A keyset is never changed, so equal pointers mean equal keys.
 type keyset struct {
 	transport.Keys
 	retired []retiredKey
@@ -132,8 +132,8 @@ func (k *Keyring) Instance() (transport.Keys, error) {
 // Dir returns the folder of u's keys.
 func (k *Keyring) Dir(u vocab.Username) string { return filepath.Join(k.usersDir, u.String(), "keys") }
 
-// Files returns the paths of u's key files; for the zero Username, those of the instance. The
-// files need not exist.
+// Files returns the paths of u's key files, or of the instance's key files if u is the zero
+// Username. The files need not exist.
 func (k *Keyring) Files(u vocab.Username) []string {
 	dir := k.Dir(u)
 	if u.IsZero() {
@@ -157,8 +157,8 @@ func (k *Keyring) Kinds(u vocab.Username) []string {
 	return found
 }
 
-// loadSet returns the keys of u from their files; for the zero Username, those of the instance.
-// It checks the files for changes if the last check is at least lookEvery ago.
+// loadSet returns the keys of u from their files, or those of the instance if u is the zero
+// Username. It checks the files for changes if the last check is at least lookEvery ago.
 func (k *Keyring) loadSet(u vocab.Username) (*keyset, error) {
 	now := k.now()
 	known, ok := k.sets.get(u)
@@ -181,8 +181,8 @@ func (k *Keyring) loadSet(u vocab.Username) (*keyset, error) {
 }
 
 // refuseSet returns why the keys of u cannot be used. It logs each refusal once, until the
-// reason changes or the keys can be used again. It does not log that u has no keys at all: the
-// caller reports that.
+// reason changes or the keys can be used again. It does not log that u has no keys at all,
+// because the caller reports that.
 func (k *Keyring) refuseSet(u vocab.Username, dir string, err error) error {
 	refusal := explainUnusable(u, dir, err)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,7 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// remembered bounds the entries of each cache: of actors, keys, documents, handles or failures.
+// remembered is the greatest number of entries in each cache of actors, keys, documents, handles
+// or failures.
 const remembered = 4096
 
 // Profiles returns the configuration of local users, which includes their profiles.
@@ -39,7 +40,7 @@ func (l *Local) OfferPages() { l.pages = true }
 // HasPages reports whether OfferPages was called.
 func (l *Local) HasPages() bool { return l.pages }
 
-// MovedTo returns the account that u has moved to, empty if u has not moved.
+// MovedTo returns the account that u has moved to, or "" if u has not moved.
 func (l *Local) MovedTo(u vocab.Username) vocab.ID { return l.profiles.User(u).Profile.MovedTo }
 
 // actorAt returns the local actor with that id.

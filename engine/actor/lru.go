@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// lru is a cache that drops the least recently used values. It bounds both the number of its
+// lru is a cache that drops the least recently used values. It limits both the number of its
 // entries and the sum of their weights, so that neither many documents of strangers nor large
 // ones can fill the memory. It is safe for concurrent use.
 type lru[K comparable, V any] struct {

@@ -12,18 +12,18 @@ import (
 
 // Object fetches an object or activity from its own server, and also returns its bytes. The
 // instance actor signs the request. If the server does not show the object and as is not nil,
-// Object asks once more, signed by the user as. Callers give as only for an id that was sent to
-// that user, because the second request tells the server that the user is interested. It counts
-// like the first. The fault is Forbidden when the policy refuses the object's server or an
-// author of it.
+// Object asks once more, and the user *as signs that request. Callers name a user only for an id
+// that was sent to that user, because the second request tells the server that the user is
+// interested. Both requests count against the budget of the server's domain. The fault is
+// Forbidden when the policy refuses the object's server or an author of the object.
 func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	return r.fetchObject(ctx, id, as, func(what string, work func(context.Context) (document, error)) (document, error) {
 		return shareFlight(ctx, r.flights, what, id, work)
 	})
 }
 
-// ObjectNow is Object, but it also fetches an id that could not be fetched a moment ago: the
-// earlier request may have come before the object existed. The caller bounds how often it asks.
+// ObjectNow is like Object, but it also fetches an id that could not be fetched a moment ago,
+// because the object may not have existed then. The caller limits how often it asks.
 func (r *Resolver) ObjectNow(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	return r.fetchObject(ctx, id, as, func(_ string, work func(context.Context) (document, error)) (document, error) {
 		return recoverWork(ctx, work)

@@ -6,9 +6,9 @@ import (
 )
 
 // QuotePolicy returns the part of a public post of u's that says who may quote it (FEP-044f).
-// Peers show it to people before they ask. A request to quote is answered by u's configuration
-// at that time. If nobody may quote, the policy names u alone, because JSON-LD takes an empty
-// list for none.
+// Peers show this part to people before they ask to quote. The answer to such a request depends
+// on u's configuration at that time. If nobody may quote, the policy names u alone, because
+// JSON-LD treats an empty list as a missing one.
 func (l *Local) QuotePolicy(u vocab.Username) vocab.Doc {
 	may := l.ID(u)
 	switch l.profiles.User(u).Quotes {

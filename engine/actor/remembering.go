@@ -32,10 +32,10 @@ func (r remembering) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, e
 	return a, r.Gate.CheckActor(a.ID)
 }
 
-// renewKey returns a as it is: it fetches nothing.
+// renewKey fetches nothing and returns a as it is.
 func (remembering) renewKey(_ context.Context, a *vocab.Actor, _ vocab.ID) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// NoteProof notes nothing.
+// NoteProof does nothing.
 func (remembering) NoteProof(context.Context, string, bool) {}

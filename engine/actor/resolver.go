@@ -21,8 +21,8 @@ type Store interface {
 	FindByHandle(ctx context.Context, handle string) (*instance.RemoteActor, error)
 }
 
-// Keeper writes remote actors into the database: their documents, their use, and that they are
-// gone or stale.
+// Keeper stores facts about remote actors in the database: their documents, when they were used,
+// and whether they are gone or stale.
 type Keeper interface {
 	Save(ctx context.Context, r instance.RemoteActor) error
 	Renew(ctx context.Context, r instance.RemoteActor) error
@@ -36,8 +36,8 @@ type Fetcher interface {
 	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
 }
 
-// Gate says whether this server may contact, and accept anything from, a host or an actor. It
-// returns nil if so, and otherwise the reason.
+// Gate says whether this server may contact a host or an actor, and accept anything from it.
+// Check and CheckActor return nil if so, and otherwise an error that gives the reason.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -58,12 +58,12 @@ type ResolverDeps struct {
 }
 
 // Resolver finds actors, the owners of keys, and objects. Everything that it returns about
-// another server comes from that server itself, fetched under its own id. It is safe for
-// concurrent use.
+// another server comes from that server itself, and was fetched under its own id. A Resolver is
+// safe for concurrent use.
 //
-// The instance actor signs the fetches, unless the caller of Ask or Object names other keys. Its
-// own document is served without checking a signature. So if a server fetches our key while we
-// fetch that server's key, neither waits for the other.
+// The instance actor signs the fetches, unless the caller of Ask or Object names other keys. The
+// document of the instance actor is served without checking a signature. So if a server fetches
+// our key while we fetch that server's key, neither waits for the other.
 type Resolver struct {
 	ResolverDeps
 	*fetcher
@@ -80,7 +80,7 @@ const (
 	refreshEvery = time.Minute
 	// maxActor is the size of the largest actor document that is read, in bytes.
 	maxActor = 256 << 10
-	// actorRoom bounds the actor documents kept in memory, in bytes.
+	// actorRoom is the greatest total size of the actor documents kept in memory, in bytes.
 	actorRoom = 64 << 20
 )
 
@@ -106,12 +106,12 @@ func weighActor(a *instance.RemoteActor) int {
 	return len(a.Actor.Raw)
 }
 
-// Resolve returns the actor with that id. It takes a local actor, or a copy in the cache or the
-// store that is younger than the TTL; otherwise it fetches the actor from its own server. If
+// Resolve returns the actor with that id. It uses a local actor, or a copy in the cache or the
+// store that is younger than the TTL. Otherwise it fetches the actor from its own server. If
 // that server does not answer, an older copy is used. The fault is Gone after the server or the
-// actor itself has said that the actor was deleted, until the server shows the actor again:
-// deleted actors are fetched as often as others. It is Forbidden for an actor that the policy
-// refuses.
+// actor itself has said that the actor was deleted. It stays Gone until the server shows the
+// actor again, and a deleted actor is fetched as often as others. The fault is Forbidden for an
+// actor that the policy refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolveWithin(ctx, id, r.TTL)
 }
@@ -140,8 +140,8 @@ func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return r.presentActor(got)
 }
 
-// Known returns the copy of the actor in the cache or the store, however old it is; nil when
-// there is none, or when the actor was deleted. It fetches nothing.
+// Known returns the copy of the actor in the cache or the store, however old it is. It returns
+// nil if there is no copy, or if the actor was deleted. It fetches nothing.
 func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
 		return r.Local.actorAt(id)
@@ -153,8 +153,8 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return have.Actor, nil
 }
 
-// KnownAll returns what Known returns for each of the ids, by canonical id. It makes one query
-// at most.
+// KnownAll returns what Known returns for each of the ids, in a map by canonical id. It makes at
+// most one query.
 func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*vocab.Actor, error) {
 	known := make(map[vocab.ID]*vocab.Actor, len(ids))
 	var asked []vocab.ID
@@ -231,8 +231,8 @@ func (r *Resolver) isYounger(a *instance.RemoteActor, than time.Duration) bool {
 	return r.Now().Sub(a.FetchedAt) < than
 }
 
-// presentActor returns the actor in a, or why it must not be used. The actor may have been asked
-// for by another id, so the policy is checked for its own.
+// presentActor returns the actor in a, or an error that says why it must not be used. The caller
+// may have asked for another id, so the policy is checked for the actor's own id.
 func (r *Resolver) presentActor(a *instance.RemoteActor) (*vocab.Actor, error) {
 	if a.Gone {
 		return nil, fault.New(fault.Gone, "the actor was deleted")
@@ -253,14 +253,14 @@ func isPassing(err error) bool {
 	return false
 }
 
-// recallActor returns the copy of an actor in the cache or the store, nil when there is none.
+// recallActor returns the copy of an actor in the cache or the store, or nil if there is none.
 func (m *memory) recallActor(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error) {
 	if a, ok := m.actors.get(id.Canonical()); ok {
 		return a, nil
 	}
 	a, err := m.store.Find(ctx, id)
 	if fault.KindOf(err) == fault.Invalid {
-		return nil, nil // an earlier version stored what this one refuses: it is fetched again
+		return nil, nil // an earlier version stored a document that this version refuses, so the actor is fetched again
 	}
 	if err != nil || a == nil {
 		return nil, err
@@ -307,7 +307,7 @@ func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *instance.R
 }
 
 // checkWhole refuses an actor document without inbox or key. Some servers leave these out when
-// they cannot read the signature: a request in the other signature dialect may then bring the
+// they cannot read the signature. A request in the other signature dialect may then bring the
 // full document.
 func checkWhole(res *transport.Response) error {
 	if !transport.IsActivityMediaType(res.Header.Get("Content-Type")) {
@@ -343,9 +343,10 @@ func actorOf(d document) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// rememberActor caches an actor under its own id and under the id that it was asked for by.
-// asked is the time of the request: the answer to a later request is not replaced. A stored
-// actor is updated. An actor that is not stored is only cached, until Keep.
+// rememberActor caches an actor under its own id and under id, by which the caller asked for it.
+// asked is the time of the request. If the cache has the answer to a later request, that answer
+// stays. If the actor is stored, the stored copy is updated. Otherwise the actor is only cached,
+// until Keep stores it.
 func (m *memory) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*instance.RemoteActor, error) {
 	if later, ok := m.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil
@@ -363,8 +364,8 @@ func (m *memory) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor,
 	return row, nil
 }
 
-// Bury notes that the actor deleted itself: Resolve returns Gone until its server shows it
-// again.
+// Bury stores that the actor deleted itself. The fault of Resolve is then Gone, until the
+// actor's server shows the actor again.
 func (r *Resolver) Bury(ctx context.Context, id vocab.ID) error {
 	_, err := r.markGone(ctx, id)
 	return err

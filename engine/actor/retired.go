@@ -30,13 +30,15 @@ func (k *Keyring) RetiredFile(u vocab.Username) string { return retiredFile(k.Di
 
 func retiredFile(dir string) string { return keyFile(dir, "retired") }
 
-// Lines before a PEM block state facts about its key. Programs that read PEM skip such lines.
+// The beginnings of the lines before a PEM block that state facts about its key. Programs that
+// read PEM skip such lines.
 const (
 	idFact      = "Id: "
 	retiredFact = "Retired: "
 )
 
-// factOf returns the fact called name from the lines before a PEM block, empty if it is missing.
+// factOf returns the text after name in the lines before a PEM block, or "" if no line begins
+// with name.
 func factOf(head []byte, name string) string {
 	for line := range strings.Lines(string(head)) {
 		if fact, is := strings.CutPrefix(line, name); is {
@@ -101,7 +103,8 @@ func writeRetired(dir string, all []retiredKey) error {
 }
 
 // PruneRetired removes the retired keys of u for which isNeeded returns false. The argument
-// since is the time at which the key was retired. A key that is retired meanwhile stays.
+// since is the time at which the key was retired. A key that is retired while PruneRetired runs
+// stays.
 func (k *Keyring) PruneRetired(u vocab.Username, isNeeded func(since time.Time) (bool, error)) error {
 	all, err := k.readRetired(k.Dir(u))
 	if err != nil {

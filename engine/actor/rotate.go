@@ -17,9 +17,9 @@ import (
 )
 
 // Rotate replaces the keys of u, and returns the id of the new Ed25519 key. The new RSA key has
-// the same id as the old one, because peers look for the actor's key there. The old Ed25519 key
-// is retired. If a rotation was killed, the next one completes it with the keys that the first
-// had made.
+// the same id as the old one, because peers look for the actor's key under that id. The old
+// Ed25519 key is retired. If a rotation was killed, the next rotation completes it with the keys
+// that were already made.
 func (k *Keyring) Rotate(u vocab.Username) (id string, err error) {
 	if u.IsZero() {
 		return "", fault.New(fault.Invalid, "nobody has no keys")

@@ -20,7 +20,8 @@ const (
 	firstPause = time.Minute
 	lastPause  = time.Hour
 
-	// flightTime bounds one fetch with all its requests. Each request has a limit of its own.
+	// flightTime limits the time of one fetch with all its requests. Each request also has a
+	// limit of its own.
 	flightTime = time.Minute
 )
 
@@ -33,21 +34,21 @@ type flights struct {
 	failures *lru[string, failure]
 }
 
-// queue counts the requests that wait for each host. It bounds them, so that a peer that never
-// answers cannot hold up all requests.
+// queue counts the requests that wait for each host. It limits their number, so that a peer that
+// never answers cannot hold up all requests.
 type queue struct {
 	all *policy.Pool
 
 	mu    sync.Mutex
-	hosts map[string]*policy.Pool // by registrable domain: wildcard DNS gains nothing
+	hosts map[string]*policy.Pool // by registrable domain, so that wildcard DNS gains nothing
 }
 
 func newQueue() queue {
 	return queue{all: policy.KeyWaiters.NewPool(), hosts: map[string]*policy.Pool{}}
 }
 
-// enterQueue takes a place in the queue for host, for the payer of ctx; leave gives it back. The
-// fault is Unavailable when too many requests wait.
+// enterQueue takes a place in the queue for host, on behalf of the payer of ctx. leave gives the
+// place back. The fault is Unavailable when too many requests wait.
 func (q *queue) enterQueue(ctx context.Context, host string) (leave func(), err error) {
 	domain, payer := policy.RegistrableDomain(host), policy.PayerOf(ctx)
 	q.mu.Lock()
@@ -79,8 +80,8 @@ var errWaiting = fault.New(fault.Unavailable, "too many requests wait for that s
 // waitKey is the context key of the function to call before waiting.
 type waitKey struct{}
 
-// BeforeWaiting returns a copy of ctx. Work with that copy calls do before it waits for another
-// server.
+// BeforeWaiting returns a copy of ctx. A fetch with that copy calls the function do before it
+// waits for another server.
 func BeforeWaiting(ctx context.Context, do func()) context.Context {
 	return context.WithValue(ctx, waitKey{}, do)
 }
@@ -118,7 +119,8 @@ func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.I
 		if err := f.recentFailure(name); err != nil { // another caller's try failed meanwhile
 			return none, err
 		}
-		// The first caller may give up while others still wait.
+		// The first caller may give up while others still wait, so its giving up does not end
+		// the work.
 		ctx, cancel := context.WithTimeout(BeforeWaiting(context.WithoutCancel(ctx), nil), flightTime)
 		defer cancel()
 		v, err := recoverWork(ctx, work)
@@ -134,8 +136,8 @@ func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.I
 	}
 }
 
-// recoverWork calls work and turns a panic into an error: nothing else recovers it here, and
-// data from one peer must not end the process.
+// recoverWork calls work and turns a panic into an error, because nothing else recovers the
+// panic here, and data from one peer must not end the process.
 func recoverWork[T any](ctx context.Context, work func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -145,7 +147,7 @@ func recoverWork[T any](ctx context.Context, work func(context.Context) (T, erro
 	return work(ctx)
 }
 
-// recentFailure returns the last failure of name if it is too early for another try, nil
+// recentFailure returns the last failure of name if it is too early for another try, and nil
 // otherwise.
 func (f *flights) recentFailure(name string) error {
 	last, ok := f.failures.get(name)
@@ -186,7 +188,7 @@ func isPeersFault(err error) bool {
 // or has no room.
 const codesOfDatabase = "database_"
 
-// refuseSpent returns the refusal of a fetch whose budget is used up, nil if ok.
+// refuseSpent returns the refusal of a fetch whose budget is used up, or nil if ok is true.
 func refuseSpent(ok bool, after time.Duration) error {
 	if ok {
 		return nil

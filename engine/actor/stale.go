@@ -24,7 +24,7 @@ func (s *staleActors) add(id vocab.ID) {
 	if s.all == nil {
 		s.all = map[vocab.ID]struct{}{}
 	}
-	if len(s.all) < remembered { // beyond that, only the stored row says so
+	if len(s.all) < remembered { // beyond that number, only the stored row says that an actor is stale
 		s.all[id] = struct{}{}
 	}
 }
@@ -59,7 +59,8 @@ func (r *Resolver) IsStale(id vocab.ID) bool { return r.stale.hasStale(id.Canoni
 // HasStale reports whether there is an actor for which IsStale is true.
 func (r *Resolver) HasStale() bool { return r.stale.hasAny() }
 
-// Renewed notes that users have no old copies of an actor any more.
+// Renewed says that users have no old copies of an actor any more. IsStale is then false for
+// that actor.
 func (r *Resolver) Renewed(id vocab.ID) { r.stale.remove(id.Canonical()) }
 
 // Current is Resolve, but it returns a stale copy as it is. So an actor that announces changes
@@ -73,10 +74,11 @@ func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 	return r.Resolve(ctx, id)
 }
 
-// Changed fetches an actor that announced a change of itself; came is when the announcement
-// arrived. If the copy was fetched after came, or there is none, Changed is Resolve. Each actor
-// has a small budget for these fetches, within the budget of its domain. When the budget is
-// spent or the server does not answer, Changed marks the copy as stale and returns it.
+// Changed fetches an actor that announced a change of itself. came is the time when the
+// announcement arrived. If the copy was fetched after that time, or there is no copy, Changed
+// does the same as Resolve. Each actor has a small budget for these fetches, within the budget
+// of its domain. When the budget is spent or the server does not answer, Changed marks the copy
+// as stale and returns it.
 func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
 		return r.Local.actorAt(id)
@@ -107,7 +109,8 @@ func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *instance.Rem
 	if ok, after := r.ownRate.Allow(string(id.Canonical()), policy.PayerOf(ctx), 0); !ok {
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)
 	}
-	// This does not join a fetch that is under way, which may have begun before the change.
+	// This fetch has a name of its own, so it does not join a fetch that is under way. That one
+	// may have begun before the change.
 	got, err := shareFlight(ctx, r.flights, "changed actor", id, func(ctx context.Context) (*instance.RemoteActor, error) { return r.askServer(ctx, id, have) })
 	if err != nil {
 		return nil, err

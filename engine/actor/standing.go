@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The parts of a domain's fetch budget that a payer may not use: one that failed to prove a
-// request, and one that has proven no request of that domain.
+// The parts of a domain's fetch budget that some payers (policy.PayerOf) may not use.
+// keptFromFailed is for a payer that lately sent a request that could not be proven.
+// keptFromStranger is for any other payer that has proven no request of that domain.
 const (
 	keptFromFailed   = 0.5
 	keptFromStranger = 0.25
@@ -23,8 +24,8 @@ const (
 
 // standings remembers which client addresses have sent proven requests of which domains, and
 // which addresses have sent requests that could not be proven. A part of each domain's fetch
-// budget is reserved for the former: a client that forges requests in a domain's name can use up
-// only the rest.
+// budget is reserved for the addresses with proven requests of that domain. So a client that
+// forges requests in a domain's name can use up only the rest.
 type standings struct {
 	now    func() time.Time
 	proven *lru[string, time.Time] // by address and domain
@@ -35,7 +36,7 @@ func newStandings(now func() time.Time) standings {
 	return standings{now, newLRU[string, time.Time](maxStandings, 0, nil), newLRU[string, time.Time](maxStandings, 0, nil)}
 }
 
-// maxStandings bounds how many addresses are remembered in each standing.
+// maxStandings is the greatest number of entries in each cache of standings.
 const maxStandings = 50_000
 
 // noteProof remembers whether the request of ctx was proven to come from an actor of that host.
@@ -67,7 +68,7 @@ func (s standings) isProven(payer, domain string) bool {
 	return ok && s.now().Sub(at) < provenTime
 }
 
-// fetchBudget bounds the fetches, by domain and by payer.
+// fetchBudget limits the fetches, by domain and by payer.
 type fetchBudget struct {
 	standings  standings
 	rate       *policy.SharedLimiter // of actors and keys

@@ -13,8 +13,8 @@ import (
 // maxListed is the size of the largest list of followers that is read, in bytes.
 const maxListed = 1 << 20
 
-// FollowersAt returns the address at which a server that signs its request is shown those
-// followers of u that belong to it (FEP-8fcf).
+// FollowersAt returns the address at which another server gets the list of those followers of u
+// that belong to it (FEP-8fcf). That server must sign its request.
 func (a Addresses) FollowersAt(u vocab.Username) vocab.ID { return a.Followers(u) + "_synchronization" }
 
 // Synchronization returns the statement about u's followers on one server (FEP-8fcf). digest is
@@ -25,8 +25,8 @@ func (a Addresses) Synchronization(u vocab.Username, digest vocab.FollowersDiges
 
 // FollowersHere fetches the list in which another server names the local users that follow one
 // of its actors. The instance actor signs the request. The list has up to vocab.MaxSynchronized
-// ids in at most 1 MiB. Each id occurs once; whether it belongs to this server is not checked.
-// The fault is Protocol for anything except a whole collection in one document.
+// ids in at most 1 MiB. Each id occurs once. FollowersHere does not check whether an id belongs
+// to this server. The fault is Protocol for anything except a whole collection in one document.
 func (r *Resolver) FollowersHere(ctx context.Context, url vocab.ID) ([]vocab.ID, error) {
 	if err := r.Gate.Check(url.Host()); err != nil {
 		return nil, err

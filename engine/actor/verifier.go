@@ -62,10 +62,10 @@ var senderChecks = []signature.Check[*sender]{
 	{Name: "sender_policy", Run: func(s *sender) error { return s.gate.CheckActor(s.id) }},
 }
 
-// Signer returns the actor who made one of the claims: want, if it made one of them. The fault
-// is Unauthenticated for a wrong claim, Forbidden for a blocked host, and Gone when the actor
-// was deleted. It is one that isPassing accepts when the key cannot be fetched now: the sender
-// may then retry.
+// Signer returns the actor who made one of the claims. If the actor want made one of them,
+// Signer returns that actor. The fault is Unauthenticated for a wrong claim, Forbidden for a
+// blocked host, and Gone when the actor was deleted. If the key cannot be fetched now, isPassing
+// is true for the fault, and the sender may retry.
 func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	a, err := v.findSigner(ctx, claims, want)
 	switch {
@@ -88,8 +88,8 @@ func (v *Verifier) Introduce(ctx context.Context, req *http.Request) (*vocab.Act
 	return v.Signer(ctx, claims, "")
 }
 
-// Recognize is Introduce with the keys in the cache and the store: it fetches no key. A request
-// that it does not recognize does not count against the sender.
+// Recognize is like Introduce, but it uses only the keys in the cache and the store, and fetches
+// none. A request that it does not recognize does not count against the sender.
 func (v *Verifier) Recognize(ctx context.Context, req *http.Request) (*vocab.Actor, error) {
 	claims, err := v.readHeaders(req)
 	if err != nil {
@@ -100,7 +100,8 @@ func (v *Verifier) Recognize(ctx context.Context, req *http.Request) (*vocab.Act
 	return recognizing.findSigner(ctx, claims, "")
 }
 
-// readHeaders returns the signatures that may hold as far as the headers tell, without the body.
+// readHeaders returns the signatures in which the headers show no error. It does not check the
+// body.
 func (v *Verifier) readHeaders(req *http.Request) ([]signature.Claim, error) {
 	x, err := signature.Examine(req, nil, signature.Options{Origin: v.origin, Now: v.now()})
 	if err != nil {
@@ -121,7 +122,8 @@ func (v *Verifier) readHeaders(req *http.Request) ([]signature.Claim, error) {
 	return claims, nil
 }
 
-// firstFailure returns the first error except that of the body's digest, nil when there is none.
+// firstFailure returns the first error in found, or nil if there is none. It ignores the check
+// of the body's digest.
 func firstFailure(found []signature.Finding) error {
 	for _, f := range found {
 		if f.Err != nil && f.Check != signature.DigestCheck {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// instanceName is the name of the instance actor: no user can have it.
+// instanceName is the name of the instance actor, which no user can have.
 const instanceName = "instance"
 
 // serviceRel is the relation of a link to a server-level actor (FEP-d556).
@@ -29,7 +29,8 @@ type handle struct{ user, host string }
 
 func (h handle) String() string { return h.user + "@" + h.host }
 
-// isSame reports whether both name the same account: servers ignore the case of user names.
+// isSame reports whether both handles name the same account. The case of the user names does not
+// matter, because servers ignore it.
 func (h handle) isSame(other handle) bool {
 	return h.host == other.host && strings.EqualFold(h.user, other.user)
 }
@@ -53,8 +54,8 @@ func parseHandle(s, scheme string) (handle, error) {
 	return handle{user, id.Host()}, nil
 }
 
-// notInHandle reports whether r cannot occur in the name of a user. Letters, marks, digits, the
-// other unreserved characters of RFC 3986 and + can.
+// notInHandle reports whether r is not allowed in the user name of a handle. Letters, marks,
+// digits, the other unreserved characters of RFC 3986, and + are allowed.
 func notInHandle(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+", r)
 }
@@ -121,7 +122,8 @@ func decodeResource(resource string) (string, error) {
 	return s, nil
 }
 
-// userOfHandle returns the user of that handle, the zero Username for the instance.
+// userOfHandle returns the user of that handle, or the zero Username if it is a handle of the
+// instance.
 func (a Addresses) userOfHandle(h handle) (u vocab.Username, ok bool) {
 	name := strings.ToLower(h.user)
 	if h.host != a.host {
@@ -139,8 +141,8 @@ func (a Addresses) schemeOf() string {
 	return scheme
 }
 
-// buildJRD returns a JSON Resource Descriptor (RFC 7033 §4.4). It links self in both media
-// types, because some peers look for one and some for the other.
+// buildJRD returns a JSON Resource Descriptor (RFC 7033 §4.4). It has a self link for each of
+// the two media types of ActivityPub, because some peers look for one and some for the other.
 func (l *Local) buildJRD(name string, id vocab.ID, aliases ...any) vocab.Doc {
 	return vocab.Doc{
 		"subject": "acct:" + name + "@" + l.host,
