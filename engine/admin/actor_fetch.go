@@ -22,7 +22,7 @@ type Actors struct{ in *instance.Instance }
 // ActorFetch says which actor to fetch, and how.
 type ActorFetch struct {
 	Resource string         // @user@host, acct:…, or a URL
-	As       vocab.Username // the signer; zero: the instance actor
+	As       vocab.Username // the signer; the instance actor if zero
 	Unsigned bool
 	Cached   bool // return the stored copy, however old, if there is one
 	Refresh  bool // fetch even if the stored copy is fresh

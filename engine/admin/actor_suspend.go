@@ -50,14 +50,14 @@ type SuspensionReport struct {
 	Changed     []vocab.ID `json:"changed"`
 	Unchanged   []vocab.ID `json:"unchanged"`
 	Unconfirmed []vocab.ID `json:"unconfirmed"` // those of Changed that their servers did not confirm
-	Users       int        `json:"users"`       // users who know a newly suspended actor
+	Users       int        `json:"users"`       // users who are acquainted with a newly suspended actor (see Ties)
 	Following   int        `json:"following"`   // users who may follow a newly suspended actor
 }
 
-// Suspend changes the policy. A serving engine applies the change within a second. Suspend looks
-// up handles, and also ids, because an id may be the address of the actor's page. An id that
-// cannot be looked up is used as it is. The faults are those of Domains.Change and of the
-// lookup.
+// Suspend suspends the actors in the policy, or ends their suspension. A serving engine applies
+// the change within a second. Suspend looks up handles, and also ids, because an id may be the
+// address of the actor's page. An id that cannot be looked up is used as it is. The faults are
+// those of Domains.Change and of the lookup.
 func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, error) {
 	r := SuspensionReport{Changed: []vocab.ID{}, Unchanged: []vocab.ID{}, Unconfirmed: []vocab.ID{}}
 	if err := checkComment(c.Comment); err != nil {
@@ -108,7 +108,7 @@ func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (
 	return id.Canonical(), confirmed, err
 }
 
-// findByID looks up an id. With remove it only parses the id.
+// findByID looks up an id. If remove is true, it only parses the id.
 func (as Actors) findByID(ctx context.Context, written string, remove bool) (vocab.ID, bool, error) {
 	id, err := vocab.ParseID(written)
 	if err != nil || remove {
@@ -122,8 +122,8 @@ func (as Actors) findByID(ctx context.Context, written string, remove bool) (voc
 	return a.ID, true, nil
 }
 
-// findByHandle looks for a stored actor with the handle, and asks another server only if there
-// is none: requests to the server of a suspended actor may be forbidden.
+// findByHandle looks for a stored actor with the handle. It asks another server only if there is
+// none, because requests to the server of a suspended actor may be forbidden.
 func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
 	a, err := as.in.Actors.KnownHandle(ctx, handle)
 	switch {
@@ -140,7 +140,8 @@ func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (
 	return a.ID, nil
 }
 
-// countAcquainted counts the users who know one of the actors, and the users who may follow one.
+// countAcquainted counts the users who are acquainted with one of the actors, and the users who
+// may follow one.
 func (as Actors) countAcquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
 	for _, id := range actors {

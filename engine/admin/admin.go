@@ -42,7 +42,7 @@ func New(in *instance.Instance) *Tasks {
 	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Passwords{in}, Identities{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Conversations{in}, KeyPackages{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}, Imports{in}}
 }
 
-// chooseUsers returns the named users, or every user that has a database if all is set. The
+// chooseUsers returns the named users, or every user that has a database if all is true. The
 // fault is NoUser when a named user does not exist.
 func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Username, all bool) ([]vocab.Username, error) {
 	if !all {

@@ -28,7 +28,7 @@ type Audit struct {
 	At       time.Time       `json:"at"`
 	Token    string          `json:"token,omitempty"`      // the id of the token
 	Name     string          `json:"token_name,omitempty"` // empty when the token has no name, or was revoked
-	Action   string          `json:"action"`               // empty: the client named an action that does not exist
+	Action   string          `json:"action"`               // empty if the client named an action that does not exist
 	Params   json.RawMessage `json:"params"`
 	Outcome  string          `json:"outcome"`
 	Times    int             `json:"times"`

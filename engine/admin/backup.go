@@ -26,7 +26,7 @@ type Backups struct{ in *instance.Instance }
 
 // BackupOptions says what to back up.
 type BackupOptions struct {
-	User     vocab.Username      // zero: the whole instance
+	User     vocab.Username      // the user to back up; the whole instance if zero
 	NoKeys   bool                // without the private keys
 	Progress func(done, all int) // called after each user; may be nil
 }
@@ -40,7 +40,7 @@ type BackupReport struct {
 	Keys      bool            `json:"keys"`
 	Users     int             `json:"users"`
 	Rows      int64           `json:"rows"`
-	Counts    map[string]int  `json:"counts,omitempty"` // of one user: the number of items in each collection
+	Counts    map[string]int  `json:"counts,omitempty"` // only for a backup of one user: the number of items in each collection
 	SHA256    string          `json:"sha256"`           // of the archive
 	Millis    int64           `json:"elapsed_ms"`
 	Failures  []BackupFailure `json:"failures"` // users whose database is missing
@@ -54,8 +54,9 @@ type BackupFailure struct {
 	Hint  string         `json:"-"`
 }
 
-// WriteFile writes a backup to a file that only its owner can read. The file gets the name path
-// once it is complete. The fault is Conflict when path exists already.
+// WriteFile writes a backup to a file that only its owner can read. The file gets its final
+// name, path, only when it is complete. The fault is Conflict when a file with that name exists
+// already, or when no file can be created in its folder.
 func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
@@ -88,10 +89,10 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Write writes a backup; the backup of one user is also the user's export. It may run beside a
-// serving engine. It reads the instance database first and the users' databases afterwards. So
+// Write writes a backup; the backup of one user is also the user's export. Write may run beside
+// a serving engine. It reads the instance database first and the users' databases afterwards. So
 // an activity that was accepted earlier is either in the journal that was read, or in the
-// database of its recipient. It reads a user's acquaintances last, so that the backup never
+// database of its recipient. Write reads a user's acquaintances last, so that the backup never
 // lacks any. The fault is NoUser when the user does not exist.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	began := time.Now()
@@ -184,7 +185,8 @@ func (t *backupRun) beginArchive(ctx context.Context, s *dump.Snapshot, to io.Wr
 	return err
 }
 
-// writeTables writes a shape and the rows of its tables.
+// writeTables writes the shape of a database, which lists its tables, and the rows of these
+// tables.
 func (t *backupRun) writeTables(u vocab.Username, shape dump.Shape, copyRows func(dump.Table, io.Writer) (int64, error)) error {
 	data, err := json.MarshalIndent(shape, "", "  ")
 	if err != nil {
@@ -259,7 +261,7 @@ func (t *backupRun) writeDatabase(ctx context.Context, u dbinstance.User) error 
 	return err
 }
 
-// maxFile bounds a configuration or key in a backup, in bytes.
+// maxFile is the greatest size of a configuration or key in a backup, in bytes.
 const maxFile = 16 << 20
 
 // writeFiles writes the configuration and keys of u, or of the instance when u is zero.
@@ -304,7 +306,7 @@ func (t *backupRun) writePictures(u vocab.Username) error {
 	return nil
 }
 
-// file is a configuration or key: its name in an archive, and its path on this machine.
+// file is a configuration or key, with its name in an archive and its path on this machine.
 type file struct {
 	name archive.Name
 	path string

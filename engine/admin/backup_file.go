@@ -68,8 +68,8 @@ func removeAbandoned(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// lockFile locks f until f is closed. It reports true if this process has the file: no other
-// process has locked, renamed or removed it.
+// lockFile locks f until f is closed. It reports true if this process has the file, that is, no
+// other process has locked, renamed or removed it.
 func lockFile(f *os.File) (bool, error) {
 	err := error(syscall.EINTR)
 	for errors.Is(err, syscall.EINTR) {

@@ -16,15 +16,15 @@ import (
 // Caches are the caches of users' feeds.
 type Caches struct{ in *instance.Instance }
 
-// MaxWarmPages bounds the pages of a feed that Rebuild caches again.
+// MaxWarmPages is the greatest number of pages of a feed that Rebuild caches again.
 const MaxWarmPages = 20
 
 // RebuildChoice says which cached data to delete, and which to cache again.
 type RebuildChoice struct {
-	Users     []vocab.Username    // none: all
-	Feeds     []string            // none: all
-	Objects   bool                // also the documents of activities and objects
-	Actors    bool                // also the cards of actors
+	Users     []vocab.Username    // all users if empty
+	Feeds     []string            // all feeds if empty
+	Objects   bool                // also delete the documents of activities and objects
+	Actors    bool                // also delete the cards of actors
 	Flush     bool                // delete everything, and cache nothing again
 	WarmPages int                 // pages of each feed to cache again: 0 to MaxWarmPages
 	DryRun    bool                // only count
@@ -37,7 +37,7 @@ type RebuildReport struct {
 	Failed  int           `json:"failed"`
 	Millis  int64         `json:"elapsed_ms"`
 	DryRun  bool          `json:"dry_run"`
-	Skipped bool          `json:"skipped"` // there is no cache, because no engine serves
+	Skipped bool          `json:"skipped"` // there is no cache, because no engine serves, or because the private Redis is only a stand-in
 }
 
 // RebuiltUser is the result for one user.
@@ -45,7 +45,7 @@ type RebuiltUser struct {
 	User    vocab.Username `json:"user"`
 	Deleted int            `json:"deleted_keys"`
 	Feeds   int            `json:"feeds"`
-	Pages   int            `json:"pages"`   // of the index, cached again
+	Pages   int            `json:"pages"`   // pages of the index that were cached again
 	Objects int            `json:"objects"` // entries whose documents were cached again
 	Millis  int64          `json:"elapsed_ms"`
 	Error   string         `json:"error,omitempty"`
@@ -54,9 +54,9 @@ type RebuiltUser struct {
 
 // Rebuild deletes the cached data of users and caches the first pages of their feeds again. It
 // never touches a stream or a session. Without a serving engine it caches nothing, because an
-// engine ignores cached data that is older than its own start. A user that fails does not stop
-// the others. The fault is NoUser when a named user does not exist, Usage for a choice that
-// makes no sense, Unavailable when Redis does not answer.
+// engine ignores cached data that is older than its own start. An error with one user does not
+// stop the others. The fault is NoUser when a named user does not exist, Usage for a choice that
+// makes no sense, and Unavailable when Redis does not answer.
 func (cs Caches) Rebuild(ctx context.Context, c RebuildChoice) (r RebuildReport, err error) {
 	began := time.Now()
 	r = RebuildReport{Users: []RebuiltUser{}, DryRun: c.DryRun}

@@ -12,9 +12,9 @@ import (
 // second.
 type Configs struct{ in *instance.Instance }
 
-// Find returns the configuration that applies to a user: the members in the file, and defaults
-// for the rest. The fault is NoUser when the user does not exist, and Config when the file is
-// broken.
+// Find returns the configuration that applies to a user: the members that the user's file has,
+// and defaults for the rest. The fault is NoUser when the user does not exist, and Config when
+// the file is broken.
 func (cs Configs) Find(ctx context.Context, u vocab.Username) (registry.User, error) {
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return registry.User{}, err
@@ -34,8 +34,8 @@ func (cs Configs) Set(ctx context.Context, u vocab.Username, key, value string) 
 	return cs.in.Registry.SetMember(u, key, value)
 }
 
-// Read returns the content of a user's file, whether or not it can be used, and nothing when
-// there is no file.
+// Read returns the content of a user's file, whether or not it can be used. It returns nothing
+// if there is no file.
 func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return nil, err
@@ -43,8 +43,9 @@ func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
 	return cs.in.Registry.ReadUser(u)
 }
 
-// Replace changes the content of a user's file from before to after. The fault is Invalid when
-// after cannot be used, and Conflict when the file no longer contains before.
+// Replace replaces the content of a user's file. before is the content that the caller has read,
+// and after is the new content. The fault is Invalid when the new content cannot be used, and
+// Conflict when the file has changed since the caller read it.
 func (cs Configs) Replace(u vocab.Username, before, after []byte) error {
 	return cs.in.Registry.ReplaceUser(u, before, after)
 }
@@ -57,7 +58,8 @@ type CheckedConfig struct {
 	Problem string         `json:"problem,omitempty"` // why the file cannot be used
 }
 
-// Check checks the files of the named users, or of all. A user without a file has the defaults.
+// Check checks the files of the named users, or of all users. A user without a file has the
+// defaults.
 func (cs Configs) Check(ctx context.Context, named []vocab.Username, all bool) ([]CheckedConfig, error) {
 	users, err := chooseUsers(ctx, cs.in, named, all)
 	if err != nil {

@@ -41,8 +41,8 @@ type ConversationList struct {
 	Failures      []UserFailure  `json:"failures"`
 }
 
-// List returns up to n conversations of users; for each user those that changed last come first.
-// The fault is NoUser when a named user does not exist.
+// List returns up to n conversations of users. Among the conversations of one user, those that
+// changed last come first. The fault is NoUser when a named user does not exist.
 func (cs Conversations) List(ctx context.Context, named []vocab.Username, all bool, n int) (ConversationList, error) {
 	l := ConversationList{Conversations: []Conversation{}, Failures: []UserFailure{}}
 	users, err := chooseUsers(ctx, cs.in, named, all)
@@ -57,7 +57,7 @@ func (cs Conversations) List(ctx context.Context, named []vocab.Username, all bo
 	return l, nil
 }
 
-// addTo adds the conversations of a user to l, up to n conversations in l.
+// addTo adds conversations of a user to l, until l has n conversations.
 func (cs Conversations) addTo(ctx context.Context, l *ConversationList, u vocab.Username, n int) error {
 	var total int
 	var found []user.ConversationOverview
@@ -87,7 +87,7 @@ type ConversationDetails struct {
 }
 
 // Find returns a conversation of a user. The fault is NotFound when the user has no conversation
-// with that id, NoUser when the user does not exist.
+// with that id, and NoUser when the user does not exist.
 func (cs Conversations) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (d ConversationDetails, err error) {
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return d, err
@@ -120,14 +120,14 @@ func readDetails(ctx context.Context, tx *user.Tx, u vocab.Username, id uuid.UUI
 type OrderedReset struct {
 	User  vocab.Username `json:"user"`
 	ID    uuid.UUID      `json:"id"`
-	Group string         `json:"reset_group_id"` // the MLS group that comes next
+	Group string         `json:"reset_group_id"` // the MLS group that will replace the current one
 	IsNew bool           `json:"asked"`          // false when the reset was pending before
 }
 
 // Reset orders a new MLS group for a conversation that the user hosts, as the conversation's
-// admin can do. While a reset is pending, another call returns the same group. If an engine
-// serves, it tells the user. The fault is NotFound when the user hosts no such conversation,
-// Conflict when the conversation is closed.
+// admin can do. While a reset is pending, another call returns the same group. A serving engine
+// tells the user. The fault is NotFound when the user hosts no such conversation, and Conflict
+// when the conversation is closed.
 func (cs Conversations) Reset(ctx context.Context, u vocab.Username, id uuid.UUID) (OrderedReset, error) {
 	r := OrderedReset{User: u, ID: id}
 	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {

@@ -13,7 +13,7 @@ type Databases struct{ in *instance.Instance }
 // Migration says which users' databases to migrate, and how.
 type Migration = db.Migration
 
-// MigrationReport is the result of Migrate, or with DryRun its preview.
+// MigrationReport is the result of Migrate, or its preview if DryRun is set.
 type MigrationReport = db.MigrationReport
 
 // MigrationFailure is a user's database that could not be migrated.
@@ -22,9 +22,9 @@ type MigrationFailure = db.MigrationFailure
 // DatabaseStatus is the state of all databases.
 type DatabaseStatus = db.Status
 
-// Migrate brings users' databases to the schema of this binary. A database that fails does not
-// stop the others. The fault is Busy when another process migrates, NoUser when a named user
-// does not exist, Config when a database has a newer schema.
+// Migrate brings users' databases to the schema of this binary. An error with one database does
+// not stop the others. The fault is Busy when another process migrates, NoUser when a named user
+// does not exist, and Config when a database has a newer schema.
 func (dbs Databases) Migrate(ctx context.Context, m Migration) (MigrationReport, error) {
 	return dbs.in.DB.MigrateUsers(ctx, m)
 }

@@ -25,7 +25,7 @@ type DeliveryChoice struct {
 	user.DeliveryFilter
 	Users  []vocab.Username
 	All    bool   // all users that are not deleted
-	Status string // only for List: state of the fan-out, or of one of its deliveries; empty: all
+	Status string // only for List: the state of the fan-out, or of one of its deliveries; all states if empty
 	Limit  int    // only for List
 }
 
@@ -40,7 +40,7 @@ func DeliveryStatuses() []string {
 // deliveryFailures are the users whose databases could not be used.
 type deliveryFailures []UserFailure
 
-// recordFailure adds the error of one user. It returns the error when ctx has ended.
+// recordFailure adds the error of one user. If ctx has ended, it returns the error instead.
 func (f *deliveryFailures) recordFailure(ctx context.Context, u vocab.Username, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -49,7 +49,8 @@ func (f *deliveryFailures) recordFailure(ctx context.Context, u vocab.Username, 
 	return nil
 }
 
-// DeliveryJob is the fan-out of an activity, and its state.
+// DeliveryJob is the fan-out of an activity, that is, all its deliveries together, with their
+// state.
 type DeliveryJob struct {
 	User vocab.Username `json:"user"`
 	user.DeliveryJob
@@ -61,7 +62,7 @@ func describeJob(u vocab.Username, j user.DeliveryJob) DeliveryJob {
 	return DeliveryJob{u, j}
 }
 
-// inUTC returns the time in UTC, or nil.
+// inUTC returns the time in UTC, or nil if t is nil.
 func inUTC(t *time.Time) *time.Time {
 	if t == nil {
 		return nil
@@ -115,14 +116,14 @@ func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryC
 // inbox, host and targets are stored.
 type DeliveryDetail struct {
 	Inbox          vocab.ID          `json:"inbox"`
-	Host           string            `json:"host"` // empty: this server
+	Host           string            `json:"host"` // empty for this server
 	Targets        []vocab.ID        `json:"targets"`
 	Status         string            `json:"status"` // pending, delivering, parked, delivered, failed or skipped
 	Attempts       int               `json:"attempts"`
 	NextAt         *time.Time        `json:"next_attempt_at,omitempty"`
 	LastStatus     int               `json:"last_status,omitempty"` // of the last HTTP response
 	Answer         string            `json:"answer,omitempty"`      // the first 1 KiB of the response
-	Headers        map[string]string `json:"headers,omitempty"`     // of the response: the fields that help to find a cause
+	Headers        map[string]string `json:"headers,omitempty"`     // those header fields of the response that help to find a cause
 	Location       string            `json:"location,omitempty"`
 	RetryAfter     int               `json:"retry_after_seconds,omitempty"`
 	Error          string            `json:"error,omitempty"`
@@ -149,12 +150,13 @@ type ShownDeliveries struct {
 
 const (
 	deliveryPage = 1000 // deliveries per query or transaction
-	maxShown     = 20   // for each user: fan-outs about one activity or object
+	maxShown     = 20   // fan-outs about one activity or object, for each user
 )
 
-// Show returns the fan-out with this id, or the fan-outs of an activity or about an object, for
-// each user the newest first. For an id of this server it reads only the owner's database, for
-// other ids those of all users. The fault is NotFound when there is no such fan-out.
+// Show returns the fan-out with the id job, or the fan-outs about id, which is the id of an
+// activity or object. For each user the newest fan-out comes first. If id belongs to a user of
+// this server, Show reads only that user's database, and otherwise the databases of all users.
+// The fault is NotFound when there is no such fan-out.
 func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all []ShownDeliveries, failures []UserFailure, err error) {
 	c := DeliveryChoice{DeliveryFilter: user.DeliveryFilter{Job: job, Activity: id}, Limit: maxShown}
 	users, err := ds.chooseOwners(ctx, c)
@@ -225,8 +227,8 @@ func (ds Deliveries) readDeliveries(ctx context.Context, u vocab.Username, job u
 // DeliveryState counts the deliveries to a host that are in one state.
 type DeliveryState struct {
 	user.DeliveryState
-	Closed   *time.Time `json:"closed_until,omitempty"`   // set while the breaker is open
-	Inactive *time.Time `json:"inactive_since,omitempty"` // set while the host's deliveries are parked
+	Closed   *time.Time `json:"closed_until,omitempty"`   // set while the breaker is open, that is, while failures stop deliveries to the host
+	Inactive *time.Time `json:"inactive_since,omitempty"` // set while the host is inactive, so that its deliveries are parked
 	Paused   *time.Time `json:"paused_since,omitempty"`   // set while the operator has paused the host
 }
 

@@ -13,7 +13,7 @@ import (
 type DropReport struct {
 	Matched    int              `json:"matched"`
 	Dropped    int              `json:"dropped"`
-	Delivering int              `json:"delivering"` // not dropped: an attempt is under way
+	Delivering int              `json:"delivering"` // not dropped, because an attempt is under way
 	Failures   deliveryFailures `json:"failures"`
 	DryRun     bool             `json:"dry_run"`
 }
@@ -24,9 +24,9 @@ const dropped = "dropped by the operator"
 // stillOwed are the states of deliveries that will be attempted again.
 var stillOwed = []string{user.DeliveryPending, user.DeliveryParked}
 
-// Drop marks the owed deliveries of an activity, of a fan-out, or to hosts as skipped. It does
-// not drop a delivery while another process sends it. The fault is NotFound when there is no
-// such fan-out.
+// Drop marks owed deliveries as skipped. The choice c names an activity, a fan-out or hosts.
+// Drop does not change a delivery while another process sends it. The fault is NotFound when
+// there is no such fan-out.
 func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (DropReport, error) {
 	r := DropReport{Failures: deliveryFailures{}, DryRun: dryRun}
 	users, err := ds.chooseOwners(ctx, c)

@@ -20,11 +20,11 @@ func RetryableStates() []string {
 type RetryChoice struct {
 	DeliveryChoice
 	States        []string      // pending, parked, failed
-	Most          int           // the most deliveries to retry; 0: all
+	Most          int           // the greatest number of deliveries to retry; no limit if 0
 	ResetAttempts bool          // restart the retry schedule from now
 	DryRun        bool          // only count
 	Wait          bool          // send them in this process, not in the serving process
-	Concurrency   int           // with Wait: hosts that are sent to in parallel
+	Concurrency   int           // how many hosts get deliveries in parallel; only used with Wait
 	WaitLock      time.Duration // time to wait for another process that retries
 	Progress      func(done, all int)
 }
@@ -44,7 +44,7 @@ type RetryReport struct {
 // RetriedHost is the result for one user's deliveries to one host.
 type RetriedHost struct {
 	User      vocab.Username `json:"user"`
-	Host      string         `json:"host"` // empty: this server
+	Host      string         `json:"host"` // empty for this server
 	Matched   int            `json:"matched"`
 	Delivered int            `json:"delivered"`
 	Failed    int            `json:"failed"`
@@ -52,12 +52,12 @@ type RetriedHost struct {
 	NextAt    *time.Time     `json:"next_attempt_at,omitempty"`
 	Blocked   bool           `json:"blocked,omitempty"`
 
-	parked bool // some deliveries are parked, so one delivery tests the host first
+	parked bool // some deliveries are parked, that is, not attempted for now, so one delivery tests the host first
 }
 
-// Retry makes deliveries due now, so that the serving process sends them within seconds. With
-// c.Wait it sends them itself. The faults are Busy when another process retries, and NoUser when
-// a named user does not exist.
+// Retry makes deliveries due now, so that the serving process sends them within seconds. If
+// c.Wait is true, Retry sends them itself. The faults are Busy when another process retries, and
+// NoUser when a named user does not exist.
 func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
 	r = RetryReport{Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -148,7 +148,7 @@ func (t *retry) matchedChoice(h *RetriedHost) user.DeliveryChoice {
 }
 
 // requeueHost makes a user's deliveries to a host due, and notifies the serving process. If the
-// notification is lost, that process finds them when it next checks all users.
+// notification is lost, that process finds the deliveries when it next checks all users.
 func (t *retry) requeueHost(ctx context.Context, h *RetriedHost) error {
 	for left := h.Matched; left > 0; {
 		var rows []user.Requeued

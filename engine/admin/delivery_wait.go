@@ -109,7 +109,7 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 		if probe && !through {
 			return nil
 		}
-		if probe = false; through && h.parked { // the serving process reads the result from the table
+		if probe = false; through && h.parked { // Probe lets the serving process try the host without delay
 			if err := t.in.DB.Instance.Hosts.Probe(ctx, []string{h.Host}); err != nil {
 				return err
 			}

@@ -31,8 +31,7 @@ type Domain struct {
 	Comment string `json:"comment"`
 }
 
-// List returns the domains on the lists: the blocked ones, then the allowed ones, each list by
-// name.
+// List returns the blocked domains and then the allowed ones. Both are sorted by name.
 func (ds Domains) List() ([]Domain, error) {
 	s, err := ds.in.Registry.Server()
 	if err != nil {
@@ -53,7 +52,7 @@ type DomainChange struct {
 	List    string   // DomainBlocked or DomainAllowed
 	Remove  bool     // remove the domains from the list
 	Domains []string // as the operator wrote them
-	Comment string   // for domains added to the list; empty: leave the stored one
+	Comment string   // for domains that are added to the list; if empty, the stored comment stays
 	DryRun  bool     // change nothing
 }
 
@@ -61,17 +60,17 @@ type DomainChange struct {
 type DomainReport struct {
 	Changed   []string `json:"changed"`
 	Unchanged []string `json:"unchanged"` // already in the requested state
-	// Ties count the users who know actors on newly blocked domains. The counts come from the
-	// acquaintances, and may be too high but never too low.
+	// Ties count the users who are acquainted with actors on newly blocked domains.
 	Ties
 	DryRun bool `json:"dry_run"`
 }
 
-// Ties count the users of this server who know actors on domains that were blocked in this
-// change. They come from the acquaintances: the counts may be too high but never too low.
+// Ties count the users of this server who are acquainted with actors on domains that were
+// blocked in this change. A user is acquainted with an actor if the user's database may have
+// data of the actor. So the counts may be too high but never too low.
 type Ties struct {
 	Affected  []DomainTies `json:"affected"`
-	Users     int          `json:"users"`     // users who know an actor on any of the domains
+	Users     int          `json:"users"`     // users who are acquainted with an actor on any of the domains
 	Following int          `json:"following"` // users who may follow an actor on any of the domains
 }
 
@@ -84,7 +83,8 @@ type DomainTies struct {
 
 // Change changes the policy. A serving engine applies the change within a second. If a domain is
 // malformed or is this server's own, the fault is Invalid and nothing changes. If no domain
-// changed, the fault is Conflict, or NotFound with Remove. If only some changed, it is Partial.
+// changed, the fault is NotFound for a removal, and Conflict otherwise. If only some domains
+// changed, the fault is Partial.
 func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, error) {
 	r := DomainReport{Changed: []string{}, Unchanged: []string{}, Ties: Ties{Affected: []DomainTies{}}, DryRun: c.DryRun}
 	if err := checkComment(c.Comment); err != nil {
@@ -120,8 +120,9 @@ func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, err
 	return r, unchangedFault(r.Unchanged, len(r.Changed), c.Remove, c.List, "lightweb domain list")
 }
 
-// parseEntry returns a domain in the form that the lists store. With Remove it accepts any entry
-// of the list in any form, because an operator may have written it into the file.
+// parseEntry returns a domain in the form that the lists store. If c.Remove is true, it accepts
+// every entry of the list in any form, because an operator may have written the entry into the
+// file.
 func (ds Domains) parseEntry(written string, list []string, c DomainChange) (string, error) {
 	if name := strings.ToLower(strings.TrimSpace(written)); c.Remove && slices.Contains(list, name) {
 		return name, nil
@@ -138,12 +139,12 @@ func (ds Domains) parseEntry(written string, list []string, c DomainChange) (str
 	return d, nil
 }
 
-// isOurs reports whether a list with d on it would match this server.
+// isOurs reports whether d is this server's own domain, or a domain above it.
 func (ds Domains) isOurs(d string) bool {
 	return policy.NewDomains([]string{d}, nil, policy.Open).Blocking(ds.in.Local.Host()) != ""
 }
 
-// findTies counts the users who know actors on the domains.
+// findTies counts the users who are acquainted with actors on the domains.
 func (ds Domains) findTies(ctx context.Context, domains []string) (Ties, error) {
 	t := Ties{Affected: []DomainTies{}}
 	if len(domains) == 0 {
@@ -183,7 +184,7 @@ type DomainImport struct {
 	Rows       int          `json:"rows"`
 	Changed    []string     `json:"changed"`    // newly blocked
 	Unchanged  int          `json:"unchanged"`  // already blocked
-	Skipped    int          `json:"skipped"`    // rows with severity silence or noop: this server can only block
+	Skipped    int          `json:"skipped"`    // rows with severity silence or noop, because this server can only block
 	Obfuscated int          `json:"obfuscated"` // refused because a part of the domain is hidden
 	Refused    []RefusedRow `json:"refused"`    // including the obfuscated ones
 	Ties

@@ -43,8 +43,8 @@ func describeHost(h dbinstance.Host, now time.Time) Host {
 	return r
 }
 
-// List returns the hosts by name: only those with failures or a pause, or all hosts if all is
-// set.
+// List returns hosts, sorted by name. If all is false, it returns only the hosts with failures
+// or a pause.
 func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
 	hosts, err := hs.in.DB.Instance.Hosts.List(ctx, !all)
 	if err != nil {
@@ -71,7 +71,8 @@ func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 	return describeHost(h, hs.in.Now()), nil
 }
 
-// Pause stops deliveries to a host until Resume. A serving engine applies it within seconds.
+// Pause stops deliveries to a host until Resume. A serving engine applies the pause within
+// seconds.
 func (hs Hosts) Pause(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, hs.in.DB.Instance.Hosts.Pause)
 }
@@ -82,9 +83,9 @@ func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, hs.in.DB.Instance.Hosts.Resume)
 }
 
-// Probe sends one delivery now to a host whose breaker is open or that is inactive. The fault is
-// NotFound when no row of the host is stored. It is Conflict when the host is paused, or when
-// deliveries to it are not stopped.
+// Probe sends one delivery now to a host to which deliveries are stopped after failures, that
+// is, whose breaker is open or that is inactive. The fault is NotFound when no row of the host
+// is stored. It is Conflict when the host is paused, or when deliveries to it are not stopped.
 func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, func(ctx context.Context, host string) error {
 		h, err := hs.Find(ctx, host)
@@ -115,8 +116,8 @@ func (hs Hosts) changeHost(ctx context.Context, name string, do func(context.Con
 	return hs.Find(ctx, host)
 }
 
-// parseHost returns a host in the form that deliveries store: in ASCII, with the port if it is
-// unusual.
+// parseHost returns a host in the form that deliveries store: in ASCII, and with the port unless
+// it is the default port.
 func parseHost(written string) (string, error) {
 	id, err := vocab.ParseID("https://" + written + "/")
 	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {

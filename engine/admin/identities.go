@@ -17,9 +17,10 @@ type Identities struct{ in *instance.Instance }
 // Identity is the identity of a user at a provider.
 type Identity = dbinstance.Identity
 
-// Link lets u sign in with the identity that the provider issuer calls subject. An empty issuer
-// means the configured provider. The fault is Usage when none is configured or subject is
-// malformed, NoUser when the user does not exist, Conflict when another user has the identity.
+// Link lets u sign in with an identity at an OpenID provider. issuer names the provider, and
+// subject is the provider's id for the identity. An empty issuer means the configured provider.
+// The fault is Usage when no provider is configured or a name is too long or missing, NoUser
+// when the user does not exist, and Conflict when another user has the identity.
 func (is Identities) Link(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	issuer, err := is.nameIdentity(issuer, subject)
 	if err != nil {

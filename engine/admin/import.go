@@ -18,13 +18,13 @@ type Imports struct{ in *instance.Instance }
 
 // ImportOptions says what to import.
 type ImportOptions struct {
-	As         vocab.Username // the user who gets the data; zero: the user of an export of lightweb
-	List       foreign.Kind   // the kind of a list that does not state its kind; empty: such a list is refused
+	As         vocab.Username // the user who gets the data; if zero, the user that an export of lightweb names
+	List       foreign.Kind   // the kind of a list that does not state its kind; if empty, such a list is refused
 	VerifyOnly bool           // read and count everything, and change nothing
 	Progress   func(done, all int)
 }
 
-// ImportReport counts the data that an import brought, or with VerifyOnly would bring.
+// ImportReport counts the data that an import brought, or would bring if VerifyOnly is set.
 type ImportReport struct {
 	File    string         `json:"file"`
 	Kind    foreign.Kind   `json:"kind"`
@@ -48,12 +48,12 @@ type ImportReport struct {
 	Millis     int64          `json:"elapsed_ms"`
 }
 
-// Import brings to a user the content of a file. The file is an export of lightweb, an archive
-// of another program, or a list of accounts or domains. An export of the same user and
-// public_url is restored. Import reads the whole file before it changes anything. If the same
-// file is imported again, nothing more changes. The fault is Invalid for a file that is damaged
-// or none of these, NoUser when there is no such user, Conflict when too many blocks, mutes or
-// follows would wait, and otherwise a fault of Backups.Restore.
+// Import gives the content of a file to a user. The file is an export of lightweb, an archive of
+// another program, or a list of accounts or domains. If it is an export of the same user and the
+// same public_url, the user is restored from it. Import reads the whole file before it changes
+// anything. If the same file is imported again, nothing more changes. The fault is Invalid for a
+// file that is damaged or none of these, NoUser when there is no such user, and Conflict when
+// too many blocks, mutes or follows would wait. Otherwise it is a fault of Backups.Restore.
 func (im Imports) Import(ctx context.Context, path string, o ImportOptions) (ImportReport, error) {
 	began := time.Now()
 	kind, err := foreign.Detect(path)

@@ -73,7 +73,7 @@ func (r *importRun) gatherArchive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id, err := doc.ID() // only the id is checked: addresses in the rest may be names in the archive
+	id, err := doc.ID() // only the id is checked, because addresses in the rest may be names of files in the archive
 	if id == "" || err != nil {
 		return fault.Wrap(fault.Invalid, "the archive does not say whose it is: it lacks actor.json, or an actor in it", err)
 	}
@@ -109,8 +109,8 @@ func (r *importRun) countPost(p *foreign.Post) error {
 	return nil
 }
 
-// countIDs counts the items of a collection that is not imported, so that the report can name
-// them. It refuses the archive if the collection is damaged.
+// countIDs counts the items of a collection that is not imported, for the report. It refuses the
+// archive if the collection is damaged.
 func countIDs(content io.Reader, n *int) error {
 	return foreign.ReadItems(content, func(item json.RawMessage) error {
 		if *n++; *n > maxItems {
@@ -142,8 +142,8 @@ func (r *importRun) eachPost(content io.Reader, visit func(*foreign.Post) error)
 	return err
 }
 
-// gatherIDs adds a wish for every actor of a collection: a block or follow, by kind, that the
-// engine carries out later.
+// gatherIDs adds a wish for every actor in a collection. The wish is a block or a follow, as
+// kind says, which the engine carries out later.
 func (r *importRun) gatherIDs(content io.Reader, kind string) error {
 	before := len(r.luggage.wishes)
 	return foreign.ReadItems(content, func(item json.RawMessage) error {
@@ -159,7 +159,8 @@ func (r *importRun) gatherIDs(content io.Reader, kind string) error {
 	})
 }
 
-// gatherIcon draws the icon anew. An icon that cannot be drawn is left out.
+// gatherIcon makes a new picture from the icon. It leaves out an icon from which none can be
+// made.
 func (r *importRun) gatherIcon(ctx context.Context, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, picture.MaxBytes+1))
 	if err != nil {

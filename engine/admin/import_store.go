@@ -15,7 +15,7 @@ import (
 const postBatch = 200 // posts in one transaction
 
 // store stores the posts and everything else that the import gathered. Each part may be stored
-// again: when an import was killed, a second run of the same import completes it.
+// again, so a second run of the same import completes one that was killed.
 func (r *importRun) store(ctx context.Context) error {
 	if err := r.storeProfile(); err != nil {
 		return err

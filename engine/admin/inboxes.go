@@ -17,7 +17,7 @@ type Inboxes struct{ in *instance.Instance }
 
 // States of an accepted activity that the user's database does not have.
 const (
-	InboxPoison  = "poison"  // set aside: it could not be applied
+	InboxPoison  = "poison"  // set aside, because it could not be applied
 	InboxWaiting = "waiting" // in the journal, until the user's database can be used
 )
 
@@ -26,7 +26,7 @@ type InboxChoice struct {
 	Users    []vocab.Username
 	All      bool // all users that are not deleted
 	State    string
-	Activity vocab.ID // empty: all
+	Activity vocab.ID // all activities if empty
 	Limit    int      // only for List
 	DryRun   bool     // change nothing
 }
@@ -45,7 +45,7 @@ type InboxItem struct {
 // InboxFailure is an activity that could not be handled, or a database that could not be used.
 type InboxFailure struct {
 	User     vocab.Username `json:"user"`
-	Activity vocab.ID       `json:"activity,omitempty"` // empty: the user's database cannot be used
+	Activity vocab.ID       `json:"activity,omitempty"` // empty if the user's database cannot be used
 	Error    string         `json:"error"`
 	Hint     string         `json:"-"`
 }
@@ -70,8 +70,8 @@ type InboxReport struct {
 const inboxPage = 100 // activities in memory at once
 
 // List returns the accepted activities that users' databases do not have. For each user it
-// returns those set aside, then those that wait, the oldest first. The fault is NoUser when a
-// named user does not exist.
+// returns first those that were set aside and then those that wait, in both cases the oldest
+// first. The fault is NoUser when a named user does not exist.
 func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 	l := InboxList{Items: []InboxItem{}, Failures: []InboxFailure{}}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -127,7 +127,7 @@ func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since
 }
 
 // eachWaiting calls see for each activity that waits for u, in order, until see returns false.
-// If only is set, it skips all other activities.
+// If only is not empty, eachWaiting skips activities with another id.
 func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(dbinstance.Waiting) (more bool, err error)) error {
 	for after := int64(0); ; {
 		page, err := ib.in.DB.Instance.Journal.ListWaiting(ctx, u, after, inboxPage, 16<<20)
@@ -168,8 +168,8 @@ func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error)
 	return r, checkMatched(c, r)
 }
 
-// Drop deletes activities for good. The ids of activities that were set aside stay claimed, so
-// that they are not accepted again.
+// Drop deletes activities for good. The database keeps the ids of activities that were set
+// aside, so that these activities are not accepted again.
 func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)

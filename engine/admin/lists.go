@@ -18,9 +18,9 @@ func checkComment(words string) error {
 	return nil
 }
 
-// changeList adds an entry with a comment to a list of s, or removes the entry, and reports
-// whether anything changed. A removal deletes the entry's comment unless the blocked or allowed
-// domains still have the entry. An empty comment leaves the stored one.
+// changeList adds an entry with a comment to a list of s, or removes the entry if remove is
+// true. It reports whether anything changed. A removal deletes the entry's comment unless the
+// blocked or allowed domains still have the entry. An empty comment leaves the stored one.
 func changeList[T ~string](s *registry.Server, list *[]T, entry T, remove bool, comment string) bool {
 	place := slices.Index(*list, entry)
 	name := string(entry)

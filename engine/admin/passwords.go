@@ -13,7 +13,7 @@ import (
 type Passwords struct{ in *instance.Instance }
 
 // Set gives u a password. Sessions that were started with the earlier password end, in a serving
-// engine too. The fault is NoUser when the user does not exist or was deleted, Unprocessable
+// engine too. The fault is NoUser when the user does not exist or was deleted, and Unprocessable
 // when the text cannot be a password.
 func (ps Passwords) Set(ctx context.Context, u vocab.Username, password string) error {
 	if err := token.CheckPassword(password); err != nil {
@@ -23,7 +23,7 @@ func (ps Passwords) Set(ctx context.Context, u vocab.Username, password string) 
 }
 
 // Remove removes the password of u, and ends the sessions that were started with it. The fault
-// is NoUser when the user does not exist, NotFound when it has no password.
+// is NoUser when the user does not exist, and NotFound when the user has no password.
 func (ps Passwords) Remove(ctx context.Context, u vocab.Username) error {
 	if _, err := ps.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return err

@@ -15,14 +15,14 @@ import (
 
 // PruneOptions says which users' databases to prune, and how old a pruned activity is.
 type PruneOptions struct {
-	Users    []vocab.Username    // none: all
-	Days     int                 // age from which an activity is old; 0: retention.remote_days, and if that is 0 none is old
+	Users    []vocab.Username    // all users if empty
+	Days     int                 // age from which an activity is old; if 0, retention.remote_days counts; if that is 0, too, no activity is old
 	DryRun   bool                // only count
 	Progress func(done, all int) // called after each user; may be nil
-	NotSince time.Time           // leave out users pruned since this time; zero: none
+	NotSince time.Time           // leave out users that were pruned since this time; if zero, leave out none
 }
 
-// PruneCounts counts removed rows, or with DryRun rows to remove.
+// PruneCounts counts the removed rows, or the rows that would be removed if DryRun is set.
 type PruneCounts struct {
 	user.Pruned
 	Strangers int `json:"pruned_acquaintances"` // acquaintances with actors that had no rows in the user's database for two nights
@@ -38,9 +38,9 @@ func (c *PruneCounts) addCounts(more PruneCounts) {
 type PruneReport struct {
 	Users []PrunedUser `json:"users"` // in the order of pruning
 	PruneCounts
-	Reports   int   `json:"pruned_reports"`   // resolved that long ago; only when all users are pruned
+	Reports   int   `json:"pruned_reports"`   // reports that were resolved at least Days ago; only when all users are pruned
 	Forgotten int   `json:"forgotten_actors"` // unreferenced actors; only when all users are pruned
-	Hosts     int   `json:"forgotten_hosts"`  // without contact for 90 days; only when all users are pruned
+	Hosts     int   `json:"forgotten_hosts"`  // hosts without contact for 90 days; only when all users are pruned
 	Failed    int   `json:"failed"`
 	Days      int   `json:"days"`
 	Millis    int64 `json:"elapsed_ms"`
@@ -58,9 +58,9 @@ type PrunedUser struct {
 // Prune removes old activities of other servers from users' databases unless the user interacted
 // with them (see user.Databases.Prune), and old results of deliveries. When it prunes all users,
 // it also removes reports that were resolved as long ago, and actors that no user needs (see
-// instance.Actors.Prune). A user that fails does not stop the others. The fault is Busy when
-// another process prunes, NoUser when a named user does not exist, Usage for a number of days
-// out of bounds.
+// instance.Actors.Prune). An error with one user does not stop the others. The fault is Busy
+// when another process prunes, NoUser when a named user does not exist, and Usage for a number
+// of days out of bounds.
 func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, err error) {
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}

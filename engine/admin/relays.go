@@ -39,10 +39,10 @@ func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 var RelayStyles = []string{dbinstance.RelayMastodon, dbinstance.RelayLitePub}
 
 // Add subscribes to the relay with that actor or inbox. It stores the relay as pending, and the
-// instance actor sends a Follow. An empty style is guessed: LitePub for an actor, Mastodon for
+// instance actor sends a Follow. If style is empty, it is LitePub for an actor, and Mastodon for
 // an inbox. Add sends another Follow to a pending or rejected relay. If the Follow cannot be
 // sent, Add returns the stored relay with the fault of the request. The fault is Conflict for a
-// relay that has accepted, Invalid for this server, Forbidden for a relay that the policy
+// relay that has accepted, Invalid for this server, and Forbidden for a relay that the policy
 // refuses.
 func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) {
 	if style != "" && !slices.Contains(RelayStyles, style) {

@@ -18,7 +18,7 @@ type Reports struct{ in *instance.Instance }
 // Report is a report that another server sent to the operator.
 type Report = dbinstance.Report
 
-// List returns the open reports, or all reports if all is set, the newest first.
+// List returns the open reports, or all reports if all is true. The newest come first.
 func (rs Reports) List(ctx context.Context, all bool) ([]Report, error) {
 	return rs.in.DB.Instance.Reports.List(ctx, all)
 }
@@ -28,8 +28,9 @@ func (rs Reports) Find(ctx context.Context, id int64) (Report, error) {
 	return rs.in.DB.Instance.Reports.Find(ctx, id)
 }
 
-// Resolve closes reports and adds a note unless it is empty. It returns the ids that exist. The
-// fault is NotFound when none of them exists, Partial when some do not.
+// Resolve closes reports, and adds note to them unless it is empty. It returns the ids of the
+// reports that exist. The fault is NotFound when none of them exists, and Partial when some do
+// not.
 func (rs Reports) Resolve(ctx context.Context, ids []int64, note string) ([]int64, error) {
 	resolved, err := rs.in.DB.Instance.Reports.Resolve(ctx, ids, note, rs.in.Now())
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 
 // RestoreOptions says what to restore from a backup.
 type RestoreOptions struct {
-	User     vocab.Username      // only this user, also from a backup of the instance; zero: the instance
+	User     vocab.Username      // the only user to restore, also from a backup of the instance; if zero, the instance is restored
 	Replace  bool                // rename the user's existing database
 	KeepKeys bool                // leave existing keys that differ from those in the backup
 	DryRun   bool                // build the databases and remove them again
 	Progress func(done, all int) // called after each user; may be nil
 }
 
-// RestoreReport is the result of Restore, or with DryRun its preview.
+// RestoreReport is the result of Restore, or its preview if DryRun is set.
 type RestoreReport struct {
 	File      string    `json:"file"`
 	CreatedAt time.Time `json:"created_at"` // of the backup
@@ -49,11 +49,11 @@ type RestoreReport struct {
 	Millis    int64     `json:"elapsed_ms"`
 }
 
-// Restore restores the content of a backup. It puts the databases in place all together or not
-// at all; files that it wrote before a failure stay. The fault is Invalid for a damaged
-// archive, Config for a backup of another origin or of a newer lightweb, Conflict when existing
-// data is in the way, Busy while an engine serves or another process restores, and Partial when
-// the backup lacks a user's database.
+// Restore restores the content of a backup. It puts all databases in place together, or none of
+// them. Files that it wrote before a failure stay. The fault is Invalid for a damaged archive,
+// Config for a backup of another origin or of a newer lightweb, Conflict when existing data is
+// in the way, Busy while an engine serves or another process restores, and Partial when the
+// backup lacks a user's database.
 func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (RestoreReport, error) {
 	began := time.Now()
 	a, err := archive.Open(ctx, path)
@@ -178,7 +178,7 @@ func (p *restoreRun) lockServe(ctx context.Context) (lost <-chan struct{}, relea
 }
 
 // findObstacle refuses a restore that existing data prevents, and collects the files to write.
-// Only missing files are written: a restore replaces no file.
+// Only missing files are written, because a restore replaces no file.
 func (p *restoreRun) findObstacle(ctx context.Context) error {
 	names := make([]vocab.Username, len(p.users))
 	for i, u := range p.users {

@@ -36,20 +36,20 @@ type TailChoice struct {
 	Last    int       // begin with this many of the newest events, unless Since or After is set
 	Since   time.Time // begin with the events since this time
 	After   string    // begin after the event with this id
-	Types   []string  // patterns such as create.*; empty: all
-	Sources []string  // patterns for the source; empty: all
+	Types   []string  // patterns such as create.*; all types if empty
+	Sources []string  // patterns for the source; all sources if empty
 	Follow  bool      // wait for further events until the context ends
-	Count   int       // end after this many events; 0: no limit
+	Count   int       // end after this many events; no limit if 0
 }
 
-// TailItem is an event, or a note of type TailGap or TailReset that stands between events.
+// TailItem is an event, or a note of type TailGap or TailReset between events.
 type TailItem struct {
 	ID        string          `json:"id,omitempty"`
 	Type      string          `json:"type"`
 	Source    string          `json:"source,omitempty"`
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	Timestamp string          `json:"timestamp,omitempty"`
-	FirstID   string          `json:"first_id,omitempty"` // of TailGap: the id of the oldest event that is stored
+	FirstID   string          `json:"first_id,omitempty"` // only for TailGap: the id of the oldest event that is stored
 }
 
 // TailSink has the functions that receive the result of a tail.
@@ -69,8 +69,9 @@ type tail struct {
 	away   bool // Redis does not answer
 }
 
-// Tail reads a user's stream without a consumer group, so no group notices. It ends after Count
-// events or with the context. Without Follow it also ends after the last stored event.
+// Tail reads a user's stream without a consumer group, so it does not affect any group. It ends
+// after Count events or when the context ends. If Follow is false, it also ends after the last
+// stored event.
 func (s Streams) Tail(ctx context.Context, c TailChoice, sink TailSink) error {
 	t := &tail{TailChoice: c, TailSink: sink}
 	if err := t.check(); err != nil {

@@ -18,11 +18,11 @@ type DeletedUser struct {
 	Owed  *int           `json:"owed"`  // deliveries that have not ended; null when they are not counted yet
 }
 
-// Delete closes a user to everybody for good. The engine that serves, now or after its next
-// start, then tells every server that knows the user. Afterwards everything of the user is
-// removed except the name. For a user who is being deleted already, Delete only returns the
-// progress. The fault is NoUser when there is no such user, Gone when it was deleted, Conflict
-// when it is half-made.
+// Delete closes a user to everybody for good. A serving engine, or the next one that starts,
+// then announces the deletion to every server that may have data of the user. Afterwards
+// everything of the user is removed except the name. For a user who is being deleted already,
+// Delete only returns the progress. The fault is NoUser when there is no such user, Gone when
+// the user was deleted, and Conflict when the user is half-made.
 func (us Users) Delete(ctx context.Context, name vocab.Username) (DeletedUser, error) {
 	users := us.in.DB.Instance.Users
 	row, err := users.Find(ctx, name)

@@ -18,13 +18,13 @@ const keptRetired = 30 * 24 * time.Hour
 // RotatedKeys has the ids of the keys that a user signs with after the rotation.
 type RotatedKeys struct {
 	User    vocab.Username `json:"user"`
-	RSA     string         `json:"rsa"` // the id does not change: servers find the new RSA key in the place of the old one
+	RSA     string         `json:"rsa"` // the id does not change, so servers find the new RSA key in the place of the old one
 	Ed25519 string         `json:"ed25519"`
 }
 
-// RotateKeys replaces the keys of a user. The engine that serves, now or after its next start,
-// signs with the new keys and tells other servers. The fault is NoUser when there is no such
-// user or it is deleted.
+// RotateKeys replaces the keys of a user. A serving engine, or the next one that starts, signs
+// with the new keys and announces them to other servers. The fault is NoUser when there is no
+// such user or the user is deleted.
 func (us Users) RotateKeys(ctx context.Context, name vocab.Username) (RotatedKeys, error) {
 	row, err := us.in.DB.Instance.Users.Find(ctx, name)
 	if err != nil {

@@ -44,10 +44,11 @@ type NewUser struct {
 	Password    string // empty for none
 }
 
-// Create makes a user: it reserves the name, makes keys, profile, database and password, and
-// activates the user. It completes a user that an earlier call left half-made. For a complete
-// user it returns the user and fault.Conflict, for a deleted one only fault.Conflict. The token
-// is empty unless n.Token is set. A serving engine accepts the user immediately.
+// Create makes a user. It reserves the name, makes keys, profile, database and password, and
+// activates the user. It completes a user that an earlier call left half-made. If the user is
+// complete already, Create returns the user and fault.Conflict. If the user was deleted, it
+// returns only fault.Conflict. The token is empty unless n.Token is true. A serving engine
+// accepts the user immediately.
 func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, err error) {
 	if err := us.in.MakeKeys(ctx); err != nil {
 		return User{}, "", err
@@ -97,7 +98,7 @@ func (us Users) makeUser(ctx context.Context, n NewUser) error {
 			return err
 		}
 	}
-	// No server has fetched the profile yet, so followers are told only of later changes.
+	// No server has fetched the profile yet, so only later changes are announced to followers.
 	if err := us.in.DB.Instance.Users.SetToldProfile(ctx, n.Name, us.in.Local.ProfileDigest(n.Name)); err != nil {
 		return err
 	}
