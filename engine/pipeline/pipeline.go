@@ -23,8 +23,8 @@ type Action struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// Next runs the steps that follow. A step that does not call it ends the exchange: with its error,
-// or, when it returns nil, with success.
+// Next runs the steps that follow. A step that does not call Next ends the exchange. The exchange
+// then fails if the step returns an error, and succeeds if the step returns nil.
 type Next func(ctx context.Context) error
 
 // Step is one part of the work on an exchange of type X.
@@ -33,7 +33,7 @@ type Step[X any] struct {
 	Run  func(ctx context.Context, x X, next Next) error
 }
 
-// Do returns a step that does work, and goes on to the next step if that succeeds.
+// Do returns a step that calls work, and goes on to the next step if work returns nil.
 func Do[X any](name string, work func(context.Context, X) error) Step[X] {
 	return Step[X]{name, func(ctx context.Context, x X, next Next) error {
 		if err := work(ctx, x); err != nil {
@@ -61,8 +61,8 @@ func New[X any](name string, log *slog.Logger, reg prometheus.Registerer, steps 
 	return p
 }
 
-// Run runs the steps on x until one ends the exchange. An error has the name of the step that
-// returned it first, or of the step that could not start because ctx had ended.
+// Run runs the steps on x until one ends the exchange. The text of an error names the step that
+// returned it first, or the step that could not start because ctx had ended.
 func (p *Pipeline[X]) Run(ctx context.Context, x X) error { return p.runFrom(ctx, x, 0) }
 
 func (p *Pipeline[X]) runFrom(ctx context.Context, x X, i int) error {
@@ -73,7 +73,7 @@ func (p *Pipeline[X]) runFrom(ctx context.Context, x X, i int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", step.Name, fault.Wrap(fault.Busy, "time ran out", err))
 	}
-	var below error // the error of the steps after this one, with a step's name
+	var below error // the error of the steps after this one; its text already names a step
 	var after time.Duration
 	start := time.Now()
 	err := step.Run(ctx, x, func(ctx context.Context) error {
@@ -94,8 +94,8 @@ func (p *Pipeline[X]) runFrom(ctx context.Context, x X, i int) error {
 	return nil
 }
 
-// Inbound is one activity that is being received, with the results of the steps of Receive so
-// far. The last three fields name the step that sets them.
+// Inbound is one activity that is being received, with the results that the steps of
+// inbox.Receive have so far. Beside each of the last three fields is the step that sets it.
 type Inbound struct {
 	Request    *http.Request    // the peer's request; its body has been read
 	Body       []byte           // the bytes that the signature covers
