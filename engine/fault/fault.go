@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Kind is the class of a failure. Kinds differ only as far as users, peers and operators need
-// that.
+// Kind is the class of a failure. Two failures have different kinds only if users, peers or
+// operators need the difference.
 type Kind uint8
 
 // The kinds. The table of each border has a row for each of them.
@@ -53,11 +53,11 @@ func Kinds() []Kind {
 type Error struct {
 	Kind       Kind
 	Code       string        // stable name for programs, in snake_case; empty when the kind is enough
-	Public     string        // the text for users and peers: it has no table, path, query or text of another error
+	Public     string        // the text for users and peers: it names no table, path or query, and quotes no other error
 	Hint       string        // what to do next, for the operator; shown by the command line, never to a peer
-	Pointer    string        // JSON Pointer (RFC 6901) to the invalid part of a request; empty when it is the whole
+	Pointer    string        // JSON Pointer (RFC 6901) to the invalid part of a request; empty when the whole request is invalid
 	RetryAfter time.Duration // how long to wait before trying again; zero when unknown
-	Logged     bool          // it was logged already, and must not be logged again above level Debug
+	Logged     bool          // this error was logged already, and must not be logged again above level Debug
 	err        error
 }
 
@@ -101,7 +101,7 @@ func Of(err error) *Error {
 	return nil
 }
 
-// KindOf returns the kind of the outermost *Error in err's chain, Internal if there is none.
+// KindOf returns the kind of the outermost *Error in err's chain, or Internal if there is none.
 func KindOf(err error) Kind {
 	if e := Of(err); e != nil {
 		return e.Kind
@@ -109,8 +109,8 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Public returns the text of err that may be shown to users and peers. For Internal and for an
-// error without such a text it is "internal error".
+// Public returns the text of err that may be shown to users and peers. For an Internal error, and
+// for an error without such a text, Public returns "internal error".
 func Public(err error) string {
 	if e := Of(err); e != nil && e.Kind != Internal && e.Public != "" {
 		return e.Public
@@ -118,7 +118,7 @@ func Public(err error) string {
 	return "internal error"
 }
 
-// Hint returns the hint of err, empty when it has none.
+// Hint returns the hint of err, or an empty string if err has none.
 func Hint(err error) string {
 	if e := Of(err); e != nil {
 		return e.Hint
