@@ -6,17 +6,19 @@ import (
 	"image"
 )
 
-// Cameras write a picture as its sensor saw it, and beside it how the camera was held (Exif 2.3
-// §4.6.4, Orientation). If a picture loses that information, it has to be turned.
+// A camera writes a picture as the sensor saw it, and adds an Orientation, which says how the
+// camera was held (Exif 2.3 §4.6.4). A picture that is encoded again loses its Orientation, so the
+// picture itself has to be turned.
 
 const (
-	asSeen      = 1      // the orientation of a picture that states none
-	orientation = 0x0112 // the tag
-	app1        = 0xE1   // the segment of a JPEG that holds Exif
+	asSeen      = 1      // upright; the default for a picture that states no Orientation
+	orientation = 0x0112 // the tag of the Orientation in Exif
+	app1        = 0xE1   // marks the segment of a JPEG that holds Exif
 	startOfScan = 0xDA
 )
 
-// orientationOf returns the Orientation of a JPEG, from 1 to 8.
+// orientationOf returns the Orientation that a JPEG states, from 1 to 8, or asSeen if data is no
+// JPEG or states none.
 func orientationOf(data []byte) int {
 	if !bytes.HasPrefix(data, []byte{0xFF, 0xD8}) {
 		return asSeen
@@ -34,7 +36,8 @@ func orientationOf(data []byte) int {
 	return asSeen
 }
 
-// readOrientation looks for the tag in the first directory of a TIFF.
+// readOrientation returns the Orientation in the first directory of a TIFF, or asSeen if the
+// directory has none.
 func readOrientation(tiff []byte) int {
 	if len(tiff) < 8 {
 		return asSeen
@@ -63,7 +66,8 @@ func readOrientation(tiff []byte) int {
 	return asSeen
 }
 
-// turnUpright turns and mirrors a picture that was written with an orientation.
+// turnUpright returns the picture from upright. The parameter o is the Orientation with which it
+// was written, and says how it has to be turned and mirrored.
 func turnUpright(from image.Image, o int) image.Image {
 	if o == asSeen {
 		return from

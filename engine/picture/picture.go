@@ -1,5 +1,5 @@
-// Package picture turns files that users upload into pictures that can be shown: of a bounded
-// size, and with nothing in the file except the picture.
+// Package picture turns files that users upload into pictures that can be shown to others. Such a
+// picture has a limited size, and its file contains nothing except the picture.
 package picture
 
 import (
@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif" // each lets image.Decode read its format
+	_ "image/gif" // each of these imports lets image.Decode read a format
 	"image/jpeg"
 	"image/png"
 
@@ -20,9 +20,9 @@ import (
 
 // Bounds of an uploaded file.
 const (
-	MaxBytes = 2 << 20 // also of the resulting picture
+	MaxBytes = 2 << 20 // also the limit of the resulting picture
 	maxSide  = 4096    // pixels
-	maxScans = 100     // of a JPEG: each costs a pass over the whole picture
+	maxScans = 100     // in a JPEG; for each scan, decoding passes over the whole picture
 )
 
 // Longest sides of the resulting pictures, in pixels.
@@ -52,7 +52,7 @@ type Picture struct {
 	Extension string // png or jpg
 }
 
-// Maker makes pictures, one at a time: reading one may take 350 MiB.
+// Maker makes pictures, one at a time, because reading one may take 350 MiB of memory.
 type Maker struct{ turn chan struct{} }
 
 // NewMaker returns a maker.
@@ -61,8 +61,8 @@ func NewMaker() *Maker { return &Maker{make(chan struct{}, 1)} }
 // Make reads an uploaded file, which must have the type mediaType, and makes a picture from it.
 // The picture is upright, and shrunk if needed so that no side has more pixels than the parameter
 // side. If the file contains several pictures, Make takes the first one. It leaves out metadata.
-// The fault is Unsupported if the file is not of the media type, TooLarge if it has too many
-// bytes or pixels, Unprocessable if it is damaged, and Busy if ctx ends first.
+// The fault is Unsupported if the file has another type, TooLarge if it has too many bytes or
+// pixels, Unprocessable if it is damaged, and Busy if ctx ends first.
 func (m *Maker) Make(ctx context.Context, data []byte, mediaType string, side int) (Picture, error) {
 	if len(data) > MaxBytes {
 		return Picture{}, fault.New(fault.TooLarge, "a picture has at most 2 MiB").WithCode("picture_too_large")
@@ -93,7 +93,7 @@ func refuseDamaged(err error) error {
 	return fault.Wrap(fault.Unprocessable, "the picture is damaged", err).WithCode("damaged_picture")
 }
 
-// redraw reads a picture of bounded size, and encodes it again in at most MaxBytes.
+// redraw decodes a picture whose size Make has checked, and encodes it again in at most MaxBytes.
 func redraw(data []byte, side int) (Picture, error) {
 	from, format, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -106,7 +106,7 @@ func redraw(data []byte, side int) (Picture, error) {
 		switch {
 		case err != nil || len(p.Data) <= MaxBytes:
 			return p, err
-		case asPNG && isOpaque(from): // a photograph
+		case asPNG && isOpaque(from): // probably a photograph, which is smaller as a JPEG
 			asPNG = false
 		default:
 			side /= 2
@@ -124,7 +124,8 @@ func encodePicture(i image.Image, asPNG bool) (Picture, error) {
 	return Picture{out.Bytes(), "jpg"}, err
 }
 
-// shrink returns the picture with no side longer than side. Its bounds begin at 0, 0.
+// shrink returns a copy of the picture from, scaled down if needed, so that neither its width nor
+// its height exceeds the parameter side. The bounds of the copy begin at 0, 0.
 func shrink(from image.Image, side int) image.Image {
 	b := from.Bounds()
 	w, h := b.Dx(), b.Dy()
