@@ -13,14 +13,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Trace is the history on this server of an activity, or of an object and the activities about
-// it.
+// Trace shows what happened on this server to an activity, or to an object and the activities
+// about it.
 type Trace struct {
 	URI     vocab.ID    `json:"uri"`
-	Actor   vocab.ID    `json:"actor,omitempty"` // its sender or author, if a user of this server has stored it
-	Local   bool        `json:"local"`           // whether its id belongs to this server
-	Blocked bool        `json:"blocked"`         // whether the policy refuses the server of its id
-	Users   []UserTrace `json:"users"`           // the users that it may concern
+	Actor   vocab.ID    `json:"actor,omitempty"` // the activity's sender or the object's author, if it is stored for a user of this server
+	Local   bool        `json:"local"`           // whether URI belongs to this server
+	Blocked bool        `json:"blocked"`         // whether the policy refuses the server of URI
+	Users   []UserTrace `json:"users"`           // one for each user that the activity or object may concern
 	Known   bool        `json:"known"`           // whether this server has any record of it
 	Ignored *Ignored    `json:"ignored,omitempty"`
 }
@@ -55,19 +55,20 @@ type UserTrace struct {
 	Outcome    string           `json:"outcome"`
 	Says       string           `json:"says"` // one sentence: what the outcome means, and what to do
 	Acquainted bool             `json:"acquainted"`
-	Follows    []vocab.ID       `json:"follows"` // actors on the server of the id that the user follows
-	Blocks     []vocab.ID       `json:"blocks"`  // actors on that server that the user blocks; nothing they send is stored
+	Follows    []vocab.ID       `json:"follows"` // the actors that the user follows, or asked to follow, on the server of the id
+	Blocks     []vocab.ID       `json:"blocks"`  // the actors that the user blocks on that server; nothing that they send is stored
 	Activities []TracedActivity `json:"activities"`
 	StoredAt   *time.Time       `json:"object_stored_at,omitempty"`
-	SeenAt     *time.Time       `json:"seen_at,omitempty"` // when the id was claimed
+	SeenAt     *time.Time       `json:"seen_at,omitempty"` // when the id was first used, by its activity or by an Undo of it
 	DeletedAt  *time.Time       `json:"deleted_at,omitempty"`
 	PoisonAt   *time.Time       `json:"poison_at,omitempty"`
-	Reason     string           `json:"reason,omitempty"` // why it was set aside
+	Reason     string           `json:"reason,omitempty"` // why the activity was set aside, at PoisonAt
 	WaitsSince *time.Time       `json:"waits_since,omitempty"`
 	Jobs       []TracedJob      `json:"jobs"`
 }
 
-// TracedActivity is a stored activity with the id, or about it.
+// TracedActivity is a stored activity that has the id of the Trace, or is about the object with
+// that id.
 type TracedActivity = user.TracedActivity
 
 // TracedJob is the fan-out of one of the user's activities.
@@ -94,11 +95,12 @@ type TracedDelivery struct {
 	Error      string     `json:"error,omitempty"`
 }
 
-// Activity reports what happened to an activity or object for each user that it may concern:
-// its owner, the users who are acquainted with an actor on the server of the id, and the users
-// that it waits for. No other user has anything from that server, so Activity opens no other
-// database. If only is set, Activity looks at that user alone. The fault is Invalid for a
-// malformed id, NoUser when the user does not exist.
+// Activity reports what happened to the activity or object with the id uri, for each user that it
+// may concern. These are its owner, the users who are acquainted with an actor on the server of
+// the id, and the users for which it waits in the journal. No other user has anything from that
+// server, so Activity opens no other database. If the parameter only is a user, Activity looks at
+// that user alone. The fault is Invalid if uri is malformed, and NoUser if the user does not exist
+// or is deleted.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {
@@ -163,7 +165,7 @@ func concernedUsers(
 	return in.DB.Instance.Users.Active(ctx, users)
 }
 
-// isOwner reports whether the activity or object with the id belongs to u.
+// isOwner reports whether the activity or object with this id belongs to u.
 func isOwner(in *instance.Instance, u vocab.Username, id vocab.ID) bool {
 	owner, _, ok := in.Local.Holder(id)
 	return ok && owner == u
@@ -180,8 +182,8 @@ func readTrace(ctx context.Context, in *instance.Instance, id vocab.ID, u vocab.
 	return t, err
 }
 
-// author returns the sender or author of the activity or object with the id, or nothing when it
-// is not stored.
+// author returns the sender of the activity with this id, or the author of the object with it. It
+// returns an empty id if neither is stored.
 func (t traced) author(id vocab.ID) vocab.ID {
 	if len(t.Activities) > 0 && t.Activities[0].URI == id {
 		return t.Activities[0].Actor

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// userFacts is everything that this server knows about an id for one user.
+// userFacts is everything that this server knows about one activity or object for one user.
 type userFacts struct {
 	id vocab.ID
 	traced
@@ -20,8 +20,8 @@ type userFacts struct {
 	owner   bool       // the activity or object belongs to the user
 	local   bool       // the id belongs to this server
 	blocked bool       // the policy refuses the server of the id
-	waits   *time.Time // since when it is in the journal for the user
-	ignored *Ignored   // nil unless it was stored for no user
+	waits   *time.Time // since when the activity has been in the journal for the user; nil if it is not there
+	ignored *Ignored   // nil unless the activity was accepted and stored for no user
 }
 
 func (s userFacts) describe() UserTrace {
@@ -51,7 +51,7 @@ func (s userFacts) describe() UserTrace {
 	return out
 }
 
-// conclusions say what the facts mean. The first entry whose condition holds applies.
+// conclusions say what the facts mean. The first entry whose function when returns true applies.
 var conclusions = []struct {
 	outcome string
 	when    func(s userFacts) bool
@@ -110,8 +110,8 @@ var conclusions = []struct {
 	}},
 }
 
-// first returns the activity with the id, or else the newest received activity that brought the
-// object.
+// first returns the activity with the id. If that is not stored, first returns the newest
+// received activity that brought the object with the id, or nil if there is none.
 func (s userFacts) first() *user.TracedActivity {
 	for i, a := range s.Activities {
 		if a.URI == s.id || a.Direction == user.Inbound && handler.IsInFeed(a.Type) {
@@ -121,8 +121,8 @@ func (s userFacts) first() *user.TracedActivity {
 	return nil
 }
 
-// describeDeliveries says how many inboxes have the user's activity and how many are still
-// tried.
+// describeDeliveries says how many inboxes have accepted the user's activity, and to how many it
+// is still being sent.
 func (s userFacts) describeDeliveries() string {
 	var c user.JobCounts
 	for _, j := range s.Jobs {

@@ -10,8 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ignoredBecause has an explanation for each reason for which an activity is stored for no
-// user.
+// ignoredBecause explains each reason why an activity is accepted but stored for no user.
 var ignoredBecause = map[string]string{
 	inbox.IgnoredNobody:      "it names nobody here, and nobody here follows its sender",
 	inbox.IgnoredUnrelated:   "its recipients here neither follow its sender, nor are named, nor have what it is about",
@@ -29,8 +28,8 @@ var ignoredBecause = map[string]string{
 	inbox.IgnoredOverBudget:  "too much of its sender's domain was stored that day, so that it was kept for those alone who follow its sender",
 }
 
-// findIgnored returns the record of an activity that was accepted and stored for no user, or
-// nil.
+// findIgnored returns the record of an activity that was accepted and stored for no user, or nil
+// if there is no such record.
 func findIgnored(ctx context.Context, in *instance.Instance, id vocab.ID) (*Ignored, error) {
 	g, err := in.DB.Instance.Ignored.Find(ctx, id)
 	if err != nil || g == nil {
@@ -42,7 +41,7 @@ func findIgnored(ctx context.Context, in *instance.Instance, id vocab.ID) (*Igno
 func describeIgnored(at time.Time, reason string) string {
 	because := ignoredBecause[reason]
 	if because == "" {
-		because = reason // a newer version of lightweb stored it
+		because = reason // a newer version of lightweb stored a reason that is not in the table
 	}
 	return fmt.Sprintf("It was answered 202 on %s and kept for nobody: %s.", stamp(at), because)
 }

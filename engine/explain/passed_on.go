@@ -15,9 +15,9 @@ type objects interface {
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
 }
 
-// checkPassedOn checks an activity that another actor than its own has signed. The activity is
-// accepted if it has a proof by its actor, or if the actor's server shows it. If objects is
-// nil, checkPassedOn does not ask that server.
+// checkPassedOn checks an activity whose request was signed by another actor than the activity's
+// own. The activity is accepted if it has a proof by its actor, or if the actor's server shows it.
+// If objects is nil, checkPassedOn does not ask that server.
 func (t *explainer) checkPassedOn(ctx context.Context, v *actor.Verifier, a *vocab.Activity, objects objects) {
 	if t.out.Code != "foreign_key" || a == nil || !t.hasGoodSignature(ctx, v) {
 		return
@@ -26,7 +26,7 @@ func (t *explainer) checkPassedOn(ctx context.Context, v *actor.Verifier, a *voc
 	t.out.Checks = append(t.out.Checks, proven)
 	origin := Check{Check: "origin", Result: CheckNotReached}
 	switch {
-	case proven.Result != CheckNotReached: // a proof is there, and its check decides
+	case proven.Result != CheckNotReached: // there is a proof, so the check of the proof decides
 	case a.Type == vocab.Delete:
 		origin.Says = "whether what it deletes is gone is asked for when it comes"
 	case objects != nil:

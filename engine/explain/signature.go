@@ -24,10 +24,10 @@ import (
 type SignedRequest struct {
 	Request *http.Request
 	Body    []byte
-	Origin  string    // where it was sent to; empty: public_url
-	At      time.Time // when it arrived; zero: the time that its signature states
-	Key     []byte    // of the signer: RSA as PEM, a Multikey, or the actor's document; nil: the key that its server shows
-	Offline bool      // fetch nothing: the key must be stored on this server
+	Origin  string    // the scheme and host to which it was sent; if empty, public_url is used
+	At      time.Time // when it arrived; if zero, the time that the newest signature states is used
+	Key     []byte    // the signer's RSA key as PEM, Multikey, or actor document; if nil, the engine finds the key by its id
+	Offline bool      // nothing is fetched, so the key must be stored on this server
 }
 
 // SignatureReport shows the result of every check of a request.
@@ -74,12 +74,12 @@ type Check struct {
 const (
 	CheckPassed     = "passed"
 	CheckFailed     = "failed"
-	CheckNotReached = "not_reached" // an earlier check that it needs failed
+	CheckNotReached = "not_reached" // this check depends on an earlier one, which failed
 )
 
-// Err returns nil when the request verifies. Its kind is Protocol for a mistake of the sender,
-// Forbidden when the policy refuses the request, and the kind of the failure when the key could
-// not be fetched.
+// Err returns nil if the request verifies. Otherwise the fault is Protocol if the sender made a
+// mistake, and Forbidden if the policy refuses the request. If the key could not be fetched, the
+// fault has the kind of that failure.
 func (x SignatureReport) Err() error {
 	if x.Verified {
 		return nil
@@ -93,8 +93,8 @@ func (x SignatureReport) Err() error {
 }
 
 // Signature makes every check that the engine makes of a signed request, and continues after a
-// failure. It finds keys as the engine does, and stores the actors that it fetches. The fault
-// is Usage for a malformed origin.
+// failure. It finds keys as the engine does, and stores the actors that it fetches. The fault is
+// Usage if x.Origin is malformed.
 func Signature(ctx context.Context, in *instance.Instance, x SignedRequest) (SignatureReport, error) {
 	actors, shows := in.Actors, objects(in.Actors)
 	if x.Offline {
@@ -112,8 +112,8 @@ func Signature(ctx context.Context, in *instance.Instance, x SignedRequest) (Sig
 	return out, err
 }
 
-// SignatureWithKey is Signature for a request whose key is in x.Key. It opens no database. The
-// fault is Invalid for a key that cannot be read.
+// SignatureWithKey does the same as Signature, with the key in x.Key. It opens no database. The
+// fault is Invalid if the key cannot be read.
 func SignatureWithKey(ctx context.Context, c instance.Config, x SignedRequest, log *slog.Logger) (SignatureReport, error) {
 	gate, err := instance.NewGate(c, registry.New(c.DataDir, c.UsersDir, log), log)
 	if err != nil {
@@ -150,9 +150,9 @@ func (offline) Get(context.Context, transport.Request) (*transport.Response, err
 	return nil, fault.New(fault.Unavailable, "the key is not remembered, and nobody is to be asked").WithCode("offline")
 }
 
-// explain makes the checks with the verifier for the request's origin. A key that is not nil is
-// used in place of the key that the verifier finds. If shows is nil, explain does not ask the
-// actor's server for the activity.
+// explain makes the checks with the verifier that the function verifier returns for the request's
+// origin. If key is not nil, it is used in place of the key that the verifier finds. If shows is
+// nil, explain does not ask the actor's server for the activity.
 func (x SignedRequest) explain(
 	ctx context.Context, c instance.Config, key crypto.PublicKey, shows objects, verifier func(origin string) *actor.Verifier,
 ) (SignatureReport, error) {

@@ -20,7 +20,7 @@ type explainer struct {
 	SignedRequest
 	seen       signature.Examination
 	sender     []signature.Finding // about the activity in the body and its actor
-	signatures []actor.Explained   // as in seen, together with their keys
+	signatures []actor.Explained   // the signatures in seen, together with their keys
 	out        SignatureReport
 }
 
@@ -36,9 +36,9 @@ func (t *explainer) fillReport() {
 	}
 }
 
-// firstFailure returns the error with which the engine would refuse the request. That is the
-// error of the first failed check, in the order in which the engine checks. One good signature
-// is enough.
+// firstFailure returns the error with which the engine would refuse the request, or nil. That is
+// the error of the first failed check, in the order in which the engine checks. If a request has
+// several signatures, it is enough that one of them is good.
 func (t *explainer) firstFailure() error {
 	var read, held []error
 	for i, s := range t.signatures {
@@ -66,8 +66,8 @@ func refusal(found []signature.Finding) error {
 	return nil
 }
 
-// refusalOfAll returns nil when one of the refusals is nil, because then something was
-// accepted. Otherwise it returns the first refusal.
+// refusalOfAll returns nil if one of the refusals is nil, because then one of several signatures
+// was accepted. Otherwise it returns the first refusal, or nil if there are no refusals.
 func refusalOfAll(refusals []error) error {
 	if len(refusals) == 0 || slices.Contains(refusals, nil) {
 		return nil
@@ -136,8 +136,8 @@ func codeOf(err error) string {
 	return "unavailable"
 }
 
-// facts describe the value that a check examined, whether or not the check passed. They are
-// empty when the value could not be read.
+// facts describe the value that a check examined, whether or not the check passed. The description
+// is empty if the value could not be read.
 var facts = map[string]func(*explainer, actor.Explained) string{
 	"target":     func(t *explainer, _ actor.Explained) string { return t.Request.RequestURI },
 	"algorithm":  func(_ *explainer, s actor.Explained) string { return cmp.Or(s.Algorithm, "left to the key") },
@@ -148,7 +148,7 @@ var facts = map[string]func(*explainer, actor.Explained) string{
 	},
 }
 
-// says describes what the success of each of the other checks means.
+// says describes what it means that a check passed, for each check that is not in facts.
 var says = map[string]func(*explainer, actor.Explained) string{
 	"host":    func(t *explainer, _ actor.Explained) string { return "Host is " + t.out.Host },
 	"headers": func(t *explainer, _ actor.Explained) string { return t.signatures[0].Dialect.String() },
