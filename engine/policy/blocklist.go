@@ -25,7 +25,7 @@ const (
 
 // Row is a line of a list of domains.
 type Row struct {
-	Line     int // in the file, from 1
+	Line     int // its number in the file; the first line is 1
 	Text     string
 	Domain   string // as ParseDomain returns it; empty when the line is invalid
 	Severity string // suspend, silence or noop
@@ -39,8 +39,8 @@ var ErrObfuscated = fault.New(fault.Invalid, "a part of the domain is hidden")
 
 // ParseDomain returns a domain in the form that lists have: in lower case, with A-labels,
 // without a port. It also accepts an IP address, and returns it in brackets if it has colons.
-// The fault is Invalid for any other text. It is Invalid, too, for a public suffix such as
-// co.uk, because to list that would list a country.
+// The fault is Invalid for any other text. It is Invalid, too, for a public suffix such as co.uk,
+// because such an entry would match a whole country.
 func ParseDomain(written string) (string, error) {
 	bad := func(why string) error {
 		return fault.New(fault.Invalid, fmt.Sprintf("%.60q %s", written, why))
@@ -68,8 +68,8 @@ func ParseDomain(written string) (string, error) {
 
 // ReadBlocklist reads a list of domains. It may be in Mastodon's format, whose first line names
 // its columns, or have a domain on each line with notes after #. Invalid lines are returned with
-// the reason. The fault is TooLarge beyond the bounds. It is Invalid if the data is not such a
-// list; then no row is returned.
+// the reason in Err. The fault is TooLarge if the list exceeds MaxBlocklist or MaxBlocklistLines,
+// and Invalid if the data is not such a list. In both cases no row is returned.
 func ReadBlocklist(r io.Reader) ([]Row, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBlocklist+1))
 	if err != nil {
@@ -167,14 +167,15 @@ func (r *Row) rateSeverity(severity string) {
 	}
 }
 
-// oneLine returns a text as one line, without control characters and invalid ones.
+// oneLine returns a text as one line, without control characters and without characters that are
+// not valid UTF-8.
 func oneLine(words string) string {
 	return strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError }), " ")
 }
 
-// computed are the characters with which a spreadsheet begins a formula, and the quote, which it
-// removes. A cell that begins with one of them is written with a quote in front, so that the
-// spreadsheet takes it for text.
+// computed are the characters with which a formula begins in a spreadsheet, and the quote, which a
+// spreadsheet removes from the start of a cell. A cell that begins with one of these characters is
+// written with a quote in front, so that the spreadsheet reads the cell as text.
 const computed = "=+-@'"
 
 func quoteFormula(text string) string {

@@ -6,25 +6,26 @@ import (
 	"time"
 )
 
-// Payer is the kind of party whose share of a budget some work uses up. That is the party that
-// caused the work, as far as it is verified when the work is counted.
+// Payer is a kind of party that pays for work, which means that the work uses up that party's
+// share of a budget. The party that caused the work pays, as far as it is verified when the work
+// is counted.
 type Payer string
 
 // The kinds of payers. Before a signature is verified only the client address is known;
 // afterwards the signer's domain pays.
 const (
-	Address Payer = "client address"     // with IPv6 the /64 network; in shared budgets the networks around it pay, too
+	Address Payer = "client address"     // for IPv6 its /64 network; in budgets that payers share, wider networks around it pay, too
 	Domain  Payer = "registrable domain" // of the actor that signed
 	Sender  Payer = "actor"              // the actor that signed
 	User    Payer = "user"               // of this server
 	Token   Payer = "token"              // of a user's client
-	Request Payer = "each request"       // each request has its own bound, and shares none
+	Request Payer = "each request"       // each request has a limit of its own, which it shares with no other request
 )
 
-// Budget is one row of the table of budgets. It bounds work or storage that others can cause on
-// this server, and says which party pays. It has exactly one of Rate, Setting, Pool, Hourly
-// (with Daily) and Each. The table in docs/operations.md is generated from the rows, and a test
-// uses up the share of one payer in each row.
+// Budget is one row of the table of budgets. It limits work or storage that others can cause on
+// this server, and says which party pays. Exactly one of its fields Rate, Setting, Pool, Each and
+// Hourly is set; Daily is set together with Hourly. The table in docs/operations.md is generated
+// from the rows, and a test uses up the share of one payer in each row.
 type Budget struct {
 	Bounds string // the things that are counted
 	Payer  Payer
@@ -34,7 +35,7 @@ type Budget struct {
 	Setting string // the name of the setting with the rate of each payer
 	Pool    int64  // the size of a Pool that all payers share
 	Bytes   bool   // bytes are counted
-	Each    string // the bound of a single thing, in words
+	Each    string // the limit for a single thing, in words
 
 	Hourly, Daily int // the limits of each payer, counted in the user's database and not in memory
 
@@ -112,7 +113,7 @@ func (b *Budget) Share() string {
 	return strings.Join(words, "; ")
 }
 
-// countOf returns a number as text; with b.Bytes it uses units of bytes.
+// countOf returns a number as text. If b.Bytes is true, it uses KiB, MiB or GiB where it can.
 func (b *Budget) countOf(n int64) string {
 	if b.Bytes {
 		for _, unit := range []struct {

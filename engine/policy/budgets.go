@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How many reports may be open: in all, from one domain, and from one actor. They are counted in
-// the database, so the table has these bounds only in the note of the row Reports.
+// How many reports may be open: in all, from one domain, and from one actor. Open reports are
+// counted in the database, so the table has these limits only in the note of the row Reports.
 const (
 	OpenReports         = 10_000
 	OpenReportsOfDomain = 1000
@@ -24,9 +24,9 @@ const (
 // SocketsOfUser is how many sockets a user may have open.
 const SocketsOfUser = 10
 
-// The table of budgets. To bound one more thing, add a row here and take a Limiter, a
-// SharedLimiter or a Pool from it. The documentation is generated from the row, and a test
-// checks that one payer leaves something to others.
+// The table of budgets. To limit one more thing, add a row here and take a Limiter, a
+// SharedLimiter or a Pool from it. The documentation is generated from the rows, and a test checks
+// for each row that one payer leaves something to others.
 var (
 	Connections = newBudget(Budget{Bounds: "connections", Payer: Address, Pool: 8192, Beyond: "closed",
 		Note: "for each of the two listeners, and fewer where `ulimit -n` is low: three eighths of it; one of `trusted_proxies` may have all"})

@@ -42,13 +42,14 @@ func (d *Domains) IsAllowed(host string) bool {
 	return d.mode == Open || matchDomain(d.allowed, name) != ""
 }
 
-// Blocking returns the blocked domain that is host or is above it, empty when there is none.
+// Blocking returns the blocked domain that equals host or is above it, or an empty string if there
+// is none.
 func (d *Domains) Blocking(host string) string { return matchDomain(d.blocked, normalizeDomain(host)) }
 
-// RegistrableDomain returns the name below the public suffix under which host was registered. It
-// is the key of limits, so that many subdomains of one owner share one limit. It returns IP
-// literals and single labels such as localhost:8080 as they are, with their port. These occur
-// only where addresses outside the public internet are allowed.
+// RegistrableDomain returns the domain that the owner of host has registered: the public suffix
+// with one label before it. That domain is the key of limits, so that many subdomains of one owner
+// share one limit. IP literals and single labels such as localhost:8080 are returned as they are,
+// with their port. They occur only where addresses outside the public internet are allowed.
 func RegistrableDomain(host string) string {
 	name := normalizeDomain(host)
 	if name == "" || isAddress(name) || !strings.Contains(name, ".") {
@@ -61,8 +62,8 @@ func RegistrableDomain(host string) string {
 	return registered
 }
 
-// maxName is the length of the longest name in the DNS (RFC 1035 §2.3.4). It bounds the work on
-// a hostile name.
+// maxName is the length of the longest name in the DNS (RFC 1035 §2.3.4). It limits the work that
+// a hostile name can cause.
 const maxName = 253
 
 func domainSet(list []string) map[string]bool {
@@ -75,7 +76,8 @@ func domainSet(list []string) map[string]bool {
 	return names
 }
 
-// matchDomain returns the domain in names that is name or is above it, empty when there is none.
+// matchDomain returns the longest domain in names that equals the parameter name or is above it,
+// or an empty string if there is none.
 func matchDomain(names map[string]bool, name string) string {
 	if len(names) == 0 || isAddress(name) && !names[name] {
 		return ""
@@ -89,8 +91,8 @@ func matchDomain(names map[string]bool, name string) string {
 }
 
 // normalizeDomain returns host in the form in which hosts are compared: A-labels in lower case,
-// or an IP address in canonical form, without port, brackets or trailing dots. It is empty if
-// host cannot be the name of a host.
+// or an IP address in canonical form, without port, brackets or trailing dots. The result is empty
+// if host cannot be the name of a host.
 func normalizeDomain(host string) string {
 	if isPlain(host) {
 		return host
@@ -142,8 +144,8 @@ func normalizeAny(host string) string {
 	return name
 }
 
-// isForeign reports whether r cannot be in a host name. The underscore can, because names in use
-// have it.
+// isForeign reports whether r cannot be in a host name. An underscore can, because some names in
+// use have one.
 func isForeign(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }

@@ -25,8 +25,9 @@ type Gate struct {
 	mu   sync.Mutex // locked while lists are compiled; meanwhile other callers use the last policy
 }
 
-// compiled is a policy with the lists from which it was compiled. It keeps the lists in memory,
-// so that a new list cannot get the address of an old one, by which isOf compares them.
+// compiled is a policy with the lists from which it was compiled. It keeps these lists in memory
+// because isOf compares lists by their addresses, and a new list must not get the address of an
+// old one.
 type compiled struct {
 	Lists
 	domains   *Domains
@@ -50,8 +51,8 @@ func (g *Gate) Check(host string) error {
 }
 
 // CheckActor is Check for an actor. It refuses an actor that is suspended or whose host is
-// refused, in the same words. Instead of the actor's id it accepts the id of a key that is the
-// actor's id with a fragment.
+// refused, and the public text is the same in both cases. The parameter id may also be the id of a
+// key, if that is the actor's id with a fragment.
 func (g *Gate) CheckActor(id vocab.ID) error {
 	if err := g.Check(id.Host()); err != nil {
 		return err

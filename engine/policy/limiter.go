@@ -23,13 +23,15 @@ type Limiter struct {
 
 	mu sync.Mutex
 	// There are two generations of buckets. When young is full, it replaces old, and the buckets
-	// in old that were not used since are dropped. So a flood of new keys cannot make the
-	// limiter grow. It can make it forget keys, and a forgotten key gets at most one more burst.
+	// in old that were not used since are dropped. So a flood of new keys cannot make the limiter
+	// grow. A flood can make the limiter forget keys, but a forgotten key gets at most one more
+	// burst.
 	young, old map[string]*rate.Limiter
 }
 
-// NewLimiter returns a limiter with the rate r. The parameter keys bounds how many keys it
-// remembers. It remembers at least half that many of the keys that were used last.
+// NewLimiter returns a limiter with the rate r. The parameter keys is the highest number of keys
+// that the limiter remembers. It remembers at least half that many of the keys that were used
+// last.
 func NewLimiter(r Rate, now func() time.Time, keys int) *Limiter {
 	r.Burst = max(r.Burst, 1)
 	return &Limiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*rate.Limiter{}}
@@ -63,8 +65,8 @@ func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
 	return false, l.waitUntil(b, now)
 }
 
-// Spend takes n tokens for key, at most a burst, even if there are fewer. The bucket then has
-// less than none, and must refill first.
+// Spend takes n tokens for key, but at most a burst. It takes them even if the bucket has fewer.
+// Then the bucket's balance is below zero, and Allow finds no token until it has risen to one.
 func (l *Limiter) Spend(key string, n int) {
 	if l.rate.PerSecond <= 0 {
 		return
@@ -81,7 +83,7 @@ func (l *Limiter) waitUntil(b *rate.Limiter, now time.Time) time.Duration {
 	return wait.Truncate(time.Millisecond) + time.Millisecond
 }
 
-// remembered returns the bucket of key, nil when there is none. The caller holds mu.
+// remembered returns the bucket of key, or nil if there is none. The caller holds mu.
 func (l *Limiter) remembered(key string) *rate.Limiter {
 	if b := l.young[key]; b != nil {
 		return b

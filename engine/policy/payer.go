@@ -11,11 +11,12 @@ type payerKey struct{}
 // addressPayer is the prefix of payers that are client addresses.
 const addressPayer = "address "
 
-// NameAddress returns the payer for a client address. In a stock its networks pay with it.
+// NameAddress returns the payer for a client address. In a stock, the networks around that address
+// pay, too.
 func NameAddress(client netip.Prefix) string { return addressPayer + client.String() }
 
-// PaidByAddress returns ctx for work that a client causes before its identity is verified. Its
-// address pays.
+// PaidByAddress returns ctx for work that a client causes before its identity is verified. The
+// client's address pays.
 func PaidByAddress(ctx context.Context, client netip.Prefix) context.Context {
 	return context.WithValue(ctx, payerKey{}, NameAddress(client))
 }
@@ -26,8 +27,8 @@ func PaidByDomain(ctx context.Context, host string) context.Context {
 	return context.WithValue(ctx, payerKey{}, "domain "+RegistrableDomain(host))
 }
 
-// PayerOf returns the payer for the work of ctx; empty for this server itself, and for its
-// users.
+// PayerOf returns the payer for the work of ctx. It returns an empty string for work that this
+// server or one of its users causes.
 func PayerOf(ctx context.Context) string {
 	payer, _ := ctx.Value(payerKey{}).(string)
 	return payer

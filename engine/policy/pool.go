@@ -2,8 +2,8 @@ package policy
 
 import "sync"
 
-// Pool is a stock that payers share. A payer holds what it takes until it gives that back. It
-// may use shares that other payers do not use. It is safe for concurrent use.
+// Pool is a stock that payers share. A payer holds what it takes until it gives that back. A payer
+// may use shares that other payers do not use. A Pool is safe for concurrent use.
 type Pool struct {
 	size float64
 
@@ -47,8 +47,8 @@ func (p *Pool) Used() int64 {
 	return int64(p.root.held)
 }
 
-// Share returns how much a payer that holds nothing now may take in total, in small steps. It is
-// less than what is left in the pool, unless only one is left.
+// Share returns how much a payer that holds nothing now may take in total, if it takes little at a
+// time. The result is less than what is left in the pool, unless no more than one unit is left.
 func (p *Pool) Share() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *Pool) Share() int64 {
 	return int64(max(left-freely*p.size, fair, little))
 }
 
-// Full returns the payers that may not take n more, and that hold more than each payer may in
-// any case (littleOf).
+// Full returns the payers that may not take n more, and that hold more than the amount that every
+// payer may hold in any case (see littleOf).
 func (p *Pool) Full(n int64) (payers []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ type Quota struct {
 	Limit  int
 	Window time.Duration // Limit may be used in this time
 	Left   int
-	Reset  time.Duration // when Left is Limit again, if nothing is used
+	Reset  time.Duration // how long it takes until Left equals Limit again, if nothing is used
 }
 
 // Quota returns the quota of key. It takes no token, and does not remember the key.

@@ -7,8 +7,8 @@ import (
 
 // SharedLimiter has one token bucket for each key, whose tokens the payers share. Tokens that
 // refill a bucket are credited to all payers that took some. So in the long run each of several
-// payers that want more gets the same share. It remembers a limited number of keys, and is safe
-// for concurrent use.
+// payers that want more gets the same share. A SharedLimiter remembers a limited number of keys,
+// and is safe for concurrent use.
 type SharedLimiter struct {
 	rate Rate
 	now  func() time.Time
@@ -18,7 +18,8 @@ type SharedLimiter struct {
 	young, old map[string]*sharedBucket // two generations, as in a Limiter
 }
 
-// sharedBucket has the tokens that payers have taken and that were not refilled yet.
+// sharedBucket counts the tokens that payers have taken from a bucket and that have not been
+// refilled yet.
 type sharedBucket struct {
 	at time.Time
 	stock
@@ -29,10 +30,10 @@ func newSharedLimiter(r Rate, now func() time.Time, keys int) *SharedLimiter {
 	return &SharedLimiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*sharedBucket{}}
 }
 
-// Allow takes a token from the bucket of key for a payer. ok is true if there was one for the
-// payer; otherwise retryAfter is how long it takes until there may be one. kept is the part of
-// the bucket, from 0 to 1, that is reserved for others. The empty payer is this server itself,
-// which no share limits.
+// Allow takes a token from the bucket of key for a payer. ok is true if there was a token for the
+// payer; otherwise retryAfter is how long it takes until there may be one. The parameter kept is
+// the part of the bucket, from 0 to 1, that is reserved for others. The empty payer is this server
+// itself, which no share limits.
 func (l *SharedLimiter) Allow(key, payer string, kept float64) (ok bool, retryAfter time.Duration) {
 	return l.AllowMany(key, payer, 1, kept)
 }
@@ -56,8 +57,8 @@ func (l *SharedLimiter) AllowMany(key, payer string, n int, kept float64) (ok bo
 }
 
 // lackOf returns how many tokens must be refilled until any payer may take n from a bucket of
-// this size. Then half of the bucket would be left after that; if n is too large for this, all
-// tokens must be refilled.
+// this size. A payer may do so if half of the bucket is left afterwards. If n is too large for
+// that, all tokens must be refilled.
 func (b *sharedBucket) lackOf(n, size float64) float64 {
 	return b.root.held - max(size-n-freely*size, 0)
 }

@@ -5,15 +5,17 @@ import (
 	"strings"
 )
 
-// The rule by which payers share a stock (dynamic thresholds, Choudhury and Hahne 1998). While
-// half of the stock is left, payers have no limit. Beyond that, if k payers hold something, each
-// may hold eager/k times the part that is left above the last eighth. So one payer alone may
-// hold three quarters of the stock, and many that take in turns may hold three quarters
-// together. A payer that holds nothing may take something if the last eighth is still left after
-// that. The last eighth is for payers that hold little: each may hold the part few of the stock
-// that is left. The networks of a client address are payers, too. The addresses in a network
-// share what the network may hold by the same rule with the factor within, so that one address
-// leaves something to its neighbours.
+// This is the rule by which payers share a stock (dynamic thresholds, Choudhury and Hahne 1998).
+// While half of the stock is left, payers have no limit. When less is left and k payers hold
+// something, each may hold eager/k times the amount that is left above the last eighth. So one
+// payer alone may hold three quarters of the stock, and many that take in turns may hold three
+// quarters together. A payer that holds nothing may take something if the last eighth is still
+// left after that. The last eighth is for payers that hold little: each may hold a small part of
+// what is left, namely the fraction few of it.
+//
+// The networks around a client address count as payers, too. The addresses in a network share the
+// amount that the network may hold. The same rule applies to them, with the factor within in place
+// of eager, so that one address leaves something to its neighbours.
 const (
 	freely = 1.0 / 2
 	last   = 1.0 / 8
@@ -29,7 +31,8 @@ type stock struct {
 	networks map[netip.Prefix]*share
 }
 
-// share is the part of a stock that a payer, or all payers in a network, hold.
+// share is the part of a stock that one payer holds, or that all payers in a network hold
+// together.
 type share struct {
 	held    float64
 	holders int    // how many payers and networks directly within this share hold something
@@ -70,7 +73,8 @@ func (s *stock) mayTake(payer string, n, size float64) bool {
 	return true
 }
 
-// littleOf returns how much each payer may hold in any case, when left is left of the stock.
+// littleOf returns how much each payer may hold in any case. The parameter left is the amount of
+// the stock that nobody holds.
 func littleOf(left float64) float64 { return max(1, few*left) }
 
 // addUse adds n to what a payer holds; n may be negative.
@@ -130,8 +134,8 @@ func (s *stock) dismissPayer(payer string, sh *share) {
 	}
 }
 
-// scaleShares multiplies what each payer holds by part, and removes the payers that then hold
-// less than crumb.
+// scaleShares multiplies the amount that each payer holds by the factor part. It removes the
+// payers that then hold less than the parameter crumb.
 func (s *stock) scaleShares(part, crumb float64) {
 	s.root.held *= part
 	for _, sh := range s.networks {
@@ -144,11 +148,12 @@ func (s *stock) scaleShares(part, crumb float64) {
 	}
 }
 
-// mostLevels is how many shares below the whole stock may include a payer, with its own.
+// mostLevels is the largest number of shares that can include a payer: its own share and those of
+// its networks. The whole stock is not counted.
 const mostLevels = 3
 
-// sharesOf returns the shares that include a payer, from that of its widest network to its own.
-// A share of which nothing is held is nil.
+// sharesOf returns the shares that include a payer. They begin with the share of its widest
+// network and end with the payer's own. A share is nil if nothing of it is held.
 func (s *stock) sharesOf(payer string) (shares [mostLevels]*share, levels int) {
 	if sh := s.payers[payer]; sh != nil {
 		for x := sh; x.within != nil; x = x.within {
