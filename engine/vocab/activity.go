@@ -15,7 +15,7 @@ type Addressing struct {
 	To, Cc, Bto, Bcc, Audience []ID
 }
 
-// maxAddressed bounds the recipients that one document may name.
+// maxAddressed is how many recipients one document may name.
 const maxAddressed = 1000
 
 func parseAddressing(d Doc) (Addressing, error) {
@@ -54,8 +54,8 @@ func (a Addressing) All() []ID {
 	return out
 }
 
-// maxValues bounds the lists that are searched whenever a document is used. Other lists are
-// bounded only by the size of the document.
+// maxValues is how many values a document may have in each of the lists that are searched whenever
+// it is used. Other lists are limited only by the size of the document.
 var maxValues = []struct {
 	name   string
 	values int
@@ -170,14 +170,14 @@ type Object struct {
 	Doc                Doc
 
 	stored   *stored
-	raw      json.RawMessage // the bytes of the document that came; nil when unknown
+	raw      json.RawMessage // the bytes of the received document; nil when unknown
 	at       []string        // the path of the object in raw
 	approved bool            // see Approved
 }
 
 // Stored returns the object in the form in which users' databases store it. The form has
-// canonical ids. It has no hidden recipients, no authors of other servers, and no stamp unless
-// it was verified. readable holds the texts that readers are shown.
+// canonical ids. It has no hidden recipients and no authors of other servers. It has a stamp (see
+// QuoteAuthorization) only if that was verified. readable holds the texts that readers are shown.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()

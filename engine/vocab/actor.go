@@ -26,7 +26,7 @@ type Actor struct {
 	AlsoKnownAs                []ID
 	ApprovesFollowers          bool     // manuallyApprovesFollowers
 	Implements                 []string // generator.implements (FEP-844e): URIs of the features that the server supports
-	DeliversMLS                int64    // deliveryVersion of lw:mls: the server's protocol for encrypted conversations; 0: that of the SWICG draft
+	DeliversMLS                int64    // deliveryVersion of lw:mls: the version of the server's protocol for encrypted conversations; 0 is the SWICG draft
 	Raw                        json.RawMessage
 
 	reduced bool // Reduced has written Raw
@@ -37,16 +37,16 @@ type ActorKey struct {
 	ID, Owner ID
 	PEM       string // publicKeyPem of a publicKey (RSA); empty for a Multikey
 	Multibase string // publicKeyMultibase of a Multikey (FEP-521a); empty for a PEM key
-	Asserts   bool   // listed in assertionMethod: it may sign proofs of the actor's documents
+	Asserts   bool   // listed in assertionMethod, so the key may sign proofs of the actor's documents
 }
 
 // mlsDelivery is the member of an actor's document that names the server's protocol for
 // encrypted conversations.
 const mlsDelivery = "lw:mls"
 
-// DeliversMLS returns the name and the value of the member lw:mls for an actor of this engine:
-// it accepts messages from the hosts of conversations, and its private keys are on the user's
-// devices.
+// DeliversMLS returns the name and the value of the member lw:mls for an actor of this engine. The
+// value says that the actor accepts messages from the hosts of conversations, and that its private
+// keys are on the user's devices.
 func DeliversMLS(suites ...any) (name string, value Doc) {
 	return mlsDelivery, Doc{"deliveryVersion": 1, "ciphersuites": suites, "custody": "client"}
 }
@@ -81,8 +81,8 @@ func (a *Actor) Page() string {
 // maxKeys is how many keys of one actor are read at most.
 const maxKeys = 8
 
-// ParseActor reads an actor document. It must have an id, an actor type and an inbox. Its
-// inboxes and collections must have its own origin. Otherwise an actor could direct our
+// ParseActor reads an actor document. It must have an id, an actor type and an inbox. Its inboxes
+// and collections must have the origin of its id, because otherwise an actor could direct our
 // deliveries at another server.
 func ParseActor(raw []byte) (*Actor, error) {
 	d, err := ParseDoc(raw)
@@ -206,7 +206,8 @@ func actorKeys(d Doc) []ActorKey {
 	return keys[:min(len(keys), maxKeys)]
 }
 
-// KeyOf reads a key out of a document: publicKey (security/v1) or Multikey (FEP-521a).
+// KeyOf reads a key out of a document, which may be a publicKey (security/v1) or a Multikey
+// (FEP-521a).
 func KeyOf(d Doc) ActorKey {
 	k := ActorKey{PEM: d.Text("publicKeyPem"), Multibase: d.Text("publicKeyMultibase")}
 	if id, err := d.ID(); err == nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Bounds of documents from other servers. Texts are bounded in bytes for each language, lists in
-// values. Documents that were stored before these bounds existed are still read.
+// Bounds of documents from other servers. The bounds of texts are in bytes and hold for each
+// language; the bounds of lists are numbers of values. Documents that were stored before these
+// bounds existed are still read.
 const (
 	MaxContent     = 128 << 10 // of all objects except articles
 	maxArticle     = 512 << 10
@@ -19,10 +20,10 @@ const (
 	maxAttachments = 64
 )
 
-// CheckBounds refuses an object or activity from another server with texts or lists beyond these
-// bounds. The fault points to the member that is too large; at is the path of d in the document
-// that came. Actors have no bounds here, because they are not stored as posts. The content of an
-// MLS message is not text, and is bounded where it is read.
+// CheckBounds refuses an object or activity from another server if one of its texts or lists
+// exceeds these bounds. The fault points to the member that is too large; the parameter at is the
+// path of d in the received document. CheckBounds accepts every actor, because actors are not
+// stored as posts. The content of an MLS message is not text, and is limited where it is read.
 func CheckBounds(d Doc, at string) error {
 	kind, _ := d.Type() // a malformed type is refused where d is parsed
 	if IsActorType(kind) {

@@ -14,7 +14,7 @@ import (
 
 // Canonical returns the document in the canonical form of RFC 8785 (JCS), which proofs cover. It
 // refuses numbers beyond the range of a double, and integers that a double does not represent
-// exactly (RFC 7493 §2.2): with them different documents would have the same form.
+// exactly (RFC 7493 §2.2), because different documents with such numbers could have the same form.
 func (d Doc) Canonical() ([]byte, error) {
 	err := checkDoubles(d)
 	v := jsontext.Value(d.JSON())

@@ -20,7 +20,7 @@ func CardOf(id ID, d Doc) Card {
 	return c
 }
 
-// pictureOf returns the address of the first picture of an actor, empty when there is none.
+// pictureOf returns the address of the first picture of an actor, or an empty id if there is none.
 func pictureOf(d Doc) ID {
 	for _, v := range d.list("icon") {
 		address, _ := v.(string)

@@ -7,7 +7,7 @@ const OrderedCollection = "OrderedCollection"
 // Collection is an OrderedCollection as it is served (ActivityStreams core §5).
 type Collection struct {
 	ID    ID
-	Total int // the number of items; -1: not shown
+	Total int // the number of items, or -1 if that is not shown
 	First ID  // the first page; empty when the items are not shown
 }
 

@@ -17,8 +17,9 @@ const MediaType = `application/ld+json; profile="https://www.w3.org/ns/activitys
 // ActivityJSON is the short media type, which means the same as MediaType.
 const ActivityJSON = "application/activity+json"
 
-// Context returns the @context of objects and collections. It defines our own terms inline: with
-// a context at a URL of ours, federation would fail whenever that URL does not answer.
+// Context returns the @context of objects and collections. It defines our own terms inline. If
+// they were in a context at a URL of ours, federation would fail whenever that URL does not
+// answer.
 func Context() []any { return []any{ContextAS, ownTerms()} }
 
 // ActivityContext returns the @context of activities. It includes the context of data integrity,

@@ -15,13 +15,13 @@ import (
 
 const asPrefix = "https://www.w3.org/ns/activitystreams#"
 
-// Text returns the property as text, empty when it is absent or not a string.
+// Text returns the property as text, or an empty text if it is absent or not a string.
 func (d Doc) Text(name string) string {
 	s, _ := d[name].(string)
 	return s
 }
 
-// Flag returns the property as a boolean, false when it is absent or not a boolean.
+// Flag returns the property as a boolean, or false if it is absent or not a boolean.
 func (d Doc) Flag(name string) bool {
 	b, _ := d[name].(bool)
 	return b
@@ -60,9 +60,9 @@ func (d Doc) Subs(name string) []Doc {
 	return out
 }
 
-// Words returns a natural-language property as text. That is the plain value. If that is absent,
-// it is the first text of the language map (ActivityStreams §4.7) in the order of the tags. Keys
-// that are not language tags are skipped.
+// Words returns a natural-language property as text. If the plain value is absent, Words returns
+// the first text of the language map (ActivityStreams §4.7), in the sorted order of the tags. It
+// skips keys that are not language tags.
 func (d Doc) Words(name string) string {
 	if d[name] != nil {
 		return d.Text(name)
@@ -114,9 +114,10 @@ func (d Doc) aliasedProperty(name string) (any, error) {
 // into an index.
 const maxType = 255
 
-// Type returns the type of the document in its short form, empty when it has none. Of several
-// types it returns the most specific one: a name of ActivityStreams (no colon), else one of the
-// base types, else any. Of equally specific types it returns the first.
+// Type returns the type of the document in its short form, or an empty text if it has none. Of
+// several types it returns the most specific one. Names of ActivityStreams, which have no colon,
+// are the most specific, except its base types. These come next, and all other types come last. Of
+// equally specific types it returns the first.
 func (d Doc) Type() (string, error) {
 	v, err := d.aliasedProperty("type")
 	if err != nil {
@@ -150,7 +151,8 @@ func rankType(name string) int {
 	}
 }
 
-// ID returns the id of the document, empty when it has none (a transient or anonymous object).
+// ID returns the id of the document. It returns an empty id for a document without an id, which is
+// a transient or anonymous object.
 func (d Doc) ID() (ID, error) {
 	v, err := d.aliasedProperty("id")
 	if err != nil || v == nil {
@@ -216,8 +218,8 @@ func toRef(v any) (Ref, error) {
 	}
 }
 
-// isLink reports whether the document is a Link with an href (ActivityStreams vocabulary §3.4),
-// and not an object without an id.
+// isLink reports whether the document is a Link with an href (ActivityStreams vocabulary §3.4), as
+// opposed to an object that has no id.
 func (d Doc) isLink() bool {
 	t, err := d.Type()
 	return err == nil && d.Text("href") != "" && (t == "" || t == "Link" || t == "Mention" || t == "Hashtag")

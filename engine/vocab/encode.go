@@ -18,7 +18,8 @@ func Marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// JSON returns the document as JSON. It panics if the document holds a value that JSON cannot.
+// JSON returns the document as JSON. It panics if the document holds a value that JSON cannot
+// represent.
 func (d Doc) JSON() json.RawMessage { return appendValue(make([]byte, 0, 1024), d) }
 
 // appendValue appends a value of a document, in the form in which Marshal writes it. For the

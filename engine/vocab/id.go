@@ -18,8 +18,8 @@ import (
 const MaxID = 1024
 
 // ID is the URI of an object, activity, actor or collection, in canonical form. Two ids name the
-// same thing if and only if they are equal. Text from other servers becomes an ID only by
-// ParseID.
+// same thing if and only if they are equal. Text from other servers becomes an ID only by ParseID,
+// or by IDOf, which also accepts text that is no id.
 type ID string
 
 // Public is the collection that addresses everybody (ActivityPub §5.6). Parsing replaces its
@@ -44,8 +44,8 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// IDOf is ParseID for text that may not be an id. It returns such text as it is; no object is
-// stored under it.
+// IDOf is ParseID for text that may be no id. It returns text that is no id unchanged. No object
+// is stored under such text.
 func IDOf(s string) ID {
 	if id, err := ParseID(s); err == nil {
 		return id
@@ -64,8 +64,8 @@ func parseURI(s string) (scheme, authority string, err error) {
 }
 
 // plainOrigin returns the length of the origin of an id that is canonical already, and 0 for any
-// other id. It is a fast path, because nearly all ids are canonical and an activity compares
-// many.
+// other id. It is a fast path, because nearly all ids are canonical and many ids are compared for
+// each activity.
 func plainOrigin(s string) int {
 	rest, secure := strings.CutPrefix(s, "https://")
 	if !secure {
@@ -129,8 +129,8 @@ func parseAnyURI(s string) (scheme, authority string, err error) {
 	return u.Scheme, host + ":" + port, nil
 }
 
-// isUnsafeInURI reports whether a character could make an id look like another one. Such are
-// control characters, spaces, characters with a special meaning for browsers or in headers, and
+// isUnsafeInURI reports whether a character could make an id look like another one. That is true
+// of control characters, spaces, characters with a special meaning for browsers or in headers, and
 // characters that control the direction of writing (RFC 3987 §4.1).
 func isUnsafeInURI(r rune) bool {
 	return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(`\"<>`, r)
@@ -145,7 +145,8 @@ func isPort(p string) bool {
 	return err == nil && n > 0 && p[0] != '0'
 }
 
-// canonicalHost returns the host of u in canonical form, empty when it is not a valid host.
+// canonicalHost returns the host of u in canonical form, or an empty text if that is not a valid
+// host.
 func canonicalHost(u *url.URL) string {
 	name := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
@@ -167,7 +168,7 @@ func canonicalHost(u *url.URL) string {
 		return ""
 	}
 	for label := range strings.SplitSeq(name, ".") {
-		if !isLabel(label) { // also an empty last label: with a trailing dot a host would evade a block list
+		if !isLabel(label) { // an empty last label is refused, too: a host with a trailing dot would evade a block list
 			return ""
 		}
 	}

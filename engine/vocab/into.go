@@ -11,8 +11,8 @@ import (
 
 const maxPointer = 100 // bytes of a pointer to a refused member
 
-// ParseInto reads an object that ParseDoc takes into a struct. Its members have the names of the
-// struct's fields, letter by letter, and there are no others.
+// ParseInto reads a JSON object into a struct. It refuses an object that ParseDoc refuses, and an
+// object with a member whose name is not exactly the name of one of the struct's fields.
 func ParseInto(b []byte, into any) error {
 	if _, err := ParseDoc(b); err != nil {
 		return err
@@ -28,7 +28,8 @@ func ParseInto(b []byte, into any) error {
 	return wrong
 }
 
-// shortPointer bounds a pointer to a member that a stranger named.
+// shortPointer shortens a pointer to at most maxPointer bytes, because a stranger chose the names
+// of the members in it.
 func shortPointer(p string) string {
 	return strings.TrimSuffix(strings.ToValidUTF8(p[:min(len(p), maxPointer)], ""), "~")
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Bounds of a document from the network. Callers bound its size in bytes.
+// Bounds of a document from the network. Callers limit its size in bytes.
 const (
 	maxDepth    = 64     // of nested objects and arrays
-	maxParts    = 50_000 // of objects, arrays and named values: each needs many times its bytes in memory
-	maxNumber   = 350    // bytes of a number without an exponent, the form in which PostgreSQL returns it
-	maxExponent = 308    // of a number: the exponent of the largest double
-	longNumber  = 32     // a number counts as one part more for each so many bytes of that form
+	maxParts    = 50_000 // objects, arrays and named values, because each takes many times its length in memory
+	maxNumber   = 350    // bytes of a number that is written without an exponent, as PostgreSQL returns it
+	maxExponent = 308    // the exponent of the largest double
+	longNumber  = 32     // a number counts as one more part for every 32 bytes that it has without an exponent
 )
 
 // Doc is a JSON object as it was read: names are unchanged, and numbers keep their digits
@@ -117,7 +117,8 @@ func (r *reader) array(depth int) (any, error) {
 	return list, err
 }
 
-// count counts one more part, and refuses it if there are too many or if depth is too large.
+// count counts one more part. It returns an error if there are too many parts, or if depth is too
+// large.
 func (r *reader) count(depth int) error {
 	if r.parts++; r.parts > maxParts {
 		return errors.New("too many values")
@@ -128,8 +129,8 @@ func (r *reader) count(depth int) error {
 	return nil
 }
 
-// number checks a number, and counts it by its length without an exponent, the form in which it
-// is stored: a few bytes with an exponent may become hundreds.
+// number checks a number, and counts one part for every longNumber bytes that it has without an
+// exponent. PostgreSQL returns numbers without an exponent, so a few bytes may become hundreds.
 func (r *reader) number(s string) (json.Number, error) {
 	out := len(s)
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// QuoteAuthorization is the type of a stamp, by which an author permits another post to quote a
-// post of the author (FEP-044f).
+// QuoteAuthorization is the type of a stamp. With a stamp, the author of a post permits one other
+// post to quote it (FEP-044f).
 const QuoteAuthorization = "QuoteAuthorization"
 
-// authorization is the member of a post with the id of the stamp that permits its quote.
+// authorization is the name of the member in which a post has the id of the stamp that permits its
+// quote.
 const authorization = "quoteAuthorization"
 
-// quoteNames are the members in which posts name the post that they quote: that of FEP-044f, and
-// older ones.
+// quoteNames are the members in which posts name the post that they quote. The first is the one of
+// FEP-044f; the others are older.
 var quoteNames = []string{"quote", "quoteUrl", "quoteUri", "_misskey_quote"}
 
 // quoteRelation is the rel of a link to a quoted post; other links to objects lack it
 // (FEP-e232).
 const quoteRelation = "https://misskey-hub.net/ns#_misskey_quote"
 
-// QuoteOf returns the id of the post that a post quotes, empty when it quotes none. It knows all
-// forms in which posts name it.
+// QuoteOf returns the id of the post that a post quotes, or an empty id if it quotes none. QuoteOf
+// reads all forms in which posts name the quoted post.
 func QuoteOf(d Doc) ID {
 	for _, name := range quoteNames {
 		if ids, err := d.IDs(name); err == nil && len(ids) > 0 {
@@ -36,8 +37,8 @@ func QuoteOf(d Doc) ID {
 	return ""
 }
 
-// ClaimedStamp returns the id of the stamp that a post names for its quote. It is empty when the
-// post names none, or one that is not on the server of the quoted post.
+// ClaimedStamp returns the id of the stamp that a post names for its quote. It returns an empty id
+// if the post names no stamp, or a stamp that is not on the server of the quoted post.
 func ClaimedStamp(d Doc) ID {
 	quoted := QuoteOf(d)
 	stamp, err := d.Ref(authorization)
@@ -71,8 +72,8 @@ func StampOf(o *Object) Stamp {
 	return Stamp{Author: o.AttributedTo, Quoting: quoting.ID, Quoted: quoted.ID}
 }
 
-// Approves reports whether the stamp permits the post quoting to quote the post quoted. The
-// stamp's author must be on the server of the quoted post.
+// Approves reports whether the stamp permits the post with the id in quoting to quote the post
+// with the id in quoted. The stamp's author must be on the server of the quoted post.
 func (s Stamp) Approves(quoting, quoted ID) bool {
 	return s.Author != "" && s.Quoting != "" && s.Quoting.Same(quoting) && s.Quoted != "" && s.Quoted.Same(quoted) && s.Author.SameOrigin(quoted)
 }
@@ -85,15 +86,15 @@ func (s Stamp) Doc(id, asker ID) Doc {
 }
 
 // Approved returns a copy of the object whose stored form keeps the id of its stamp. The caller
-// has verified that the author of the quoted post approves of the quote.
+// must have verified that the author of the quoted post approves of the quote.
 func (o *Object) Approved() *Object {
 	approved := *o
 	approved.stored, approved.approved = &stored{}, true
 	return &approved
 }
 
-// withoutClaim returns the document without the id of a stamp, because a stored document must
-// not have one that was not verified. It returns d itself if there is none.
+// withoutClaim returns the document without the id of a stamp, because a stored document must not
+// have the id of a stamp that was not verified. It returns d itself if d has no such id.
 func (d Doc) withoutClaim() Doc {
 	if _, claims := d[authorization]; !claims {
 		return d

@@ -12,17 +12,18 @@ import (
 const PlainMedia = "text/plain"
 
 // wordings are the properties that hold text for readers (ActivityStreams §4.7), each with the
-// function that makes it harmless. Each may also have a language map.
+// function that makes its text harmless. A document may have a language map for each of them, too.
 var wordings = []struct {
 	name  string
 	clean func(string) string
 }{{"content", Sanitize}, {"name", PlainText}, {"summary", PlainText}}
 
-// Readable returns the texts of an object in the form that readers are shown, as far as that
-// differs from the form that came: content as harmless HTML, name and summary as plain text,
-// content as plain text in "text", and a language map if its texts differ. A text that is not
-// shown is empty. raw holds the bytes of the document that came, which give the order of the
-// languages; at is the path of the object in it.
+// Readable returns the texts of an object in the form that readers are shown. Content is harmless
+// HTML, and name and summary are plain text. A text is left out if d has it in that form already,
+// and is empty if it is not shown. The member "text" has the content as plain text. It is left out
+// if the source in d is plain text. A language map is left out if all its texts equal the text of
+// its property. The parameter raw holds the bytes of the received document, which show the order
+// of the languages; at is the path of the object in that document.
 //
 // This is slow, so it is done once, when the object is stored. Show inserts the texts.
 func Readable(d Doc, raw []byte, at ...string) Doc {
@@ -47,8 +48,9 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 	return out
 }
 
-// cleanTranslations returns the language map with harmless texts. clean is the harmless form of
-// text, which may be among them. differs is true if a text in the map differs from text.
+// cleanTranslations returns the language map with harmless texts. The parameter clean is the
+// harmless form of the parameter text, so that text need not be cleaned again if it is in the map.
+// differs is true if the map has another text.
 func cleanTranslations(languages Doc, text, clean string, cleaned func(string) string) (out Doc, differs bool) {
 	out = Doc{}
 	for tag := range languages {
@@ -109,15 +111,15 @@ func firstLanguage(languages Doc, raw []byte, at []string) string {
 	return first
 }
 
-// membersAt returns the member names of the object at a path in a JSON document, in their order;
-// nil when there is no such object.
+// membersAt returns the member names of the object at a path in a JSON document, in their
+// order. It returns nil if there is no such object.
 func membersAt(raw []byte, at []string) (names []string) {
 	if len(raw) == 0 {
 		return nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(raw))
 	for _, step := range at {
-		for d.PeekKind() == '[' { // a list of one
+		for d.PeekKind() == '[' { // the value is a list of one
 			if _, err := d.ReadToken(); err != nil {
 				return nil
 			}
@@ -169,8 +171,9 @@ func enterMember(d *jsontext.Decoder, name string) bool {
 	return false
 }
 
-// chooseLanguage returns the tag of a language map that fits the first of these languages for
-// which there is one, empty when none fits. A regional tag such as de-AT fits the language de.
+// chooseLanguage goes through the languages in order, and returns the first tag of a language map
+// that fits. It returns an empty text if no tag fits any language. A regional tag such as de-AT
+// fits the language de.
 func chooseLanguage(tags Doc, languages []string) string {
 	for _, wanted := range languages {
 		best := ""

@@ -100,8 +100,9 @@ func (a *Actor) writeReduced(d Doc) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// keysListed returns the actor's keys in the form that ActorOf reads: with asserts those of
-// assertionMethod, else those of publicKey. It leaves out keys that are too long to be valid.
+// keysListed returns the actor's keys in the form that ActorOf reads. If asserts is true, these
+// are the keys in assertionMethod, otherwise those in publicKey. It leaves out keys that are
+// too long to be valid.
 func (a *Actor) keysListed(asserts bool) []any {
 	list := []any{}
 	for _, k := range a.Keys {

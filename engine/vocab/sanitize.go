@@ -10,12 +10,12 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxNesting bounds the depth of elements in sanitized HTML, because browsers take longer for
-// deeper ones.
+// maxNesting is how deep elements may be nested in sanitized HTML. There is a limit because
+// browsers take longer for deeper nesting.
 const maxNesting = 32
 
-// harmless allows the HTML of posts of other servers, which is that of Mastodon and that of
-// editors for articles.
+// harmless is the policy for HTML in posts of other servers. It allows the HTML that Mastodon
+// writes, and the HTML that editors for articles write.
 var harmless = newHarmless()
 
 func newHarmless() *bluemonday.Policy {
@@ -103,8 +103,8 @@ var void = map[string]bool{"br": true, "hr": true}
 
 // closeElements completes sanitized HTML, so that it does not affect the page around it. It
 // closes open elements, and leaves out end tags without a start tag, elements that are nested
-// too deep, and unknown classes. The sanitizer may have changed links, so it also removes links
-// that webLink does not match.
+// too deep, and unknown classes. The sanitizer may have changed links, so closeElements also
+// removes links that webLink does not match.
 func closeElements(s string) string {
 	var b strings.Builder
 	var open []string
@@ -169,9 +169,9 @@ func keepClasses(value string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(value), unknown), " ")
 }
 
-// PlainText returns a text that should have no HTML. A text without HTML is returned as it is,
-// and from HTML it returns the text that a reader sees. Angle brackets that are not markup, as
-// in Vec<T>, stay.
+// PlainText returns a text without its HTML, for properties that should have no HTML. It returns a
+// text without HTML unchanged, and for HTML the text that a reader sees. Angle brackets that are
+// not markup, as in Vec<T>, stay.
 func PlainText(s string) (text string) {
 	if !strings.ContainsRune(s, '<') || !hasMarkup(s) {
 		return s

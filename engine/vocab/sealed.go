@@ -21,7 +21,8 @@ func sealedSpellings() (all []string) {
 	return all
 }
 
-// Sealed returns the first sealed type of a document, empty when it has none.
+// Sealed returns the first type of a document that is one of SealedTypes, or an empty text if none
+// is.
 func (d Doc) Sealed() string {
 	v, err := d.aliasedProperty("type")
 	if err != nil {

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// Show returns an object in the form that readers are shown. Its texts come from readable, in
-// the first of the reader's languages that is available; source.content is its plain text, and
-// no text except content has HTML. It is attributed to one author of its own server, if it has
-// one. Embedded things of others are replaced by their ids. The member quote has the id of the
-// quoted post, whatever form the post came in. d must be the stored form, in which a stamp was
-// verified.
+// Show returns an object in the form that readers are shown. The parameter d is its stored
+// form, in which a stamp was verified; readable is the result of Readable. The texts are in the
+// first of the reader's languages that is available. The member source.content is the plain
+// text, and no text except content has HTML. The object is attributed to one author of its own
+// server, if it has such an author. Embedded things that are not parts of the object are
+// replaced by their ids. The member quote has the id of the quoted post, in whatever form d
+// names that post.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduceDoc(d)
 	text := readable.Text("text")
@@ -72,10 +73,11 @@ func (d Doc) WithOwnAuthors() Doc {
 	return d
 }
 
-// ShowActivity returns an activity in the form that readers are shown. The object is replaced by
-// its id, unless it is the actor's own and not stored; then the actor is shown as its author.
-// stored says whether the object is stored; Show gives the texts of a stored object. The only
-// text of the activity itself is the emoji of a reaction, which is shown with hasEmoji.
+// ShowActivity returns an activity in the form that readers are shown. The object is replaced
+// by its id, unless it is the actor's own and not stored; then the actor is shown as its
+// author. The parameter stored says whether the object is stored; a stored object is shown by
+// Show instead. The only text of the activity itself is the emoji of a reaction, which is shown
+// if hasEmoji is true.
 func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	out := reduceDoc(d)
 	if emoji := PlainText(d.Text("content")); emoji != "" && hasEmoji {
@@ -123,14 +125,14 @@ func isOwnedBy(object Doc, actor ID) bool {
 	return true
 }
 
-// unreduced are the members that reduceDoc leaves out. These are members that serve only the
-// transport of a document, the author and the stamp, which must be verified, and the texts that
-// may have HTML.
+// unreduced are the members that reduceDoc leaves out. Some serve only the transport of a
+// document. The author and the stamp are left out because they must be verified, and the texts
+// because they may have HTML.
 var unreduced = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true, authorization: true,
 	"content": true, "contentMap": true, "name": true, "nameMap": true, "summary": true, "summaryMap": true, "source": true}
 
-// reduceDoc returns a document without the members in unreduced and without hidden recipients.
-// It removes HTML from other texts, and replaces embedded things of others by their ids.
+// reduceDoc returns a document without the members in unreduced and without hidden recipients. It
+// removes HTML from the other texts, and replaces embedded things as showEmbedded does.
 func reduceDoc(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
@@ -166,8 +168,9 @@ func reduceValue(name string, v any) any {
 }
 
 // showEmbedded returns the shown form of an embedded thing. That is its id if it has one, unless
-// it is a part of the document. A thing without an id that names its maker is not shown, because
-// its original could not be fetched. Of its texts, only the name is shown.
+// the thing is a part of the document (see parts) and names no maker. A thing that has no id and
+// names its maker is not shown, because its original could not be fetched, except as a part of the
+// document. Of the texts of an embedded thing, only the name is shown.
 func showEmbedded(name string, d Doc) any {
 	id, err := d.ID()
 	switch {

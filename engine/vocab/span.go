@@ -60,7 +60,7 @@ func isInsideWord(text string, at int) bool {
 	return at > 0 && (unicode.IsLetter(before) || unicode.IsDigit(before) || strings.ContainsRune("_/@#&.-", before))
 }
 
-// trimSpan returns the part of s that is a span of this kind, empty when s is not one.
+// trimSpan returns the part of s that is a span of this kind, or an empty text if there is none.
 func trimSpan(kind SpanKind, s string) string {
 	switch kind {
 	case LinkSpan:

@@ -10,8 +10,8 @@ import (
 // servers.
 type Spelling map[ID]string
 
-// Add adds the written form of an id, unless that is canonical. It returns the spelling, which
-// it makes if s is nil.
+// Add adds the written form of an id to s, unless that form is canonical, and returns s. If s is
+// nil and something is added, Add returns a new Spelling.
 func (s Spelling) Add(id ID, written string) Spelling {
 	if written == "" || written == string(id) {
 		return s
@@ -51,7 +51,7 @@ func (d Doc) WithCanonicalIDs() (_ Doc, changed bool) {
 	}, 0)
 }
 
-// Spelled returns the document with the ids that it names in the form of s.
+// Spelled returns the document with each id that it names in the form that s has for that id.
 func (d Doc) Spelled(s Spelling) Doc {
 	if len(s) == 0 {
 		return d
@@ -65,8 +65,8 @@ func (d Doc) Spelled(s Spelling) Doc {
 	return out
 }
 
-// respellIDs changes the ids that d names, and the ids of embedded things. Up to depth levels it
-// also changes the ids that embedded things name.
+// respellIDs changes the ids that d names, and the ids of things that are embedded in d. It also
+// changes the ids that embedded things name, down to as many levels as depth says.
 func (d Doc) respellIDs(change func(string) string, depth int) (_ Doc, changed bool) {
 	var out Doc
 	for _, name := range naming {

@@ -8,12 +8,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MaxSynchronized bounds the followers on one server that are compared and listed (FEP-8fcf). A
-// longer list is not sent at all, because a partial list would end the follows that it lacks.
+// MaxSynchronized is how many followers on one server are compared and listed at most (FEP-8fcf).
+// A longer list is not sent at all, because the other server would end the follows that are
+// missing in a partial list.
 const MaxSynchronized = 10_000
 
-// maxSynchronization bounds the header field in bytes: two ids, a digest, and room for
-// parameters that this engine does not know.
+// maxSynchronization is the longest header field that is read, in bytes. It has room for two
+// ids, a digest, and parameters that this engine does not know.
 const maxSynchronization = 4 << 10
 
 // FollowersDigest is the digest of a set of actors (FEP-8fcf, partial follower collection

@@ -57,8 +57,8 @@ var breaks = map[string]int{"p": 2, "blockquote": 2, "pre": 2, "h1": 2, "h2": 2,
 	"ul": 2, "ol": 2, "dl": 2, "table": 2, "hr": 2, "figure": 2, "section": 2, "article": 2,
 	"div": 1, "li": 1, "tr": 1, "dt": 1, "dd": 1, "figcaption": 1, "details": 1, "summary": 1}
 
-// hidden are the elements whose text readers do not see. The tokenizer takes markup inside them
-// for text, so they do not nest.
+// hidden are the elements whose text readers do not see. The tokenizer reads markup inside them as
+// text, so they do not nest.
 var hidden = map[string]bool{"script": true, "style": true, "title": true, "iframe": true, "noembed": true, "noframes": true}
 
 // HTMLToText returns the text that a reader of the HTML sees, without scripts and styles. It

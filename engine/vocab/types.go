@@ -2,8 +2,8 @@ package vocab
 
 // The types of activities that this engine supports (ActivityStreams vocabulary §3; EmojiReact
 // comes from LitePub, QuoteRequest from FEP-044f). Each type has a handler in engine/handler,
-// which defines its behaviour. The rest of the engine reads the traits that several types share
-// from there.
+// which defines its behaviour. That package also has the traits that several types share, for the
+// rest of the engine to read.
 const (
 	Accept       = "Accept"
 	Add          = "Add"

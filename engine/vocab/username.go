@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Username is the valid name of a local user. Only ParseUsername makes one, because it becomes
-// part of database names, of keys and of paths. The zero Username is the name of no user.
+// Username is the valid name of a local user. Only ParseUsername makes one, because the name
+// becomes part of database names, of keys and of paths. The zero Username is the name of no user.
 type Username struct{ name string }
 
 var usernameForm = regexp.MustCompile(`^[a-z0-9_]{1,30}$`)
