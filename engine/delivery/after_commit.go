@@ -5,9 +5,9 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 )
 
-// Committed queues the deliveries that a commit leased to this dispatcher, and requests a turn
-// that claims the user's other due deliveries. While the dispatcher runs, Committed does not
-// wait.
+// Committed queues the deliveries that a commit leased to this dispatcher. It also requests a turn
+// (see schedule), which claims the user's other due deliveries. While the dispatcher runs,
+// Committed does not wait.
 func (d *Dispatcher) Committed(ctx context.Context, c user.Commit) {
 	if !c.Owes {
 		return

@@ -23,10 +23,10 @@ const (
 type reaction uint8
 
 const (
-	noReaction reaction = iota // no request was sent to it
-	answered                   // it answered
-	silent                     // it did not answer, or answered with a 5xx
-	deferring                  // it asked not to be contacted for a while
+	noReaction reaction = iota // no request was sent to the host
+	answered                   // the host answered
+	silent                     // the host did not answer, or answered with a 5xx
+	deferring                  // the host asked not to be contacted for a while
 )
 
 // result is the result of an attempt.
@@ -34,7 +34,7 @@ type result struct {
 	outcome  user.Outcome
 	reaction reaction
 	pause    time.Duration // how long the host asked not to be contacted
-	cut      bool          // the dispatcher stopped during the attempt: the outcome is unknown
+	cut      bool          // the dispatcher stopped during the attempt, so the outcome is unknown
 	gone     []vocab.ID    // targets that are gone, according to their own server
 }
 
@@ -51,8 +51,8 @@ func newSender(deps *Deps, m metrics) *sender {
 	return &sender{Deps: deps, backoff: backoff{deps.Lasting}, metrics: m, samples: newLogSamples(deps.Now)}
 }
 
-// attempt makes one attempt at r, counts it and logs its outcome. A panic in the attempt ends
-// this delivery only.
+// attempt makes one attempt at r, counts it and logs its outcome. If the attempt panics, only this
+// delivery fails.
 func (s *sender) attempt(ctx context.Context, r *row) result {
 	res := s.attemptUnreported(ctx, r)
 	if !res.cut {
@@ -158,11 +158,11 @@ func (s *sender) loadKeys(r *row) (transport.Keys, error) {
 	return s.Keys.Instance()
 }
 
-// findMovedInbox returns the inbox where the targets take deliveries now, if it differs from the
-// present one. For a delivery to followers through a shared inbox it returns their server's new
-// shared inbox, for one to a single target that target's own inbox. Several targets that are not
-// reached as followers may have moved to different inboxes, which one delivery cannot reach;
-// then the result is false.
+// findMovedInbox returns the inbox at which the targets accept deliveries now, and true if it
+// differs from r.Inbox. For several followers behind a shared inbox, it returns their server's
+// new shared inbox. For a single target, it returns the target's own inbox. For several targets
+// that are not reached as followers, it returns false, because they may have moved to different
+// inboxes, which one delivery cannot reach.
 func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	shared := len(r.Targets) > 1
 	if len(r.Targets) == 0 || shared && len(r.FollowersDigest) == 0 {
@@ -170,7 +170,7 @@ func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	}
 	a, err := s.Actors.Fresh(ctx, r.Targets[0])
 	if err != nil || r.Inbox.Same(a.Inbox) || r.Inbox.Same(a.SharedInbox) {
-		return "", false // not moved, or not known; the attempt goes to the present inbox
+		return "", false // it has not moved, or this is not known; the attempt goes to r.Inbox
 	}
 	inbox := a.Inbox
 	if shared {

@@ -26,8 +26,9 @@ func (b *backlog) isOutdated(u vocab.Username, now time.Time) bool {
 	return now.Sub(b.counted[u]) >= recountAfter
 }
 
-// record stores how many open deliveries a turn of u counted. held is how many deliveries of u
-// are in memory; if nothing is due, claimed or in memory, no delivery of u is pending.
+// record stores how many open deliveries the turn t of u counted. If t did not count, record may
+// still see that no delivery of u is pending, because none is due now or later, none was claimed,
+// and none is in memory. The parameter held is how many deliveries of u are in memory.
 func (b *backlog) record(u vocab.Username, t turn, got turnResult, held int) {
 	switch {
 	case t.count:
@@ -40,8 +41,8 @@ func (b *backlog) record(u vocab.Username, t turn, got turnResult, held int) {
 // snapshot is the state of hosts and users at one moment, for the metrics.
 type snapshot struct {
 	hosts  map[string]int           // the number of hosts by state
-	open   map[string]int           // deliveries by status; nil when no user's database can be read
-	oldest map[string]time.Duration // age of the oldest of them, by status
+	open   map[string]int           // the number of open deliveries by status; nil when no user's database can be read
+	oldest map[string]time.Duration // the age of the oldest open delivery by status
 }
 
 // takeSnapshot counts hosts and open deliveries. A user whose database cannot be read is not

@@ -28,10 +28,10 @@ func Backoff(attempt int) (wait time.Duration, again bool) {
 }
 
 // backoff decides when a delivery is tried again. A delivery of a lasting type, which takes
-// something back, is tried for longer than others, in the end daily: until it arrives, the host
-// shows a post that its author has withdrawn.
+// something back, is tried for longer than others, in the end daily. The reason is that until the
+// delivery arrives, the host shows a post that its author has withdrawn.
 type backoff struct {
-	lasting []string // types
+	lasting []string // the lasting types of activities
 }
 
 // nextWait returns how long d waits after one more failed attempt, and whether it is tried again

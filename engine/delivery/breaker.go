@@ -11,10 +11,10 @@ const (
 	openWithin    = 10 * time.Minute
 	shortestRest  = time.Minute      // the wait before one attempt probes the host, doubled after each failed probe
 	longestRest   = 30 * time.Minute // the longest such wait
-	inactiveAfter = 7 * day          // the time of failures after which the host's deliveries are parked
+	inactiveAfter = 7 * day          // how long attempts must have failed before the host's deliveries are parked
 	inactiveRest  = day              // the time between two probes of an inactive host
 	rampStep      = 8                // answers of a host that is back, after which one more attempt at the same time is allowed
-	deliveredNews = time.Hour        // how often the time of the last answer is stored
+	deliveredNews = time.Hour        // the time of the last answer is stored again once the stored one is this old
 )
 
 // breaker decides whether anything may be sent to a host, from the results of earlier attempts.
@@ -30,9 +30,9 @@ type breaker struct {
 	openUntil time.Time // nothing is sent before this time, because attempts failed
 	probes    int       // how often the breaker opened since the last answer; when above 0, one attempt is made at a time
 	askedTill time.Time // nothing is sent before this time, because the host asked for that
-	inactive  time.Time // since when the host's deliveries are parked; zero: they are not
+	inactive  time.Time // since when the host's deliveries are parked; zero if they are not
 	paused    bool      // the operator has paused the host
-	ramp      int       // one plus the answers since the host came back; 0: only the usual limit holds
+	ramp      int       // one plus the number of answers since the host came back; 0 if only the usual limit holds
 }
 
 // The states of a host, as metrics and the command line name them.
@@ -70,8 +70,8 @@ func (b *breaker) stateName(now time.Time) string {
 // isOpen reports whether nothing may be sent to the host now.
 func (b *breaker) isOpen(now time.Time) bool { return b.paused || b.closesAt().After(now) }
 
-// closesAt returns the time from which the host may be sent to again, unless the operator has
-// paused it.
+// closesAt returns the time from which deliveries may be sent to the host again, unless the
+// operator has paused the host.
 func (b *breaker) closesAt() time.Time {
 	if b.askedTill.After(b.openUntil) {
 		return b.askedTill
@@ -115,9 +115,9 @@ func (b *breaker) recordAnswer(limit int, now time.Time) (isNews bool) {
 	return isNews
 }
 
-// recordFailure counts an attempt that got no answer, or one that only broken software gives. It
-// reports whether the change must be written to the ledger. An attempt that ends while the
-// breaker is open does not count: it began before.
+// recordFailure counts an attempt that got no answer, or a 5xx answer. It reports whether the
+// change must be written to the ledger. An attempt that ends while the breaker is open does not
+// count, because it began before the breaker opened.
 func (b *breaker) recordFailure(why string, now time.Time) (isNews bool) {
 	if b.openUntil.After(now) {
 		return false
@@ -142,8 +142,8 @@ func (b *breaker) recordFailure(why string, now time.Time) (isNews bool) {
 	return true
 }
 
-// isKnown reports whether anything about the host must be remembered. The result is false when
-// the last attempt is so long ago that every delivery of that time has ended.
+// isKnown reports whether anything about the host must be remembered. A failure is remembered
+// until every delivery of its time has ended, and an answer for a shorter time.
 func (b *breaker) isKnown(now time.Time) bool {
 	switch {
 	case b.failures > 0 || b.isAway():
@@ -167,7 +167,7 @@ func (b *breaker) storedHost(name string) instance.Host {
 		DeliveredAt: timePointer(b.delivered), ClosedUntil: timePointer(b.closesAt()), Probes: b.probes, InactiveAt: timePointer(b.inactive)}
 }
 
-// timeAt returns the time that t points to, the zero time for nil.
+// timeAt returns the time that t points to, or the zero time if t is nil.
 func timeAt(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -175,7 +175,7 @@ func timeAt(t *time.Time) time.Time {
 	return *t
 }
 
-// timePointer returns nil for the zero time.
+// timePointer returns a pointer to a copy of t, or nil if t is the zero time.
 func timePointer(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

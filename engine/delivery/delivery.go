@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Serving is the prefix of the name under which a serving process takes leases. One process
-// serves at a time: it takes over all leases under other names with this prefix.
+// Serving is the prefix of the name under which a serving process takes leases on deliveries. Only
+// one process serves at a time, so it takes over all leases under other names with this prefix.
 const Serving = "serve:"
 
 // Store writes users' databases.
@@ -36,7 +36,8 @@ type Hosts interface {
 	Save(ctx context.Context, all []instance.Host, seen time.Time) error
 }
 
-// Due stores which users have deliveries that are due, and which have parked deliveries.
+// Due stores which users have deliveries that are due, and which users have parked deliveries,
+// that is, deliveries that wait for an inactive host.
 type Due interface {
 	ListDue(ctx context.Context, by time.Time) ([]instance.Due, error)
 	MarkDue(ctx context.Context, all []instance.Due) ([]instance.Due, error)
@@ -57,21 +58,21 @@ type Keys interface {
 
 // Actors looks actors up.
 type Actors interface {
-	// Known makes no request; it returns nil when the actor is not stored.
+	// Known returns a stored actor, or nil if the actor is not stored. It makes no request.
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	// Fresh fetches the actor from its own server; the fault is Gone when the actor was deleted
 	// there.
 	Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Local delivers to a user of this server the activities that another local user sends or
-// forwards.
+// Local delivers activities between users of this server, without a request. The parameter from is
+// the user who sends or forwards the activity.
 type Local interface {
 	Deliver(ctx context.Context, from, to vocab.Username, body []byte) error
 }
 
-// Gate returns an error that gives the reason when a host may not be contacted, or an actor may
-// not be delivered to; else nil.
+// Gate decides which hosts may be contacted, and which actors may get deliveries. Its methods
+// return nil, or an error with the reason for a refusal.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -96,11 +97,11 @@ type Deps struct {
 	Synchronization func(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization
 
 	Lasting         []string      // activity types that take something back; their deliveries are tried for 30 days
-	Owner           string        // Serving and the name of this process, for its leases; no other process, past or present, has the same
-	Paused          bool          // true: deliveries to other servers wait in the database
+	Owner           string        // the name in this process's leases, which no other process ever has; it begins with Serving in a serving process
+	Paused          bool          // whether deliveries to other servers wait in the database
 	Concurrency     int           // attempts at the same time; 0 means 128
 	HostConcurrency int           // attempts to one host at the same time; 0 means 4. At most half may be retries
-	Drain           time.Duration // the time that attempts in progress get when Run ends
+	Drain           time.Duration // how long attempts in progress may go on when Run ends
 
 	Now     func() time.Time
 	Log     *slog.Logger

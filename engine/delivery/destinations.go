@@ -9,9 +9,10 @@ import (
 )
 
 // Destinations returns the inboxes through which an activity reaches its recipients, each once.
-// Followers with the same shared inbox get it there, in one delivery (ActivityPub §7.1.3). A
-// recipient who is named and is not a follower gets it in the personal inbox. owner returns the
-// user who has a local inbox: there the activity is handed over without a request.
+// Followers with the same shared inbox get the activity there, in one delivery (ActivityPub
+// §7.1.3). A recipient who is named and is not a follower gets it in the recipient's personal
+// inbox. The function owner returns the user that a local inbox belongs to; the activity is handed
+// over to local inboxes without a request.
 func Destinations(followers, named []user.Destination, owner func(vocab.ID) (vocab.Username, bool)) []user.Inbox {
 	var out inboxes
 	covered := map[vocab.ID]bool{}

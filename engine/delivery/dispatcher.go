@@ -8,10 +8,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Dispatcher makes the attempts at all users' deliveries. The deliveries are stored in the
-// users' databases; only those that this process has leased are in memory. The goroutine of Run
-// makes all decisions (see loop). Turns and attempts run in goroutines of their own and report
-// to it by mail.
+// Dispatcher makes the attempts at all users' deliveries. The deliveries are stored in the users'
+// databases; only those that this process has leased are in memory. The goroutine of Run makes all
+// decisions (see loop). Turns (see schedule) and attempts run in goroutines of their own, and
+// report their results to the goroutine of Run by messages (see mail).
 type Dispatcher struct {
 	Deps
 	sender  *sender
@@ -42,7 +42,7 @@ func (d *Dispatcher) requestTurn(u vocab.Username, at time.Time) {
 }
 
 // Leases returns the leases that a transaction which stores a job may take in the dispatcher's
-// name. Committed hands the leased deliveries over.
+// name. After the commit, Committed gives the leased deliveries to the dispatcher.
 func (d *Dispatcher) Leases() user.DeliveryLeases {
 	leases, _ := ask(d.mail, func() user.DeliveryLeases { return d.loop.leaseInAdvance(d.Now()) })
 	return leases
@@ -75,7 +75,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 }
 
 // startDue begins every turn and attempt that may begin now. It returns the time until the next
-// one becomes due by itself.
+// turn becomes due by itself.
 func (d *Dispatcher) startDue(ctx context.Context) time.Duration {
 	if !d.loop.hasRecalled {
 		return time.Hour
@@ -91,7 +91,7 @@ func (d *Dispatcher) startDue(ctx context.Context) time.Duration {
 	return d.loop.schedule.untilNext(now)
 }
 
-// begin runs work in a goroutine of its own. Run waits for it before it returns.
+// begin calls work in a goroutine of its own. Before Run returns, it waits until work has ended.
 func (d *Dispatcher) begin(work func()) {
 	d.loop.beside++
 	go func() {

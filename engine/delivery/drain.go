@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// releaseTime bounds the time to release leases and write the ledger at the end.
+// releaseTime is how long Run may take at its end to release leases and to write the ledger.
 const releaseTime = 5 * time.Second
 
 // drain waits for the turns and attempts in progress, at most for the drain time, and then

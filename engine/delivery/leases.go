@@ -10,15 +10,15 @@ import (
 
 const (
 	leaseTime        = 90 * time.Second
-	margin           = 30 * time.Second // the rest of its lease that a delivery needs when its attempt begins
+	margin           = 30 * time.Second // how much of a delivery's lease must be left when an attempt begins
 	maxClaimed       = 200              // deliveries that one turn may claim
 	minClaimed       = 8                // deliveries that a turn may claim at least, while the pool has room for them
 	maxForwarded     = 2048             // forwarded deliveries in memory
 	maxUserForwarded = 256              // forwarded deliveries of one user in memory
 )
 
-// leases are the deliveries in memory: those that this process has leased. Registrable domains
-// share the room.
+// leases holds the deliveries in memory, which are those that this process has leased. The
+// registrable domains of their hosts share the room for them.
 type leases struct {
 	pool        *policy.Pool
 	rows        map[vocab.Username]map[int64]*row
@@ -62,22 +62,23 @@ func (l *leases) countForwarded(r *row, n int) {
 	}
 }
 
-// maxOwn returns how many of a user's own deliveries a turn may claim. The turns in progress
-// share the number of deliveries that a domain with none in memory may have, but each turn may
-// claim at least a few.
+// maxOwn returns how many of a user's own deliveries a turn may claim. The pool limits how many
+// deliveries a domain that has none in memory may get. The turns in progress share that number,
+// but each turn may claim at least a few.
 func (l *leases) maxOwn() int {
 	share := int(l.pool.Share())
 	return min(maxClaimed, max(share/maxTurns, min(share, minClaimed)))
 }
 
-// maxForwarded returns how many forwarded deliveries may be claimed for u in addition to the own
-// ones. They never take the places of users' own deliveries.
+// maxForwarded returns how many forwarded deliveries may be claimed for u in addition to u's own
+// deliveries. The parameter own is how many of u's own deliveries may be claimed. Forwarded
+// deliveries never take the places of users' own deliveries.
 func (l *leases) maxForwarded(u vocab.Username, own int) int {
 	return max(0, min(own/4, maxUserForwarded-l.forwardedOf[u], maxForwarded-l.forwarded))
 }
 
-// fullDomains returns the domains that have no room for n more deliveries in memory, as hosts to
-// leave out.
+// fullDomains returns the domains that have no room for n more deliveries in memory. It returns
+// them in the form in which a claim names the hosts that it leaves out.
 func (l *leases) fullDomains(n int) []string {
 	full := l.pool.Full(int64(n))
 	for i, name := range full {
@@ -86,8 +87,8 @@ func (l *leases) fullDomains(n int) []string {
 	return full
 }
 
-// inAdvance returns the leases that a transaction which stores a job may take, except those for
-// the hosts in except.
+// inAdvance returns the leases that a transaction which stores a job may take. They leave out the
+// hosts in the parameter except.
 func (l *leases) inAdvance(owner string, except []string, now time.Time) user.DeliveryLeases {
 	most := l.pool.Share()
 	if most < minClaimed {

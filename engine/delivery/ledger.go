@@ -11,35 +11,35 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// soon decides whether a mark that is too early is corrected: it is when the mark is at most
-// soon ahead. Otherwise a process that looks for due users would soon find the user without
-// need.
+// soon is how near a mark that is too early may come before it is corrected. A mark is the time by
+// which a user is due, as the instance database has it. Without the correction, a process that
+// looks for due users would find the user without need.
 const soon = ledgerPoll + time.Second
 
-// ledger holds all changes that must be written: the outcomes of each user's deliveries, for the
-// user's next turn, and the changes of users, hosts and parking, for the next batch to the
-// instance database.
+// ledger holds all changes that must be written. A user's next turn writes the outcomes of that
+// user's deliveries. The next batch writes the changes of users, hosts and parking to the instance
+// database.
 type ledger struct {
 	entries map[vocab.Username][]entry
 	marks   map[vocab.Username]*time.Time // the times by which users are due, as the instance database has them
 
-	// The next batch contains these.
+	// The next batch contains the changes in these fields.
 	users   userSet                  // users whose marks are to be written
 	hosts   map[string]bool          // hosts whose breakers are to be written
 	parking map[instance.Parked]bool // the value says whether the user has parked deliveries to the host
 
 	news chan struct{} // signals that the next batch has something to write
-	seen time.Time     // time of the last change by the operator that was read
+	seen time.Time     // the time at which the operator made the newest change that this process has read
 }
 
-// entry is a delivery with its outcome, and the targets of it that are gone for good.
+// entry is a delivery with its outcome, and with those of its targets that are gone for good.
 type entry struct {
 	delivery user.Delivery
 	outcome  user.Outcome
 	gone     []vocab.ID
 }
 
-// batch is the changes that are written to the instance database together.
+// batch holds the changes that are written to the instance database together.
 type batch struct {
 	due             []instance.Due
 	hosts           []instance.Host
@@ -61,8 +61,8 @@ func (l *ledger) takeEntries(u vocab.Username) []entry {
 	return all
 }
 
-// returnEntries puts back the entries that a turn of u could not write, before those that have
-// come since.
+// returnEntries puts back the entries that a turn of u could not write, in front of those that
+// were added since.
 func (l *ledger) returnEntries(u vocab.Username, all []entry) {
 	if len(all) > 0 {
 		l.entries[u] = append(all, l.entries[u]...)
@@ -98,8 +98,8 @@ func (l *ledger) announceNews() {
 	}
 }
 
-// takeBatch returns the changes to write now. mark returns the time by which a user is due, host
-// the stored state of a host.
+// takeBatch returns the changes to write now. The function mark returns the time by which a
+// user is due, and the function host returns the state of a host in the form that is stored.
 func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, host func(string) instance.Host) batch {
 	b := batch{seen: l.seen}
 	for u := range l.users {
@@ -124,8 +124,9 @@ func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, 
 	return b
 }
 
-// mayStay reports whether the stored mark marked need not be replaced by mark. A mark that is
-// too early may stay until it is so near that a process would look for the user without need.
+// mayStay reports whether the mark that the instance database has (the parameter marked) may stay,
+// although the right one now is the parameter mark. A mark that is too early may stay until it is
+// so near that a process would look for the user without need.
 func mayStay(marked, mark *time.Time, now time.Time) bool {
 	if marked == nil || mark == nil {
 		return marked == mark
@@ -133,15 +134,16 @@ func mayStay(marked, mark *time.Time, now time.Time) bool {
 	return !marked.After(*mark) && (marked.After(now.Add(soon)) || !mark.After(now.Add(soon)))
 }
 
-// setMark records the time by which the instance database has u due.
+// setMark records that at is the mark of u in the instance database, or that u has none if at is
+// nil.
 func (l *ledger) setMark(u vocab.Username, at *time.Time) {
 	if l.marks[u] = at; at == nil {
 		delete(l.marks, u)
 	}
 }
 
-// returnBatch adds changes that could not be written to the next batch. Newer changes take
-// precedence.
+// returnBatch adds the changes of b, which could not be written, to the next batch. Newer changes
+// take precedence.
 func (l *ledger) returnBatch(b batch) {
 	for _, d := range b.due {
 		l.users[d.User] = true

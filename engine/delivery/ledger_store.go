@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	ledgerPoll  = 2 * time.Second        // how late a change by another process is noticed
-	ledgerDelay = 250 * time.Millisecond // how late a batch is written
+	ledgerPoll  = 2 * time.Second        // how often changes by other processes are read
+	ledgerDelay = 250 * time.Millisecond // how long changes are collected before a batch is written
 )
 
 // keepLedger reads the instance database. Then, until ctx ends, it writes a batch whenever the

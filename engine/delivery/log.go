@@ -35,8 +35,8 @@ func (s *logSample) level(domain string) (level slog.Level, unlogged int64) {
 }
 
 // logOutcome logs how an attempt ended, and when the next one is made. Only lines that an
-// operator may have to look into name the user and the inbox. A line about a success does not,
-// so that the log does not record who writes to each other.
+// operator may have to look into name the user and the inbox. A line about a success names
+// neither, so that the log does not record which people write to each other.
 func (s *sender) logOutcome(ctx context.Context, r *row, o user.Outcome) {
 	message, sample := "delivery put off", s.samples.postponed
 	facts := []any{"activity", r.Activity, "type", r.Type, "host", r.Host, "attempt", r.Attempts + 1, "status", o.HTTPStatus, "took", o.Latency}

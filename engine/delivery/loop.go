@@ -12,11 +12,11 @@ import (
 
 const (
 	crowdedWait = time.Second      // the wait until the next turn of a user whose deliveries had no room
-	turnTime    = 30 * time.Second // for one turn, including the wait for a connection
+	turnTime    = 30 * time.Second // the longest time of one turn, including the wait for a connection
 )
 
-// loop is the state of a dispatcher, and decides how to react to each event. It never waits, and
-// is given the current time; the dispatcher carries out its decisions.
+// loop is the state of a dispatcher, and decides how to react to each event. A loop never waits.
+// The dispatcher passes the current time to it, and carries out its decisions.
 type loop struct {
 	deps     *Deps
 	backoff  backoff
@@ -27,8 +27,8 @@ type loop struct {
 	ledger   ledger
 	backlog  backlog
 
-	beside      int  // goroutines that the dispatcher has started
-	hasRecalled bool // a first reading of the ledger has ended, with or without an error: turns and attempts may begin
+	beside      int  // goroutines that the dispatcher has started and that have not ended
+	hasRecalled bool // a first reading of the ledger has ended, with or without an error, so turns and attempts may begin
 	hasAll      bool // the whole ledger was read
 	isDraining  bool // no new turn or attempt begins
 }
@@ -38,7 +38,7 @@ func newLoop(deps *Deps) *loop {
 		ledger: newLedger(), backlog: newBacklog()}
 }
 
-// requestTurn makes sure that u has a turn by the time at.
+// requestTurn makes sure that u has a turn no later than the time in at.
 func (l *loop) requestTurn(u vocab.Username, at time.Time) {
 	l.schedule.requestTurn(u, at)
 	l.ledger.noteUser(u)
@@ -52,8 +52,7 @@ func (l *loop) leaseInAdvance(now time.Time) user.DeliveryLeases {
 	return l.leases.inAdvance(l.deps.Owner, l.queues.unavailable(now), now)
 }
 
-// beginTurn returns the user whose turn begins, and its turn. It returns nil when none may
-// begin.
+// beginTurn returns the user whose turn begins, and the turn. It returns nil if no turn may begin.
 func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
 	u := l.schedule.beginTurn(now)
 	if u == nil {
@@ -84,7 +83,7 @@ func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
 	return u, t
 }
 
-// claimableAt returns when deliveries can be claimed for a host that a turn left out.
+// claimableAt returns when deliveries to a host that a turn left out can be claimed again.
 func (l *loop) claimableAt(host string, now time.Time) time.Time {
 	h := l.queues.hosts[host]
 	switch {
@@ -151,7 +150,7 @@ func (l *loop) queueRows(u vocab.Username, rows []user.Delivery, now, until time
 	}
 }
 
-// beginAttempt returns the delivery to attempt next, nil when no attempt may begin.
+// beginAttempt returns the delivery to attempt next, or nil if no attempt may begin.
 func (l *loop) beginAttempt(now time.Time) *row {
 	for r := l.queues.beginAttempt(); r != nil; r = l.queues.beginAttempt() {
 		if r.until.Sub(now) >= margin {

@@ -2,21 +2,21 @@ package delivery
 
 import "sync"
 
-// mail is the queue of messages to a dispatcher's loop; each is a function that the loop calls.
-// Posting never waits. The queue stays short, because the loop does not wait either.
+// mail is the queue of messages to a dispatcher's loop. Each message is a function that the loop
+// calls. Posting never waits. The queue stays short, because the loop does not wait either.
 type mail struct {
 	arrived chan struct{}
 
 	mu     sync.Mutex
 	list   []func()
-	isOpen bool // the loop has started: ask may be used
+	isOpen bool // the loop has started, so ask may be used
 	isOver bool // no more messages are accepted
 }
 
 func newMail() *mail { return &mail{arrived: make(chan struct{}, 1)} }
 
-// post queues a message, and reports whether the loop will call it. Before the loop starts the
-// message waits for it.
+// post queues a message, and reports whether the loop will call it. A message that is posted
+// before the loop starts waits until then.
 func (m *mail) post(message func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -30,13 +30,13 @@ func (m *mail) add(message func()) bool {
 	m.list = append(m.list, message)
 	select {
 	case m.arrived <- struct{}{}:
-	default: // the loop knows that there is mail
+	default: // a signal is pending already
 	}
 	return true
 }
 
-// ask has the loop call question, waits and returns its answer. ok is false, and nothing is
-// called, before the loop starts and after it has ended.
+// ask has the loop call question, waits for that, and returns the answer. Before the loop starts
+// and after it has ended, nothing is called, and ok is false.
 func ask[T any](m *mail, question func() T) (answer T, ok bool) {
 	reply := make(chan T, 1)
 	m.mu.Lock()

@@ -68,8 +68,8 @@ func statusText(status int) string {
 	return strings.TrimSpace(fmt.Sprint(status, " ", http.StatusText(status)))
 }
 
-// retryLater sets when d is tried again: after the backoff, and not before atLeast has passed.
-// It fails d if no retry is left.
+// retryLater sets the time at which d is tried again. That is after the backoff, and not before
+// the time in atLeast has passed. If no retry is left, d fails.
 func (b backoff) retryLater(o *user.Outcome, d user.Delivery, atLeast time.Duration, now time.Time) {
 	wait, again := b.nextWait(d, now)
 	if !again {
@@ -79,7 +79,8 @@ func (b backoff) retryLater(o *user.Outcome, d user.Delivery, atLeast time.Durat
 	o.NextAt = now.Add(max(wait, atLeast))
 }
 
-// parkDelivery returns the outcome when no attempt was made because the host is inactive.
+// parkDelivery returns the outcome of a delivery at which no attempt was made, because the host
+// has been inactive since the time in since.
 func (b backoff) parkDelivery(d user.Delivery, since, now time.Time) user.Outcome {
 	o := b.postponeDelivery(d, now, "the host has been inactive since "+since.UTC().Format(time.RFC3339), now)
 	if o.Status == user.DeliveryPending {
@@ -88,8 +89,8 @@ func (b backoff) parkDelivery(d user.Delivery, since, now time.Time) user.Outcom
 	return o
 }
 
-// postponeDelivery returns the outcome when no attempt was made: the delivery waits until the
-// time until, or fails if it is too old.
+// postponeDelivery returns the outcome of a delivery at which no attempt was made. The delivery
+// waits until the time in until, or fails if it is too old. The parameter why is the reason.
 func (b backoff) postponeDelivery(d user.Delivery, until time.Time, why string, now time.Time) user.Outcome {
 	o := user.Outcome{Delivery: d.ID, Status: user.DeliveryPending, NextAt: until, Error: why}
 	if b.isTooOld(d, now) {

@@ -6,7 +6,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resumeBatch is how many deliveries of a user to one host a turn makes due again.
+// resumeBatch is how many deliveries of a user to one host a turn makes due again at most.
 const resumeBatch = 1000
 
 // parking records which users have deliveries that wait until a host is back, and which of these
@@ -71,8 +71,8 @@ func (p *parking) askAllBack(host string) userSet {
 
 func (p *parking) isAsked(u vocab.Username) bool { return len(p.asked[u]) > 0 }
 
-// takeAsked removes and returns the hosts for which askBack was called, if mayCome allows them
-// now. Calls of askBack after that are for another turn.
+// takeAsked removes and returns the hosts for which askBack was called for u and for which mayCome
+// returns true now. Later calls of askBack are for another turn.
 func (p *parking) takeAsked(u vocab.Username, mayCome func(host string) bool) (hosts []string) {
 	for host := range p.asked[u] {
 		if mayCome(host) {

@@ -57,8 +57,8 @@ func (h *hostQueue) isRefusing(now time.Time) bool {
 	return len(h.fresh)+len(h.retries) >= maxQueued || !h.isInactive() && h.isOpen(now) || h.paused
 }
 
-// isParking reports whether a claimed delivery is parked: those to an inactive host are, except
-// one that probes it.
+// isParking reports whether a claimed delivery must be parked. All deliveries to an inactive host
+// are parked, except one that probes the host.
 func (h *hostQueue) isParking(now time.Time) bool {
 	return h.isInactive() && (h.isOpen(now) || h.waiting()+h.inflight > 0)
 }
@@ -68,7 +68,7 @@ func (h *hostQueue) isIdle(now time.Time) bool {
 	return h.waiting() == 0 && h.inflight == 0 && !h.isKnown(now)
 }
 
-// line returns the queue whose first delivery may be attempted now, nil when none may.
+// line returns the queue whose first delivery may be attempted now, or nil if there is none.
 func (h *hostQueue) line() *[]*row {
 	all, retries := h.limitAttempts(h.limit)
 	switch mayRetry := h.retrying < retries; {
@@ -84,7 +84,8 @@ func (h *hostQueue) line() *[]*row {
 	return nil
 }
 
-// beginAttempt takes the next delivery out of its queue, nil when no attempt may begin.
+// beginAttempt removes the next delivery from its queue and returns it. It returns nil if no
+// attempt may begin.
 func (h *hostQueue) beginAttempt() *row {
 	line := h.line()
 	if line == nil {

@@ -14,7 +14,7 @@ type queues struct {
 	hosts      map[string]*hostQueue
 	own        *rotation    // hosts with a delivery of a user's own that may be attempted
 	passing    *rotation    // hosts with a forwarded delivery that may be attempted
-	attempts   *policy.Pool // in progress to other servers, by domain
+	attempts   *policy.Pool // attempts in progress at inboxes of other servers, by registrable domain
 	underWay   int          // all attempts in progress
 	forwarding int          // attempts in progress at forwarded deliveries
 }
@@ -37,9 +37,9 @@ func (q *queues) host(name string) *hostQueue {
 	return h
 }
 
-// beginAttempt returns the delivery to attempt next, nil when no attempt may begin. Deliveries
-// to users of this server come first, then those to the host whose turn it is. Forwarded
-// deliveries come last, and may have at most half of the attempts.
+// beginAttempt returns the delivery to attempt next, or nil if no attempt may begin. Deliveries to
+// users of this server come first, then those to the host whose turn it is. Forwarded deliveries
+// come last, and may have at most half of the attempts.
 func (q *queues) beginAttempt() *row {
 	r := q.nextDelivery()
 	if r != nil {
@@ -66,7 +66,8 @@ func (q *queues) nextDelivery() *row {
 	return q.nextOf(q.passing)
 }
 
-// nextOf returns the next delivery of the hosts in a rotation, nil when none may begin.
+// nextOf returns the next delivery to one of the hosts in a rotation, or nil if no attempt may
+// begin.
 func (q *queues) nextOf(hosts *rotation) *row {
 	for h := hosts.next(q.attempts); h != nil; h = hosts.next(q.attempts) {
 		r := h.beginAttempt()
@@ -79,8 +80,8 @@ func (q *queues) nextOf(hosts *rotation) *row {
 	return nil
 }
 
-// endAttempt makes room for another attempt. The caller lists the host again once it has
-// recorded the result.
+// endAttempt makes room for another attempt, and returns the host's queue. The caller must pass
+// this queue to list once it has recorded the result.
 func (q *queues) endAttempt(r *row) *hostQueue {
 	h := q.hosts[r.Host]
 	h.endAttempt(r)
@@ -94,7 +95,8 @@ func (q *queues) endAttempt(r *row) *hostQueue {
 	return h
 }
 
-// list puts h into a rotation if an attempt at it may begin. This server is in none.
+// list puts h into a rotation if an attempt at a delivery in h may begin. The queue of this server
+// is in no rotation.
 func (q *queues) list(h *hostQueue) {
 	switch line := h.line(); {
 	case line == nil || h.name == "":

@@ -7,7 +7,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// memories are the contents of the instance database about deliveries.
+// memories holds everything that the instance database stores about deliveries.
 type memories struct {
 	hosts  []instance.Host
 	parked []instance.Parked
@@ -25,7 +25,7 @@ func (l *loop) recall(m memories, now time.Time) {
 	for _, p := range m.parked {
 		l.parking.addParked(p.Host, p.User)
 	}
-	for host := range l.parking.parked { // the deliveries of a host that is back were not all resumed
+	for host := range l.parking.parked { // the host may be back although not all its parked deliveries were resumed
 		if h := l.queues.hosts[host]; h == nil || !h.isInactive() {
 			l.resumeHost(host)
 		}
@@ -44,7 +44,8 @@ func (l *loop) recallHost(stored instance.Host, now time.Time) {
 	l.queues.list(h)
 }
 
-// recallOwing requests a turn for each user with deliveries due, and records the user's mark.
+// recallOwing requests a turn for each user with deliveries due, and records the user's mark (see
+// setMark).
 func (l *loop) recallOwing(owing []instance.Due) {
 	for _, o := range owing {
 		l.ledger.setMark(o.User, o.Was)
@@ -74,8 +75,8 @@ func (l *loop) takeBatch(now time.Time) batch {
 	return l.ledger.takeBatch(now, func(u vocab.Username) *time.Time { return l.markOf(u, now) }, l.storedHost)
 }
 
-// markOf returns the time by which a user must have a turn, nil when it needs none. While this
-// process works for the user, that is the end of a lease, in case the process is killed.
+// markOf returns the time by which a user must have a turn, or nil if the user needs none. While
+// this process works for the user, that time is the end of a lease, in case the process is killed.
 func (l *loop) markOf(name vocab.Username, now time.Time) *time.Time {
 	at := now.Add(leaseTime)
 	switch u := l.schedule.user(name); {

@@ -13,8 +13,8 @@ func (l *loop) awaitHost(host string, u vocab.Username, now time.Time) {
 	}
 }
 
-// planResume returns how many deliveries of u its turn makes due again, by host: one that probes
-// an inactive host, up to resumeBatch for others.
+// planResume returns how many deliveries of u the next turn of u makes due again, by host. For an
+// inactive host it is one, which probes the host. For any other host it is up to resumeBatch.
 func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {
 	plan := map[string]int{}
 	hosts := l.parking.takeAsked(u, func(host string) bool {
@@ -50,15 +50,15 @@ func (l *loop) recordResumed(u *scheduledUser, t turn, got turnResult) {
 	}
 }
 
-// resumeHost requests turns that make the deliveries parked for a host, or waiting for it, due
-// again.
+// resumeHost requests turns in which the deliveries that are parked for a host, or wait for it,
+// become due again.
 func (l *loop) resumeHost(host string) {
 	for u := range l.parking.askAllBack(host) {
 		l.requestTurn(u, atOnce)
 	}
 }
 
-// resumeForAll makes the deliveries to a host due again for every user with a turn to come,
+// resumeForAll makes the deliveries to a host due again for every user who waits for a turn,
 // because other processes may have postponed them.
 func (l *loop) resumeForAll(host string) {
 	for name, u := range l.schedule.users {

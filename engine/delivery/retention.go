@@ -12,8 +12,9 @@ import (
 // rowsKept is how long a delivery that succeeded keeps a row of its own.
 const rowsKept = 7 * day
 
-// Retention returns how long deliveries are stored, by how they ended, and how long jobs are.
-// lasting are the types that take something back.
+// Retention returns how long jobs and deliveries are stored. The time for a delivery depends on
+// how it ended. The parameter jobs is the time for jobs, and lasting has the types of
+// activities that take something back.
 func Retention(now time.Time, jobs time.Duration, lasting []string) user.DeliveryRetention {
 	return user.DeliveryRetention{Now: now, Delivered: rowsKept, Jobs: jobs, Parked: lifetime,
 		Lasting: longLifetime, Types: lasting, Failed: FailedEvent}

@@ -26,10 +26,10 @@ type schedule struct {
 
 type scheduledUser struct {
 	name      vocab.Username
-	due       time.Time // when the next turn is due; zero: none is needed
-	place     int       // the index in schedule.due; -1: not in it
+	due       time.Time // when the next turn is due; zero if none is needed
+	place     int       // the index in schedule.due; -1 if the user is not in it
 	isRunning bool      // a turn is in progress
-	again     bool      // another turn is needed right after it
+	again     bool      // another turn is needed right after the one in progress
 	failures  int       // consecutive turns that failed
 	hadTurn   bool      // a turn has succeeded
 }
@@ -45,7 +45,7 @@ func (s *schedule) user(name vocab.Username) *scheduledUser {
 	return u
 }
 
-// requestTurn makes sure that a user has a turn by the time at.
+// requestTurn makes sure that a user has a turn no later than the time in at.
 func (s *schedule) requestTurn(name vocab.Username, at time.Time) {
 	u := s.user(name)
 	switch {
@@ -60,7 +60,7 @@ func (s *schedule) requestTurn(name vocab.Username, at time.Time) {
 	}
 }
 
-// beginTurn returns the user whose turn begins, nil when none may begin now.
+// beginTurn returns the user whose turn begins, or nil if no turn may begin now.
 func (s *schedule) beginTurn(now time.Time) *scheduledUser {
 	if s.running >= maxTurns || len(s.due) == 0 || s.due[0].due.After(now) {
 		return nil
@@ -71,14 +71,15 @@ func (s *schedule) beginTurn(now time.Time) *scheduledUser {
 	return u
 }
 
-// dueBy makes sure that u, whose turn is in progress, has another turn by the time at.
+// dueBy makes sure that u, whose turn is in progress, has another turn no later than the time in
+// at.
 func (u *scheduledUser) dueBy(at time.Time) {
 	if u.due.IsZero() || at.Before(u.due) {
 		u.due = at
 	}
 }
 
-// endTurn ends a turn that succeeded. With more, the user needs another turn immediately.
+// endTurn ends a turn that succeeded. If more is true, the user needs another turn immediately.
 func (s *schedule) endTurn(u *scheduledUser, more bool) {
 	u.failures, u.hadTurn = 0, true
 	if u.again || more {

@@ -28,11 +28,11 @@ type turn struct {
 // turnResult is the result of a turn.
 type turnResult struct {
 	rows    []user.Delivery // the claimed deliveries
-	next    *time.Time      // when the next delivery that is not due yet becomes due; nil: there is none
+	next    *time.Time      // when the next delivery that is not due yet becomes due; nil if there is none
 	passed  []string        // hosts that were left out although deliveries to them are due
 	resumed map[string]int
 	open    []user.OpenDeliveries
-	waited  []time.Time // for jobs that an inbox took for the first time, the time since which they waited
+	waited  []time.Time // for each job whose first success the turn wrote, when the job was created
 }
 
 // hasMore reports whether a turn claimed as many deliveries as it was allowed, so that more may

@@ -12,7 +12,7 @@ const (
 )
 
 // sweepUsers gives every user a turn from time to time, so slowly that it costs next to nothing.
-// It finds due deliveries that no mark and no message has announced.
+// These turns find due deliveries that neither a mark (see soon) nor a message has announced.
 func (d *Dispatcher) sweepUsers(ctx context.Context) {
 	for pace := firstPace; ; pace = sweepPace {
 		users, err := d.users.owingUsers(ctx)
