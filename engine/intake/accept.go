@@ -41,14 +41,14 @@ func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 type entry struct {
 	item   Item
 	number int64      // its number in the order of arrival
-	row    *row       // its row in the journal, or the one to be written there; nil for an entry whose request waits
+	row    *row       // its row in the journal, or the one to be written there; nil for an entry whose request waits for the commit
 	answer chan error // answers the request that waits; nil for an entry with a row
 	given  bool       // true when the request no longer waits
 	letter *letter    // its place in the queue; nil for an entry that a drain applies
 }
 
-// maxSize bounds the bytes that one body is counted as, so that a single large one finds room:
-// it is a quarter of the pool.
+// maxSize is the largest number of bytes that one body is counted as. It is a quarter of the pool,
+// so that a single large body finds room.
 const maxSize = 16 << 20
 
 // size returns how many bytes of memory an entry without a row is counted as.
@@ -123,10 +123,11 @@ type placing struct {
 	places map[vocab.Username]*entry
 }
 
-// keepInJournal makes the activity durable for its recipients in one row of the journal, and
-// hands it to their writers. For stalled recipients it waits in the journal. refused is the
-// entry of a single, stalled recipient, else nil. Stalled recipients whose backlog is full, or
-// whose drain cannot keep up, are left out, and the fault says so; the others have the activity.
+// keepInJournal makes the activity durable for its recipients in one row of the journal, and hands
+// it to their writers. For stalled recipients the activity waits in the journal. If the only
+// recipient is stalled, the parameter refused is the entry that holds its place; otherwise it is
+// nil. Stalled recipients whose backlog is full, or whose drain cannot keep up, are left out. Then
+// keepInJournal returns the reason, although the other recipients have the activity.
 func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
 	p, refusal, err := i.placeActivity(a.Row(), refused)
 	if err != nil {
@@ -149,9 +150,9 @@ func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) e
 	return refusal
 }
 
-// placeActivity gives an activity its number, its row, and its places in the queues; err says
-// why it could not. Stalled recipients whose backlog is full, or whose drain cannot keep up, are
-// left out; refusal says why.
+// placeActivity gives an activity its number, its row, and its places in the queues. It leaves out
+// stalled recipients whose backlog is full, or whose drain cannot keep up, and returns the reason
+// as refusal. If it cannot place the activity for any recipient, it returns the reason as err.
 func (i *Intake) placeActivity(in instance.Intake, refused *entry) (p *placing, refusal, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -201,8 +202,8 @@ func (i *Intake) countQueued(in *instance.Intake, refused *entry) (entries int, 
 	return entries, bytes
 }
 
-// occupyPlaces gives an activity its number and its places in the queues. It divides the
-// recipients into those whose writers apply it and those who are stalled, in p.in.Waiting. The
+// occupyPlaces gives an activity its number and its places in the queues. Recipients whose writers
+// will apply the activity stay in p.in.Recipients; stalled recipients go to p.in.Waiting. The
 // caller holds mu.
 func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	recipients := p.in.Recipients
@@ -234,8 +235,9 @@ func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	return nil
 }
 
-// handOver lets the recipients' writers apply the activity whose row at was written. If err is
-// set, the row could not be written, and its places are released.
+// handOver lets the recipients' writers apply an activity whose row was written; the parameter at
+// identifies that row. If err is not nil, the row could not be written, and handOver gives up the
+// activity's places.
 func (i *Intake) handOver(p *placing, at instance.IntakeRow, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,10 +18,11 @@ type Background struct {
 // NewBackground returns a background in which nothing runs.
 func NewBackground() *Background { return &Background{closing: make(chan struct{})} }
 
-// Go runs f; Close waits for it.
+// Go calls f in a goroutine of its own. Close waits until f has ended.
 func (b *Background) Go(f func()) { b.running.Go(f) }
 
-// Pause waits, and reports whether work continues: false means that Close was called.
+// Pause waits for d, and reports whether work may continue. It returns false once Close was
+// called.
 func (b *Background) Pause(d time.Duration) bool { return b.pauseOr(d, nil) }
 
 // pauseOr is Pause, but a message on wake ends it early.

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The reasons why an activity is refused for a user. Its server sends it again.
+// The reasons why an activity is refused for a user. The sending server tries again later.
 var (
 	errBacklog = fault.New(fault.Unavailable, "too much of that domain waits for the user; try again later").After(time.Minute)
 	errOverdue = fault.New(fault.Unavailable, "the user is catching up with what waits; try again later").After(30 * time.Second)
@@ -62,7 +62,7 @@ func (b *Backlog) spend(payer string, activities, bytes int64) {
 	b.Bytes.Spend(payer, bytes)
 }
 
-// give removes an activity that no longer waits from the count.
+// give subtracts an activity that no longer waits.
 func (b *Backlog) give(payer string, bytes int64) {
 	b.Activities.Give(payer, 1)
 	b.Bytes.Give(payer, bytes)
@@ -75,14 +75,14 @@ func (b *Backlogs) forget(u vocab.Username) {
 	delete(b.users, u)
 }
 
-// giveBack removes an activity that will not wait after all from the counts of users.
+// giveBack subtracts an activity from the backlogs of users, because it will not wait after all.
 func (b *Backlogs) giveBack(in *instance.Intake, users []vocab.Username) {
 	for _, u := range users {
 		b.Of(u).give(in.Payer, bytesOf(in))
 	}
 }
 
-// endRows removes the rows of a page that no longer wait from the count of u.
+// endRows subtracts those rows of a page that are in ended from the backlog of u.
 func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []instance.IntakeRow) {
 	for _, w := range page {
 		if slices.Contains(ended, w.IntakeRow) {
@@ -91,9 +91,10 @@ func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []in
 	}
 }
 
-// setAll replaces all counts by those of the journal. They differ because an earlier process and
-// administrators write to the journal, too, and because an activity that came twice was counted
-// twice. An activity that is being written meanwhile is counted from the next call on.
+// setAll replaces all counts by those of the journal. The two may differ because an earlier
+// process and administrators write to the journal, too, and because an activity that came twice
+// was counted twice. An activity that is being written meanwhile is counted from the next call
+// on.
 func (b *Backlogs) setAll(all []instance.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,8 +114,9 @@ func (i *Intake) Recount(ctx context.Context) error {
 	return nil
 }
 
-// reserveBacklogs counts an activity for each stalled recipient. Recipients without room for it
-// are left out; refusal says why. The caller holds mu.
+// reserveBacklogs adds an activity to the backlog of each stalled recipient. It removes stalled
+// recipients from in.Recipients if their backlog has no room or their drain cannot keep up, and
+// returns the reason as refusal. The caller holds mu.
 func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved []vocab.Username, refusal error) {
 	in.Recipients = slices.DeleteFunc(slices.Clone(in.Recipients), func(u vocab.Username) bool {
 		w := i.writer(u)
@@ -135,5 +137,5 @@ func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved 
 	return reserved, refusal
 }
 
-// bytesOf returns the bytes that an activity counts for in the journal.
+// bytesOf returns how many bytes an activity is counted as in the journal.
 func bytesOf(in *instance.Intake) int64 { return int64(len(in.Raw) + len(in.Fetched)) }

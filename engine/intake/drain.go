@@ -18,7 +18,7 @@ const (
 	lull      = 20 * time.Millisecond // the wait of a drain that found no row although one is being written
 )
 
-// slots bounds how many users are probed, and how many pages are applied, at the same time.
+// slots limits how many users are probed, and how many pages are applied, at the same time.
 type slots struct{ probes, pages chan struct{} }
 
 func newSlots() slots { return slots{make(chan struct{}, 16), make(chan struct{}, 8)} }
@@ -35,10 +35,10 @@ type drain struct {
 	usable   bool // whether the user's database could be used the last time
 }
 
-// page is the rows that a drain read from the journal at a time.
+// page holds the rows that a drain has read from the journal together.
 type page struct {
 	rows  []instance.Waiting
-	newer bool // some row that was read is not older than every entry in memory
+	newer bool // some row that was read is not older than the oldest entry in memory
 	short bool // less than a full page waits
 }
 
@@ -104,8 +104,9 @@ func (d *drain) noteFailure(cause error) time.Duration {
 	return d.intake.Backoff.After(d.failures - 1)
 }
 
-// planNext returns how long the drain waits before the next page. n is how many activities of
-// the page p have ended. When less than a full page waits, the drain begins to catch up.
+// planNext returns how long the drain waits before the next page. The parameter n is how many
+// activities of the page p no longer wait. When less than a full page waits, the drain begins to
+// catch up (see stall).
 func (d *drain) planNext(p page, n int) time.Duration {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
@@ -241,7 +242,7 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 // readPage returns the first waiting rows that are older than every entry in memory. It leaves
 // out rows about which another server is being asked.
 func (d *drain) readPage(ctx context.Context) (p page, err error) {
-	before := d.oldestInMemory() // read before the journal: by then every older activity waits there or has taken effect
+	before := d.oldestInMemory() // this comes before the journal is read, so every older activity waits there by then or has taken effect
 	for after := int64(0); len(p.rows) == 0 && !p.newer; {
 		rows, err := d.intake.Store.Instance.Journal.ListWaiting(ctx, d.writer.user, after, d.limit, pageBytes*d.limit/maxBatch)
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package intake applies accepted activities to the databases of their recipients: durable
-// before they are acknowledged, once, and in the order of arrival.
+// Package intake applies accepted activities to the databases of their recipients. An activity is
+// durable before it is acknowledged. Each activity is applied once, in the order of arrival.
 //
 // An activity for one user goes to that user's writer. One for several users, or for a user
 // whose database cannot be used now, goes to the intake journal first. A user whose database
@@ -59,8 +59,8 @@ type Pipeline interface {
 	// Apply applies a batch in one transaction of the user's database. It is called again when
 	// the transaction is repeated.
 	Apply(ctx context.Context, tx *user.Tx, batch []Item) error
-	// Resume builds items of the rows in the journal that wait for u, one for each row of the
-	// page. The error says that nothing can be read now.
+	// Resume builds the items of a page of rows that wait for u in the journal. It returns one
+	// result for each row. An error means that no row can be read now.
 	Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]Resumed, error)
 	// Settled receives items whose transaction is committed.
 	Settled(items []Item)
@@ -79,8 +79,8 @@ type Resumed struct {
 
 // Rivals finds out which actor owns an object when two actors use its id.
 type Rivals interface {
-	// Ask starts asking about a contested item, and reports whether u waits for the answer. If u
-	// does not, the item is ignored.
+	// Ask starts to ask another server about a contested item, whose row has the number seq. It
+	// reports whether u waits for the answer. If not, the item is ignored.
 	Ask(u vocab.Username, seq int64, item Item) bool
 	// IsOpen reports whether u waits for an answer about a row of the journal.
 	IsOpen(u vocab.Username, seq int64) bool
@@ -170,8 +170,8 @@ func (i *Intake) removeIdleWriters() {
 	}
 }
 
-// takePlaces reserves places for entries, and memory, in the name of a payer: both or neither.
-// It reports whether there was room.
+// takePlaces reserves places for a number of entries, and a number of bytes of memory, in the name
+// of a payer. If there is no room for both, it reserves nothing and returns false.
 func (i *Intake) takePlaces(payer string, entries int, bytes int64) bool {
 	if !i.Places.Take(payer, int64(entries)) {
 		return false
@@ -190,8 +190,8 @@ func (i *Intake) writeUser(u vocab.Username, use func(context.Context, *user.Tx)
 	return i.Store.Write(ctx, u, use)
 }
 
-// isPassing reports whether a failure is temporary: the activities cannot be applied now, but
-// none of them is the cause.
+// isPassing reports whether a failure is temporary, which means that the activities cannot be
+// applied now, but none of them is the cause.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.Config:

@@ -8,9 +8,10 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 )
 
-// journal tracks the rows of the intake journal that this process works on: the requests that
-// write a row, and the entries in memory that apply it. When a row has neither, it is ended:
-// Journal.Finish removes it from the database, unless users wait for it.
+// journal tracks the rows of the intake journal that this process works on. For each row it
+// counts the requests that write the row, and the entries in memory that apply it. When a row
+// has neither, the row is ended: Journal.Finish removes it from the database, unless it waits
+// for some user.
 type journal struct {
 	intake *Intake
 
@@ -33,13 +34,13 @@ type row struct {
 	size    int64 // bytes of memory that its body takes
 	kept    bool  // some recipient has stored the activity, or may do so later
 	ignored Item  // the last item that was ignored
-	failed  bool  // an entry ended without being applied: the row stays, and TakeStrays finds it
+	failed  bool  // an entry ended without being applied, so the row stays until TakeStrays finds it
 }
 
 func newJournal(i *Intake) *journal { return &journal{intake: i, rows: map[instance.IntakeKey]*row{}} }
 
-// openRow returns the row of an activity that a request is about to write. It stays until
-// closeRow or noteWritten.
+// openRow returns the row of an activity that a request is about to write. The row stays in memory
+// at least until the request calls closeRow or noteWritten.
 func (j *journal) openRow(in instance.Intake) *row {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -69,7 +70,8 @@ func (j *journal) driveRow(r *row) {
 	r.left++
 }
 
-// noteWritten records that a request has written a row, or failed to with err.
+// noteWritten records that a request has written a row. If err is not nil, the request failed
+// to do so.
 func (j *journal) noteWritten(r *row, at instance.IntakeRow, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,8 +96,8 @@ func (j *journal) letWait(r *row) {
 	r.kept = true
 }
 
-// endEntry records that an entry is committed or waits in the journal. With an error, it ended
-// without either.
+// endEntry records that an entry is committed or waits in the journal. If err is not nil, the
+// entry ended without either.
 func (j *journal) endEntry(e *entry, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -164,7 +166,8 @@ func (j *journal) nextEnded() []instance.IntakeRow {
 	return slices.Clone(j.ended[:min(len(j.ended), 1000)])
 }
 
-// findStrays returns the numbers of the rows that no request writes and no entry applies.
+// findStrays returns the numbers of those rows in held that no request writes and no entry
+// applies.
 func (j *journal) findStrays(held []instance.HeldIntake) (seqs []int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

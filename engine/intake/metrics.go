@@ -34,8 +34,8 @@ func newMetrics(reg prometheus.Registerer, stalled func() float64) metrics {
 	return m
 }
 
-// resetJournal removes the values that are read from the journal: an old value is worse than
-// none.
+// resetJournal removes the values that are read from the journal, because an old value is worse
+// than none.
 func (m metrics) resetJournal() {
 	m.journal.Reset()
 	m.oldest.Reset()

@@ -13,10 +13,11 @@ func (i *Intake) commitBatch(u vocab.Username, batch []*entry) error {
 	return i.writeUser(u, func(ctx context.Context, tx *user.Tx) error { return i.Pipeline.Apply(ctx, tx, itemsOf(batch)) })
 }
 
-// settleBatch finishes a batch whose transaction ended with err. A batch that failed is halved
-// until the activity that cannot be applied stands alone; that one is set aside with the reason.
-// When the database is the cause, settleBatch returns the error as cause and the unfinished rest
-// of the batch, in order.
+// settleBatch finishes a batch whose transaction ended with err. A batch that failed is halved,
+// and its halves are tried again, until a batch holds only an activity that cannot be applied.
+// That activity is set aside with the reason. If the cause is the database and no activity,
+// settleBatch returns the error as cause and the unfinished rest of the batch, in order, as
+// left.
 func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left []*entry, cause error) {
 	switch {
 	case err == nil:

@@ -12,9 +12,9 @@ import (
 // stall is the state of a user whose database cannot be used now, or whose older activities wait
 // in the journal. The order of arrival must be kept, so new activities wait there too.
 //
-// Under steady traffic that would never end. So once less than a page waits, the drain catches
-// up: new activities are held back in memory while the drain applies the rest of the journal.
-// Fields are guarded by the intake's mu.
+// Under steady traffic, the stall would never end. So once less than a page waits, the drain
+// catches up, which means that new activities are held back in memory while the drain applies the
+// rest of the journal. Fields are guarded by the intake's mu.
 type stall struct {
 	since    time.Time
 	reported bool          // whether the operator was told
@@ -29,12 +29,12 @@ type stall struct {
 	behind     []*entry // the entries that are held back, in order
 }
 
-// maxAge bounds the age of the oldest waiting activity, and the time for which the database has
-// been usable. When both exceed it, new activities for the user are refused.
+// maxAge is a limit on the age of the oldest waiting activity, and also on the time for which the
+// database has been usable. When both exceed maxAge, new activities for the user are refused.
 const maxAge = time.Minute
 
-// beginStall stalls the user if it is not stalled yet, and starts a drain that first waits for
-// after. The caller holds the intake's mu.
+// beginStall stalls the user if the user is not stalled yet, and starts a drain. The parameter
+// after is how long the drain waits first. The caller holds the intake's mu.
 func (w *writer) beginStall(after time.Duration) {
 	if w.stall != nil {
 		return
@@ -50,8 +50,8 @@ func (w *writer) beginStall(after time.Duration) {
 // holds the intake's mu.
 func (w *writer) isDeferring() bool { return w.stall != nil && !w.stall.catchingUp }
 
-// isOverdue reports whether the drain cannot keep up: the database has been usable for a while,
-// and old activities still wait. The caller holds the intake's mu.
+// isOverdue reports whether the drain cannot keep up, because the database has been usable for a
+// while and old activities still wait. The caller holds the intake's mu.
 func (w *writer) isOverdue() bool {
 	s := w.stall
 	return s != nil && !s.usableSince.IsZero() && time.Since(s.usableSince) > maxAge && !s.oldest.IsZero() && w.intake.Now().Sub(s.oldest) > maxAge
@@ -65,8 +65,8 @@ func (w *writer) reportStall(cause error) {
 	}
 }
 
-// holdBack holds an entry back if the drain is catching up and the entry came after that began.
-// It reports whether it did.
+// holdBack holds an entry back if the drain is catching up and the entry arrived after the drain
+// had begun to do so. It reports whether it holds the entry back.
 func (s *stall) holdBack(e *entry) bool {
 	if !s.catchingUp || e.number < s.from {
 		return false

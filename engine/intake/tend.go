@@ -34,8 +34,8 @@ func (i *Intake) Start(ctx context.Context) error {
 	return nil
 }
 
-// stallWaiting stalls the users that have activities waiting in the journal: an earlier process
-// left them there, or an administrator put them back.
+// stallWaiting stalls the users for which activities wait in the journal. An earlier process left
+// these activities there, or an administrator put them back.
 func (i *Intake) stallWaiting(ctx context.Context) error {
 	users, err := i.Store.Instance.Journal.StalledUsers(ctx)
 	if err != nil {
@@ -90,9 +90,9 @@ func (i *Intake) Tend() (err error) {
 	return nil
 }
 
-// TakeStrays makes rows wait for their recipients that are older than age and that no entry
-// applies. Such a row arises, for example, when a write was reported as failed although it
-// succeeded. Then it recounts the waiting activities.
+// TakeStrays finds rows that are older than age and that no entry applies, and makes these rows
+// wait for their recipients. Such a row arises, for example, when a write was reported as failed
+// although it succeeded. At the end, TakeStrays recounts the waiting activities.
 func (i *Intake) TakeStrays(age time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
 	defer cancel()

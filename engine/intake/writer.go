@@ -11,13 +11,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// spillEvery bounds the wait between two tries to write entries from memory to the journal.
+// spillEvery is the longest wait between two tries to write entries from memory to the journal.
 const spillEvery = 5 * time.Second
 
 type letter = mailbox.Letter[*entry]
 
-// writer commits the entries that are queued for one user, in order and in batches. For a
-// stalled user it commits nothing: it moves the entries to the journal, from which the user's
+// writer commits the entries that are queued for one user, in order and in batches. For a stalled
+// user it commits nothing. Instead, it moves the entries to the journal, from which the user's
 // drain applies them.
 type writer struct {
 	intake *Intake
@@ -47,7 +47,8 @@ func (w *writer) reserve(e *entry) (err error) {
 	return err
 }
 
-// release lets the writer commit an entry. The caller holds the intake's mu.
+// release lets the writer commit an entry, unless the entry is held back while a drain catches up.
+// The caller holds the intake's mu.
 func (w *writer) release(e *entry) {
 	if w.stall != nil && w.stall.holdBack(e) {
 		return
@@ -72,8 +73,9 @@ func (w *writer) connect(use func(context.Context, *user.Tx) error) error {
 	return w.intake.writeUser(w.user, use)
 }
 
-// checkUsable returns the reason why the writer may commit nothing now, or nil. When the intake
-// is closed and the first entry has a row, the next process applies the row.
+// checkUsable returns the reason why the writer may commit nothing now, or nil. If the intake is
+// closed and the first entry has a row, the reason is errClosing, because the next process applies
+// the row.
 func (w *writer) checkUsable() error {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()
@@ -118,9 +120,9 @@ func (w *writer) leaveToJournal(batch []*letter) {
 	}
 }
 
-// putOff stalls the user, because the remaining entries cannot be applied now; they stay first
-// in the queue. If an activity could not even be set aside and its request still waits, that
-// request is refused: the peer can send it again.
+// putOff stalls the user, because the entries in left cannot be applied now. They stay first in
+// the queue. But if the first of them could not even be set aside and has no row, putOff
+// refuses its request instead, so that the peer can send the activity again.
 func (w *writer) putOff(left []*entry, cause error) {
 	if !isPassing(cause) && left[0].row == nil {
 		left[0].letter.Answer(cause)
@@ -132,8 +134,8 @@ func (w *writer) putOff(left []*entry, cause error) {
 	w.reportStall(cause)
 }
 
-// spill makes the rows of a batch wait in the journal, and tells requests to write theirs. While
-// the journal cannot be written either, the entries stay in memory.
+// spill makes the rows of a batch wait in the journal. It tells the requests of entries without a
+// row to write one. While the journal cannot be written either, the entries stay in memory.
 func (w *writer) spill(batch []*letter) error {
 	kept := w.refuse(entriesOf(batch))
 	if len(kept) == 0 {
