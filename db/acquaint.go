@@ -11,7 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Acquainting selects the users whose acquaintances are made again, and says how.
+// Acquainting says for which users MakeAcquaintances makes the acquaintances again, and how. An
+// acquaintance is a row that says that a remote actor may concern a user (see
+// instance.Acquaintances).
 type Acquainting struct {
 	Users    []vocab.Username    // empty: all users that are not deleted
 	DryRun   bool                // count the rows, change none
@@ -20,10 +22,10 @@ type Acquainting struct {
 
 // AcquaintReport is the result of MakeAcquaintances.
 type AcquaintReport struct {
-	Users       []AcquaintedUser `json:"users"` // by name
+	Users       []AcquaintedUser `json:"users"` // sorted by name
 	Added       int              `json:"added"`
 	Superfluous int              `json:"superfluous"`
-	Removed     bool             `json:"removed"` // whether superfluous rows were removed, or with DryRun would be
+	Removed     bool             `json:"removed"` // whether superfluous rows were removed; if DryRun is true, whether they would be
 	Failed      int              `json:"failed"`
 	Millis      int64            `json:"elapsed_ms"`
 	DryRun      bool             `json:"dry_run"`
@@ -34,17 +36,18 @@ type AcquaintedUser struct {
 	User        vocab.Username `json:"user"`
 	Known       int            `json:"known"`       // actors that the user's database names
 	Added       int            `json:"added"`       // rows that were missing, or lacked the mark that the user may follow the actor
-	Superfluous int            `json:"superfluous"` // rows of actors that the user's database does not name, or marked as followed without reason
+	Superfluous int            `json:"superfluous"` // rows of actors that the user's database does not name, and rows wrongly marked as followed
 	Error       string         `json:"error,omitempty"`
 	Hint        string         `json:"hint,omitempty"`
 }
 
-// MakeAcquaintances makes the acquaintances again from the users' databases; idOf returns the id
-// of a user's actor. It adds missing rows to each user. It removes superfluous rows only if no
-// process serves the instance and the journal is empty: a serving process commits an acquaintance
-// before the data that needs it, and relies on the acquaintances that it has committed. If one
-// user fails, the others are still done. The fault is Busy when another process does the same,
-// NoUser when a named user does not exist.
+// MakeAcquaintances makes the acquaintances again from the users' databases. The function idOf
+// returns the id of a user's actor. MakeAcquaintances adds the missing rows of each user. It
+// removes superfluous rows only if no process serves the instance and the journal is empty,
+// because a serving process commits an acquaintance before the data that needs it, and relies on
+// the acquaintances that it has committed. If one user fails, the others are still done. The
+// fault is Busy if another process makes acquaintances, and NoUser if a.Users names a user that
+// does not exist.
 func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting, idOf func(vocab.Username) vocab.ID) (r AcquaintReport, err error) {
 	began := time.Now()
 	defer func() { r.Millis = time.Since(began).Milliseconds() }()

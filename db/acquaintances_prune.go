@@ -10,26 +10,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// idleFor is how long a row must have been marked as idle before it is removed. It exceeds
-// AcquaintanceBelieved, the time for which callers rely on a row without reading it, by more than
-// clocks differ. It is shorter than a day, so that a row marked in one night can be removed in the
-// next.
+// idleFor is how long a row must have been marked as idle before it is removed. The mark says
+// that the user's database did not name the actor of the row. It exceeds AcquaintanceBelieved,
+// the time for which callers rely on a row without reading it, by more than the clocks of two
+// machines differ. It is shorter than a day, so that a row marked in one night can be removed in
+// the next.
 const idleFor = 2 * instance.AcquaintanceBelieved
 
-// acquaintancePage is how many rows one query checks. With many idle rows among them the query
-// takes tenths of a second in the user's database.
+// acquaintancePage is how many rows one query checks. If many of them are idle, the query takes
+// tenths of a second in the user's database.
 const acquaintancePage = 200
 
 // PruneAcquaintances removes the user's acquaintances with actors that the user's database does
-// not name, and returns how many; with dryRun it only counts them. The first night that finds
-// nothing of an actor marks its row, and the second removes the row, unless Acquaintances.Add was
-// called for it between them. The pruning works in pages and rests between them. It stops while an
-// activity for the user waits in the journal, because that may come from any actor.
+// not name, and returns how many. If dryRun is true, it only counts them. The first night that
+// finds no data of an actor marks the actor's row. The next night removes the row, unless
+// Acquaintances.Add was called for the actor in between. The pruning works in pages and rests
+// between them. It stops while an activity for the user waits in the journal, because that
+// activity may come from any actor.
 //
-// It is safe while a process serves the instance. Before data of an actor enters the user's
-// database, Add is called for the actor: at most AcquaintanceBelieved before, unless the data
-// waited in the journal. If that call came after the row was marked, it cleared the mark; if it
-// came after the row was removed, it made the row again.
+// PruneAcquaintances is safe while a process serves the instance. Before data of an actor enters
+// the user's database, Add is called for the actor. This call is made at most
+// AcquaintanceBelieved earlier, unless the data waited in the journal. If the call came after the
+// row was marked, it cleared the mark; if it came after the row was removed, it made the row
+// again.
 func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now time.Time, dryRun bool) (n int, err error) {
 	for last := vocab.ID(""); ; {
 		began := time.Now()
@@ -61,7 +64,7 @@ func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now 
 }
 
 // removeIdle removes the idle rows that an earlier night marked, and marks the other idle rows for
-// the next night. With dryRun it only counts the rows to remove.
+// the next night. If dryRun is true, it only counts the rows to remove.
 func (c *Cluster) removeIdle(ctx context.Context, u vocab.Username, idle, held []string, now time.Time, dryRun bool) (int, error) {
 	if dryRun {
 		return c.Instance.Acquaintances.CountIdle(ctx, u, idle, now.Add(-idleFor))

@@ -1,5 +1,5 @@
 // Package db opens the databases of an instance, and does the work that needs several of them.
-// Only this package and the packages below it use PostgreSQL: they give no pool or connection to
+// Only this package and the packages below it use PostgreSQL. They give no pool or connection to
 // other packages.
 package db
 
@@ -18,16 +18,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Config names the server of the databases and the databases, and bounds their use.
+// Config says on which server the databases are, how they are named, and how they are used.
 type Config struct {
 	URL              string     // of the server, as pgx reads it; a database named in it is ignored
 	Name             string     // of the instance database, and the prefix of all other names; "lightweb" when empty
-	Template         string     // the database from which users' databases are cloned; named after Name and the schema's version when empty
-	InstanceTemplate string     // the database from which the instance database is cloned; empty: its migrations make it
+	Template         string     // the database from which users' databases are cloned; when empty, its name is made from Name and the schema's version
+	InstanceTemplate string     // the database from which the instance database is cloned; when empty, the migrations make the instance database
 	MaxConnections   int        // the limit for all users' databases together; 64 when 0
-	Migrate          bool       // migrate the instance schema at Open if it is behind; else Open refuses it
-	Repair           bool       // with Migrate: repeat a change of the instance schema that was interrupted
-	Types            user.Types // of activities
+	Migrate          bool       // whether Open migrates an instance schema that is behind; if false, Open refuses it
+	Repair           bool       // whether Open, if Migrate is true, repeats a change of the instance schema that was interrupted
+	Types            user.Types // the types of activities
 	Metrics          prometheus.Registerer
 	Migrations       fs.FS // the migrations of this binary when nil
 }
@@ -44,8 +44,8 @@ type Cluster struct {
 }
 
 // Open connects to the server, makes the instance database if it is missing, and checks its
-// schema. The fault is Unavailable when the server does not answer, Config when the schema is
-// older or newer than that of this binary.
+// schema. The fault is Unavailable when the server does not answer, Config when the schema of the
+// instance database is newer than that of this binary, or is older and c.Migrate is false.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	server, err := postgres.Parse(c.URL)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Cluster) DropUserDatabase(ctx context.Context, u vocab.Username) error 
 }
 
 // Destroy drops the instance database and every user's database with all their data, and the
-// template that is named after this instance. c must not be used afterwards.
+// template that is named after this instance. The Cluster must not be used afterwards.
 func (c *Cluster) Destroy(ctx context.Context) error {
 	users, err := c.Instance.Users.All(ctx)
 	if err != nil {

@@ -30,7 +30,8 @@ type Migration struct {
 	Progress    func(done, all int) // called after each database, by one goroutine at a time; may be nil
 }
 
-// MigrationReport is the result of a migration, or with DryRun the result that it would have.
+// MigrationReport is the result of a migration. If DryRun is true, it is the result that the
+// migration would have.
 type MigrationReport struct {
 	Target    int                `json:"target"` // the schema of this binary
 	Databases int                `json:"databases"`
@@ -38,14 +39,14 @@ type MigrationReport struct {
 	Unchanged int                `json:"unchanged"` // had the target schema already
 	Failed    int                `json:"failed"`
 	Millis    int64              `json:"elapsed_ms"`
-	Failures  []MigrationFailure `json:"failures"` // by name
+	Failures  []MigrationFailure `json:"failures"` // sorted by the users' names
 	DryRun    bool               `json:"dry_run"`
 }
 
 // MigrationFailure is a user's database that could not be migrated.
 type MigrationFailure struct {
 	User     vocab.Username `json:"user"`
-	Version  int            `json:"version"` // with Dirty: the version of the interrupted change; 0 when it could not be read
+	Version  int            `json:"version"` // if Dirty is true, the version of the interrupted change; 0 if the version could not be read
 	Dirty    bool           `json:"dirty"`
 	SQLState string         `json:"sqlstate"` // of the server's error; empty for any other error
 	Error    string         `json:"error"`
@@ -53,9 +54,9 @@ type MigrationFailure struct {
 }
 
 // MigrateUsers migrates users' databases to the schema of this binary. If one fails, the others
-// are still migrated unless m.FailFast is set. The fault is Busy when another process migrates
-// users of this instance, NoUser when a named user does not exist, Config when a database is
-// recorded with a newer schema than that of this binary.
+// are still migrated unless m.FailFast is true. The fault is Busy when another process migrates
+// users of this instance, NoUser when a named user does not exist, Config when the instance
+// database records for a user's database a newer schema than that of this binary.
 func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
 	began := time.Now()
 	report, err := c.migrateUsers(ctx, m)
@@ -156,7 +157,8 @@ func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration)
 }
 
 // acquaintSpelled stores acquaintances for the actors whose ids in the user's database are not
-// canonical, under their canonical ids. It runs before the database is changed to canonical ids.
+// canonical. It stores them under the canonical ids. It runs before the database is changed to
+// canonical ids.
 func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username, from schema.Version) error {
 	known, err := c.schema.SpelledActors(ctx, conn, from)
 	for follows, actors := range known {
@@ -171,7 +173,7 @@ type UserSchema struct {
 	Database string         `json:"database"`
 	Version  int            `json:"version"` // 0 when it could not be read
 	Dirty    bool           `json:"dirty"`   // the change to Version was interrupted
-	Usable   bool           `json:"usable"`  // by this binary
+	Usable   bool           `json:"usable"`  // whether this binary can use the database
 	Error    string         `json:"error,omitempty"`
 	Hint     string         `json:"hint,omitempty"`
 }
@@ -191,8 +193,8 @@ type Status struct {
 	Users    []UserSchema   `json:"users"`
 }
 
-// Status reads the schema of every database, of n users' databases in parallel. For each it
-// reports whether this binary can use it, and if not, why.
+// Status reads the schema of every database. It reads n users' databases in parallel. For each of
+// them it reports whether this binary can use the database, and if not, why.
 func (c *Cluster) Status(ctx context.Context, n int) (Status, error) {
 	st := Status{Instance: InstanceSchema{Database: c.schema.Name()}, Template: c.schema.Template(), Target: c.schema.Latest(schema.User), Users: []UserSchema{}}
 	var err error
