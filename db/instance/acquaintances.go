@@ -12,20 +12,21 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// AcquaintanceBelieved is how long a caller of Add may rely on the row, and need not call Add for
-// the same actor and users again.
+// AcquaintanceBelieved is how long a caller of Add may rely on the rows that Add has stored.
+// During that time it need not call Add again for the same actor and users.
 const AcquaintanceBelieved = 6 * time.Hour
 
-// Acquaintances records which remote actors may concern which users. There may be rows too many,
-// but no row may be missing.
+// Acquaintances records which remote actors may concern which users. There may be superfluous
+// rows, but no row may be missing.
 type Acquaintances struct {
 	on     conns
 	active *active
 }
 
-// Add commits that the actor may concern these users, and with follows that they may follow it. It
-// must be called before data of the actor enters a user's database, and before a Follow is sent.
-// It clears the mark of an idle row, so that RemoveIdle does not remove it.
+// Add commits that the actor may concern these users. If follows is true, it also commits that
+// they may follow the actor. It must be called before data of the actor enters a user's database,
+// and before a Follow is sent. It clears the mark of an idle row, so that RemoveIdle does not
+// remove the row.
 func (a Acquaintances) Add(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error {
 	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
 		SELECT DISTINCT $1, u, $3::boolean FROM unnest($2::text[]) u ORDER BY u
@@ -35,16 +36,16 @@ func (a Acquaintances) Add(ctx context.Context, actor vocab.ID, users []vocab.Us
 	return postgres.Fault("store acquaintance", err)
 }
 
-// AddActors commits that these actors may concern a user, and with follows that the user may
-// follow them.
+// AddActors commits that these actors may concern a user. If follows is true, it also commits
+// that the user may follow them.
 func (a Acquaintances) AddActors(ctx context.Context, u vocab.Username, actors []vocab.ID, follows bool) error {
 	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows) SELECT DISTINCT k, $1, $3::boolean FROM unnest($2::text[]) AS k ORDER BY k
 		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, u, texts(actors), follows)
 	return postgres.Fault("store acquaintances", err)
 }
 
-// Users returns the active users that the actor may concern; with follows only the users that may
-// follow the actor.
+// Users returns the active users that the actor may concern. If follows is true, it returns only
+// the users that may follow the actor.
 func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) ([]vocab.Username, error) {
 	now := time.Now()
 	users, err := postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT username FROM acquaintances JOIN users USING (username)
@@ -55,8 +56,8 @@ func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) 
 	return users, err
 }
 
-// UsersOfServer returns the users that any actor with the origin of the id may concern, whatever
-// the users' state. No other user's database holds anything from that server.
+// UsersOfServer returns the users, in any state, that an actor with the same origin as the id may
+// concern. No other user's database holds anything from that server.
 func (a Acquaintances) UsersOfServer(ctx context.Context, id vocab.ID) ([]vocab.Username, error) {
 	return postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT DISTINCT username FROM acquaintances
 		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' ORDER BY username`, id.Origin())
@@ -70,9 +71,9 @@ func (a Acquaintances) IsFollowed(ctx context.Context, origin string) (followed 
 	return followed, postgres.Fault("read acquaintances", err)
 }
 
-// EachHost calls see, in no order, once for every pair of a host and an active user who has an
-// acquaintance on that host. follows says whether the user may follow an actor on the host. Hosts
-// are written as in the actors' ids, with ports.
+// EachHost calls see once for every pair of a host and an active user who has an acquaintance on
+// that host, in no particular order. The argument follows says whether the user may follow an
+// actor on the host. Hosts are written as in the actors' ids, with ports.
 func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u vocab.Username, follows bool)) error {
 	rows, err := a.on.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
 		FROM acquaintances JOIN users USING (username) WHERE state = 'active' GROUP BY 1, 2`)
@@ -92,14 +93,14 @@ func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u voc
 // Replacing counts the rows of a user that Replace changed, or would change.
 type Replacing struct {
 	Added       int // rows that were missing, or lacked the mark that the user may follow the actor
-	Superfluous int // rows of actors that are not in known, or marked as followed though known says otherwise
+	Superfluous int // rows of actors that are not in known, and rows that say, unlike known, that the user may follow the actor
 }
 
 // errTakenBack rolls back a transaction whose changes were made only to be counted.
 var errTakenBack = errors.New("it was a dry run")
 
-// Replace adds the user's missing rows of the known actors, and removes superfluous rows. Without
-// remove it only counts the superfluous rows; with dryRun it changes nothing.
+// Replace adds the user's missing rows of the known actors, and removes superfluous rows. If
+// remove is false, it only counts the superfluous rows. If dryRun is true, it changes nothing.
 func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []schema.KnownActor, remove, dryRun bool) (r Replacing, err error) {
 	args := pgx.NamedArgs{"user": u, "actors": make([]string, len(known)), "follows": make([]bool, len(known))}
 	for i, k := range known {
@@ -124,8 +125,9 @@ func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []sc
 	return r, postgres.Fault("make acquaintances of "+u.String(), err)
 }
 
-// removeSuperfluous removes rows of actors that are not among args, and clears the mark of actors
-// that are followed no more. Without remove it only counts these rows.
+// removeSuperfluous removes the user's rows of actors that args does not list, and clears the
+// mark follows in the rows of listed actors that the user may not follow. If remove is false, it
+// only counts these rows.
 func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remove bool) (n int, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		n = 0
@@ -161,15 +163,16 @@ func (a Acquaintances) List(ctx context.Context, u vocab.Username, after vocab.I
 		ORDER BY actor_uri LIMIT $3`, u, after, n)
 }
 
-// CountIdle counts those rows of these actors whose idle mark is older than the time before.
+// CountIdle counts the user's rows of these actors that were marked as idle earlier than the time
+// in the parameter before.
 func (a Acquaintances) CountIdle(ctx context.Context, u vocab.Username, actors []string, before time.Time) (n int, err error) {
 	err = a.on.QueryRow(ctx, `SELECT count(*) FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, actors, before).Scan(&n)
 	return n, postgres.Fault("count idle acquaintances", err)
 }
 
-// RemoveIdle removes those rows of the idle actors whose mark is older than the time before. It
-// marks the rows of the other idle actors, and clears the marks of the held actors. It returns
-// how many rows it removed.
+// RemoveIdle removes the user's rows of idle actors that were marked earlier than the time in the
+// parameter before. It marks the rows of idle actors that have no mark yet, and clears the marks
+// of the held actors. It returns how many rows it removed.
 func (a Acquaintances) RemoveIdle(ctx context.Context, u vocab.Username, idle, held []string, before, now time.Time) (n int, err error) {
 	args := pgx.NamedArgs{"user": u, "idle": idle, "held": held, "before": before, "now": now}
 	err = pgx.BeginFunc(ctx, a.on, func(tx pgx.Tx) error {

@@ -18,8 +18,8 @@ type Actors struct{ on conns }
 // RemoteActor is a stored actor of another server.
 type RemoteActor struct {
 	Actor     *vocab.Actor
-	Handle    string    // user@host, once WebFinger has confirmed it
-	FetchedAt time.Time // with Gone: when it was marked as gone
+	Handle    string    // user@host; empty until WebFinger has confirmed it
+	FetchedAt time.Time // when the actor was fetched; if Gone is true, when it was marked as gone
 	Gone      bool      // its server, or the actor itself, said that the actor was deleted
 }
 
@@ -65,7 +65,7 @@ func (s Actors) FindByKey(ctx context.Context, key vocab.ID) (*RemoteActor, erro
 }
 
 // FindByHandle returns the actor for which WebFinger confirmed the handle user@host, nil when no
-// such actor is stored. Of several it returns the one fetched last.
+// such actor is stored. If there are several, it returns the one that was fetched last.
 func (s Actors) FindByHandle(ctx context.Context, handle string) (*RemoteActor, error) {
 	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actors a WHERE a.handle = $1 ORDER BY a.fetched_at DESC LIMIT 1`, handle)
 }
@@ -108,13 +108,15 @@ func (s Actors) Save(ctx context.Context, r RemoteActor) error {
 			handle = coalesce(excluded.handle, actors.handle) WHERE `+noLaterThan+`excluded.fetched_at`)
 }
 
-// Renew is Save for an actor that is stored already. It does nothing for another actor.
+// Renew is Save for an actor that is stored already. It does nothing for an actor that is not
+// stored.
 func (s Actors) Renew(ctx context.Context, r RemoteActor) error {
 	return s.write(ctx, r, `UPDATE actors SET host = @host, handle = coalesce(nullif(@handle, ''), handle), raw = @raw, fetched_at = @fetched, gone_at = NULL
 		WHERE uri = @uri AND `+noLaterThan+`@fetched`)
 }
 
-// noLaterThan begins the condition that the stored actor is not newer than a time, which follows.
+// noLaterThan is the first part of the condition that the stored actor is not newer than a time.
+// The SQL of that time is appended to it.
 const noLaterThan = `coalesce(actors.gone_at, actors.fetched_at) <= `
 
 func (s Actors) write(ctx context.Context, r RemoteActor, write string) error {
@@ -144,8 +146,9 @@ func (s Actors) write(ctx context.Context, r RemoteActor, write string) error {
 	return postgres.Fault("save remote actor", err)
 }
 
-// NoteUse stores that an actor is used now, if the stored use is older than the time since. It
-// reports whether the actor is stored at all. Prune counts its 30 days from the last use.
+// NoteUse stores the time now as the actor's last use if the stored last use is earlier than the
+// time in the parameter since. It reports whether the actor is stored at all. Prune counts its 30
+// days from the last use.
 func (s Actors) NoteUse(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error) {
 	err = s.on.QueryRow(ctx, `WITH used AS (UPDATE actors SET used_at = $2 WHERE uri = $1 AND used_at < $3 RETURNING uri)
 		SELECT EXISTS (SELECT FROM used) OR EXISTS (SELECT FROM actors WHERE uri = $1 AND used_at >= $3)`, id, now, since).Scan(&remembered)
@@ -166,7 +169,7 @@ func (s Actors) MarkStale(ctx context.Context, id vocab.ID) error {
 	return postgres.Fault("mark actor stale", err)
 }
 
-// How long remote actors are stored that are no user's acquaintance.
+// How long a remote actor that is no user's acquaintance stays stored.
 const (
 	actorUnused = 30 * 24 * time.Hour  // since the last use
 	actorGone   = 365 * 24 * time.Hour // since the deletion
@@ -177,7 +180,7 @@ const pruneBatch = 500
 
 // Prune removes the actors that are no user's acquaintance and that were not used for 30 days; an
 // actor that was deleted stays for a year instead. It uses statements of bounded size with rests
-// between them. It returns how many actors it removed; with dryRun it only counts them.
+// between them. It returns how many actors it removed. If dryRun is true, it only counts them.
 func (s Actors) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `uri = ANY($1) AND CASE WHEN gone_at IS NULL THEN used_at < $2 ELSE gone_at < $3 END
 		AND NOT EXISTS (SELECT FROM acquaintances q WHERE q.actor_uri = a.uri)`

@@ -9,26 +9,27 @@ import (
 )
 
 // Deliveries records for which users deliveries are due, and for which users and hosts deliveries
-// are parked.
+// are parked. A parked delivery waits until its host answers again, because the host has failed
+// for days.
 type Deliveries struct{ on conns }
 
 // Due is the time by which the dispatcher has to look at a user's deliveries.
 type Due struct {
 	User vocab.Username `db:"username"`
 	At   *time.Time     // nil: the user has no deliveries left
-	Was  *time.Time     // the time that is stored, as the caller read it
+	Was  *time.Time     // the stored time, as the caller has read it
 }
 
-// ListDue returns the users, active or being deleted, that have deliveries due at the time by or
-// earlier. With a zero by it returns all users that have deliveries. It returns at most 10000,
-// the earliest due first, and opens no user's database.
+// ListDue returns the users that have deliveries due at the time in the parameter by, or earlier.
+// If by is zero, it returns all users that have deliveries. The users are active or being
+// deleted. It returns at most 10000 users, the earliest due first, and opens no user's database.
 func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
 	return postgres.Collect[Due](ctx, s.on, "list users with due deliveries", `SELECT username, next_due AS at, next_due AS was FROM users
 		WHERE state IN ('active', 'deleting') AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))
 }
 
 // MarkDue stores the time At for each user, if the stored time still is Was. If another process
-// has stored another time, MarkDue leaves it and returns it among the results.
+// has stored another time, MarkDue keeps that time and returns it among the results.
 func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 	users, at, was := make([]string, len(all)), make([]*time.Time, len(all)), make([]*time.Time, len(all))
 	for n, d := range all {
@@ -48,20 +49,20 @@ func (s Deliveries) Want(ctx context.Context, users []vocab.Username) error {
 	return postgres.Fault("ask for deliveries", err)
 }
 
-// Parked means that deliveries of a user to a host are parked.
+// Parked says that deliveries of a user to a host are parked (see Deliveries).
 type Parked struct {
 	Host string
 	User vocab.Username `db:"username"`
 }
 
-// ListParked returns the users with parked deliveries, sorted by host. It may include pairs that
-// have none any more.
+// ListParked returns the pairs of a host and a user with parked deliveries, sorted by host. A
+// pair may have no parked deliveries any more.
 func (s Deliveries) ListParked(ctx context.Context) ([]Parked, error) {
 	return postgres.Collect[Parked](ctx, s.on, "read parked deliveries", `SELECT host, username FROM parked ORDER BY host, username`)
 }
 
-// MarkParked stores that the users' deliveries to the hosts are parked. With resumed it removes
-// these rows.
+// MarkParked stores that the users' deliveries to the hosts are parked. If resumed is true, it
+// removes the rows of these pairs instead.
 func (s Deliveries) MarkParked(ctx context.Context, all []Parked, resumed bool) error {
 	hosts, users := make([]string, len(all)), make([]string, len(all))
 	for n, p := range all {

@@ -23,24 +23,24 @@ type Host struct {
 	FailedAt     *time.Time
 	Failure      string     // the last failure
 	DeliveredAt  *time.Time // of the last delivery, up to an hour too early
-	ClosedUntil  *time.Time // nothing is sent before
-	Probes       int        // how often failures closed it since the last success
-	InactiveAt   *time.Time // since then its deliveries are parked
-	PausedAt     *time.Time // since then its deliveries are held back by the operator
+	ClosedUntil  *time.Time // nothing is sent to the host before this time
+	Probes       int        // how often failures have closed the host since the last success
+	InactiveAt   *time.Time // since then its deliveries are parked (see Deliveries)
+	PausedAt     *time.Time // since then the operator holds back its deliveries
 	ChangedAt    *time.Time // of the operator's last change
 }
 
 const hostColumns = `host, coalesce(dialect, '') AS dialect, coalesce(software, '') AS software, failures, failing_since, failed_at,
 	coalesce(failure, '') AS failure, delivered_at, closed_until, probes, inactive_at, paused_at, changed_at`
 
-// List returns all hosts, sorted by name; with troubled only hosts that have failures or are
-// closed, inactive or paused.
+// List returns all hosts, sorted by name. If troubled is true, it returns only hosts that have
+// failures or are closed, inactive or paused.
 func (s Hosts) List(ctx context.Context, troubled bool) ([]Host, error) {
 	return s.list(ctx, `WHERE NOT $1 OR failures > 0 OR closed_until IS NOT NULL OR inactive_at IS NOT NULL OR paused_at IS NOT NULL ORDER BY host`, troubled)
 }
 
-// ListChanged returns the hosts that the operator has changed after the time since, the earliest
-// change first. since is the ChangedAt of a host that an earlier call returned.
+// ListChanged returns the hosts whose ChangedAt is later than the time in the parameter since,
+// the earliest change first. since is the ChangedAt of a host that an earlier call returned.
 func (s Hosts) ListChanged(ctx context.Context, since time.Time) ([]Host, error) {
 	return s.list(ctx, `WHERE changed_at > $1 ORDER BY changed_at`, since)
 }
@@ -62,7 +62,7 @@ func (s Hosts) list(ctx context.Context, which string, args ...any) ([]Host, err
 }
 
 // Save stores the delivery state of hosts, without the operator's settings. It skips a host that
-// the operator has changed after the time seen.
+// the operator has changed after the time in the parameter seen.
 func (s Hosts) Save(ctx context.Context, all []Host, seen time.Time) error {
 	var names, failures []string
 	var counts, probes []int
@@ -125,9 +125,9 @@ func (s Hosts) LearnDialect(ctx context.Context, host, dialect string, now time.
 	return postgres.Fault("store host", err)
 }
 
-// Dialect returns the signature dialect that a host accepted last, empty when that was before
-// the time since. It also stores, at most once a day, that the host is in use, which keeps Prune
-// from removing it.
+// Dialect returns the signature dialect that a host accepted last. It returns an empty string if
+// none is stored, or if the host accepted it before the time in the parameter since. It also
+// stores, at most once a day, that the host is in use, which keeps Prune from removing it.
 func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (string, error) {
 	var d string
 	err := s.on.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
@@ -142,8 +142,8 @@ func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (strin
 const hostUnheard = 90 * 24 * time.Hour
 
 // Prune removes the hosts that were not in use for 90 days, a batch at a time, and returns how
-// many; with dryRun it only counts them. A host stays if the operator paused it, if it is closed
-// now, or if deliveries to it are parked.
+// many. If dryRun is true, it only counts them. A host stays if the operator paused it, if it is
+// closed now, or if deliveries to it are parked.
 func (s Hosts) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `SELECT h.host FROM hosts h WHERE heard_at < $1 AND paused_at IS NULL AND (closed_until IS NULL OR closed_until < $2)
 		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)`

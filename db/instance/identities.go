@@ -33,9 +33,9 @@ type Identity struct {
 	CreatedAt time.Time      `json:"linked_at"`
 }
 
-// Link lets u sign in with an identity. If the identity is linked to u already, it changes nothing.
-// The fault is NoUser when there is no such user, Conflict when the identity is linked to another
-// user, or when u has MostIdentities already.
+// Link lets u sign in with an identity. If the identity is linked to u already, Link changes
+// nothing. The fault is NoUser when there is no such user, Conflict when the identity is linked
+// to another user, or when u has MostIdentities already.
 func (s Identities) Link(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	var digest [32]byte
 	_, _ = rand.Read(digest[:]) // crypto/rand never fails
@@ -58,15 +58,15 @@ func (s Identities) Link(ctx context.Context, u vocab.Username, issuer, subject 
 	return s.explainUnlinked(ctx, u, issuer, subject)
 }
 
-// lockUser makes other transactions that bound what a user has wait for the end of tx, so that
-// they count what it adds.
+// lockUser locks the row of u until the end of tx. Every transaction that limits how many things
+// a user may have takes this lock first, so it counts everything that earlier ones have added.
 func lockUser(ctx context.Context, tx pgx.Tx, u vocab.Username) error {
 	_, err := tx.Exec(ctx, `SELECT FROM users WHERE username = $1 FOR NO KEY UPDATE`, u)
 	return err
 }
 
-// explainUnlinked returns the fault for which Link stored nothing, nil when the identity is linked
-// to u already.
+// explainUnlinked returns the fault that says why Link stored nothing, or nil if the identity is
+// linked to u already.
 func (s Identities) explainUnlinked(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	type row struct{ State, Holder string }
 	found, err := postgres.First[row](ctx, s.on, "look for identity", `SELECT state,
@@ -86,7 +86,7 @@ func (s Identities) explainUnlinked(ctx context.Context, u vocab.Username, issue
 }
 
 // Find returns the active user who signs in with an identity, and the digest from which the user's
-// sessions are made. found is false when there is none.
+// sessions are made. found is false when there is no such user.
 func (s Identities) Find(ctx context.Context, issuer, subject string) (u vocab.Username, digest [32]byte, found bool, err error) {
 	type row struct {
 		Username vocab.Username

@@ -17,11 +17,11 @@ type IgnoredRing struct{ on conns }
 type Ignored struct {
 	Activity vocab.ID // only a digest of it is stored
 	Reason   string
-	Host     string // the registrable domain that sent it; the row counts towards its share
+	Host     string // the registrable domain that sent it; the row counts towards the share of this domain (see Trim)
 	At       time.Time
 }
 
-// Add stores ignored activities. If one is stored already, its row is overwritten.
+// Add stores ignored activities. If an activity is stored already, its row is overwritten.
 func (r IgnoredRing) Add(ctx context.Context, all []Ignored) error {
 	newest := make(map[string]Ignored, len(all)) // one statement must not write a row twice
 	for _, g := range all {
@@ -38,7 +38,7 @@ func (r IgnoredRing) Add(ctx context.Context, all []Ignored) error {
 	return postgres.Fault("store ignored activities", err)
 }
 
-// Find returns an activity that was ignored, nil when none is stored.
+// Find returns the ignored activity with this id, or nil if it is not stored.
 func (r IgnoredRing) Find(ctx context.Context, id vocab.ID) (*Ignored, error) {
 	g := Ignored{Activity: id}
 	err := r.on.QueryRow(ctx, `SELECT reason, host, ignored_at FROM ignored WHERE digest = $1`, schema.Digest(id)).Scan(&g.Reason, &g.Host, &g.At)
@@ -48,9 +48,9 @@ func (r IgnoredRing) Find(ctx context.Context, id vocab.ID) (*Ignored, error) {
 	return &g, postgres.Fault("read ignored activity", err)
 }
 
-// Trim removes rows so that no more than most are left. Each domain has an equal share of them.
-// A domain that has more rows than its share loses its oldest rows. The unused parts of shares
-// are divided among the other domains.
+// Trim removes rows so that the number of rows left is at most the parameter most. Each domain
+// has an equal share of them. A domain that has more rows than its share loses its oldest rows.
+// The unused parts of shares are divided among the other domains.
 func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	counts, err := postgres.CollectColumn[int](ctx, r.on, "count ignored activities", `SELECT count(*)::integer FROM ignored GROUP BY host`)
 	if err != nil {
@@ -65,9 +65,9 @@ func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	return postgres.Fault("trim ignored activities", err)
 }
 
-// shareOf returns how many rows each domain may have so that all together have no more than
-// most. counts has the number of rows of each domain. It returns -1 when no domain has to lose a
-// row.
+// shareOf returns how many rows each domain may have so that all domains together have at most
+// the number in the parameter most. counts has the number of rows of each domain. shareOf returns
+// -1 if no domain has to lose a row.
 func shareOf(counts []int, most int) int {
 	slices.Sort(counts)
 	for n, count := range counts {

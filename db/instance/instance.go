@@ -1,6 +1,6 @@
-// Package instance reads and writes the instance database. It holds everything that is not in a
-// user's own database: the list of users, remote actors, hosts, tokens, reports, relays, and the
-// journal of accepted activities. Database has a field for each.
+// Package instance reads and writes the instance database. That database holds everything that is
+// not in a user's own database: the list of users, remote actors, hosts, tokens, reports, relays,
+// and the journal of accepted activities. The type Database has a field for each of these.
 package instance
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MaxConnections bounds the connections to the instance database. lookupConns of them are reserved
-// for Users.State: other servers wait for its answer, and this server may be waiting for them at
-// the same time.
+// MaxConnections is the limit of connections to the instance database. lookupConns of them are
+// reserved for Users.State, because other servers wait for its answer, and this server may be
+// waiting for these servers at the same time.
 const (
 	MaxConnections = 12
 	lookupConns    = 2
@@ -67,7 +67,8 @@ func Open(ctx context.Context, url string, server *postgres.Server, databases *s
 	return d, nil
 }
 
-// openPool returns a pool of connections to the instance database. most bounds their number.
+// openPool returns a pool of connections to the instance database. The pool has at most as many
+// connections as the parameter most says.
 func openPool(ctx context.Context, url string, server *postgres.Server, database string, most int32) (conns, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -111,7 +112,7 @@ func (d *Database) SchemaVersion(ctx context.Context) (schema.Version, error) {
 type ServerLimits struct {
 	MaxConnections int
 	Reserved       int // connections reserved for the server's administrator
-	OfRole         int // the limit of the engine's role; below 0: none
+	OfRole         int // the limit of the engine's role; negative if the role has none
 }
 
 // ReadServerLimits asks how many connections the server allows.
@@ -139,8 +140,8 @@ func (d *Database) Origin(ctx context.Context) (string, error) {
 	return origin, postgres.Fault("read the origin", err)
 }
 
-// SetOrigin replaces the stored origin old with origin, and reports whether it did: not if another
-// origin than old is stored. An empty old means that none is stored.
+// SetOrigin stores origin if the stored origin equals old, and reports whether it did. If old is
+// empty, it stores origin only if no origin is stored yet.
 func (d *Database) SetOrigin(ctx context.Context, old, origin string) (bool, error) {
 	query, args := `UPDATE origin SET public_url = $1, set_at = now() WHERE public_url = $2`, []any{origin, old}
 	if old == "" {

@@ -30,13 +30,13 @@ func newJournal(on conns) Journal {
 // Intake is an accepted activity to store in the journal.
 type Intake struct {
 	Key        IntakeKey
-	Number     int64            // of its arrival, by AssignNumber; 0 for one that the operator resubmits: it gets a number below all new ones
+	Number     int64            // the number of its arrival, from AssignNumber; 0 if the operator resubmits it, which gives it a number below all new ones
 	ReceivedAt time.Time        // zero: now
 	Raw        []byte           // the activity as it came
-	Fetched    []byte           // the objects of other servers that its handler needs: a JSON object, by id
+	Fetched    []byte           // the objects of other servers that its handler needs, as a JSON object whose keys are their ids
 	Recipients []vocab.Username // the users whose writers in this process apply it
 	Waiting    []vocab.Username // the users whose databases cannot take it now
-	Named      []vocab.Username // those Recipients and Waiting whose own inbox it came to, or that it addresses
+	Named      []vocab.Username // those users of Recipients and Waiting to whose own inbox it came, or that it addresses
 	Forwarders []vocab.ID       // its senders, when they are not its actor
 	Payer      string           // the party that caused it; empty for this server itself
 }
@@ -69,7 +69,7 @@ const (
 
 // AssignNumber returns the number for an activity that arrives now in this process. The activities
 // of a recipient take effect in the order of these numbers, whether or not they wait in the
-// journal. It needs no round trip.
+// journal. AssignNumber needs no round trip to the database.
 func (j Journal) AssignNumber() int64 { return j.last.Add(1) }
 
 // NextNumber returns a number above those of all activities that have arrived so far.
@@ -122,8 +122,9 @@ func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch 
 	return row, postgres.Fault("write the intake journal", err)
 }
 
-// Finish removes the recipients of rows that all writers have applied. It removes the rows, unless
-// other users wait for them. A row that was merged with since keeps its recipients.
+// Finish empties the recipients of rows that all writers have applied. It removes these rows,
+// except those that wait for other users. A row that has another Rev by now keeps its recipients,
+// because Accept has merged an activity into it.
 func (j Journal) Finish(ctx context.Context, rows []IntakeRow) error {
 	const done = `unnest(@seqs::bigint[], @revs::integer[]) AS done (seq, rev) WHERE i.seq = done.seq AND i.rev = done.rev AND ` + fenced
 	seqs, revs := columnsOf(rows)
@@ -156,14 +157,15 @@ func columnsOf(rows []IntakeRow) (seqs []int64, revs []int32) {
 const intakeBytes = `octet_length(raw) + octet_length(fetched)`
 
 // lockIntake is the first statement of every transaction that may remove rows. It waits for
-// other such transactions, so that the next statements see their changes. So if two transactions
-// end the last two waits for a row, the second one removes the row.
+// other such transactions, so that the next statements see their changes. So if a row waits for
+// its last two users, and two transactions end these two waits, the second transaction removes
+// the row.
 const lockIntake = `SELECT FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR UPDATE`
 
 // Stall stores that rows wait for u, because u's database cannot take them now. The fault is
 // Unavailable when another process has begun to serve the instance.
 func (j Journal) Stall(ctx context.Context, u vocab.Username, seqs []int64) error {
-	var serving bool // read in the same statement: the epoch could change between two statements
+	var serving bool // read in the same statement, because the epoch could change between two statements
 	err := j.on.QueryRow(ctx, `WITH there AS MATERIALIZED (SELECT seq, payer, `+intakeBytes+` AS bytes FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR KEY SHARE),
 		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT @user, seq, payer, bytes FROM there WHERE `+fenced+` ON CONFLICT DO NOTHING)
 		SELECT `+fenced, pgx.NamedArgs{"epoch": j.epoch.Load(), "user": u, "seqs": seqs}).Scan(&serving)
@@ -173,8 +175,9 @@ func (j Journal) Stall(ctx context.Context, u vocab.Username, seqs []int64) erro
 	return postgres.Fault("stall activities of "+u.String(), err)
 }
 
-// TakeOver makes the rows that an earlier process was still applying wait for their recipients. It
-// returns the number of rows. It must be called before this process accepts anything.
+// TakeOver finds the rows that an earlier process was still applying, and makes them wait for
+// their recipients. It returns the number of these rows. It must be called before this process
+// accepts any activity.
 func (j Journal) TakeOver(ctx context.Context) (int, error) {
 	return j.release(ctx, `recipients <> '{}' ORDER BY seq FOR UPDATE`, nil)
 }
@@ -198,8 +201,9 @@ type HeldIntake struct {
 	Key IntakeKey
 }
 
-// ListHeld returns up to n rows that writers have yet to apply and that are older than age.
-// Their numbers are above after, in order.
+// ListHeld returns up to n rows that writers have yet to apply and that arrived longer ago than
+// the duration in the parameter age. It lists them in the order of their numbers, and begins
+// behind the number in the parameter after.
 func (j Journal) ListHeld(ctx context.Context, age time.Duration, after int64, n int) ([]HeldIntake, error) {
 	rows, err := j.on.Query(ctx, `SELECT seq, uri_digest, actor_digest FROM intake
 		WHERE recipients <> '{}' AND received_at < now() - $1::interval AND seq > $2 ORDER BY seq LIMIT $3`, age, after, n)

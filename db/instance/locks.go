@@ -38,8 +38,8 @@ var (
 )
 
 // Migrate makes this process the only one that migrates users' databases, until release is called.
-// If another process does that already, the fault is Busy and names it. The same holds for the
-// methods up to Retry.
+// If another process does that already, the fault is Busy and names that process. The same holds
+// for the methods below, up to and including Retry.
 func (l Locks) Migrate(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, migrateJob)
 }
@@ -57,16 +57,19 @@ func (l Locks) Acquaint(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, acquaintJob)
 }
 
-// Retry makes this process the only one that sends deliveries besides the serving process. While
-// another process does that, Retry waits for it, for at most wait.
+// Retry makes this process the only one, besides the serving process, that sends deliveries. If
+// another process does that already, Retry waits for its end, but no longer than the duration in
+// the parameter wait.
 func (l Locks) Retry(ctx context.Context, wait time.Duration) (release func(), err error) {
 	j := retryJob
 	j.wait = wait
 	return l.lock(ctx, j)
 }
 
-// Quiet keeps other processes from serving the instance until release is called. quiet is true if
-// no process serves and the journal is empty: then nothing enters a user's database meanwhile.
+// Quiet takes the lock of Serve if it is free, so that no process serves the instance until
+// release is called. quiet is true if Quiet has taken the lock and the journal is empty. Then
+// nothing enters a user's database until release is called. If another process has the lock,
+// release does nothing.
 func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error) {
 	release, _, err = l.Serve(ctx, acquaintJob.name)
 	if fault.KindOf(err) == fault.Conflict {
@@ -82,11 +85,11 @@ func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error
 	return release, quiet, nil
 }
 
-// Serve takes the lock of the serving process, with which no other process can serve the instance,
-// until release is called. Other processes see the name command. The fault is Conflict, and names
-// the other process, when another one has the lock. Serve uses a connection of its own; lost is
-// closed when that connection ends. Serve begins the next epoch: from then on, changes of the
-// journal by a process of an earlier epoch have no effect.
+// Serve takes the lock of the serving process. No other process can serve the instance until
+// release is called. Other processes see this process under the name in the parameter command. If
+// another process has the lock, the fault is Conflict and names that process. Serve uses a
+// connection of its own; lost is closed when that connection ends. Serve begins the next epoch:
+// from then on, changes of the journal by a process of an earlier epoch have no effect.
 func (l Locks) Serve(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
 	j := serveJob
 	j.name = command

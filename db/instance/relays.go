@@ -17,7 +17,8 @@ const (
 	RelayLitePub  = "litepub"  // the Follow's object is the relay's actor; the instance actor sends an Announce
 )
 
-// The states of a relay, which are those of the instance actor's Follow.
+// The states of a relay. They are the states of the Follow that the instance actor has sent to
+// it.
 const (
 	RelayPending  = "pending"
 	RelayAccepted = "accepted"
@@ -73,9 +74,9 @@ func (s Relays) FindFollow(ctx context.Context) (vocab.ID, error) {
 	return follow, postgres.Fault("read relays", err)
 }
 
-// SetState stores the relay's answer to a Follow, and reports whether it did. It stores nothing if
-// a later Follow was sent to the relay, or if this one was rejected and the answer accepts it: a
-// new subscription sends a new Follow.
+// SetState stores the relay's answer to a Follow, and reports whether it did. It stores nothing
+// if a later Follow was sent to the relay. It also stores nothing if this Follow was rejected
+// before and the answer now accepts it, because a new subscription sends a new Follow.
 func (s Relays) SetState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error) {
 	tag, err := s.on.Exec(ctx, `UPDATE relays SET state = @state, updated_at = CASE state WHEN @state THEN updated_at ELSE @now END
 		WHERE actor_uri = @actor AND follow_uri = @follow AND (state <> 'rejected' OR @state = 'rejected')`,

@@ -36,7 +36,7 @@ type Report struct {
 	ReceivedAt time.Time  `json:"received_at"`
 	ResolvedAt *time.Time `json:"resolved_at"`
 	Note       string     `json:"note"` // the operator's note
-	Domain     string     `json:"-"`    // the reporter's registrable domain; the report counts towards its bound
+	Domain     string     `json:"-"`    // the reporter's registrable domain; the report counts towards the limit of this domain
 }
 
 const reportColumns = `id, activity, actor, host, objects, users, content, received_at, state, resolved_at, note, domain`
@@ -47,11 +47,11 @@ type ReportBounds struct{ All, Domain, Actor int }
 // errReportsFull refuses a reporter that has too many open reports.
 var errReportsFull = fault.New(fault.RateLimited, "too many reports of this server are open").After(time.Hour)
 
-// Add stores a report and sets added, if the report is new and concerns an existing user or, with
-// forInstance, the instance as a whole. The fault is RateLimited when the actor or the domain has
-// too many open reports. When there are too many in all, Add removes the newest open report of the
-// domain with the most and returns it as displaced; if the reporter's domain has no fewer, the
-// fault is RateLimited.
+// Add stores a report if the report is new and concerns an existing user. If forInstance is true,
+// the report need not concern a user. added says whether Add stored it. The fault is RateLimited
+// when the actor or the domain has too many open reports. When too many reports are open in all,
+// Add removes the newest open report of the domain that has the most, and returns it as
+// displaced. But if no domain has more than the reporter's domain, the fault is RateLimited.
 func (s Reports) Add(ctx context.Context, r Report, forInstance bool, most ReportBounds) (added bool, displaced *Report, err error) {
 	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE`); err != nil {
@@ -105,7 +105,7 @@ func displaceReport(ctx context.Context, tx pgx.Tx, r Report, most ReportBounds)
 	return gone[0], nil
 }
 
-// List returns the open reports, or with all every report, the newest first.
+// List returns the open reports, or every report if all is true. The newest report comes first.
 func (s Reports) List(ctx context.Context, all bool) ([]Report, error) {
 	return s.list(ctx, `SELECT `+reportColumns+` FROM reports WHERE $1 OR state = 'open' ORDER BY id DESC`, all)
 }
@@ -127,7 +127,7 @@ func (s Reports) list(ctx context.Context, query string, args ...any) ([]Report,
 }
 
 // Resolve closes reports, and returns the ids of those that exist. It stores the operator's note
-// unless that is empty. Of a report that is resolved already only the note changes.
+// unless that is empty. If a report is resolved already, only its note changes.
 func (s Reports) Resolve(ctx context.Context, ids []int64, note string, now time.Time) ([]int64, error) {
 	return postgres.CollectColumn[int64](ctx, s.on, "resolve reports", `UPDATE reports SET state = 'resolved', resolved_at = coalesce(resolved_at, $3),
 		note = CASE WHEN $2 = '' THEN note ELSE $2 END WHERE id = ANY($1) RETURNING id`, ids, note, now)
@@ -139,8 +139,9 @@ func (s Reports) CountOpen(ctx context.Context) (n int, err error) {
 	return n, postgres.Fault("count reports", err)
 }
 
-// Prune removes the reports whose time of resolution is earlier than the time before, a batch at
-// a time, and returns how many. With dryRun it only counts them.
+// Prune removes the reports that were resolved earlier than the time in the parameter before. It
+// removes a batch at a time, and returns how many reports it removed. If dryRun is true, it only
+// counts them.
 func (s Reports) Prune(ctx context.Context, before time.Time, dryRun bool) (n int, err error) {
 	if dryRun {
 		err = s.on.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'resolved' AND resolved_at < $1`, before).Scan(&n)

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	lookupTime    = 20 * time.Second // bounds one statement; it is less than the time limit of a request
+	lookupTime    = 20 * time.Second // the time limit of one statement; it is less than the time limit of a request
 	lookupsAtOnce = 2                // statements in parallel, so that callers need not wait for one that hangs
 )
 
-// tokenLookups finds tokens in batches: while statements run, it collects the digests that callers
-// ask for, and looks all of them up by the next statement. A statement is sent only after its
-// callers have asked, so a token that was revoked before a call is not found.
+// tokenLookups finds tokens in batches. While statements run, it collects the digests that
+// callers ask for. Then it looks up all of them with the next statement. A statement is sent only
+// after its callers have asked, so a token that was revoked before a call is not found.
 type tokenLookups struct {
 	on conns
 
 	mu   sync.Mutex
-	next *tokenLookup // not sent yet; nil: no caller waits for it
+	next *tokenLookup // the statement that is sent next; nil if no caller waits for it
 	busy int          // how many goroutines are in run
 }
 

@@ -14,7 +14,7 @@ import (
 
 // The states of a user.
 const (
-	UserCreating  = "creating" // unfinished: to create the user again completes it
+	UserCreating  = "creating" // unfinished; creating the user again completes it
 	UserActive    = "active"
 	UserSuspended = "suspended"
 	UserDeleting  = "deleting" // closed for good; other servers are told, then the data is removed
@@ -75,7 +75,8 @@ func findUser(ctx context.Context, on conns, u vocab.Username) (User, error) {
 // All returns every user's row, including those of deleted users, sorted by name.
 func (s Users) All(ctx context.Context) ([]User, error) { return ListUsers(ctx, s.on) }
 
-// ListUsers is All over the caller's connection or transaction: a backup reads a snapshot.
+// ListUsers is All over the caller's connection or transaction. A backup calls it in the
+// transaction of its snapshot.
 func ListUsers(ctx context.Context, on postgres.Querier) ([]User, error) {
 	return postgres.Collect[User](ctx, on, "list users", `SELECT `+userColumns+` FROM users ORDER BY username`)
 }
@@ -108,7 +109,8 @@ func (s Users) CountActive(ctx context.Context) (n int, err error) {
 }
 
 // Reserve stores a user in the state creating, and returns the row. If the name is taken, it
-// returns that row unchanged: the caller looks at its state.
+// changes nothing and returns the row that has the name. So the caller must look at the state of
+// the row.
 func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
 	_, err := s.on.Exec(ctx, `INSERT INTO users (username, state, database) VALUES ($1, 'creating', $2)
 		ON CONFLICT DO NOTHING`, u, s.database(u))
@@ -118,8 +120,8 @@ func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
 	return s.Find(ctx, u)
 }
 
-// Activate makes a user active whose creation is complete. The fault is Conflict when the user is
-// not in the state creating, for instance because another process has activated it.
+// Activate makes a user active after its creation is complete. The fault is Conflict when the
+// user is not in the state creating, for instance because another process has activated it.
 func (s Users) Activate(ctx context.Context, u vocab.Username) error {
 	tag, err := s.on.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, s.version)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -146,8 +148,8 @@ func (s Users) SetSchema(ctx context.Context, u vocab.Username, v schema.Version
 }
 
 // ListToPrune returns the named users, or all users when none is named, whose databases were
-// last pruned before the time since, or never. It leaves out users that are still being created.
-// The user whose database was pruned longest ago comes first.
+// never pruned, or were last pruned before the time in the parameter since. It leaves out users
+// that are still being created. The user whose database was pruned longest ago comes first.
 func (s Users) ListToPrune(ctx context.Context, named []vocab.Username, since time.Time) ([]vocab.Username, error) {
 	users, err := s.ListWithDatabase(ctx, named)
 	if err != nil {

@@ -29,9 +29,9 @@ type Waiting struct {
 	Bytes      int64      // the size of its body and of the objects fetched for it, when it began to wait
 }
 
-// ListWaiting returns up to n activities that wait for u, in the order of arrival. Their numbers
-// are above after. It returns as many as have up to size bytes together, and at least one if any
-// waits.
+// ListWaiting returns up to n activities that wait for u, in the order of arrival. It begins
+// behind the number in the parameter after. All together have at most as many bytes as size says,
+// but the first one is returned even if it is larger.
 func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
 	return postgres.Collect[Waiting](ctx, j.on, "read activities that wait for "+u.String(), `SELECT seq, rev, convert_to(raw, 'UTF8') AS raw,
 			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, forwarders, payer, bytes FROM (
@@ -44,8 +44,8 @@ func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64,
 // forsaken removes those of the rows that no writer has to apply and that wait for no user.
 const forsaken = `DELETE FROM intake i WHERE seq = ANY(@seqs) AND recipients = '{}' AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`
 
-// FinishWaiting ends the wait of u for these rows, and returns for how many rows it did. A row that
-// was merged with since goes on waiting, because it may name u now.
+// FinishWaiting ends the wait of u for these rows, and returns for how many rows it did. A row
+// that has another Rev by now goes on waiting, because it may name u now.
 func (j Journal) FinishWaiting(ctx context.Context, u vocab.Username, rows []IntakeRow) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -64,7 +64,8 @@ func (j Journal) FinishWaiting(ctx context.Context, u vocab.Username, rows []Int
 	return n, postgres.Fault("end the wait of "+u.String(), j.on.SendBatch(ctx, &b))
 }
 
-// DropWaiting ends the wait of u for all rows, a thousand at a time, and returns how many.
+// DropWaiting ends the wait of u for all rows, a thousand at a time, and returns how many rows
+// that were.
 func (j Journal) DropWaiting(ctx context.Context, u vocab.Username) (int, error) {
 	for dropped := 0; ; {
 		waiting, err := postgres.Collect[IntakeRow](ctx, j.on, "read activities that wait for "+u.String(),

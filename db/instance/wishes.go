@@ -19,10 +19,10 @@ const (
 	WishFollow = "follow"
 )
 
-// MaxWishes bounds the wishes of one kind that a user may have.
+// MaxWishes is how many wishes of one kind a user may have.
 const MaxWishes = 10_000
 
-// maxQuick is how many blocks and mutes of one user Due returns.
+// maxQuick is how many blocks and mutes of one user Due returns at most.
 const maxQuick = 20
 
 // Wish is an account that an import wants a user to block, mute or follow.
@@ -68,7 +68,7 @@ func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.
 }
 
 // Due returns wishes that are due, in random order: for each active user up to maxQuick blocks
-// and mutes, and one follow. most bounds their number.
+// and mutes, and one follow. It returns at most as many wishes as the parameter most says.
 func (s Wishes) Due(ctx context.Context, now time.Time, most int) ([]Wish, error) {
 	return postgres.Collect[Wish](ctx, s.on, "list wishes", `
 		WITH RECURSIVE whose AS (
