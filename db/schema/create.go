@@ -14,13 +14,13 @@ import (
 
 // Preparing says how the instance database is made ready.
 type Preparing struct {
-	Template string // the database from which the instance database is cloned; empty: its migrations make it
-	Migrate  bool   // migrate its schema if it is behind; else Prepare refuses it
-	Repair   bool   // with Migrate: repeat a change that was interrupted
+	Template string // the database from which the instance database is cloned; when empty, the migrations make the instance database
+	Migrate  bool   // whether Prepare migrates an instance schema that is behind; if false, Prepare refuses it
+	Repair   bool   // whether Prepare, if Migrate is true, repeats a change that was interrupted
 }
 
 // Prepare makes the instance database and the template of users' databases when they are missing.
-// Without Migrate it refuses an instance database whose schema is behind.
+// If p.Migrate is false, it refuses an instance database whose schema is behind.
 func (d *Databases) Prepare(ctx context.Context, p Preparing) error {
 	return d.server.Maintain(ctx, func(conn *pgx.Conn) error {
 		if err := d.ensureTemplate(ctx, conn, d.template, User); err != nil {
@@ -105,7 +105,7 @@ func alone(ctx context.Context, conn *pgx.Conn, database string, work func() err
 	return errors.Join(err, postgres.Fault("let other processes at database "+database, unlocked))
 }
 
-// locked runs work like alone, on a connection of its own, which it gives to work.
+// locked does the same as alone, but opens a connection of its own and passes it to work.
 func (d *Databases) locked(ctx context.Context, database string, work func(*pgx.Conn) error) error {
 	return d.server.Maintain(ctx, func(conn *pgx.Conn) error {
 		return alone(ctx, conn, database, func() error { return work(conn) })
@@ -140,8 +140,9 @@ func Exists(ctx context.Context, conn *pgx.Conn, database string) (there bool, e
 // is no user's database.
 func unbuilt(name string) string { return name + "-building" }
 
-// build makes a migrated database and runs the statements finish. It builds the database under
-// another name and renames it at the end, so that an unfinished database never has the name.
+// build makes a migrated database and then runs the statements in finish. It builds the database
+// under another name and renames it at the end, so that an unfinished database never has the
+// final name.
 func (d *Databases) build(ctx context.Context, conn *pgx.Conn, name, set string, finish ...string) error {
 	if err := Drop(ctx, conn, unbuilt(name)); err != nil {
 		return err
@@ -160,8 +161,8 @@ func (d *Databases) build(ctx context.Context, conn *pgx.Conn, name, set string,
 	return Rename(ctx, conn, unbuilt(name), name)
 }
 
-// CreateAt makes a database with the schema of a set at a version. This binary must know that
-// version.
+// CreateAt makes a database and migrates it to the given version of a set of migrations. The
+// migrations of this binary must include that version.
 func (d *Databases) CreateAt(ctx context.Context, conn *pgx.Conn, name, set string, version int) error {
 	if set == User && version == d.Latest(User) {
 		return clone(ctx, conn, name, d.template)
@@ -191,9 +192,9 @@ func createEmpty(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// clone copies a template. A clone is complete or does not exist: if CREATE DATABASE is killed,
-// PostgreSQL removes what it has copied. The strategy FILE_COPY writes a hundredth of the WAL that
-// the default strategy writes.
+// clone copies a template. A clone is complete or does not exist, because PostgreSQL removes the
+// copied files if CREATE DATABASE is killed. The strategy FILE_COPY writes a hundredth of the WAL
+// that the default strategy writes.
 func clone(ctx context.Context, conn *pgx.Conn, name, template string) error {
 	_, err := conn.Exec(ctx, `CREATE DATABASE `+postgres.Quote(name)+` TEMPLATE `+postgres.Quote(template)+` STRATEGY FILE_COPY`)
 	return err

@@ -11,8 +11,9 @@ type heldColumn struct {
 	follows       string // the condition that the user may follow the row's actor; empty: never
 }
 
-// heldColumns are all columns that name actors, except the authors in documents of objects. Add a
-// new column that names actors here, or to the exceptions of the test with a reason.
+// heldColumns are all columns that name actors, except the authors in documents of objects. A new
+// column that names actors must be added here. If it is left out for a reason, it must be added
+// to the exceptions in the test, with that reason.
 var heldColumns = []heldColumn{
 	{table: "relationships", column: "actor_uri", since: 1, follows: `type = 'following' AND status <> 'rejected'`},
 	{table: "actors", column: "uri", since: 1},
@@ -47,14 +48,15 @@ type KnownActor struct {
 	Follows bool // the user may follow it
 }
 
-// KnownActors returns the query for the actors that a user's database of a version names, each
-// with whether the user may follow it. $1 is the user's own actor, which is left out.
+// KnownActors returns the query for the actors that a user's database names. version is the
+// version of the database's schema. Each row of the result has an actor, and says whether the
+// user may follow the actor. $1 is the user's own actor, which is left out.
 func KnownActors(version int) string {
 	return `SELECT actor, bool_or(follows) FROM (` + heldIn(version) + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
 }
 
-// heldIn returns the query for all actors that a user's database of a version names, each with
-// whether the user may follow it. An actor can occur several times.
+// heldIn returns a query like that of KnownActors, but its result includes the user's own actor,
+// and an actor can occur several times.
 func heldIn(version int) string {
 	all := []string{`SELECT DISTINCT CASE jsonb_typeof(by) WHEN 'string' THEN by #>> '{}' ELSE by ->> 'id' END AS actor, false AS follows
 		FROM objects, jsonb_path_query(raw, '$.attributedTo[*]') AS by`}
@@ -74,8 +76,8 @@ func heldIn(version int) string {
 	return strings.Join(all, "\n\t\tUNION ALL ")
 }
 
-// HeldNowhere returns the condition that no column names the actor. It does not look at array
-// columns, and not at the table that the parameter but names.
+// HeldNowhere returns the condition that no column names the actor. It leaves out array columns,
+// and the table that the parameter but names.
 func HeldNowhere(actor, but string) string {
 	var none []string
 	for _, h := range heldColumns {
@@ -86,9 +88,10 @@ func HeldNowhere(actor, but string) string {
 	return strings.Join(none, "\n\t\tAND ")
 }
 
-// HeldElsewhere returns the query for those values of the column uri of the small table few that
-// are in an array column or are authors of objects. One query looks up all of them, because for
-// one at a time the planner would scan whole tables.
+// HeldElsewhere returns a query on a small table, whose name is in the parameter few. The query
+// returns those values of the table's column uri that are in an array column or are authors of
+// objects. It looks up all values at once, because for a single value the planner would scan
+// whole tables.
 func HeldElsewhere(few string) string {
 	uri := few + `.uri`
 	from := `SELECT ` + uri + ` FROM ` + few + ` JOIN `
@@ -107,8 +110,9 @@ func HeldElsewhere(few string) string {
 // authorForm is a form in which a document names one of its authors.
 type authorForm string
 
-// authorForms returns the forms for an actor, which is an SQL expression of type text: an id or
-// an object with an id, alone or in a list.
+// authorForms returns the forms in which a document can name an actor as author. The author is an
+// id or an object with an id, alone or in a list. The parameter actor is an SQL expression of
+// type text.
 func authorForms(actor string) []authorForm {
 	object := `jsonb_build_object('id', ` + actor + `)`
 	return []authorForm{authorForm(`to_jsonb(` + actor + `)`), authorForm(object), authorForm(`jsonb_build_array(` + object + `)`)}
@@ -119,7 +123,7 @@ func authorForms(actor string) []authorForm {
 func (f authorForm) in(raw string) string { return raw + ` -> 'attributedTo' @> ` + string(f) }
 
 // WrittenBy returns the condition that an actor is an author of a document, in any form. Both
-// parameters are SQL expressions, actor of type text.
+// parameters are SQL expressions. The type of actor is text.
 func WrittenBy(raw, actor string) string {
 	var forms []string
 	for _, f := range authorForms(actor) {

@@ -13,7 +13,7 @@ func Digest(id vocab.ID) []byte {
 	return d[:]
 }
 
-// HalfDigest is how many bytes of each of two digests an OwnedKey has.
+// HalfDigest is how many bytes an OwnedKey has of each of its two digests.
 const HalfDigest = 16
 
 // OwnedKey returns a key for an id together with the actor that uses it. With such keys two actors

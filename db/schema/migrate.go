@@ -18,9 +18,9 @@ import (
 )
 
 // MigrateUser migrates a user's database to the version of this binary, and returns the version
-// that the database has afterwards. changed is true when there was something to migrate. With
-// repair it repeats a change that was interrupted. It calls before ahead of the first change, with
-// the version from which it starts.
+// that the database has afterwards. changed is true when there was something to migrate. If
+// repair is true, it repeats a change that was interrupted. Ahead of the first change it calls
+// the function in the parameter before, with the version from which it starts.
 func (d *Databases) MigrateUser(ctx context.Context, database string, repair bool,
 	before func(ctx context.Context, conn *pgx.Conn, from Version) error) (changed bool, v Version, err error) {
 	known := d.Latest(User)
@@ -40,7 +40,7 @@ func (d *Databases) MigrateUser(ctx context.Context, database string, repair boo
 		if misfit = before(ctx, conn, v); misfit == nil {
 			misfit = d.MigrateUp(ctx, database, User)
 		}
-		if v, err = Read(context.WithoutCancel(ctx), conn); err != nil { // read even if ctx has ended: the caller reports the version
+		if v, err = Read(context.WithoutCancel(ctx), conn); err != nil { // read even if ctx has ended, because the caller reports the version
 			return errors.Join(misfit, postgres.Fault("read schema of "+database, err))
 		}
 		return misfit
@@ -101,8 +101,8 @@ func (d *Databases) migrate(ctx context.Context, database, set string, run func(
 	return errors.Join(serverError(err), ctx.Err(), srcErr, dbErr)
 }
 
-// serverError returns the server's error that err wraps, else err. golang-migrate's own error
-// quotes the whole file.
+// serverError returns the server's error that err wraps, or err if it wraps none. It leaves out
+// golang-migrate's own error, because that error quotes the whole file.
 func serverError(err error) error {
 	var quoting migratedb.Error
 	if errors.As(err, &quoting) && quoting.OrigErr != nil {
@@ -115,11 +115,12 @@ func serverError(err error) error {
 	return err
 }
 
-// whole is a source of migrations that appends a statement to each file: it clears the dirty mark,
-// which golang-migrate sets before it runs the file. PostgreSQL runs a file as one transaction. So
-// whenever a process is killed, a database with the mark has nothing of the interrupted change, and
-// a database with the change has no mark. Therefore a file must not end the transaction, and must
-// not hold a statement that cannot run in one, such as CREATE INDEX CONCURRENTLY.
+// whole is a source of migrations that appends a statement to each file: the statement clears the
+// dirty mark, which golang-migrate sets before it runs the file. PostgreSQL runs a file as one
+// transaction. So whenever a process is killed, a database with the mark has nothing of the
+// interrupted change, and a database with the change has no mark. Therefore a file must not end
+// the transaction, and must not hold a statement that cannot run in one, such as CREATE INDEX
+// CONCURRENTLY.
 type whole struct{ source.Driver }
 
 func (w whole) ReadUp(version uint) (io.ReadCloser, string, error) {

@@ -12,9 +12,10 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// preparation is work in Go that must be done before a certain change of the schema. In a database
-// that has the change, the work has been done. Before that no engine uses the database, because
-// its schema is behind. If the work is interrupted, it is done again from the beginning.
+// preparation is work in Go that must be done before a certain change of the schema. In a
+// database that has the change, the work has been done. No engine uses a database that lacks the
+// change, because its schema is behind. If the work is interrupted, it is done again from the
+// beginning.
 type preparation struct {
 	set, change string // the change is in the file NNNN_change.up.sql
 	do          func(ctx context.Context, conn *pgx.Conn) error
@@ -36,7 +37,7 @@ func versionOf(all fs.FS, set, change string) int {
 	if err != nil || len(names) == 0 {
 		return 0
 	}
-	n, _ := strconv.Atoi(strings.SplitN(path.Base(names[0]), "_", 2)[0]) // never fails: latest has parsed all these names
+	n, _ := strconv.Atoi(strings.SplitN(path.Base(names[0]), "_", 2)[0]) // never fails, because the name of every migration begins with its number
 	return n
 }
 
@@ -46,8 +47,9 @@ func (d *Databases) lacks(v Version, set, change string) bool {
 	return v.Number > 0 && !v.Dirty && v.Number < versionOf(d.migrations, set, change)
 }
 
-// prepare does the preparations of the changes that a database lacks, and the changes before them.
-// It does nothing for a database that is being made, which has no data yet.
+// prepare does the preparations of the changes that a database lacks. Ahead of each preparation
+// it makes all changes of the schema that come before the prepared one. It does nothing for a
+// database that is being made, because that has no data yet.
 func (d *Databases) prepare(ctx context.Context, database, set string) error {
 	conn, err := d.server.Connect(ctx, database)
 	if err != nil {

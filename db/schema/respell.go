@@ -15,9 +15,9 @@ import (
 // by page, each page in a transaction of its own. A run that was killed is completed by the next
 // run, because the pages that are done have no such ids left.
 
-// Bounds of one transaction.
+// The limits of one transaction.
 const (
-	respellPage  = 500 // spellings or rows
+	respellPage  = 500 // the limit of spellings, and of rows of a column that need not be unique
 	documentPage = 50
 )
 
@@ -28,19 +28,20 @@ type spelled struct {
 	by            []string // the statements that change the rows with the id $1 to the id $2; nil: the column need not be unique (see respellColumn)
 }
 
-// unusual returns the condition that a text may not be in canonical form, in its scheme, host or
-// port. The condition also holds for some texts that are canonical.
+// unusual returns the condition that an id is possibly not canonical, in its scheme, host or
+// port. The condition also holds for some ids that are canonical.
 func unusual(id string) string {
 	return `(` + id + ` !~ '^https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?([/?#]|$)' OR ` + id + ` ~ '^(https://[^/?#]*:443|http://[^/?#]*:80)([/?#]|$)')`
 }
 
-// unusualWithin is the condition that the document of a row may hold an id for which unusual holds.
+// unusualWithin is the condition that the document of a row possibly has an id for which unusual
+// holds.
 const unusualWithin = `(raw::text ~ '"(?!https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?[/?#"])[hH][tT][tT][pP][sS]?://'
 	OR raw::text ~ '"(https://[^/?#"]*:443|http://[^/?#"]*:80)[/?#"]')`
 
-// unique returns a column of a table whose rows are unique by that column together with the
-// columns beside. If there is a row w with the id $1 and a row r with the id $2, the SET clause
-// merge changes r, and w is deleted. With an empty merge r stays as it is.
+// unique returns a column of a table that has at most one row for each value of that column
+// together with the columns in beside. If a row w has the id $1 and a row r has the id $2, w is
+// deleted. Before that the SET clause in merge changes r; if merge is empty, r stays as it is.
 func unique(table, column, merge string, beside ...string) spelled {
 	both, same := `w.`+column+` = $1 AND r.`+column+` = $2`, ``
 	for _, b := range beside {
@@ -58,7 +59,7 @@ func unique(table, column, merge string, beside ...string) spelled {
 	return spelled{table: table, column: column, by: append(by, `DELETE FROM `+table+` WHERE `+column+` = $1 AND $1 <> $2::text`)}
 }
 
-// taking returns a SET clause that takes columns from w.
+// taking returns a SET clause that copies these columns from the row w (see unique).
 func taking(columns ...string) string {
 	sets := make([]string, len(columns))
 	for i, c := range columns {
@@ -117,8 +118,9 @@ func spelledByInstance() []spelled {
 	}
 }
 
-// RespellUser changes the ids in a user's database to canonical form. Then it removes follows
-// and memberships of blocked actors: a Block did not end those under another spelling of the id.
+// RespellUser changes the ids in a user's database to canonical form. Then it removes follows and
+// memberships of blocked actors, because a Block did not end those that were stored under another
+// spelling of the actor's id.
 func RespellUser(ctx context.Context, conn *pgx.Conn) error {
 	for _, s := range spelledByUsers() {
 		if err := s.respell(ctx, conn); err != nil {

@@ -26,7 +26,7 @@ const (
 // Config says how the databases of an instance are named and made.
 type Config struct {
 	Name       string // of the instance database, and the prefix of all other names; "lightweb" when empty
-	Template   string // the database from which users' databases are cloned; named after Name and the schema's version when empty
+	Template   string // the database from which users' databases are cloned; when empty, its name is made from Name and the schema's version
 	Migrations fs.FS  // the migrations of this binary when nil
 }
 
@@ -129,7 +129,7 @@ func (d *Databases) Look(ctx context.Context, database string) (Version, error) 
 func readUser(ctx context.Context, conn *pgx.Conn) (Version, error) {
 	v, err := Read(ctx, conn)
 	if ctx.Err() != nil {
-		return v, postgres.Fault("read schema of "+conn.Config().Database, err) // ctx has ended: this says nothing about the database
+		return v, postgres.Fault("read schema of "+conn.Config().Database, err) // ctx has ended, so err says nothing about the database
 	}
 	if err != nil {
 		return v, postgres.UserFault(fmt.Errorf("read schema of %s: %w", conn.Config().Database, err), restore)
@@ -152,8 +152,8 @@ func (d *Databases) Check(database string, v Version) error {
 	return nil
 }
 
-// checkInstance refuses an instance database whose schema version is not that of this binary. With
-// Migrate it migrates an older one.
+// checkInstance refuses an instance database whose schema version is not that of this binary. If
+// p.Migrate is true, it migrates a database with an older version.
 func (d *Databases) checkInstance(ctx context.Context, p Preparing) error {
 	known := d.Latest(Instance)
 	conn, err := pgx.ConnectConfig(ctx, d.server.Config(d.name))
@@ -184,6 +184,6 @@ func (d *Databases) checkInstance(ctx context.Context, p Preparing) error {
 // codeBehind marks the fault of an instance database that only needs to be migrated or repaired.
 const codeBehind = "instance_behind"
 
-// IsBehind reports whether err says that Prepare refused an instance database which it would accept
-// with Migrate, or with Migrate and Repair.
+// IsBehind reports whether err says that Prepare refused an instance database only because
+// Migrate or Repair was false.
 func IsBehind(err error) bool { f := fault.Of(err); return f != nil && f.Code == codeBehind }

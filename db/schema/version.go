@@ -13,7 +13,7 @@ import (
 
 // Version is the version of a database's schema, as golang-migrate stores it.
 type Version struct {
-	Number int  // with Dirty: the version of the interrupted change
+	Number int  // if Dirty is true, the version of the interrupted change
 	Dirty  bool // a change has begun and was not completed
 }
 
@@ -25,8 +25,8 @@ func (v Version) Whole() int {
 	return v.Number
 }
 
-// Read reads the version of a database. It returns the zero Version if the first change has not
-// begun: then the table of versions has no row.
+// Read reads the version of a database. It returns the zero Version if the table of versions has
+// no row, because then the first change has not begun.
 func Read(ctx context.Context, on interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }) (v Version, err error) {
@@ -37,10 +37,11 @@ func Read(ctx context.Context, on interface {
 	return v, err
 }
 
-// settle reads the version of a database that no process migrates. If an interrupted change left
-// the dirty mark, and its version is at most repair, settle clears the mark: such a change has
-// left nothing else. The fault is Busy while a process migrates the database, also while the
-// server still works for a process that was killed. The caller holds the database's lock.
+// settle reads the version of a database. The fault is Busy while a process migrates the
+// database, and while the server still works for such a process that was killed. If an
+// interrupted change has left the dirty mark, and its version is at most the parameter repair,
+// settle clears the mark, because such a change has left nothing else (see whole). The caller
+// holds the database's lock.
 func settle(ctx context.Context, conn *pgx.Conn, repair int) (v Version, err error) {
 	name := conn.Config().Database
 	key, err := migratedb.GenerateAdvisoryLockId(name, "public", pgxmigrate.DefaultMigrationsTable)
