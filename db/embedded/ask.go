@@ -46,8 +46,9 @@ func isPassing(err error) bool {
 }
 
 // askServer opens and ends a session with the server at the socket in dir, and returns the
-// server's version, empty when all its connections are taken. It needs a session, because the
-// server accepts connections and answers requests for encryption long before it can be used.
+// server's version. The version is empty if all connections of the server are taken. askServer
+// needs a session, because the server accepts connections and answers requests for encryption
+// long before it can be used.
 func askServer(ctx context.Context, dir string) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

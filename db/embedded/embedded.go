@@ -30,11 +30,11 @@ import (
 // superuser is the cluster's superuser, and the only role in a new cluster.
 const superuser = "lightweb"
 
-// closeLimit bounds the time of Close, which waits for other processes and for the shutdown
-// checkpoint.
+// closeLimit is how long Close may take. It is long because Close waits for other processes, and
+// because the server writes a checkpoint before it stops.
 const closeLimit = time.Minute
 
-// Config says where the private cluster is, and how large.
+// Config says where the private cluster is, and how large it is.
 type Config struct {
 	Dir         string // the data directory, e.g. /var/lib/lightweb; made if missing. The cluster is in Dir/pg
 	Connections int    // how many connections the cluster must allow; it allows at least 297
@@ -99,8 +99,8 @@ func (c *Cluster) openCluster(ctx context.Context, dir string) error {
 	return nil
 }
 
-// choosePlace determines the directories and the account. It comes first, because the locks need
-// both.
+// choosePlace determines the directories and the account. openCluster calls it first, because the
+// locks need both.
 func (c *Cluster) choosePlace(ctx context.Context, dir string) (err error) {
 	if c.dir, err = daemon.MakeDir(dir); err != nil {
 		return err
@@ -193,8 +193,8 @@ func (c *Cluster) Supervise(ctx context.Context) {
 }
 
 // Close ends the use of the cluster by this process. The last process that uses the cluster
-// stops it. Close is not interrupted by the end of ctx: it always has closeLimit to complete a
-// shutdown.
+// stops it. The end of ctx does not interrupt Close, so that it always has the time closeLimit to
+// complete a shutdown.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	users := c.users

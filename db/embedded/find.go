@@ -50,9 +50,9 @@ var places = []string{
 	"/nix/var/nix/profiles/default/bin",
 }
 
-// findBin returns the binaries to run the cluster with. For an existing cluster want is its
-// major version, and only binaries of that version do. For a new cluster want is 0, and the
-// first binaries that are new enough do.
+// findBin returns the binaries with which the cluster is run. For an existing cluster, want is
+// its major version, and findBin returns only binaries of that version. For a new cluster, want
+// is 0, and findBin returns the first binaries that are new enough.
 func findBin(ctx context.Context, folders iter.Seq[[]string], want int) (installation, error) {
 	var others []string // versions that were found and cannot be used
 	for group := range folders {

@@ -22,7 +22,7 @@ import (
 // repair it.
 const reserved = 3
 
-// initdbSpace is more room on the disk than a new cluster takes, in bytes.
+// initdbSpace is how many free bytes on the disk are always enough for a new cluster.
 const initdbSpace = 64 << 20
 
 // initCluster makes the cluster under a temporary name and renames it at the end, so that an
@@ -62,8 +62,8 @@ func (c *Cluster) initCluster(ctx context.Context) error {
 	return nil
 }
 
-// adaptFiles changes the files that initdb wrote to dir: they include our settings, and say
-// which users may connect.
+// adaptFiles changes files that initdb wrote to dir. Afterwards the files include our settings,
+// and say which users may connect.
 func (c *Cluster) adaptFiles(dir string) error {
 	conf, err := os.ReadFile(filepath.Join(dir, "postgresql.conf"))
 	if err != nil {
@@ -76,9 +76,9 @@ func (c *Cluster) adaptFiles(dir string) error {
 	return c.putFile(dir, "pg_hba.conf", "local all all peer map=lightweb\n")
 }
 
-// writeSettings writes the settings, some of which depend on the place of the cluster and on the
-// user who runs it: both may have changed since the last start. It writes them to files, because
-// pg_ctl passes its command line through a shell.
+// writeSettings writes the settings of the server. Some of them depend on the place of the
+// cluster and on the user who runs it, and both may have changed since the last start. It writes
+// them to files, because pg_ctl passes its command line through a shell.
 func (c *Cluster) writeSettings(ctx context.Context) error {
 	conf := `# Written by lightweb at each start. Settings of your own belong at the end of postgresql.conf.
 listen_addresses = ''

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A quarter of the memory is PostgreSQL's shared_buffers, within these bounds. The cache is
-// large because each user's database has its own catalogues, some 2 MB of which every connection
-// reads. It is bounded because making or dropping a database scans all of it; pages that are
-// never used take no memory.
+// PostgreSQL's cache, shared_buffers, is a quarter of the memory, within these limits. The cache
+// is large because each user's database has its own catalogues, and every connection reads some 2
+// MB of them. It has an upper limit because PostgreSQL scans all of it to make or drop a
+// database. Pages of the cache that are never used take no memory.
 const (
 	leastBuffers = 128 << 20
 	mostBuffers  = 2 << 30

@@ -34,8 +34,8 @@ func (c *Cluster) isAlive() bool {
 	return s.IsAlive()
 }
 
-// raiseServer makes sure that the server answers: it uses a server that runs, and else starts
-// one. The caller holds start.lock.
+// raiseServer makes sure that a server answers. If no server runs, it starts one. The caller
+// holds start.lock.
 func (c *Cluster) raiseServer(ctx context.Context) error {
 	running, err := c.settleServer(ctx)
 	if err != nil || running {
@@ -70,8 +70,8 @@ func (c *Cluster) settleServer(ctx context.Context) (running bool, err error) {
 		case !absent:
 			mute = time.Now()
 		case time.Since(mute) > patience && s == daemon.Ours:
-			// The server runs without this socket: the data directory was moved while it ran, or
-			// the socket's file was removed.
+			// The server runs without this socket, because the data directory was moved while it
+			// ran, or the socket's file was removed.
 			_, err := c.stopServer(ctx)
 			return false, err
 		case time.Since(mute) > patience:
@@ -127,8 +127,8 @@ func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 	_, failed := c.as.Run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
 	if ctx.Err() != nil {
 		// pg_ctl was killed, and the server that it started may not have written its pid file
-		// yet. The file is needed to find and stop the server, so wait for it, for up to a
-		// second.
+		// yet. The file is needed to find and stop the server, so tryStart waits for the file,
+		// for up to a second.
 		for range 50 {
 			if c.isAlive() {
 				break
@@ -136,8 +136,8 @@ func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 			_ = daemon.Sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // its context does not end
 		}
 	}
-	// Whether pg_ctl failed or not, only the server's answer counts: it may be in a long
-	// recovery, or the start of a killed process may have been first.
+	// Whether pg_ctl failed or not, only the server's answer counts, because the server may be in
+	// a long recovery, or a killed process may have started it first.
 	if running, err = c.settleServer(ctx); err != nil || running {
 		return running, err
 	}
