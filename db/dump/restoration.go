@@ -26,28 +26,28 @@ type Restoration struct {
 	release func()
 	server  *pgx.Conn // to the maintenance database
 
-	instance *building // an instance database with the backup's rows about its users, or about the whole instance
+	instance *building // a new instance database; it has the backup's rows about the restored users, or about the whole instance
 	current  *building // the database of the user whose rows are being copied
 	built    []vocab.Username
 	fenced   int64
-	blocks   int // how many were taken over from the database that was put aside
+	blocks   int // how many blocks Commit has copied from the database that it put aside
 }
 
 // building is a database that is being filled in one transaction.
 type building struct {
 	user      vocab.Username // zero for the instance database
 	name, set string
-	shape     Shape // the shape in the backup
+	shape     Shape // its shape in the backup
 	conn      *pgx.Conn
 }
 
-// unfinished ends the name of a database that is being built. Usernames have no hyphen, so no
-// user's database has such a name.
+// unfinished is the end of the name of a database that is being built. Usernames have no hyphen,
+// so no user's database has such a name.
 const unfinished = "-restoring"
 
-// BeginRestoration begins a restoration, and drops the databases that a killed one left. The
-// parameter backupOf is when the backup was taken. The fault is Busy when another process restores
-// on this instance.
+// BeginRestoration begins a restoration, and drops the databases that a killed restoration left.
+// The parameter backupOf is when the backup was taken. The fault is Busy when another process
+// restores on this instance.
 func (d *Dumper) BeginRestoration(ctx context.Context, backupOf time.Time) (*Restoration, error) {
 	release, err := d.instance.Locks.Restore(ctx)
 	if err != nil {
@@ -177,8 +177,8 @@ func (r *Restoration) CopyKnown(ctx context.Context, table string, rows io.Reade
 	return r.instance.fill(ctx, table, rows)
 }
 
-// watched is a reader that remembers its error. The server's error for an aborted COPY does not say
-// as much.
+// watched is a reader that remembers its error, because the server's error for an aborted COPY
+// says less.
 type watched struct {
 	io.Reader
 	err error
@@ -251,7 +251,8 @@ func (r *Restoration) finish(ctx context.Context) error {
 }
 
 // Finish completes the databases that were begun. fenced is how many deliveries to other servers
-// will not be sent automatically. The fault is Invalid when the backup has no instance database.
+// were marked as skipped (see fence). The fault is Invalid when the backup has no instance
+// database.
 func (r *Restoration) Finish(ctx context.Context) (fenced int64, err error) {
 	if err := r.finish(ctx); err != nil {
 		return 0, err

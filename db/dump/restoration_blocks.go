@@ -12,9 +12,9 @@ import (
 // Blocks returns how many blocks Commit copied from the database that it put aside.
 func (r *Restoration) Blocks() int { return r.blocks }
 
-// keepBlocks copies to the restored database the blocks that the database in use has and the backup
-// lacks, with all effects of a Block. It runs before the restored database is used, so that an
-// actor that was blocked after the backup remains blocked.
+// keepBlocks copies blocks from the database in use to the restored database, with all effects of
+// a Block. It copies those that the backup lacks. It runs before the restored database is used,
+// so that an actor that was blocked after the backup remains blocked.
 func (r *Restoration) keepBlocks(ctx context.Context, database string) error {
 	newer, err := blocksOf(ctx, r.d.server.Config(database))
 	if err != nil || len(newer) == 0 {

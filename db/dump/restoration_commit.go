@@ -17,9 +17,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Obstacle returns the fault that keeps a backup from being put in place, nil when there is
-// none: a backup of the user u, or of the whole instance when u is zero. users are all users
-// whose databases are restored. The fault is Conflict.
+// Obstacle returns the fault that keeps a backup from being put in place, or nil if nothing does.
+// The fault is Conflict. The backup is one of the user u, or of the whole instance if u is zero.
+// users are all users whose databases are restored. If replace is true, it does not matter that
+// these databases exist already.
 func (d *Dumper) Obstacle(ctx context.Context, u vocab.Username, users []vocab.Username, replace bool) error {
 	return d.instance.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return d.obstacle(ctx, tx, u, users, replace) })
 }
@@ -56,10 +57,11 @@ func (d *Dumper) obstacle(ctx context.Context, on pgx.Tx, u vocab.Username, user
 	return fault.New(fault.Conflict, "the database "+there+" is there already").WithHint(hint)
 }
 
-// Commit puts the restored databases in place, of the user u or of the whole instance when u is
-// zero. It does all of it in one transaction. With replace it renames a database that has the
-// name of a restored one, and returns its new name. The fault is Conflict as in Obstacle, Busy
-// when a database that must be renamed is in use.
+// Commit puts the restored databases in place, all in one transaction. These are the database of
+// the user u, or all databases of the instance if u is zero. If replace is true, Commit renames
+// an existing database that has the name of a restored one, and returns the new name of the
+// existing database. The fault is Conflict as in Obstacle, and Busy when a database that must be
+// renamed is in use.
 func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool) (aside string, err error) {
 	scratch, err := pgx.ConnectConfig(ctx, r.d.server.Config(r.instance.name))
 	if err != nil {
@@ -92,8 +94,9 @@ func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool
 	return aside, postgres.Fault("put the restored databases in place", err)
 }
 
-// rename gives the databases that were built the names that are used for users' databases. With
-// replace it puts aside a database that has such a name, and returns the new name of that.
+// rename gives each database that was built the final name of its user's database. If another
+// database has that name and replace is true, rename first puts it aside under a new name, and
+// returns the new name.
 func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) (aside string, err error) {
 	for _, u := range r.built {
 		name := r.d.schema.OfUser(u)
@@ -120,8 +123,8 @@ func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) 
 	return aside, nil
 }
 
-// place stores the names and the schema versions of the databases: the backup may be of an
-// instance with another name.
+// place stores the names and the schema versions of the databases. The names can differ from
+// those in the backup, because the backup may be of an instance with another name.
 func (r *Restoration) place(ctx context.Context, live *pgx.Conn) error {
 	if _, err := live.Exec(ctx, `UPDATE users SET database = $1 || '_' || username WHERE database <> $1 || '_' || username`, r.d.schema.Name()); err != nil {
 		return err
@@ -134,9 +137,10 @@ func (r *Restoration) place(ctx context.Context, live *pgx.Conn) error {
 	return err
 }
 
-// transfer copies rows of the backup into the instance database: all rows when u is zero, else
-// the rows that belong to u. If u exists there, its rows are newer and stay, and only missing
-// acquaintances are added, because none may be missing.
+// transfer copies rows of the backup into the instance database. It copies all rows if u is zero,
+// else the rows that belong to u. If the user u exists in the instance database already, the
+// user's rows there are newer and stay. Then transfer only adds missing acquaintances, because
+// none may be missing.
 func transfer(ctx context.Context, scratch, live *pgx.Conn, u vocab.Username) error {
 	shape, err := shapeOf(ctx, scratch)
 	if err != nil {
@@ -200,7 +204,7 @@ func mergeAcquaintances(ctx context.Context, scratch, live *pgx.Conn, t Table, u
 }
 
 // pipe copies the rows of a table from one connection to another: all rows when u is zero, else
-// the rows of u. The statement into is the COPY that receives them.
+// the rows of u. The parameter into is the COPY statement that receives them.
 func pipe(ctx context.Context, from, to *pgx.Conn, t Table, u vocab.Username, into string) error {
 	r, w := io.Pipe()
 	out := make(chan error, 1)

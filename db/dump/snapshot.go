@@ -97,8 +97,9 @@ func (s *Snapshot) Users(ctx context.Context) ([]instance.User, error) {
 	return instance.ListUsers(ctx, s.tx)
 }
 
-// Copy writes the rows of a table as text, and returns how many there are. It writes all rows when
-// u is zero, else the rows that belong to u, which only tables of the instance database have.
+// Copy writes the rows of a table as text, and returns how many there are. It writes all rows if
+// u is zero, else only the rows that belong to u. Only tables of the instance database have rows
+// that belong to a user.
 func (s *Snapshot) Copy(ctx context.Context, t Table, u vocab.Username, to io.Writer) (int64, error) {
 	return copyOut(ctx, s.tx.Conn(), t, u, to)
 }
