@@ -13,9 +13,9 @@ const (
 	maxBroken  = 1024        // how many unusable databases are remembered
 )
 
-// broken remembers the databases that cannot be used because they are missing, dirty or of another
-// schema. Without it, the work that waits for such a database would connect to it thousands of
-// times a second.
+// broken remembers the databases that cannot be used because they are missing, because a
+// migration of them was interrupted, or because their schema has another version. Without it, the
+// work that waits for such a database would connect to it thousands of times a second.
 type broken map[string]failure
 
 type failure struct {
@@ -33,7 +33,7 @@ func (b broken) failureOf(database string) error {
 	return fmt.Errorf("known since %s: %w", f.since.UTC().Format(time.RFC3339), f.err)
 }
 
-// noteResult stores the result of a try to connect to a database, nil for success.
+// noteResult stores the result of a try to connect to a database. err is nil for success.
 func (b broken) noteResult(database string, err error) {
 	if err == nil {
 		delete(b, database)
@@ -63,7 +63,7 @@ func (c *Pool) Retry(database string) {
 
 // forgetOne removes any entry, to make room for another database.
 func (b broken) forgetOne() {
-	for database := range b { // any: the only effect is that this database is tried once more
+	for database := range b { // any one, because the only effect is that this database is tried once more
 		delete(b, database)
 		return
 	}

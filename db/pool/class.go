@@ -14,8 +14,9 @@ const (
 
 func (c Class) String() string { return [classes]string{"work", "owner", "stranger"}[c] }
 
-// keptFor returns how many of limit connections are reserved for a class: of 64 eight for Owner and
-// four for Work. With fewer than four connections none are reserved.
+// keptFor returns how many connections are reserved for a class. limit is the number of all
+// connections. If it is 64, eight are reserved for Owner and four for Work. If it is less than
+// four, none are reserved.
 func keptFor(class Class, limit int) int {
 	switch class {
 	case Owner:
@@ -26,12 +27,12 @@ func keptFor(class Class, limit int) int {
 	return 0
 }
 
-// atWork bounds the connections that the class Work may use. That many overlap their waits for the
-// disk; more would compete for the processors.
+// atWork is how many connections the class Work may use at most. So many are useful because they
+// wait for the disk at the same time. More connections would only compete for the processors.
 const atWork = 64
 
-// classShare returns how many of limit connections a class may have in use when the other classes
-// use none.
+// classShare returns how many connections a class may have in use when the other classes use
+// none. limit is the number of all connections.
 func classShare(class Class, limit int) int {
 	switch class {
 	case Stranger:
@@ -47,8 +48,9 @@ func classShare(class Class, limit int) int {
 // process on the same data. With fewer, one slow read could hold up the writer.
 const perUser = 4
 
-// databaseShare returns how many of limit connections a class may have in use to one database.
-// Strangers leave half of them to its owner.
+// databaseShare returns how many connections to one database a class may have in use. limit is
+// the number of connections to all databases. Strangers may use half of a database's connections,
+// so that the other half is left to its owner.
 func databaseShare(class Class, limit int) int {
 	n := max(1, min(perUser, limit/2))
 	if class == Stranger {

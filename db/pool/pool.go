@@ -23,8 +23,8 @@ const (
 	lifeTime = time.Hour        // a connection is not reused after this time, give or take a fifth
 )
 
-// Pool manages the connections to users' databases. Each class has a share of the limit. When
-// there is no free slot, a new connection replaces the connection that was idle for longest.
+// Pool manages the connections to users' databases. Each class has a share of the limit. When the
+// limit is reached, a new connection takes the slot of the connection that was idle for longest.
 // Waiters are served in order of arrival, as far as the shares of their class and of their
 // database allow. Opening a connection costs about fifteen times as much as a write.
 type Pool struct {
@@ -36,7 +36,7 @@ type Pool struct {
 
 	mu        sync.Mutex
 	limit     int                       // of connections
-	ceiling   int                       // of connections; below limit for some time after the server had no room
+	ceiling   int                       // how many connections there may be now; below limit for some time after the server had no room
 	held      [classes]int              // slots in use, by class, including connections that are being opened
 	shutting  int                       // slots whose connection is being closed
 	idle      *list.List                // of *Lease, the least recently used first
@@ -51,7 +51,8 @@ type Pool struct {
 	toldFull  rate.Sometimes
 }
 
-// databaseConns has the connections to one database, and the number of waiters for one.
+// databaseConns has the connections to one database, and the number of callers that wait for one
+// of these connections.
 type databaseConns struct {
 	database string
 	held     [classes]int
@@ -59,7 +60,8 @@ type databaseConns struct {
 	waiting  int
 }
 
-// Lease is a connection with its slot, in use or idle.
+// Lease is a connection and its slot, that is, its place under the pool's limit. It is in use or
+// idle.
 type Lease struct {
 	conn   *pgx.Conn // nil: it has yet to be opened
 	of     *databaseConns
@@ -92,8 +94,8 @@ func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), lo
 }
 
 // Acquire returns a connection to the database. It waits in a queue until one is available.
-// mayOpen reports whether a connection may be opened for this use; nil: always. It is called
-// with mu held.
+// mayOpen reports whether a connection may be opened for this call; if mayOpen is nil, one may
+// always be opened. mayOpen is called with mu held.
 func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*Lease, error) {
 	if err := holding.RefuseHolder(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
@@ -139,9 +141,9 @@ func (c *Pool) open(ctx context.Context, g grant) (err error) {
 	return nil
 }
 
-// giveBackSlot frees the slot of w after err kept its connection from being opened. If the
-// reason is that the server had no room, w returns to its place in the queue, to be served when
-// another connection becomes free. again is true if w is in the queue again.
+// giveBackSlot frees the slot that w was granted, after err kept the connection from being
+// opened. If the reason is that the server had no room, w returns to its place in the queue, to
+// be served when another connection becomes free. again is true if w is in the queue again.
 func (c *Pool) giveBackSlot(l *Lease, w *waiter, err error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
