@@ -102,9 +102,9 @@ func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	return c, nil
 }
 
-// hurry turns off fsync on the shared server, so that a power failure may lose its data: waiting
-// for the disk is most of the time that it takes to make and drop databases. It also keeps the
-// WAL small, because that may be stored in memory.
+// hurry turns off fsync on the shared server, because most of the time that it takes to make and
+// drop databases is spent waiting for the disk. A power failure may then lose the server's data.
+// It also keeps the WAL small, because that may be stored in memory.
 func hurry(ctx context.Context, url string) error {
 	conn, err := Open(url, "postgres")
 	if err != nil {
@@ -168,8 +168,8 @@ func New(t testing.TB) *Cluster {
 	return c
 }
 
-// Named is New, and also returns the configuration with which the cluster was opened. That has
-// the name of the instance database.
+// Named is New, and also returns the configuration with which the cluster was opened. The
+// configuration has the name of the instance database.
 func Named(t testing.TB) (*Cluster, db.Config) {
 	t.Helper()
 	cfg := Config(t)
@@ -236,7 +236,7 @@ func User(t testing.TB, c *db.Cluster, name string) vocab.Username {
 	return u
 }
 
-// handles are the databases that tests have open through SQL.
+// handles are the databases that Database has opened for tests that still run.
 var handles sync.Map
 
 type handle struct {

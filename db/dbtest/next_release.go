@@ -15,7 +15,8 @@ import (
 // waits while "feed" is locked.
 const second = "ALTER TABLE feed ADD COLUMN extra integer;\nCREATE TABLE extra (n integer) -- no semicolon at its end"
 
-// NextRelease returns the migrations of a pretended next release: those of this one, and second.
+// NextRelease returns the migrations of a pretended next release. They are the migrations of this
+// release and the one in the constant second.
 func NextRelease() fs.FS {
 	all := fstest.MapFS{}
 	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {

@@ -132,8 +132,8 @@ func ActorOf(t testing.TB, id vocab.ID, fields string) *vocab.Actor {
 // Schema returns the version of users' databases that this binary knows.
 func Schema() int { return schema.New(nil, schema.Config{}).Latest(schema.User) }
 
-// Usable fails the test unless u's database is usable by c as want says, and the instance has
-// stored this schema version for it.
+// Usable fails the test unless want says correctly whether c can use u's database, and the
+// instance database has stored this schema version for it.
 func Usable(t *testing.T, c *db.Cluster, u vocab.Username, want bool, version int) {
 	t.Helper()
 	err := c.Read(t.Context(), u, func(context.Context, *user.Tx) error { return nil })
@@ -159,8 +159,8 @@ func Destroyed(t *testing.T, cfg db.Config) db.Config {
 	return cfg
 }
 
-// Note returns the Create of a Note by actor with its object and its entry in the feed. n makes
-// the ids of these unique.
+// Note returns three rows to store: the Create of a Note by actor, the Note, and the entry in the
+// feed. n makes their ids unique.
 func Note(actor vocab.ID, n int, published time.Time) (user.Activity, user.Object, user.FeedEntry) {
 	object := vocab.ID(fmt.Sprintf("%s/notes/%d", actor, n))
 	activity := object + "/activity"

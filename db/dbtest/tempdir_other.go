@@ -4,5 +4,5 @@ package dbtest
 
 const memory = ""
 
-// freeInMemory returns 0: other systems have no file system in memory at a known place.
+// freeInMemory returns 0, because other systems have no file system in memory at a known place.
 func freeInMemory() int64 { return 0 }
