@@ -13,7 +13,7 @@ type Server struct {
 	Version  string            `json:"version"`
 	Settings map[string]string `json:"settings"`
 	Local    bool              `json:"local"` // reached over a socket or loopback
-	Backend  int               `json:"-"`     // the server's process that answered
+	Backend  int               `json:"-"`     // the number of the server's process that answered
 }
 
 // DescribeServer reads the server's version and some of its settings.
