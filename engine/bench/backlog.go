@@ -28,7 +28,7 @@ func newFlood(mark string, enough int) *flood {
 	return &flood{mark: []byte(mark), enough: enough, seen: make(map[string]bool, enough), full: make(chan struct{})}
 }
 
-// takeArrival is the listener for a peer: it counts an arrival.
+// takeArrival counts an arrival. It is set as the listener of a peer.
 func (f *flood) takeArrival(a arrival) {
 	at := bytes.Index(a.body, f.mark)
 	if at < 0 {
@@ -68,8 +68,9 @@ func (f *flood) awaitNotes(ctx context.Context) error {
 	}
 }
 
-// measureBacklog dispatches many posts over four connections, each as soon as the connection's
-// last answer has arrived. It waits until all posts have arrived and no delivery is open.
+// measureBacklog dispatches many posts over four connections. Each post is sent as soon as the
+// previous answer on its connection has arrived. It waits until all posts have arrived and no
+// delivery is open.
 func (l DeliverLoad) measureBacklog(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	if _, err := c.sendPosts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
 		return nil, err

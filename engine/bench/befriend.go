@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sendOnce sends one request to the engine, and returns the body of the answer. It fails when
-// the answer has another status than want.
+// sendOnce sends one request to the engine, and returns the body of the answer. It fails if the
+// status of the answer is not equal to want.
 func (i *testbed) sendOnce(ctx context.Context, request []byte, want int) ([]byte, error) {
 	c, err := dialEngine(ctx, i.setup.Listen)
 	if err != nil {
@@ -29,8 +29,8 @@ func (i *testbed) sendOnce(ctx context.Context, request []byte, want int) ([]byt
 	return body, err
 }
 
-// makeFollowing makes every user follow a: the engine delivers a Follow for each, and a accepts
-// it.
+// makeFollowing makes every user follow the actor a. The engine delivers a Follow of each user,
+// and the actor accepts it.
 func (i *testbed) makeFollowing(ctx context.Context, users []account, p *peer, a *actor) error {
 	step, end := i.Progress("following")
 	defer end()
@@ -94,7 +94,8 @@ func (i *testbed) acceptFollow(ctx context.Context, a *actor, n int, follow []by
 	return nil
 }
 
-// makeFollowers makes the actors follow a user, and waits until the engine has accepted each.
+// makeFollowers makes the actors follow a user, and waits until the engine has accepted each
+// Follow.
 func (i *testbed) makeFollowers(ctx context.Context, u account, peers []*peer, followers []*actor) error {
 	step, end := i.Progress("being followed")
 	defer end()
@@ -125,7 +126,8 @@ func (i *testbed) makeFollowers(ctx context.Context, u account, peers []*peer, f
 	return nil
 }
 
-// sendAll prepares n requests and sends them. It fails unless every answer has the status want.
+// sendAll prepares n requests and sends them. It fails unless the status of every answer equals
+// want.
 func (i *testbed) sendAll(ctx context.Context, n, want int, request func(n int) ([]byte, error)) error {
 	requests, err := prepareRequests(ctx, n, func(int, int) {}, request)
 	if err != nil {

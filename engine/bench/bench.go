@@ -17,14 +17,14 @@ import (
 // Config is the configuration of every benchmark.
 type Config struct {
 	Executable  string // lightweb itself: the measured engine runs as `<executable> bench engine`
-	DatabaseURL string // of a server; empty: a private one in the folder of the benchmark
-	Version     string // of this lightweb
+	DatabaseURL string // the URL of a database server; empty: a private server in the folder of the benchmark is used
+	Version     string // the version of this lightweb
 	Profile     string // file for a CPU profile of the engine while the clock runs; empty: none
-	Commit      string // that it was built from; empty when unknown
+	Commit      string // the commit from which this lightweb was built; empty when unknown
 	Command     string // the command to show in the report
 	Log         *slog.Logger
-	// Progress returns two functions for a task: step is called as the task proceeds, and end
-	// when it ends.
+	// Progress returns two functions for a task. The caller calls step as the task proceeds, and
+	// calls end when the task ends.
 	Progress func(what string) (step func(done, all int), end func())
 }
 
@@ -92,7 +92,7 @@ func (m Measurement) Figure(name string) Figure {
 // inMilliseconds returns a duration in the unit of the figures.
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// checkRange refuses a size n that is not from least to most.
+// checkRange returns a fault if n is below least or above most.
 func checkRange(flag string, n, least, most int) error {
 	if n < least || n > most {
 		return fault.New(fault.Usage, fmt.Sprintf("--%s %d is not from %d to %d", flag, n, least, most))
@@ -100,10 +100,11 @@ func checkRange(flag string, n, least, most int) error {
 	return nil
 }
 
-// longest bounds one benchmark, including its setup.
+// longest is the time limit of one benchmark, including its setup.
 const longest = 30 * time.Minute
 
-// load is a benchmark: run measures on an instance that was created for it.
+// load is a benchmark. Its method run does the measurements, on an instance that was created for
+// it.
 type load interface {
 	name() string
 	check() error

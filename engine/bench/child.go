@@ -57,14 +57,15 @@ func (s engineSetup) config() instance.Config {
 // Words that the measuring process and the engine's process exchange after the setup, one on
 // each line.
 const (
-	wordProfile = "profile " // followed by the name of a file: begin to profile
+	wordProfile = "profile " // begin profiling; followed by the name of the file for the profile
 	wordEnough  = "enough"   // end profiling
 	wordReady   = "ready"    // answered once the engine serves
 	wordDone    = "done"     // the answer to each other word
 )
 
-// Serve runs the engine under test. It reads its setup from in, writes to out when it serves,
-// obeys the lines of in, and ends when in ends.
+// Serve runs the engine under test. It reads its setup from the first line of the reader in, and
+// writes to the writer out when it serves. Then it obeys the other lines of the reader, and ends
+// when the reader ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) (err error) {
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')

@@ -20,11 +20,12 @@ type clock struct {
 	took     time.Duration
 	known    bool // whether the operating system reports processor time
 	usage    usage
-	waits    map[string]int // number of active sessions seen at each wait event, summed over all looks
+	waits    map[string]int // by wait event: how many active sessions were seen at it, summed over all looks (see lookEvery)
 	watching chan struct{}  // closed when watchWaits has returned
 }
 
-// timeWork runs work and measures it, with a CPU profile if one is wanted.
+// timeWork runs work and measures it. If Config.Profile names a file, it also writes a CPU
+// profile.
 func (i *testbed) timeWork(ctx context.Context, work func(context.Context) error) (*clock, error) {
 	if i.Profile != "" {
 		if err := i.child.tellChild(wordProfile+i.Profile, wordDone); err != nil {
@@ -85,8 +86,8 @@ func (c *clock) watchWaits(ctx context.Context, i *testbed) {
 	}
 }
 
-// newMeasurement begins the measurement of the timed run. The processor time is divided by
-// operations.
+// newMeasurement returns a measurement of the timed run, to which the caller adds its figures.
+// The processor time is divided by the number of operations.
 func (c *clock) newMeasurement(name string, operations int) Measurement {
 	m := Measurement{Name: name, Seconds: c.took.Seconds(), Counts: map[string]int{}, Limits: c.findLimits(runtime.NumCPU())}
 	if c.known {
@@ -96,11 +97,12 @@ func (c *clock) newMeasurement(name string, operations int) Measurement {
 	return m
 }
 
-// full is the share of busy processors from which on the processors are the limit.
+// full is the least share of busy processors at which findLimits names the processors as the
+// limit.
 const full = 0.85
 
-// noticed is the least share of other programs at which findLimits names them. A smaller share
-// is the system's own work.
+// noticed is the least share of the processors at which findLimits names other programs. A
+// smaller share is the system's own work.
 const noticed = 0.05
 
 // share is the share of all processors that one kind of process used.

@@ -18,7 +18,7 @@ import (
 type ConversationsLoad struct {
 	Conversations int `json:"conversations"` // of one host, to which commits are sent in parallel
 	Hosts         int `json:"hosts"`         // with one conversation each, to which commits are sent in parallel
-	Commits       int `json:"commits"`       // to one conversation, and as many to several conversations
+	Commits       int `json:"commits"`       // in each of the three measurements of commits
 	Messages      int `json:"messages"`      // to one conversation
 	Clients       int `json:"clients"`
 }
@@ -74,7 +74,7 @@ func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error
 	return nil
 }
 
-// shareOf returns every n-th element of all, beginning with index from.
+// shareOf returns every n-th element of the slice all, beginning with the element all[from].
 func shareOf[T any](all []T, from, n int) (share []T) {
 	for k := from; k < len(all); k += n {
 		share = append(share, all[k])

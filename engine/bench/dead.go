@@ -11,7 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The time for which a host has been dead when its deliveries wait, and when they are parked.
+// How long a host has been dead in the two variants of the measurement. After the time waitsFor
+// its deliveries still wait for the next attempt. After parkedFor they are parked, which means
+// that they wait until the host answers again.
 const (
 	waitsFor  = 5 * 24 * time.Hour
 	parkedFor = 7*24*time.Hour + 12*time.Hour
@@ -74,8 +76,8 @@ func (l DeliverLoad) oweDeliveries(ctx context.Context, i *testbed, c *crowd, go
 	return i.startEngine(ctx)
 }
 
-// measureWaiting posts while the owed deliveries wait. Two attempts test whether the host is
-// back: one when the engine starts, and one that the operator asks for when half of the posts
+// measureWaiting sends posts while the owed deliveries wait. Two attempts test whether the host
+// is back: one when the engine starts, and one that the operator asks for when half of the posts
 // are sent.
 func (l DeliverLoad) measureWaiting(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	if err := i.awaitProbe(ctx, gone, 1); err != nil {
@@ -112,8 +114,8 @@ func (l DeliverLoad) measureWaiting(ctx context.Context, i *testbed, c *crowd, g
 	return m, nil
 }
 
-// awaitProbe waits until n attempts have found a host dead, and the engine has stopped attempts
-// to it.
+// awaitProbe waits until n attempts have found a host dead, and the engine has postponed the next
+// attempt.
 func (i *testbed) awaitProbe(ctx context.Context, gone *peer, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

@@ -28,7 +28,7 @@ type DeliverLoad struct {
 	Hosts     int      `json:"hosts"`
 	Posts     int      `json:"posts"`   // sent one after another
 	Backlog   int      `json:"backlog"` // posts sent without waiting for their deliveries
-	Stall     int      `json:"stall"`   // hosts that take requests and never answer
+	Stall     int      `json:"stall"`   // how many hosts accept requests and never answer
 	Owed      int      `json:"owed"`    // deliveries that wait for a dead host
 	Back      int      `json:"back"`    // deliveries to wait for once the host is back
 	Parked    bool     `json:"parked"`  // the host has been dead so long that its deliveries are parked
@@ -106,9 +106,9 @@ func (l DeliverLoad) run(ctx context.Context, i *testbed, r *Report) error {
 // crowd is a user with followers on other servers.
 type crowd struct {
 	user    account
-	key     string // the kind of key with which the engine signs deliveries to them
+	key     string // the kind of key with which the engine signs deliveries to the followers
 	shared  bool   // whether their servers have shared inboxes
-	apart   bool   // the first server has none
+	apart   bool   // whether the first server has no shared inbox, unlike the others
 	peers   []*peer
 	inboxes []int // number of inboxes, by peer
 }
@@ -158,8 +158,8 @@ func (c *crowd) describeKind(l DeliverLoad) string {
 }
 
 // sendPosts posts n notes, one after another. Before it sends the next note, it waits until all
-// inboxes of c.peers[but:] have the last one. It calls between before each post, unless between
-// is nil.
+// inboxes of c.peers[but:] have received the last one. It calls the function between before each
+// post, unless that is nil.
 func (c *crowd) sendPosts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
 	inboxes := 0
 	for _, k := range c.inboxes[but:] {
@@ -183,7 +183,8 @@ func (c *crowd) sendPosts(ctx context.Context, i *testbed, n, but int, mark stri
 	return all, nil
 }
 
-// awaitSettled waits until the user has no more open deliveries than most.
+// awaitSettled waits until the number of the user's open deliveries is at most the parameter
+// most.
 func (c *crowd) awaitSettled(ctx context.Context, i *testbed, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -213,7 +214,7 @@ func reachFigures(all []dispatched, within float64) []Figure {
 	}
 }
 
-// countDispatched begins a measurement of posts.
+// countDispatched returns a measurement of posts, to which the caller adds its figures.
 func (c *clock) countDispatched(name string, all []dispatched) Measurement {
 	delivered, repeated := 0, 0
 	for _, d := range all {

@@ -16,8 +16,8 @@ type DispatchLoad struct {
 	Hosts     int    `json:"hosts"`
 	Personal  bool   `json:"personal"` // the followers' servers have no shared inbox
 	Posts     int    `json:"posts"`
-	Key       string `json:"key"`   // the engine signs with this kind: KeyRSA, or KeyEd25519, which the peers then announce that they accept
-	Stall     int    `json:"stall"` // hosts that take requests and never answer
+	Key       string `json:"key"`   // the kind of key with which the engine signs: KeyRSA, or KeyEd25519, if the peers announce that they accept it
+	Stall     int    `json:"stall"` // how many hosts accept requests and never answer
 }
 
 func (l DispatchLoad) name() string { return "dispatch" }

@@ -59,7 +59,7 @@ func (l EventsLoad) run(ctx context.Context, i *testbed, r *Report) error {
 		return err
 	}
 	resume := func() error { return i.beside.Redis.Signal(syscall.SIGCONT) }
-	defer func() { _ = resume() }() // Redis must continue if anything fails before that
+	defer func() { _ = resume() }() // Redis must continue even if something fails before resume is called below
 	if err := l.sendWaiting(ctx, i, requests); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func newEmission(users []account) *emission {
 func isMoved(from, last keyspace.ID, _ int64) bool    { return from.Less(last) }
 func isAll(_, last keyspace.ID, committed int64) bool { return int64(last.Seq) >= committed }
 
-// await waits until every stream satisfies the condition is.
+// await waits until every stream satisfies the condition in the parameter is.
 func (e *emission) await(ctx context.Context, i *testbed, is func(from, last keyspace.ID, committed int64) bool) error {
 	committed, err := e.readNumbers(ctx, i)
 	if err != nil {

@@ -34,7 +34,7 @@ func (l FeedLoad) check() error {
 // feedPage is the number of items that a client requests.
 const feedPage = 20
 
-// maxPages bounds how many pages are read, even if time is left.
+// maxPages is how many pages are read at most, even if time is left.
 const maxPages = 5_000_000
 
 // Feed measures how fast pages of a feed and of an outbox are read over HTTP.
@@ -124,7 +124,7 @@ func (i *testbed) createNote(ctx context.Context, u account, content string) (st
 	return made.ObjectID, json.Unmarshal(body, &made)
 }
 
-// searches is the burst that the engine allows for a user's searches.
+// searches is how many searches the engine allows a user in one burst.
 const searches = 30
 
 // readSearches measures a user's searches, one after another. It first waits until the search
@@ -149,8 +149,8 @@ func (i *testbed) readSearches(ctx context.Context, r *Report, u account) error 
 	return i.readPages(ctx, r, "searches, one after another", traffic{address: i.setup.Listen, requests: [][]byte{search}, n: searches - asked, clients: 1}, feedPage, 0)
 }
 
-// readPages measures how fast one request is answered. The answer must be a page of that many
-// items.
+// readPages measures how fast one request is answered. The answer must be a page with as many
+// items as the parameter items says.
 func (i *testbed) readPages(ctx context.Context, r *Report, name string, load traffic, items int, target float64) error {
 	var s *sent
 	c, err := i.timeWork(ctx, func(ctx context.Context) (err error) {

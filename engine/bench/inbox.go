@@ -78,7 +78,7 @@ func (l InboxLoad) run(ctx context.Context, i *testbed, r *Report) error {
 
 const activityRate = "stored and handled"
 
-// measureNotes sends the activities, and counts afterwards which of them the users have.
+// measureNotes sends the activities, and counts afterwards how many of them the users have.
 func (l InboxLoad) measureNotes(ctx context.Context, i *testbed, users []account, a *actor, name string, rate float64) (Measurement, error) {
 	requests, err := i.signNotes(ctx, users, a, l.Activities)
 	if err != nil {

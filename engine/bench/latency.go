@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// percentileOf returns the latency that the given share of all latencies, such as 0.99, do not
-// exceed. It uses the nearest rank, so the result is always a measured latency. Without
-// latencies it returns 0.
+// percentileOf returns the latency that a share of all latencies does not exceed. The parameter
+// share is a fraction, such as 0.99. It uses the nearest rank, so the result is always a measured
+// latency. Without latencies it returns 0.
 func percentileOf(latencies []time.Duration, share float64) time.Duration {
 	if len(latencies) == 0 {
 		return 0

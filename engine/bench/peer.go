@@ -31,7 +31,7 @@ type arrival struct {
 	body  []byte
 }
 
-// peer is another server: it has actors with keys, and inboxes that read an activity, call the
+// peer is another server. It has actors with keys, and inboxes that read an activity, call the
 // listener and answer 202. It does not use net/http's server, which would take more processor
 // time than an engine that signs with Ed25519.
 type peer struct {
@@ -195,9 +195,9 @@ type actor struct {
 	keys keys
 }
 
-// newActor creates an actor and publishes its document, with a shared inbox if shared is set.
-// If the keys are of the kind Ed25519, the document says that its server accepts such
-// signatures (FEP-844e).
+// newActor creates an actor and publishes its document, with a shared inbox if shared is true. If
+// the keys are of the kind Ed25519, the document says that its server accepts such signatures
+// (FEP-844e).
 func (p *peer) newActor(name string, k keys, shared bool) *actor {
 	id := p.origin + "/users/" + name
 	doc := vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": name,
@@ -217,7 +217,7 @@ func (p *peer) newActor(name string, k keys, shared bool) *actor {
 	return &actor{vocab.ID(id), k}
 }
 
-// signedPost returns a signed request to an inbox, in the bytes for the wire.
+// signedPost returns the bytes of a signed request to an inbox.
 func (a *actor) signedPost(inbox string, body []byte) ([]byte, error) {
 	r, err := a.signRequest(inbox, body)
 	if err != nil {

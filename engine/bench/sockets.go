@@ -125,8 +125,8 @@ func (i *testbed) openSocket(ctx context.Context, u account) (*frames, error) {
 	return f, err
 }
 
-// frames reads the messages that the engine sends over a WebSocket (RFC 6455 §5.2): texts, each
-// in one frame.
+// frames reads the messages that the engine sends over a WebSocket (RFC 6455 §5.2). These
+// messages are texts, each in one frame.
 type frames struct {
 	io.Closer
 	from *bufio.Reader

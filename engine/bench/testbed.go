@@ -62,7 +62,8 @@ func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error)
 	if c.DatabaseURL != "" {
 		i.setup.DatabaseName = "lightweb-bench-" + strings.ToLower(rand.Text()[:8])
 	}
-	// As root, the private database runs as another user, who must reach its folder.
+	// If this process runs as root, the private database runs as another user, who must reach its
+	// folder.
 	err = os.Chmod(dir, 0o711)
 	if err == nil {
 		i.setup.Listen, err = freeAddress(ctx)
@@ -208,7 +209,7 @@ func (i *testbed) countOwed(ctx context.Context, u account) (n int, err error) {
 // show.
 type received struct{ stored, shown int }
 
-// countReceived counts the activities of an actor that all users have.
+// countReceived counts the activities of an actor for each of the users, and returns the sums.
 func (i *testbed) countReceived(ctx context.Context, users []account, from vocab.ID) (sum received, err error) {
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)

@@ -82,8 +82,8 @@ func familyTime(backend int) time.Duration {
 }
 
 // exactTime returns the processor time of a process with one thread, to the nanosecond. With a
-// thousand sessions, times that are rounded down to ticks would be wrong by much. It returns
-// rough if the kernel does not report exact times.
+// thousand sessions, times that are rounded down to ticks would be wrong by much. It returns the
+// parameter rough if the kernel does not report exact times.
 func exactTime(pid int, rough time.Duration) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// answerTime bounds one request with its answer.
+// answerTime is the time limit of one request with its answer.
 const answerTime = time.Minute
 
 // conn is a connection over which requests are sent one after another, as bytes that were
@@ -69,8 +69,8 @@ type answered struct {
 	err error
 }
 
-// beginRequest sends a request in the background. The channel reports an error if the answer
-// has another status than want.
+// beginRequest sends a request in the background. The channel reports an error if the status of
+// the answer is not equal to want.
 func (c *conn) beginRequest(request []byte, want int) <-chan answered {
 	end := make(chan answered, 1)
 	go func() {
@@ -83,7 +83,7 @@ func (c *conn) beginRequest(request []byte, want int) <-chan answered {
 	return end
 }
 
-// checkStatus returns an error when the status is not want.
+// checkStatus returns an error unless status equals want.
 func checkStatus(status, want int, body []byte) error {
 	if status == want {
 		return nil
@@ -91,7 +91,7 @@ func checkStatus(status, want int, body []byte) error {
 	return fault.New(fault.Protocol, fmt.Sprintf("the engine answered %d, not %d: %.200s", status, want, body))
 }
 
-// encodeRequest returns a request in the bytes for the wire.
+// encodeRequest returns the bytes of a request, as they are sent.
 func encodeRequest(r *http.Request) ([]byte, error) {
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil {
@@ -163,8 +163,8 @@ func (s *sent) add(other *sent) {
 	}
 }
 
-// countAnswers counts the answers by status. An answer with another status than want is an
-// error.
+// countAnswers counts the answers by status. An answer whose status is not equal to want also
+// counts as an error.
 func (s *sent) countAnswers(into map[string]int, want int) {
 	into["errors"] = 0
 	for status, n := range s.statuses {
@@ -182,12 +182,13 @@ type traffic struct {
 	n        int
 	clients  int
 	rate     float64             // requests per second; 0: as fast as answers come
-	during   time.Duration       // no request after that, except the first of each client; 0: send n requests
+	during   time.Duration       // no request is sent after this time, except the first one of each client; 0: n requests are sent
 	progress func(done, all int) // may be nil
 }
 
-// sendTraffic sends the requests and waits for every answer. With a rate, latency counts from
-// when a request was due, so that an engine that falls behind does not look faster than it is.
+// sendTraffic sends the requests and waits for every answer. If t.rate is above 0, the latency of
+// a request counts from when the request was due, so that an engine that falls behind does not
+// look faster than it is.
 func sendTraffic(ctx context.Context, t traffic) (*sent, error) {
 	conns := make([]*conn, min(t.clients, t.n))
 	for k := range conns {
