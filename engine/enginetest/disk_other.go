@@ -4,5 +4,5 @@ package enginetest
 
 import "errors"
 
-// mount reports an error: every operating system has another way to mount a small disk.
+// mount reports an error, because every operating system mounts a small disk in another way.
 func mount(string, int) (unmount func() error, err error) { return nil, errors.ErrUnsupported }

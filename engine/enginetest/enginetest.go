@@ -50,8 +50,9 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// runMoreAtOnce sets -parallel to two tests for each processor, unless it is set already:
-// engines wait for each other more than they compute.
+// runMoreAtOnce sets -parallel to two tests for each processor, unless it is set already. More
+// tests can run in parallel than processors, because engines wait for each other more than they
+// compute.
 func runMoreAtOnce() error {
 	flag.Parse()
 	set := false
@@ -124,8 +125,8 @@ func Eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// Skip skips the test because this machine lacks something. With LIGHTWEB_TEST_ALL it fails the
-// test.
+// Skip skips the test because this machine lacks something. If LIGHTWEB_TEST_ALL is set, it fails
+// the test instead.
 func Skip(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("LIGHTWEB_TEST_ALL") != "" {

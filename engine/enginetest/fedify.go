@@ -19,9 +19,9 @@ type Fedify struct {
 	seen   int // number of the last activity that Expect returned
 }
 
-// StartFedify starts a peer with the actor bob. The peer first tries the dialect firstKnock:
-// rfc9421 or draft-cavage-http-signatures-12. The test is skipped where npm is missing, which
-// installs Fedify.
+// StartFedify starts a peer with the actor bob. firstKnock is the signature dialect that the peer
+// tries first: rfc9421 or draft-cavage-http-signatures-12. The test is skipped where npm, which
+// installs Fedify, is missing.
 func StartFedify(t testing.TB, firstKnock string) *Fedify {
 	t.Helper()
 	c := exec.Command(Node(t), besideThis("fedify", "peer.mjs"))
@@ -58,14 +58,14 @@ func (f *Fedify) Try(t testing.TB, name string, args map[string]any) Answer {
 	return ask(t, http.MethodPost, f.Origin+"/control/"+name, body, http.Header{"Content-Type": {"application/json"}})
 }
 
-// Look returns a record of the peer: log, or requests.
+// Look returns a record of the peer. The name of the record is log or requests.
 func (f *Fedify) Look(t testing.TB, name string) vocab.Doc {
 	t.Helper()
 	return document(t, name, ask(t, http.MethodGet, f.Origin+"/control/"+name, nil, nil))
 }
 
-// Expect waits for the next activity that the peer receives. The activity must be of type kind,
-// so an activity that is delivered twice fails the test.
+// Expect waits for the next activity that the peer receives, and fails the test if the type of
+// the activity is not kind. So an activity that is delivered twice fails the test.
 func (f *Fedify) Expect(t testing.TB, kind string) Heard {
 	t.Helper()
 	a := ask(t, http.MethodGet, f.Origin+"/control/wait?after="+fmt.Sprint(f.seen)+"&type="+url.QueryEscape(kind), nil, nil)

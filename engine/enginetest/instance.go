@@ -278,8 +278,8 @@ func freeAddress(t testing.TB) string {
 	return ""
 }
 
-// Describe returns the instance's description of its client API, or nothing when the instance
-// does not answer.
+// Describe returns the instance's description of its client API, or an empty one when the
+// instance does not answer.
 func (i *Instance) Describe(t testing.TB) apitest.Description {
 	t.Helper()
 	i.describing.Lock()

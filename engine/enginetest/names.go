@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/dnstest"
 )
 
-// Names gives the instance a name server of its own, in place of the system's, from its next
-// start on. It returns nil where that is impossible: it needs root and Linux.
+// Names makes the instance use a name server of its own, instead of the system's, from the next
+// start of the instance on. It returns nil where that is impossible, because it needs root and
+// Linux.
 func (i *Instance) Names(t testing.TB) *dnstest.Server {
 	t.Helper()
 	address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(128), rand.IntN(256), 1+rand.IntN(254))

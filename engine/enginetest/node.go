@@ -18,8 +18,9 @@ func besideThis(path ...string) string {
 	return filepath.Join(append([]string{filepath.Dir(file)}, path...)...)
 }
 
-// install runs the install script in a folder, relative to this source file. The script
-// installs the packages of a program, and install returns the line that it prints.
+// install runs the script named install in a folder. The path of the folder is relative to the
+// folder of this source file. The script installs the packages of a program, and install returns
+// the line that it prints.
 func install(folder string) (line string, err error) {
 	var out, errs bytes.Buffer
 	c := exec.Command(besideThis(folder, "install"))

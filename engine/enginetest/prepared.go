@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// thrifty has settings with which PostgreSQL uses little memory and disk: many servers run in
-// parallel, and none has to survive a power failure.
+// thrifty has settings with which PostgreSQL uses little memory and disk, because many servers
+// run in parallel. fsync is off, because no server has to survive a power failure.
 const thrifty = "shared_buffers = 64MB\nfsync = off\nmax_wal_size = 256MB\n"
 
 // prepared makes a data directory as the first start of an engine does, without the keys of the

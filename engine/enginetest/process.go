@@ -137,8 +137,8 @@ func run(t testing.TB, env []string, args ...string) Ran {
 	return Ran{c.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// RunUntil runs a command of the instance. If the command has not ended after that time, it is
-// killed.
+// RunUntil runs a command of the instance. It kills the command if that has not ended after the
+// time in the parameter kill.
 func (i *Instance) RunUntil(t testing.TB, kill time.Duration, args ...string) {
 	t.Helper()
 	c := exec.Command(Binary(t), args...)

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// dieWithParent does nothing: other systems have no way to end a process with its parent.
+// dieWithParent does nothing, because other systems have no way to end a process with its parent.
 func dieWithParent(*exec.Cmd) {}
 
 // resolving returns a command that fails, because only Linux can give one process another

@@ -113,7 +113,7 @@ func (u *User) Column(t testing.TB, query string, args ...any) []string {
 	return column
 }
 
-// Events returns the user's events after the event with number after, the oldest first.
+// Events returns the user's events whose numbers are above the parameter after, the oldest first.
 func (u *User) Events(t testing.TB, after int64) (all []user.Event) {
 	t.Helper()
 	name, err := vocab.ParseUsername(u.Name)

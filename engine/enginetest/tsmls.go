@@ -25,8 +25,8 @@ type Device struct {
 	name string
 }
 
-// StartDevices starts a process that has no device yet. The test is skipped where npm is
-// missing, which installs ts-mls.
+// StartDevices starts a process that has no device yet. The test is skipped where npm, which
+// installs ts-mls, is missing.
 func StartDevices(t testing.TB) *Devices {
 	t.Helper()
 	c := exec.Command(Node(t), besideThis("tsmls", "driver.mjs"), MLSPackages(t))
@@ -45,8 +45,8 @@ func (d *Devices) Make(t testing.TB, actor string) *Device {
 	return device
 }
 
-// Call makes the device do something, and decodes its answer into the value into, unless that
-// is nil. An error fails the test.
+// Call makes the device do something, and decodes the device's answer into the parameter into,
+// unless that is nil. An error fails the test.
 func (d *Device) Call(t testing.TB, call string, args map[string]any, into any) {
 	t.Helper()
 	if err := d.Try(t, call, args, into); err != nil {

@@ -87,7 +87,7 @@ func ask(t testing.TB, method, url string, body []byte, header http.Header) Answ
 	return a
 }
 
-// Fetch gets a document as a server does that does not sign its requests.
+// Fetch gets a document without signing the request, as some servers do.
 func Fetch(t testing.TB, url string) Answer {
 	t.Helper()
 	return ask(t, http.MethodGet, url, nil, http.Header{"Accept": {"application/activity+json"}})
@@ -131,7 +131,8 @@ func (u *User) askDescribed(t testing.TB, method, path string, content []byte, h
 	return a
 }
 
-// Upload uploads a file of a media type to the client API with the user's token.
+// Upload uploads a file to the client API with the user's token. The request declares the media
+// type of the file.
 func (u *User) Upload(t testing.TB, path, mediaType string, content []byte) Answer {
 	t.Helper()
 	return u.askDescribed(t, http.MethodPut, path, content, http.Header{"Authorization": {"Bearer " + u.Token}, "Content-Type": {mediaType}})
@@ -206,7 +207,8 @@ func (u *User) Feed(t testing.TB, name string) []Item {
 	return page.Items
 }
 
-// Await waits until a feed has an item that satisfies is, and returns that item.
+// Await waits until a feed has an item for which the function is returns true, and returns that
+// item.
 func (u *User) Await(t testing.TB, feed, what string, is func(Item) bool) (found Item) {
 	t.Helper()
 	Eventually(t, strings.Join([]string{"the feed", feed, "of", u.Name, "shows", what}, " "), func() bool {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// patience bounds the wait for one answer of the browser.
+// patience is the longest wait for one answer of the browser.
 const patience = time.Minute
 
-// Find returns the path of a Chromium. Where Chromium is missing, the test is skipped, or fails
-// with LIGHTWEB_TEST_ALL.
+// Find returns the path of a Chromium. Where Chromium is missing, the test is skipped. It fails
+// instead if LIGHTWEB_TEST_ALL is set.
 func Find(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

@@ -1,4 +1,4 @@
-// Package dnstest is a name server for tests. A test sets the addresses of a name, also
+// Package dnstest is a name server for tests. A test sets the addresses of a name. It can set
 // different addresses for successive queries.
 package dnstest
 
@@ -40,8 +40,8 @@ func Start(t testing.TB, address string) (*Server, error) {
 	return s, nil
 }
 
-// Say sets the addresses of name. Each query gets the next of turns, and every query after the
-// last turn gets the last one. *.example means every name directly below example.
+// Say sets the addresses of name. Each query gets the next element of turns. When all were used,
+// every further query gets the last element. *.example means every name directly below example.
 func (s *Server) Say(name string, turns ...[]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +106,8 @@ func (s *Server) answer(query []byte) ([]byte, error) {
 	return m.Pack()
 }
 
-// lookUp returns the current addresses of name. A resolver asks for both kinds of addresses at
-// the same time. The query for IPv4, for which ends is set, ends a turn.
+// lookUp returns the current addresses of name. A resolver asks for IPv4 and for IPv6 addresses
+// at the same time. Only the query for IPv4 ends a turn, so ends is true for that query.
 func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 )
 
 // rsaKeys are private keys that the users and instances of a test binary share, because
-// creating a key takes more processor time than most commands. They are assigned in turn, so
-// two users share a key only if 16 keys were assigned in between.
+// creating a key takes more processor time than most commands. They are assigned in turn, so two
+// users share a key only if at least 15 other keys were assigned between theirs.
 var rsaKeys struct {
 	sync.Mutex
 	files [16][]byte

@@ -23,10 +23,10 @@ type Forgery struct {
 	Method  string // empty: POST
 	URL     string
 	Body    string        // the body that is digested and signed
-	Key     signature.Key // the key that signs; with draft-cavage by RSA and SHA-256, or Ed25519
+	Key     signature.Key // the key that signs: an RSA key, which signs with SHA-256, or an Ed25519 key
 	Dialect signature.Dialect
 	At      time.Time // when it is signed; zero: now
-	Cover   string    // the covered components as the parameter lists them, such as `"@method" "@path"` or "host date"
+	Cover   string    // the covered components as the signature's parameter lists them, such as `"@method" "@path"` or "host date"
 	Params  string    // the other parameters: `;created=1;keyid="…"`, or `keyId="…",algorithm="…"`
 	Before  func(*http.Request)
 	After   func(*http.Request) // changes the request after signing; Before changes it before signing

@@ -53,8 +53,8 @@ type Inbound struct {
 	instance  *sql.DB // nil until a test uses it
 }
 
-// NewInbound makes the inbound half of an engine. change may alter the parts that it is made
-// from.
+// NewInbound makes the inbound half of an engine. The functions in change may alter the parts
+// from which it is made.
 func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	t.Helper()
 	in := &Inbound{config: dbtest.Config(t), folder: t.TempDir(), databases: map[vocab.Username]*sql.DB{}, unable: map[vocab.Username]bool{}}
@@ -127,7 +127,7 @@ func (in *Inbound) Suspend(actors ...vocab.ID) {
 	in.policy.Store(&l)
 }
 
-// noteOwing records the users whose commits owe deliveries.
+// noteOwing records the user of a commit if the commit added deliveries.
 func (in *Inbound) noteOwing(_ context.Context, c user.Commit) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -206,16 +206,16 @@ func (in *Inbound) Able(u vocab.Username) {
 func (in *Inbound) whoIsUnable() []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	names := []string{} // not null
+	names := []string{} // an empty array and not NULL
 	for u := range in.unable {
 		names = append(names, u.String())
 	}
 	return names
 }
 
-// Down makes u's database refuse connections until Up. It ends a session with the application
-// name "obstruction" last, so that the sessions that wait for its locks cannot commit in
-// between.
+// Down makes u's database refuse connections until Up. It ends the sessions that use the
+// database. A session with the application name "obstruction" is ended last, so that no session
+// that waits for the locks of that session can commit before it is ended itself.
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Unable(u)

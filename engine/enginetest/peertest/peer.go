@@ -203,8 +203,8 @@ func (a *Actor) Show() { a.peer.Serve(a.path, a.Doc.JSON()) }
 // Gone makes the actor's server answer 410 for the actor.
 func (a *Actor) Gone() { a.peer.Answer(a.path, http.StatusGone) }
 
-// Post returns a POST to an inbox with a body of that media type, signed at the time now. The key
-// is Ed25519 in RFC 9421 and RSA in draft-cavage.
+// Post returns a POST of body to an inbox. The request declares the media type, and is signed at
+// the time now in the dialect d: by Ed25519 in RFC 9421, by RSA in draft-cavage.
 func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signature.Dialect, now time.Time) *http.Request {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))

@@ -66,7 +66,8 @@ func (st *Stage) Scene(t testing.TB) *Scene {
 	return s
 }
 
-// With returns the scene for another user, who is created: in it "us:/alice" is that user.
+// With creates another user, and returns the scene for that user. In the returned scene
+// "us:/alice" is the new user.
 func (s *Scene) With(name string) *Scene {
 	s.t.Helper()
 	other := *s
@@ -82,7 +83,8 @@ func (s *Scene) name() {
 	s.short = strings.NewReplacer(me, "us:/alice", Origin+"/", "us:/", p, "p:/", q, "q:/", vocab.ID(p).Host(), "p:", vocab.ID(q).Host(), "q:")
 }
 
-// cast returns the number of the next scene, and the user for alice, whose database is empty.
+// cast returns the number of the next scene, and a user with an empty database who is alice in
+// that scene.
 func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 	t.Helper()
 	st.mu.Lock()
@@ -229,8 +231,8 @@ func (s *Scene) Proven(by, body string) []byte {
 // client is the address from which other servers send requests.
 var client = netip.MustParsePrefix("192.0.2.1/32")
 
-// Receive gives a request to the inbox as the server does. If the inbox accepts it, Receive
-// waits until it has taken effect for every user who is not Unable.
+// Receive gives a request to the inbox as the server does. If the inbox accepts the request,
+// Receive waits until the activity has taken effect for every user who is not marked by Unable.
 func (s *Scene) Receive(r *http.Request, inbox, body string) error {
 	return s.receive(r, inbox, []byte(s.Long(body)))
 }
@@ -244,8 +246,9 @@ func (s *Scene) receive(r *http.Request, inbox string, raw []byte) error {
 	return err
 }
 
-// settle waits until no writer handles the activity, and the journal holds it only for users
-// who are Unable. Under load it may be there for a user whose database is merely slow.
+// settle waits until no writer handles the activity, and the journal has it only for users who
+// are marked by Unable. Under load the journal may have it for a while for a user whose database
+// is merely slow.
 func (s *Scene) settle(body []byte) {
 	s.t.Helper()
 	a, err := vocab.ParseActivity(body)
@@ -278,8 +281,9 @@ func (s *Scene) MustSend(from, inbox, body string) {
 	}
 }
 
-// Act commits an activity of alice with its effects, as her outbox does. First it stores that
-// she may be acquainted with target, the actor that the activity is about, if any.
+// Act commits an activity of alice with its effects, as her outbox does. If target is not empty,
+// it names the actor that the activity is about. Then Act first stores that this actor is an
+// acquaintance of alice.
 func (s *Scene) Act(target, body string) {
 	s.t.Helper()
 	if err := s.Try(target, body); err != nil {
@@ -374,8 +378,8 @@ var (
 	proofs = regexp.MustCompile(`,"proof":\{"@context":\[[^]]*\],[^}]*\}`)
 )
 
-// Rows returns alice's rows in short names, with stars for ids made by the engine, without
-// proofs.
+// Rows returns alice's rows as lines with short names. A star replaces each UUID that the engine
+// made, and proofs are left out.
 func (s *Scene) Rows() []string {
 	s.t.Helper()
 	all := s.Column(s.t, s.Alice, `SELECT line FROM (`+rows+`) AS r ORDER BY part, seq, line COLLATE "C"`)
@@ -385,7 +389,8 @@ func (s *Scene) Rows() []string {
 	return all
 }
 
-// Changes calls do, and returns the rows that do added, with a plus, or removed, with a minus.
+// Changes calls the function do. It returns the rows that the call added, each with a plus, and
+// the rows that the call removed, each with a minus.
 func (s *Scene) Changes(do func()) []string {
 	s.t.Helper()
 	before := s.Rows()
