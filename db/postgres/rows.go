@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Querier runs queries: a pool, a connection or a transaction.
+// Querier runs queries. It is a pool, a connection or a transaction.
 type Querier interface {
 	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
 }
@@ -42,8 +42,8 @@ func collect[T any](ctx context.Context, on Querier, attempt string, row pgx.Row
 	return all, Fault(attempt, err)
 }
 
-// Text returns s in a form that a text column accepts: peers may send any bytes, so it replaces
-// NUL and bytes that are not UTF-8 by U+FFFD.
+// Text returns s in a form that a text column accepts. It replaces NUL and bytes that are not
+// UTF-8 by U+FFFD, because peers may send any bytes.
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
