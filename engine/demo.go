@@ -32,9 +32,10 @@ type Demonstration struct {
 	Once     bool   // end after the story
 }
 
-// Demo runs two engines that federate over loopback with signed requests, and writes the story
-// to out. After the story it serves until ctx ends, unless d.Once is set. The error names the
-// part of the story that failed.
+// Demo runs two engines that federate over loopback with signed requests. Their users, alice and
+// bob, follow, post, like and answer. Demo writes this story to out, a line for each part. After
+// the story it serves until ctx ends, unless d.Once is true. The error names the part of the
+// story that failed.
 func Demo(ctx context.Context, d Demonstration, out io.Writer, log *slog.Logger) error {
 	page, err := d.openClient()
 	if err != nil {
@@ -55,7 +56,7 @@ func Demo(ctx context.Context, d Demonstration, out io.Writer, log *slog.Logger)
 	err = errors.Join(<-opened, <-opened)
 	for _, p := range people {
 		if p != nil {
-			defer p.engine.Close(context.WithoutCancel(ctx)) // the caller deletes the folder
+			defer p.engine.Close(context.WithoutCancel(ctx)) // here, because the caller deletes the folder afterwards
 		}
 	}
 	if err != nil {
@@ -131,7 +132,8 @@ func settlePerson(ctx context.Context, dir, name, version string, page http.Hand
 }
 
 // withClient serves the example client beside an engine, so that its page and the API have one
-// origin. It passes every other request on unchanged, because peers signed the path.
+// origin. It passes every other request on unchanged, because the signature of a peer's request
+// includes the path.
 func withClient(engine, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, client.Path) {
@@ -156,10 +158,11 @@ func (p *person) dispatchAction(ctx context.Context, action string, params vocab
 	return r.ActivityID, err
 }
 
-// patience bounds the wait for one event of the story.
+// patience is how long awaitItem waits for one event of the story.
 const patience = 20 * time.Second
 
-// awaitItem waits until the named feed has an item of type kind by the actor, and returns it.
+// awaitItem waits until the feed with the given name has an item of the given type by the given
+// actor. It returns that item.
 func (p *person) awaitItem(ctx context.Context, name, kind string, by vocab.ID) (feed.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

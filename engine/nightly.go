@@ -13,7 +13,7 @@ const (
 	nightHour = 3               // local time
 	spread    = 2 * time.Hour   // the window in which instances begin, each at its own time
 	fresh     = 12 * time.Hour  // users pruned within this time are not pruned again this night
-	nap       = 5 * time.Minute // longest single wait, because machines sleep and clocks are set
+	nap       = 5 * time.Minute // the longest single wait; after it the clock is read again, because machines sleep and clocks are changed
 )
 
 // pruneNightly prunes once a night until ctx ends. If a night is missed or cut short, the next

@@ -59,8 +59,8 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	in.Metrics.MustRegister(openReports{in}, newPausedGauge(in))
-	// Inbox and deliveries take connections as pool.Work; requests of users take them as
-	// pool.Owner.
+	// The inbox and the deliveries use database connections of the class pool.Work. The requests
+	// of users use those of the class pool.Owner.
 	owners := in.DB.As(pool.Owner)
 	p := &parts{inbox: in.NewInbox(in.Metrics)}
 	p.dispatcher = e.newDispatcher(p.inbox)
@@ -93,8 +93,8 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A subscriber that hears of a commit may read the new rows at once, so the cache is cleared
-	// first.
+	// Subscribers are notified of a commit in this order. The first one clears the cache,
+	// because the others may read the new rows immediately.
 	in.DB.Subscribe(user.Subscriber{Name: "cache", Committed: dropped}, user.Subscriber{Name: "pages", Committed: s.Committed},
 		user.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, user.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
 		user.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed}, user.Subscriber{Name: "members", Committed: p.members.Committed},
@@ -107,7 +107,8 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	return p, nil
 }
 
-// newDispatcher makes the dispatcher. It hands deliveries to local users to the inbox.
+// newDispatcher makes the dispatcher. The dispatcher gives a delivery for a local user directly
+// to the inbox, which is the parameter local.
 func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 	in, c := e.in, e.in.Config
 	return delivery.New(delivery.Deps{
@@ -118,8 +119,9 @@ func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 	})
 }
 
-// dueUsers is the store of users. When TakeEventsDue returns users to whose databases another
-// process has written, it calls dropped for each, which clears the cached data of that user.
+// dueUsers is the store of users. Its TakeEventsDue returns the users whose databases another
+// process has written to. It calls dropped for each of them, which clears the cached data of
+// that user.
 type dueUsers struct {
 	instance.Users
 	dropped func(context.Context, user.Commit)
@@ -145,7 +147,8 @@ func (e *Engine) newEmitter(dropped func(context.Context, user.Commit)) *event.E
 		Log: in.Log.With("component", "event"), Metrics: in.Metrics, Now: in.Now})
 }
 
-// runRedis keeps Redis running and runs the emitter until ctx ends.
+// runRedis runs the emitter until ctx ends. It also watches Redis, and keeps a private Redis
+// running.
 func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
 	var all sync.WaitGroup
 	if e.in.Redis != nil {

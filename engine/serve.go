@@ -28,12 +28,12 @@ type Serving struct {
 	Redis               string // "Redis 7.0.15, private"
 	DataDir             string
 	Users               int
-	Startup             time.Duration // since Open
+	Startup             time.Duration // the time since Open
 }
 
-// Serve serves until ctx ends, then drains within the configured time. It calls ready once, when
-// it answers requests. When one part ends, all parts end. Only one process may serve an
-// instance: the fault is Conflict when another process does.
+// Serve serves until ctx ends. Then it lets the work under way end, within the configured drain
+// timeout. It calls ready once, when it answers requests. When one part ends, all parts end.
+// Only one process may serve an instance: the fault is Conflict when another process does.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	if e.in.Config.IsLocalOnly() {
 		e.in.Log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.in.Config.PublicURL,
@@ -59,7 +59,8 @@ func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	return e.serveOn(ctx, p, public, admin, ready)
 }
 
-// listenOn listens on the address, which is the value of the setting key.
+// listenOn listens on the address. The parameter key is the name of the setting that gives the
+// address.
 func listenOn(ctx context.Context, key, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -86,7 +87,8 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	caller := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	// The lock is released last, because the next process to serve takes over every lease.
+	// The lock is released last, because the next process that serves takes over the leases of
+	// all deliveries, also of those that still run here.
 	holding, releaseLock := context.WithCancel(context.WithoutCancel(ctx))
 	defer releaseLock()
 	var running sync.WaitGroup
