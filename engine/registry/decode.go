@@ -13,8 +13,8 @@ import (
 )
 
 // decodeStrictly decodes data into v, a pointer to a struct. Unlike encoding/json it refuses
-// unknown keys, keys in other capitals, repeated keys, null and trailing text. The error names
-// the line and column, for the person who wrote the file.
+// unknown keys, keys that differ in capitals, repeated keys, null and trailing text. The error
+// names the line and column, for the person who wrote the file.
 func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	w := &walker{data: data, d: d}
@@ -179,8 +179,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// countEdits returns the number of edits that turn a into b: bytes to add, remove or replace,
-// and neighbours to swap (optimal string alignment).
+// countEdits returns the least number of edits that turn a into b. An edit adds, removes or
+// replaces a byte, or swaps two neighbours (optimal string alignment).
 func countEdits(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -20,9 +20,9 @@ import (
 const (
 	// lookEvery is the least time between two checks of one file for changes.
 	lookEvery = 200 * time.Millisecond
-	// settledAfter is the least age of a file when it is read. If the file was younger, a later
-	// change may leave its time and size equal, because some file systems store times in steps
-	// of two seconds.
+	// settledAfter is the age that a file must have when it is read, so that its time and size
+	// show every later change. A younger file is read again at the next check, because a change
+	// may leave its time and size equal: some file systems store times in steps of two seconds.
 	settledAfter = 2 * time.Second
 )
 
@@ -34,7 +34,7 @@ type file[T any] struct {
 	in     *Registry
 
 	// unusable is the text that is logged if the file has no good value. If it is empty, nothing
-	// is logged, and every readValue returns the error.
+	// is logged then, because readValue returns the error.
 	unusable string
 
 	mu      sync.Mutex // held while the file is checked or written
@@ -45,7 +45,7 @@ type file[T any] struct {
 // reading is the result of the last check of a file. It is never changed once published.
 type reading[T any] struct {
 	value T
-	good  bool  // value was read from a valid file; while err is set, value is the last good one
+	good  bool  // value can be used: it is from a valid file or the defaults; while err is set, it is the last good one
 	err   error // why the present file cannot be used
 
 	looked  time.Time
@@ -59,9 +59,9 @@ func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (
 	return &file[T]{path: path, limit: limit, decode: decode, in: r}
 }
 
-// readValue returns the current value. It returns an error only if there is no good value. While
-// one goroutine reads a changed file, which takes seconds if the file is long, others get the
-// old value.
+// readValue returns the current value. It returns an error only if there is no good value.
+// Reading a long file takes seconds; while one goroutine reads a changed file, the others get
+// the old value.
 func (f *file[T]) readValue() (T, error) {
 	c := f.current.Load()
 	if f.isStale(c) {
@@ -86,8 +86,8 @@ func (f *file[T]) isStale(c *reading[T]) bool {
 	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
 }
 
-// updateValue calls change with the value in the file, and writes the value that change returns
-// if its second result is true. Other updates wait, in other processes too.
+// updateValue calls change with the value in the file, and writes the value that change returns,
+// if the second result of change is true. Other updates wait meanwhile, in other processes too.
 func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	return f.holdFile(func() error {
 		c := f.lookAtFile()
@@ -115,9 +115,10 @@ func (f *file[T]) holdFile(work func() error) error {
 	return work()
 }
 
-// replaceContent replaces the content of the file by after, which a person has written. before
-// is the content that the person has read; it is empty if there was no file. The fault is
-// Invalid if decode refuses after, and Conflict if the file has changed meanwhile.
+// replaceContent replaces the content of the file by the parameter after, which a person has
+// written. The parameter before is the content that the person had read; it is empty if there
+// was no file. The fault is Invalid if decode refuses the new content, and Conflict if the file
+// has changed meanwhile.
 func (f *file[T]) replaceContent(before, after []byte) error {
 	if err := f.checkContent(after); err != nil {
 		return fault.Wrap(fault.Invalid, fault.Public(err), err)
@@ -134,7 +135,7 @@ func (f *file[T]) replaceContent(before, after []byte) error {
 	})
 }
 
-// checkContent returns why data cannot be the content of the file.
+// checkContent returns why data cannot be the content of the file, or nil if it can.
 func (f *file[T]) checkContent(data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return badConfig("the file is empty")
@@ -195,7 +196,8 @@ func (f *file[T]) findProblem() error {
 	return f.current.Load().err
 }
 
-// isAbsent reports whether the last two checks found no file.
+// isAbsent reports whether there is no file. A file that disappears counts as present until a
+// second check has not found it.
 func (f *file[T]) isAbsent() bool {
 	c := f.current.Load()
 	return c != nil && c.info == nil && c.err == nil
@@ -212,8 +214,8 @@ func (f *file[T]) lookAtFile() *reading[T] {
 	info, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && old.good && old.info != nil && !old.missing:
-		// Many editors move the old file away before they write the new one. The policy must
-		// stay in force meanwhile.
+		// Many editors move the old file away before they write the new one. The old
+		// configuration must stay in force meanwhile.
 		next.missing = true
 	case errors.Is(err, fs.ErrNotExist) && old.good && old.info == nil && old.err == nil:
 	case errors.Is(err, fs.ErrNotExist):
@@ -242,8 +244,8 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// takeContent decodes data into the value of next. info describes the file of the data; it is
-// nil if there is no file, and the value is then the defaults.
+// takeContent decodes data into the value of next. info describes the file that contained the
+// data. If info is nil, there is no file, and the value becomes the defaults.
 func (f *file[T]) takeContent(next *reading[T], data []byte, info fs.FileInfo) {
 	if info != nil && len(bytes.TrimSpace(data)) == 0 {
 		f.refuseContent(next, badConfig("the file is empty"))

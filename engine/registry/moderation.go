@@ -70,7 +70,7 @@ func (m *Moderation) validateMutes() error {
 	return nil
 }
 
-// readMuted returns a muted domain in the form that it has in ids. "*.example.org" and
+// readMuted returns a muted domain in the form that domains have in ids. "*.example.org" and
 // "example.org" give the same. A port is refused, because a mute is for all ports.
 func readMuted(domain string) (string, error) {
 	host, err := readDomain(strings.TrimPrefix(domain, "*."))

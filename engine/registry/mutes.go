@@ -54,8 +54,8 @@ func (m Moderation) HidesActor(id vocab.ID) bool {
 	return false
 }
 
-// HidesAny reports whether any of the actors that wrote or sent something is muted. The user,
-// me, is never muted.
+// HidesAny reports whether any of the voices, the actors that wrote or sent something, is muted.
+// The user never counts as muted. The parameter me is the id of the user's actor.
 func (m Moderation) HidesAny(voices []vocab.ID, me vocab.ID) bool {
 	return slices.ContainsFunc(voices, func(id vocab.ID) bool { return !id.Same(me) && m.HidesActor(id) })
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Permissions holds the rules for what a user permits to actors.
+// Permissions holds the rules for what a user permits to actors. Each rule is met by some
+// actors, and its comment is about these.
 type Permissions struct {
-	InsecureDM      Rule `json:"insecure_dm"`       // their private messages are not a stranger's
+	InsecureDM      Rule `json:"insecure_dm"`       // their private messages do not count as a stranger's
 	SeePresence     Rule `json:"see_presence"`      // they see that the user is online or typing
 	SeeReadReceipts Rule `json:"see_read_receipts"` // they see what the user has read
 	EncryptedChat   Rule `json:"encrypted_chat"`    // conversations with them may be encrypted
@@ -39,7 +40,7 @@ func DefaultPermissions() Permissions {
 
 // closedPermissions returns the rules for a user whose file cannot be used. Nobody may see
 // anything, because the file may have said so. Messages of actors that the user follows are
-// still received as usual, because there is room for only few among the requests.
+// still received as usual, because the feed of requests has room for only a few.
 func closedPermissions() Permissions {
 	p := DefaultPermissions()
 	p.SeePresence, p.SeeReadReceipts, p.EncryptedChat = Rule{}, Rule{}, Rule{}

@@ -21,15 +21,15 @@ import (
 
 const (
 	maxPicture   = 4 << 20 // largest picture that is served, in bytes
-	keptPictures = 2       // former pictures of a profile that others may still fetch
+	keptPictures = 2       // how many former pictures of a profile are kept, because others may still fetch them
 )
 
 // pictureForm is the form of the names of pictures. Files with other names are never opened,
 // stored or removed.
 var pictureForm = regexp.MustCompile(`^[0-9a-f]{32}\.(?:png|jpg)$`)
 
-// StorePicture stores a picture of u, and returns its name, which is derived from the data, so
-// that no other picture has it. The extension is png or jpg.
+// StorePicture stores a picture of u, and returns its name. The name is derived from the data,
+// so that no other picture has it. The extension is png or jpg.
 func (r *Registry) StorePicture(u vocab.Username, data []byte, extension string) (name string, err error) {
 	name = namePicture(data) + "." + extension
 	if !pictureForm.MatchString(name) {
@@ -98,8 +98,8 @@ func (r *Registry) ReadPicture(u vocab.Username, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// PrunePictures removes the pictures of u that the profile does not show any more, except the
-// two newest of them, which servers that know an older profile may not have fetched yet.
+// PrunePictures removes the pictures of u that the profile does not show any more. It keeps the
+// two newest of them, because servers that know an older profile may not have fetched them yet.
 func (r *Registry) PrunePictures(u vocab.Username) error {
 	names, err := r.ListPictures(u)
 	if err != nil {

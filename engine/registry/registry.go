@@ -65,8 +65,8 @@ func (r *Registry) User(u vocab.Username) User {
 	return c
 }
 
-// Problem returns why the configuration file of u cannot be used now, or nil if it can. The zero
-// Username stands for the policy.
+// Problem returns why the configuration file of u cannot be used now, or nil if it can. For the
+// zero Username it examines the file of the policy.
 func (r *Registry) Problem(u vocab.Username) error {
 	if u.IsZero() {
 		return r.server.findProblem()
@@ -76,8 +76,8 @@ func (r *Registry) Problem(u vocab.Username) error {
 	return f.findProblem()
 }
 
-// File returns the path of the configuration file of u, which may not exist. The zero Username
-// stands for the policy.
+// File returns the path of the configuration file of u, which may not exist. For the zero
+// Username it returns the path of the policy's file.
 func (r *Registry) File(u vocab.Username) string {
 	if u.IsZero() {
 		return r.serverFile
@@ -134,7 +134,7 @@ func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error 
 func (r *Registry) CreateUser(u vocab.Username) error { return CreateFile(r.File(u), ExampleUser) }
 
 // TouchUser renews the time of u's file, and creates the file if there is none. So the serving
-// process reads the file again, and tells others if the actor of u has changed.
+// process reads the file again, and announces the actor of u to other servers if it has changed.
 func (r *Registry) TouchUser(u vocab.Username) error {
 	if err := r.CreateUser(u); err != nil {
 		return err
@@ -162,8 +162,9 @@ func ExampleUser() ([]byte, error) { return encodeFile(DefaultUser()) }
 // file.
 func (r *Registry) ReadUser(u vocab.Username) ([]byte, error) { return r.userFile(u).readContent() }
 
-// ReplaceUser replaces the content of the file of u by after, if the content is still before.
-// The fault is Invalid if after is not valid, and Conflict if the file has changed.
+// ReplaceUser replaces the content of the file of u by the parameter after, if the present
+// content equals the parameter before. The fault is Invalid if the new content is not valid, and
+// Conflict if the file has changed.
 func (r *Registry) ReplaceUser(u vocab.Username, before, after []byte) error {
 	return r.userFile(u).replaceContent(before, after)
 }

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// abandonedAfter is the age from which a temporary file cannot belong to a running write any
-// more.
+// abandonedAfter is the age from which no running write can own a temporary file any more.
 const abandonedAfter = time.Hour
 
 // openForReading opens path for reading. If path is a pipe, it does not wait for a writer.
@@ -36,8 +35,8 @@ func ReplaceFile(path string, data []byte) error {
 	return syncFolder(dir)
 }
 
-// MoveFile renames a file, and replaces a file that has the new name. Once it has returned nil,
-// the rename survives a power cut.
+// MoveFile renames a file, and replaces a file that has the new name. Once MoveFile has returned
+// nil, the rename survives a power cut.
 func MoveFile(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -45,10 +44,11 @@ func MoveFile(from, to string) error {
 	return errors.Join(syncFolder(filepath.Dir(to)), syncFolder(filepath.Dir(from)))
 }
 
-// CreateFile writes the result of content to a new file path, as safely as ReplaceFile. If the
-// file exists already, it stays as it is. If several callers create the same file at the same
-// time, the complete content of one of them stays. Once it has returned nil, the file survives a
-// power cut, even if another caller made it. Only its owner can read it.
+// CreateFile writes the result of the function content to a new file at path, as safely as
+// ReplaceFile. If the file exists already, it stays as it is. If several callers create the same
+// file at the same time, the complete content of one of them stays. Once CreateFile has returned
+// nil, the file survives a power cut, even if another caller made it. Only the owner of the file
+// can read it.
 func CreateFile(path string, content func() ([]byte, error)) error {
 	dir := filepath.Dir(path)
 	if err := makeFolder(dir); err != nil {
@@ -67,7 +67,7 @@ func CreateFile(path string, content func() ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	err = os.Link(temp, path) // unlike a rename, it never replaces
+	err = os.Link(temp, path) // unlike a rename, a link never replaces a file
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
 	}

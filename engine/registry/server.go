@@ -15,14 +15,14 @@ import (
 // room for a million domains.
 const maxServerFile = 64 << 20
 
-// MaxComment is the longest comment on a domain or actor, in characters.
+// MaxComment is the length of the longest comment on a domain or actor, in characters.
 const MaxComment = 500
 
 // Server is the policy of the whole instance. Domains are in the form that vocab.ID.Host
 // returns, and actors in canonical form.
 type Server struct {
 	BlockedDomains  []string          `json:"blocked_domains"`  // nothing is received or sent
-	AllowedDomains  []string          `json:"allowed_domains"`  // all that are permitted if federation.mode is allowlist
+	AllowedDomains  []string          `json:"allowed_domains"`  // if federation.mode is allowlist, only these are permitted
 	SuspendedActors []vocab.ID        `json:"suspended_actors"` // nothing is received from them or delivered to them
 	Comments        map[string]string `json:"comments"`         // notes of the operator, by domain or actor
 }
@@ -100,7 +100,7 @@ func readActor(written vocab.ID) (vocab.ID, error) {
 	return id.Canonical(), nil
 }
 
-// maxDomain is the longest name that DNS can hold (RFC 1035 §2.3.4), with a port.
+// maxDomain is the length of the longest name that DNS can hold (RFC 1035 §2.3.4), with a port.
 const maxDomain = 253 + len(":65535")
 
 // readDomain returns d in the form that vocab.ID.Host returns: lower case, with A-labels.

@@ -14,7 +14,8 @@ import (
 // maxUserFile is the size of the largest configuration file of a user that is read, in bytes.
 const maxUserFile = 1 << 20
 
-// Bounds of a profile, in characters and lines.
+// Limits of a profile. MaxName, MaxSummary, MaxFieldName and MaxFieldValue are numbers of
+// characters. The others are numbers of entries.
 const (
 	MaxName       = 100
 	MaxSummary    = 5000
@@ -48,7 +49,7 @@ type Profile struct {
 	Fields  []Field  `json:"fields"`  // at most 16
 
 	MovedTo  vocab.ID   `json:"moved_to"` // the new account of a person who has moved, or empty; followers are told
-	Aliases  []vocab.ID `json:"aliases"`  // at most 16 other accounts of the person; they may move here
+	Aliases  []vocab.ID `json:"aliases"`  // at most 16 other accounts of the person, which may move to this one
 	Mentions []Mention  `json:"mentions"` // at most 20
 }
 
@@ -134,8 +135,8 @@ func (m Messaging) TakesStrangers() Strangers {
 	return m.Strangers
 }
 
-// DefaultUser returns the configuration of a user without a file. It also gives the members that
-// a file leaves out.
+// DefaultUser returns the configuration of a user without a file. A member that a file leaves
+// out has the value that it has here.
 func DefaultUser() User {
 	return User{
 		Profile:      Profile{Fields: []Field{}, Aliases: []vocab.ID{}, Mentions: []Mention{}},
@@ -227,7 +228,7 @@ func (c *User) validateUser() error {
 	return c.validateChoices()
 }
 
-// validateAccounts checks the other accounts of the person in the profile.
+// validateAccounts checks the ids of the person's other accounts, p.Aliases and p.MovedTo.
 func (p Profile) validateAccounts() error {
 	if len(p.Aliases) > maxAliases {
 		return badMember("profile.aliases", " names %d: at most %d are taken", len(p.Aliases), maxAliases)
@@ -291,7 +292,8 @@ func (c *User) validateChoices() error {
 	return nil
 }
 
-// badMember returns an error about the member of a key, with a pointer to it.
+// badMember returns an error about the member that has this key, with a JSON pointer to the
+// member.
 func badMember(key, format string, args ...any) error {
 	pointer := "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(key)
 	return fault.New(fault.Config, key+fmt.Sprintf(format, args...)).At(pointer)
