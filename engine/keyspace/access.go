@@ -58,7 +58,8 @@ func (s *Store) GrantAccess(ctx context.Context, a Access) (saved bool, err erro
 	return err == nil && !forgetful.Load(), err
 }
 
-// onEveryServer calls do for all servers of a cluster concurrently, or for the only server.
+// onEveryServer calls the function do for all servers of a cluster concurrently. Without a
+// cluster it calls do for the only server.
 func (s *Store) onEveryServer(ctx context.Context, do func(context.Context, redis.UniversalClient) error) error {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {

@@ -21,8 +21,8 @@ type breaker struct {
 	next     time.Time // when the next call is let through
 }
 
-// admitCall reports whether a call may be made now. While the server is away, one call in each
-// tryEvery may be made.
+// admitCall reports whether a call may be made now. While the server is away, one call may be
+// made in each interval of tryEvery.
 func (b *breaker) admitCall(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,8 +27,8 @@ type Member struct {
 }
 
 // Next returns the next entry that was not delivered to the group yet. If there is none, it
-// waits for one, and returns nil after the duration while. The error is ErrNoGroup if there is
-// no group.
+// waits for one, but not longer than the parameter while says. Then it returns nil. The error is
+// ErrNoGroup if there is no group.
 func (m Member) Next(ctx context.Context, while time.Duration) (*Delivered, error) {
 	while = max(while, time.Millisecond) // for Redis 0 means to wait forever
 	d, err := m.read(ctx, ">", while, while+callLimit)
@@ -38,8 +38,8 @@ func (m Member) Next(ctx context.Context, while time.Duration) (*Delivered, erro
 	return d, err
 }
 
-// Resume returns the first entry after an id that was delivered to this reader before and not
-// acknowledged. It returns nil if there is none.
+// Resume returns the first entry that was delivered to this reader before, was not acknowledged,
+// and has an id above the parameter after. It returns nil if there is none.
 func (m Member) Resume(ctx context.Context, after ID) (*Delivered, error) {
 	d, err := m.read(ctx, after.String(), -1, callLimit)
 	switch {
@@ -52,7 +52,8 @@ func (m Member) Resume(ctx context.Context, after ID) (*Delivered, error) {
 	return m.countTries(ctx, d)
 }
 
-// read reads one entry as this reader. It waits for one, up to block, unless block is negative.
+// read reads one entry as this reader. If block is not negative, read waits for an entry, but
+// not longer than block says.
 func (m Member) read(ctx context.Context, from string, block, limit time.Duration) (d *Delivered, err error) {
 	err = m.store.callWithin(ctx, limit, "read "+m.key(m.Stream), func(ctx context.Context) error {
 		found, err := m.store.client.XReadGroup(ctx, &redis.XReadGroupArgs{Group: m.Group, Consumer: m.Name, Count: 1, Block: block,
@@ -77,8 +78,9 @@ type Idle struct {
 	Next  ID         // where the next page begins; the zero ID after the last
 }
 
-// TakeOver delivers to this reader one entry that was delivered to any reader at least idle ago
-// and not acknowledged since. It examines only a few entries, beginning at the id from.
+// TakeOver delivers one entry to this reader. The entry has not been acknowledged, and its last
+// delivery, to any reader, is at least as long ago as the parameter idle says. It examines only
+// a few entries, beginning at the id that the parameter from gives.
 func (m Member) TakeOver(ctx context.Context, from ID, idle time.Duration) (part Idle, err error) {
 	err = m.store.call(ctx, "take over "+m.key(m.Stream), func(ctx context.Context) error {
 		found, next, deleted, err := m.store.client.XAutoClaimWithDeleted(ctx, &redis.XAutoClaimArgs{Stream: m.key(m.Stream), Group: m.Group, Consumer: m.Name,
@@ -101,8 +103,8 @@ func (m Member) TakeOver(ctx context.Context, from ID, idle time.Duration) (part
 	return part, err
 }
 
-// countTries sets how often an entry was delivered. It returns nil if the entry has been
-// acknowledged meanwhile.
+// countTries sets d.Tries to the number of deliveries of the entry, and returns d. It returns
+// nil if the entry has been acknowledged meanwhile.
 func (m Member) countTries(ctx context.Context, d *Delivered) (*Delivered, error) {
 	err := m.store.call(ctx, "count deliveries in "+m.key(m.Stream), func(ctx context.Context) error {
 		found, err := m.store.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: m.key(m.Stream), Group: m.Group,
@@ -133,8 +135,8 @@ func (m Member) Acknowledge(ctx context.Context, id ID) error {
 	})
 }
 
-// Bury adds an entry with these fields to the dead letters of the stream, and drops all but
-// about the newest keep of these.
+// Bury adds an entry with these fields to the dead letters of the stream, and drops the oldest
+// dead letters. The parameter keep is about how many stay.
 func (m Member) Bury(ctx context.Context, fields []string, keep int) error {
 	return m.store.call(ctx, "bury an entry of "+m.key(m.Stream), func(ctx context.Context) error {
 		return m.store.client.XAdd(ctx, &redis.XAddArgs{Stream: m.key(m.Stream + ":dead"), MaxLen: int64(keep), Approx: true, Values: fields}).Err()

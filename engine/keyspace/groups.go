@@ -17,8 +17,8 @@ type Group struct {
 	Consumers      int64 // number of consumers that have read from it
 }
 
-// CreateGroup makes a group whose first entry is the one after an id. It also makes the stream
-// if there is none. If the group exists, it stays as it is.
+// CreateGroup makes a group that begins with the first entry whose id is above the parameter
+// after. It also makes the stream if there is none. If the group exists, it stays as it is.
 func (k Space) CreateGroup(ctx context.Context, stream, group string, after ID) error {
 	return k.store.call(ctx, "create a group of "+k.key(stream), func(ctx context.Context) error {
 		err := k.store.client.XGroupCreateMkStream(ctx, k.key(stream), group, after.String()).Err()
@@ -29,8 +29,8 @@ func (k Space) CreateGroup(ctx context.Context, stream, group string, after ID) 
 	})
 }
 
-// MoveGroups sets the position of the same group for many users, each to an id, in one round
-// trip. Users without the group are skipped.
+// MoveGroups sets the positions of groups of many users, in one round trip: the given group on
+// the stream of users[n] gets the position ids[n]. Users without the group are skipped.
 func (s *Store) MoveGroups(ctx context.Context, users []vocab.Username, stream, group string, ids []ID) error {
 	if len(users) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func groupsOf(answer *redis.XInfoGroupsCmd) ([]Group, error) {
 	for n, f := range found {
 		groups[n] = Group{Name: f.Name, Unacknowledged: f.Pending, Consumers: f.Consumers}
 		if f.Pending > 0 {
-			groups[n].Pending.Seq = 1 // a mark: addPending reads the real id
+			groups[n].Pending.Seq = 1 // any id but zero; addPending reads the real one
 		}
 		if err == nil {
 			groups[n].Delivered, err = ParseID(f.LastDeliveredID)

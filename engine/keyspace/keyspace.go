@@ -114,7 +114,7 @@ type Store struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	watched watched // used only by Watch
+	watched watched // used only by the method watch
 }
 
 func newStore(role, url string, log *slog.Logger, m *metrics) (*Store, error) {
@@ -188,8 +188,8 @@ func (s *Store) away(attempt string, err error) error {
 // moment.
 var notNow = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"}
 
-// isAnswer reports whether err is the server's answer to a call, and not a failure to reach the
-// server or one of notNow.
+// isAnswer reports whether err is the server's answer to a call. An error to reach the server is
+// no answer, and neither is an error that begins with a word in notNow.
 func isAnswer(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) {

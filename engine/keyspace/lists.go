@@ -19,8 +19,9 @@ type Glance struct {
 	Elements []string // the requested range, as far as the list reaches
 }
 
-// Glance reads texts, the first element of a list, and its elements from index first to last. It
-// reads them in one transaction and round trip.
+// Glance reads the texts of some keys, the head of a list, and the elements of this list whose
+// index is from first to last, both included. It reads them in one transaction and one round
+// trip.
 func (k Space) Glance(ctx context.Context, texts []string, list string, first, last int) (g Glance, err error) {
 	err = k.store.call(ctx, "read "+k.key(list), func(ctx context.Context) error {
 		found := make([]*redis.StringCmd, len(texts))
@@ -48,8 +49,8 @@ func (k Space) Glance(ctx context.Context, texts []string, list string, first, l
 	return g, err
 }
 
-// ReplaceList replaces a list by one with these elements. The list expires after the duration
-// while.
+// ReplaceList replaces a list by one with these elements. The parameter while is how long the
+// list lasts.
 func (k Space) ReplaceList(ctx context.Context, list string, elements []string, while time.Duration) error {
 	values := make([]any, len(elements))
 	for n, e := range elements {
@@ -66,7 +67,7 @@ func (k Space) ReplaceList(ctx context.Context, list string, elements []string, 
 	})
 }
 
-// Text is a key with a text, which expires after the duration While.
+// Text is a key with a text. The key expires after the duration While.
 type Text struct {
 	Key, Value string
 	While      time.Duration
@@ -109,8 +110,8 @@ func (s *Store) TextsOf(ctx context.Context, users []vocab.Username, name string
 	return texts, err
 }
 
-// Use returns the text of a key, and makes it expire after the duration while from now on. It
-// returns "" if the key does not exist.
+// Use returns the text of a key. From now on the key lasts as long as the parameter while says.
+// Use returns "" if the key does not exist.
 func (k Space) Use(ctx context.Context, name string, while time.Duration) (text string, err error) {
 	err = k.store.call(ctx, "use "+k.key(name), func(ctx context.Context) error {
 		text, err = k.store.client.GetEx(ctx, k.key(name), while).Result()
@@ -152,9 +153,9 @@ func (k Space) SetTexts(ctx context.Context, texts []Text) error {
 	})
 }
 
-// Sweep calls isChosen with the user and the rest of the name of every key. It deletes the keys
-// for which isChosen returns true, unless dryRun is set. Keys that are added or removed
-// meanwhile may be missed.
+// Sweep calls isChosen for every key, with the user's name at the beginning of the key and with
+// the rest of the key. It deletes the keys for which isChosen returns true, unless dryRun is
+// true. Keys that are added or removed meanwhile may be missed.
 func (s *Store) Sweep(ctx context.Context, dryRun bool, isChosen func(user, name string) bool) error {
 	cluster, isCluster := s.client.(*redis.ClusterClient)
 	if !isCluster {

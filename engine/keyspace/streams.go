@@ -54,8 +54,8 @@ func (e Entry) Field(name string) string {
 }
 
 // appendScript appends entries if the last id of the stream is the one that the caller expects,
-// and returns the last id of the stream. Both happen in one script. So if the server has lost
-// entries, no entries are added that would leave a gap.
+// and returns the last id of the stream. The script checks and appends in one step. So if the
+// server has lost entries, it gets no new ones, which would leave a gap.
 var appendScript = redis.NewScript(`
 local last = '0-0'
 if redis.call('EXISTS', KEYS[1]) == 1 then
@@ -73,9 +73,10 @@ while at <= #ARGV do
 end
 return last`)
 
-// Append appends entries to a stream if its last id is after, and returns the new last id. If
-// the stream has another last id, nothing is added, and that id is returned. All entries must
-// have the same number of fields. The stream is trimmed to about the newest keep entries.
+// Append appends entries to a stream if the last id of the stream equals the parameter after. It
+// returns the new last id. If the stream has another last id, Append adds nothing and returns
+// that id. All entries must have the same number of fields. Append drops the oldest entries of
+// the stream; the parameter keep is about how many stay.
 func (k Space) Append(ctx context.Context, stream string, after ID, keep int, entries []Entry) (last ID, err error) {
 	if len(entries) == 0 {
 		return after, nil
@@ -138,8 +139,8 @@ func (s *Store) LastIDs(ctx context.Context, users []vocab.Username, stream stri
 	return ids, err
 }
 
-// pipeline sends commands in one round trip. If the server does not have the script, as after a
-// restart, it loads the script and sends the commands again.
+// pipeline sends commands in one round trip. If the server does not have appendScript, as after
+// a restart, pipeline loads the script and sends the commands again.
 func (s *Store) pipeline(ctx context.Context, queue func(redis.Pipeliner)) ([]redis.Cmder, error) {
 	send := func() ([]redis.Cmder, error) {
 		p := s.client.Pipeline()
@@ -175,8 +176,8 @@ func (k Space) Range(ctx context.Context, stream string, after ID, n int) (entri
 	return entries, err
 }
 
-// NewestBefore returns the last n entries before an id, the oldest first. The zero ID is after
-// all entries.
+// NewestBefore returns the last n entries before an id, the oldest first. If the id is zero, it
+// returns the last n entries of the stream.
 func (k Space) NewestBefore(ctx context.Context, stream string, before ID, n int) (entries []Entry, err error) {
 	from := "+"
 	if before != (ID{}) {
@@ -193,8 +194,8 @@ func (k Space) NewestBefore(ctx context.Context, stream string, before ID, n int
 	return entries, err
 }
 
-// Wait returns up to n entries after an id. If there are none, it waits for some, and returns
-// none after the duration while.
+// Wait returns up to n entries after an id. If there are none, it waits for some, but not longer
+// than the parameter while says. Then it returns none.
 func (k Space) Wait(ctx context.Context, stream string, after ID, n int, while time.Duration) (entries []Entry, err error) {
 	err = k.store.callWithin(ctx, while+callLimit, "wait for "+k.key(stream), func(ctx context.Context) error {
 		found, err := k.store.client.XRead(ctx, &redis.XReadArgs{Streams: []string{k.key(stream), after.String()}, Count: int64(n), Block: while}).Result()
@@ -247,8 +248,8 @@ func (s *Store) Sizes(ctx context.Context, users []vocab.Username, stream string
 	return sizes, err
 }
 
-// Trim removes all entries of a stream except the newest keep, and returns how many bytes that
-// freed.
+// Trim removes the oldest entries of a stream, and returns how many bytes that freed. The
+// parameter keep is how many entries stay.
 func (k Space) Trim(ctx context.Context, stream string, keep int) (freed int64, err error) {
 	err = k.store.call(ctx, "trim "+k.key(stream), func(ctx context.Context) error {
 		before, err := k.store.client.MemoryUsage(ctx, k.key(stream)).Result()

@@ -12,8 +12,8 @@ import (
 )
 
 // CheckURL returns nil if Open accepts the URL. The forms are redis://user:password@host:6379/0,
-// rediss:// with TLS, and unix:///path of a socket. For Sentinel it is
-// redis://host:26379?master_name=mymaster&addr=host2:26379. For Cluster it is
+// rediss:// with TLS, and unix:// with the path of a socket. The form for Sentinel is
+// redis://host:26379?master_name=mymaster&addr=host2:26379. The form for Cluster is
 // redis://host:7000?cluster=true, with any number of addr=host:port.
 func CheckURL(address string) error {
 	_, err := parse(address)

@@ -12,7 +12,7 @@ const oldest = 7
 
 // watched is what Watch remembers about a server.
 type watched struct {
-	told   bool // up is set
+	told   bool // the server was checked before, so up has a value
 	up     bool
 	probed bool
 }
@@ -46,7 +46,7 @@ func (s *Store) probe(ctx context.Context) bool {
 		return err
 	})
 	if err != nil {
-		return !IsAway(err) // the stand-in and some hosted servers refuse INFO
+		return !IsAway(err) // some hosted servers refuse INFO, and so does the stand-in of package embedded
 	}
 	told := parseInfo(info)
 	if problem, hint := s.unsuited(told); problem != "" {
@@ -67,7 +67,7 @@ func parseInfo(info string) map[string]string {
 }
 
 // unsuited returns why the settings of a server do not suit its role, and how to change them. It
-// returns "" if they do.
+// returns empty strings if the settings suit it.
 func (s *Store) unsuited(info map[string]string) (problem, hint string) {
 	policy, full := info["maxmemory_policy"], info["maxmemory"] != "" && info["maxmemory"] != "0"
 	major, _, _ := strings.Cut(info["redis_version"], ".")
@@ -98,5 +98,5 @@ func (s *Store) Ask(ctx context.Context) error {
 	return s.call(ctx, "ask Redis", func(ctx context.Context) error { return s.client.Ping(ctx).Err() })
 }
 
-// IsUp reports whether the server is not considered away, so that calls are made.
+// IsUp reports whether the server is considered up. If it is not, most calls fail immediately.
 func (s *Store) IsUp() bool { return !s.breaker.isOpen() }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// askServer sends one command to the server at a socket, and returns its answer of one line.
+// askServer sends one command to the server at a socket, and returns the answer, which has one
+// line.
 func askServer(ctx context.Context, socket string, words ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

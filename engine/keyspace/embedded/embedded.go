@@ -1,5 +1,6 @@
-// Package embedded runs Redis for an engine that has no Redis configured: two private servers of
-// the Redis program on this machine, or if there is none a stand-in inside the serving process.
+// Package embedded runs Redis for an engine that has no Redis configured. It runs the Redis
+// program of this machine as two private servers. If the machine has no such program, it runs a
+// stand-in inside the serving process.
 //
 // The private servers store their files in the data directory, and listen on unix sockets.
 // Processes share them like the private PostgreSQL: the first process starts them, and the last
@@ -42,7 +43,7 @@ type Redis struct {
 	bin     installation
 	servers []*server
 	standIn *standIn // the stand-in that this process runs in place of the servers
-	url     string   // of the stand-in in this or another process
+	url     string   // the URL of the stand-in, which runs in this or another process; empty without a stand-in
 	log     *slog.Logger
 
 	mu    sync.Mutex
@@ -50,7 +51,8 @@ type Redis struct {
 }
 
 // Open starts Redis if it does not run, and keeps it running until Close. The fault is
-// Unavailable if there is no server program and no process serves, which would run the stand-in.
+// Unavailable if there is no server program and no serving process, which would run the
+// stand-in.
 func Open(ctx context.Context, cfg Config) (*Redis, error) {
 	r := &Redis{log: cfg.Log}
 	if r.log == nil {
@@ -95,7 +97,8 @@ func (r *Redis) openRedis(ctx context.Context, cfg Config) (err error) {
 	return r.openServers(ctx)
 }
 
-// choosePlace sets the folder, the account and the servers of r. The locks need the first two.
+// choosePlace sets the folder, the account and the servers of r. The locks need the folder and
+// the account.
 func (r *Redis) choosePlace(ctx context.Context, cfg Config) error {
 	dir, err := daemon.MakeDir(cfg.Dir)
 	if err != nil {
@@ -122,7 +125,7 @@ func (r *Redis) choosePlace(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// makeFolder makes a folder that only the account as, and root, may enter.
+// makeFolder makes a folder that only root and the given account may enter.
 func makeFolder(dir string, as daemon.Account) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return daemon.Unusable(dir, err)

@@ -25,7 +25,7 @@ type installation struct {
 	name string // "Redis 7.0.15" or "Valkey 8.1.1"
 }
 
-// places lists the folders where packages install Redis if it is not on the PATH.
+// places lists the folders where packages install Redis. They are searched after the PATH.
 var places = []string{"/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin"}
 
 // findProgram returns the first server program that is new enough, or a zero installation if

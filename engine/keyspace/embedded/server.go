@@ -189,7 +189,7 @@ func (s *server) putFile(name, content string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // fails once it is renamed
+	defer func() { _ = os.Remove(f.Name()) }() // fails if the file has been renamed
 	_, err = f.WriteString(content)
 	if err = errors.Join(err, s.redis.as.Own(f.Name()), f.Close()); err != nil {
 		return err

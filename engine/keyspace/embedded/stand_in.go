@@ -28,7 +28,7 @@ const (
 const standInMemory = 64 << 20
 
 // standIn is a Redis inside this process. It loses all data when the process ends, and has no
-// ACL. It evicts nothing; the engine itself bounds the streams in it.
+// ACL. It evicts nothing; the engine itself limits the memory of the streams in it.
 type standIn struct {
 	redis *miniredis.Miniredis
 	lock  *daemon.Lock
@@ -86,8 +86,8 @@ func (s *standIn) close() error {
 	return nil
 }
 
-// findStandIn returns the URL of the stand-in that another process runs, or "" if none does. If
-// a killed process has left the file, the lock is free, and the file is ignored.
+// findStandIn returns the URL of the stand-in that another process runs, or "" if none does. A
+// file that a killed process has left is ignored, because nobody holds the lock then.
 func findStandIn(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, standInLock))
 	if errors.Is(err, fs.ErrNotExist) {

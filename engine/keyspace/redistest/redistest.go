@@ -48,7 +48,7 @@ type Server struct {
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: t.TempDir(), Addr: "127.0.0.1:" + freePort(t), bus: freePort(t)}
-	_, port, _ := net.SplitHostPort(s.Addr) // just made
+	_, port, _ := net.SplitHostPort(s.Addr) // no error: the address was just made
 	s.args = append([]string{"--port", port, "--save", "", "--dir", s.dir, "--daemonize", "no", "--loglevel", "warning", "--cluster-port", s.bus}, args...)
 	s.run(s.args...)
 	return s
@@ -66,8 +66,8 @@ func (s *Server) run(args ...string) {
 	}
 	s.cmd = cmd
 	s.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may be over
-		_ = cmd.Wait()         // killed
+		_ = cmd.Process.Kill() // fails if the process has ended
+		_ = cmd.Wait()         // reports that the process was killed
 	})
 	Eventually(s.t, "Redis answers", func() bool {
 		answer, err := s.ask("PING")
@@ -78,18 +78,18 @@ func (s *Server) run(args ...string) {
 // Kill ends the server like a power cut. Restart starts it again, with the data that it had
 // written.
 func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill() // it may be over
-	_ = s.cmd.Wait()         // killed
+	_ = s.cmd.Process.Kill() // fails if the process has ended
+	_ = s.cmd.Wait()         // reports that the process was killed
 }
 
 // Restart starts a server again after Kill.
 func (s *Server) Restart() { s.t.Helper(); s.run(s.args...) }
 
 // Pause suspends the server in the middle of its work, until Resume.
-func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // else the test fails
+func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // if it fails, so does the test
 
 // Resume lets a paused server go on.
-func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // else the test fails
+func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // if it fails, so does the test
 
 // Do sends a command, and returns its answer as text. The elements of an array are joined by
 // spaces.
@@ -183,15 +183,15 @@ func read(r *bufio.Reader) (string, error) {
 	return rest, nil
 }
 
-// Sentinel runs a primary, a replica and a Sentinel that watches them. It returns the URL of the
-// Sentinel, the primary and the replica.
+// Sentinel runs a primary, a replica and a Sentinel that watches them. It returns the primary,
+// the replica, and the URL of the Sentinel.
 func Sentinel(t testing.TB) (url string, primary, replica *Server) {
 	t.Helper()
 	primary = Start(t)
-	host, port, _ := net.SplitHostPort(primary.Addr) // just made
+	host, port, _ := net.SplitHostPort(primary.Addr) // no error: the address was just made
 	replica = Start(t, "--replicaof", host+" "+port)
 	s := &Server{t: t, dir: t.TempDir(), Addr: "127.0.0.1:" + freePort(t)}
-	_, own, _ := net.SplitHostPort(s.Addr) // just made
+	_, own, _ := net.SplitHostPort(s.Addr) // no error: the address was just made
 	conf := filepath.Join(s.dir, "sentinel.conf")
 	settings := "port " + own + "\nsentinel monitor mymaster " + host + " " + port + " 1\nsentinel down-after-milliseconds mymaster 300\nsentinel failover-timeout mymaster 1000\n"
 	if err := os.WriteFile(conf, []byte(settings), 0o600); err != nil {
@@ -216,7 +216,7 @@ func Cluster(t testing.TB) (url string, nodes []*Server) {
 		nodes[n].Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(n+1))
 	}
 	for _, other := range nodes[1:] {
-		host, port, _ := net.SplitHostPort(other.Addr) // just made
+		host, port, _ := net.SplitHostPort(other.Addr) // no error: the address was just made
 		nodes[0].Do("CLUSTER", "MEET", host, port, other.bus)
 	}
 	for _, node := range nodes {
@@ -244,8 +244,8 @@ func freePort(t testing.TB) string {
 	return ""
 }
 
-// Eventually waits until is returns true, which another process brings about. It fails the test
-// after 20 seconds.
+// Eventually waits until the given function returns true, which depends on another process. It
+// fails the test after 20 seconds.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)
