@@ -40,7 +40,7 @@ type Deps struct {
 	Store   Store
 	Users   Users
 	Streams *keyspace.Store
-	Keep    int   // emitted events that stay on a stream and in a database
+	Keep    int   // how many emitted events stay on a stream and in a database
 	Memory  int64 // limit on the memory of all streams together, in bytes
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // may be nil
@@ -48,7 +48,7 @@ type Deps struct {
 }
 
 // Emitter copies the events of all users from their databases to their streams. Only one process
-// of an instance may have one.
+// of an instance may have an Emitter.
 type Emitter struct {
 	Deps
 	metrics *metrics
@@ -79,8 +79,8 @@ func (e *Emitter) Committed(_ context.Context, c user.Commit) {
 	}
 }
 
-// tellStream notes events that were added to a user's database. Without events it notes that the
-// database may have new ones.
+// tellStream remembers which events were added to a user's database, and queues the user's
+// stream. If added is empty, it remembers that the database may have new events.
 func (e *Emitter) tellStream(u vocab.Username, added []user.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +99,8 @@ func (e *Emitter) tellStream(u vocab.Username, added []user.Event) {
 	e.enqueueStream(s)
 }
 
-// streamOf returns the state of the user's stream, and makes it if need be. The caller holds mu.
+// streamOf returns the state of the user's stream, and makes it if there is none. The caller
+// holds mu.
 func (e *Emitter) streamOf(u vocab.Username) *stream {
 	s := e.streams[u]
 	if s == nil {
@@ -196,7 +197,7 @@ func (e *Emitter) endTurn(ctx context.Context, s *stream, err error) {
 	case err != nil:
 		s.told, s.behind = nil, true
 		s.noteFailure(e.Now(), keyspace.IsAway(err))
-		if ctx.Err() == nil && !keyspace.IsAway(err) { // that Redis is away is logged only once
+		if ctx.Err() == nil && !keyspace.IsAway(err) { // package keyspace logs once that Redis is away
 			e.Log.WarnContext(ctx, "events not emitted", "user", s.user, "err", err)
 		}
 	case len(s.told) > 0 || s.behind:
@@ -217,7 +218,7 @@ func (e *Emitter) isIdle() bool {
 	return len(e.queue) == 0 && e.busy == 0
 }
 
-// awaitState waits until is returns true, or ctx ends.
+// awaitState waits until the given function returns true, or ctx ends.
 func (e *Emitter) awaitState(ctx context.Context, is func() bool) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

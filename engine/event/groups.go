@@ -14,7 +14,8 @@ const (
 	// groupsEvery is how often the positions of groups with readers are checked.
 	groupsEvery = time.Second
 
-	// othersEvery is how often, in checks, the groups without readers are checked too.
+	// othersEvery says which of these checks also include the groups without readers: every
+	// tenth.
 	othersEvery = 10
 )
 
@@ -37,9 +38,9 @@ type groupKey struct {
 
 // groupMark is the known state of a group.
 type groupMark struct {
-	acknowledged int64 // the position that the user's database has
-	missed       int64 // trimmed entries up to this number are counted
-	isTold       bool  // that entries were missed has been logged
+	acknowledged int64 // the position that is stored in the user's database
+	missed       int64 // up to this number, trimmed entries have been counted
+	isTold       bool  // a log line has said that entries were missed
 }
 
 // keepGroups maintains the groups until ctx ends.
@@ -211,7 +212,7 @@ func (g *groups) noteMark(ctx context.Context, key groupKey, acknowledged int64)
 func (g *groups) countMissed(ctx context.Context, key groupKey, f keyspace.Group, oldest keyspace.ID) {
 	m := g.marks[key]
 	from := max(m.missed, int64(f.Delivered.Seq))
-	missed := min(int64(oldest.Seq)-1-from, maxWaiting) // a restore skips far more numbers
+	missed := min(int64(oldest.Seq)-1-from, maxWaiting) // limited, because a restore skips far more numbers
 	m.missed = from
 	if f.Consumers == 0 || missed <= 0 {
 		return

@@ -65,7 +65,7 @@ func joinEvents(rows []user.Event, entries []keyspace.Entry, n int) []Event {
 }
 
 // Next returns up to n events after an id, like After. If there are none, it waits until the
-// stream has some, for at most the duration while.
+// stream has some, but not longer than the parameter while says.
 func (r *Reader) Next(ctx context.Context, u vocab.Username, after keyspace.ID, n int, while time.Duration) (Page, error) {
 	entries, err := r.Streams.Of(u).Wait(ctx, Stream, after, n, while)
 	if err != nil {
@@ -121,8 +121,8 @@ func (r *Reader) Last(ctx context.Context, u vocab.Username) (keyspace.ID, error
 	return r.Streams.Of(u).LastID(ctx, Stream)
 }
 
-// readRows reads up to n events of a user's database after a number. It leaves out the event
-// that still counts withheld events.
+// readRows reads up to n events from a user's database, those with the lowest numbers above the
+// parameter after. It leaves out the event that still counts withheld events (see withheldType).
 func readRows(ctx context.Context, store Store, u vocab.Username, after int64, n int) (rows []user.Event, w user.EventWindow, err error) {
 	err = store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if rows, err = tx.Events.List(ctx, after, n); err != nil {

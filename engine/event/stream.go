@@ -25,8 +25,9 @@ const (
 	maxWaiting = 1_000_000
 	maxBytes   = 1 << 30
 
-	// withheldType is the type of the event that counts withheld events for an hour
-	// (withheldFor). It is emitted only after that, though it has its number from the beginning.
+	// withheldType is the type of an event that counts other events, the withheld ones, which
+	// are not stored one by one. It counts for an hour (withheldFor) and is emitted only
+	// afterwards, though it has its number from the beginning.
 	withheldType = "events.withheld"
 )
 
@@ -65,9 +66,9 @@ func (s *stream) beginTask() task {
 	return t
 }
 
-// noteFailure sets when the stream is tried again: as soon as Redis answers if it is away, or
-// else after a wait that doubles with each failure, up to a minute. The caller holds the
-// emitter's mutex.
+// noteFailure sets when the stream is tried again. If Redis is away, that is as soon as Redis
+// answers. Otherwise it is after a wait that doubles with each failure, up to a minute. The
+// caller holds the emitter's mutex.
 func (s *stream) noteFailure(now time.Time, away bool) {
 	s.failures++
 	s.retryAt = now
@@ -106,9 +107,9 @@ func (e *Emitter) emitTold(ctx context.Context, s *stream, t task) error {
 	return err
 }
 
-// follows reports whether events are the next ones after mark, without a gap. A gap may be an
-// unused number, or an event that the emitter has not been told of yet; only the database can
-// tell.
+// follows reports whether the events in told are the next ones after the id mark, without a gap.
+// A gap may be an unused number, or an event that the emitter has not been told of yet; only the
+// database can tell.
 func follows(mark keyspace.ID, told []user.Event) bool {
 	for n, ev := range told {
 		if ev.Seq != int64(mark.Seq)+int64(n)+1 || ev.Milli < int64(mark.Milli) || ev.Type == withheldType {
@@ -121,8 +122,8 @@ func follows(mark keyspace.ID, told []user.Event) bool {
 // errMoved says that the last id of the stream is not the expected one.
 var errMoved = errors.New("the stream has another last id than was known")
 
-// appendEvents appends events to the stream. If the last id of the stream is not mark, it
-// appends none, sets mark to that id and returns errMoved.
+// appendEvents appends events to the stream. If the last id of the stream is not s.mark, it
+// appends none, sets s.mark to that id and returns errMoved.
 func (e *Emitter) appendEvents(ctx context.Context, s *stream, events []user.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -206,14 +207,14 @@ func (e *Emitter) readNext(ctx context.Context, s *stream) (events []user.Event,
 	return events, w, nil
 }
 
-// withoutOpen removes the event that still counts withheld events.
+// withoutOpen removes the event that still counts withheld events (see withheldType).
 func withoutOpen(events []user.Event, w user.EventWindow) []user.Event {
 	return slices.DeleteFunc(events, func(ev user.Event) bool { return w.Withheld != nil && ev.Seq == *w.Withheld })
 }
 
 // startAfresh removes a stream that has events which the database does not have. This happens
 // when the database server was set back to an earlier state without Lightweb's restore. Readers
-// then find that their ids are ahead, and begin anew.
+// then find that their ids are higher than those of the new stream, and begin anew.
 func (e *Emitter) startAfresh(ctx context.Context, s *stream, given int64) error {
 	e.Log.WarnContext(ctx, "stream was ahead of its database, and starts anew", "user", s.user, "stream", s.mark.Seq, "database", given)
 	if err := e.Streams.Of(s.user).Forget(ctx, Stream); err != nil {
@@ -224,8 +225,8 @@ func (e *Emitter) startAfresh(ctx context.Context, s *stream, given int64) error
 	return nil
 }
 
-// raiseTimes raises the times of the events after mark to the time of mark. Their ids would
-// otherwise be lower than the last id of the stream, which refuses such ids.
+// raiseTimes raises the times of the events after s.mark to the time of s.mark. Otherwise their
+// ids would be lower than the last id of the stream, and Redis would refuse them.
 func (e *Emitter) raiseTimes(ctx context.Context, s *stream) error {
 	return e.Store.Write(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
 		return tx.Events.Raise(ctx, int64(s.mark.Seq), int64(s.mark.Milli))

@@ -15,7 +15,8 @@ const (
 	// retryEvery is how often the emitter looks for streams that can be tried again.
 	retryEvery = 250 * time.Millisecond
 
-	// verifyEvery is how often streams at rest are checked, because Redis may have lost entries.
+	// verifyEvery is how often streams at rest, which have nothing to emit, are checked. Redis
+	// may have lost some of their entries.
 	verifyEvery = 2 * time.Second
 
 	// measureEvery is how often the memory of the streams is measured.
@@ -27,7 +28,7 @@ const (
 	// atOnce is how many streams are queried in one round trip.
 	atOnce = 100
 
-	// withheldFor is how long withheld events are counted in one event.
+	// withheldFor is how long withheld events are counted in one event (see withheldType).
 	withheldFor = time.Hour
 )
 
@@ -91,8 +92,8 @@ func (e *Emitter) takeDue(ctx context.Context) {
 	}
 }
 
-// sweepUsers queues the stream of every active user once, one after another. An earlier process
-// may have ended before it had emitted all events.
+// sweepUsers queues the stream of every active user once, one after another, because an earlier
+// process may have ended before it had emitted all events.
 func (e *Emitter) sweepUsers(ctx context.Context) {
 	users, err := e.Users.All(ctx)
 	if err != nil {
@@ -131,7 +132,7 @@ func (e *Emitter) verifyResting(ctx context.Context) {
 		}
 		ids, err := e.Streams.LastIDs(ctx, users, Stream)
 		if err != nil {
-			return // the next emission finds it too
+			return // the next emission also finds a loss
 		}
 		for n, r := range part {
 			if ids[n] != r.mark {
@@ -161,7 +162,7 @@ func (e *Emitter) listResting() []rest {
 }
 
 // readAgain queues a stream to be read from the database again, unless its state has changed
-// since r was taken.
+// since the copy r was made.
 func (e *Emitter) readAgain(r rest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

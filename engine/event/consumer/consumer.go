@@ -53,7 +53,7 @@ const (
 	Lost     Outcome = "lost"     // it was dropped from the stream before it was handled
 )
 
-// Config says which events a consumer reads, and its name in the group.
+// Config says which events a consumer reads and which name it has in the group.
 type Config struct {
 	Events  *keyspace.Store
 	User    vocab.Username
@@ -92,8 +92,8 @@ func New(c Config, handle func(context.Context, event.Event) error) *Consumer {
 }
 
 // Run handles events until ctx ends. It begins with the events that were delivered to a consumer
-// of this name before and not acknowledged. It waits while Redis does not answer, and after
-// Redis has lost the group until the engine has made it again.
+// of this name before and not acknowledged. It waits while Redis does not answer. If Redis has
+// lost the group, it waits until the engine has made the group again.
 func (c *Consumer) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := c.awaitRedis(ctx, c.takeStep(ctx)); err != nil {
@@ -176,7 +176,7 @@ func (c *Consumer) awaitRedis(ctx context.Context, err error) error {
 }
 
 // handleOne handles one event, and sets settle to tell Redis the result. If the event has to be
-// delivered again, Redis is told nothing.
+// delivered again, it leaves settle nil, and Redis gets no result.
 func (c *Consumer) handleOne(ctx context.Context, d keyspace.Delivered) {
 	if d.Lost {
 		c.noteLost(ctx, d.ID)
