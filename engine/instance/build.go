@@ -113,8 +113,8 @@ func NewGate(c Config, r *registry.Registry, log *slog.Logger) (*policy.Gate, er
 }
 
 // MakeKeys creates the keys of the instance actor if they are missing and the instance has no
-// user. Once it has had a user, peers know the keys, so missing keys are an error: the fault is
-// Config.
+// user. Once the instance has had a user, peers know the keys. Then missing keys are an error,
+// and the fault is Config.
 func (in *Instance) MakeKeys(ctx context.Context) error {
 	_, err := in.Keys.Instance()
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -12,9 +12,9 @@ import (
 )
 
 // CheckFiles checks the files that may change while the engine serves: the policy and the users'
-// profiles. The fault is Config and lists the errors of all files. CheckFiles opens no database:
-// it treats every folder in users_dir that this account may enter as a user's. It skips folders
-// that it may not enter: below /home they are the homes of people.
+// profiles. The fault is Config and lists the errors of all files. CheckFiles opens no database,
+// so it treats every folder in users_dir that this account may enter as a user's. It skips
+// folders that it may not enter, because below /home these are the homes of people.
 func CheckFiles(c Config) error {
 	r := registry.New(c.DataDir, c.UsersDir, slog.New(slog.DiscardHandler))
 	errs := []error{r.Problem(vocab.Username{})}

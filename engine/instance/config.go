@@ -31,9 +31,9 @@ type Config struct {
 	UsersDir    string // absolute path; has a folder for each user, with keys and config.json
 
 	Database struct {
-		URL            Secret // postgres://… of the server, where lightweb names the databases; empty: a private cluster in DataDir
+		URL            Secret // postgres://… of the server, on which lightweb chooses the names of databases; empty: a private cluster in DataDir
 		MaxConnections int    // to all users' databases together: 4 to 10000
-		Name, Template string // of the databases, where several instances share a server; not settings
+		Name, Template string // the names of the instance database and of the template, if several instances share a server; not settings
 	}
 	Redis struct {
 		URL       Secret // of the cache, and of the events unless EventsURL is set; empty: a private one in DataDir
@@ -44,13 +44,13 @@ type Config struct {
 		Memory int64 // of all streams together, in bytes: 16 MiB to 1 TiB
 	}
 	TLS struct {
-		Cert, Key string // PEM files; both or neither. Neither: plain HTTP behind a proxy
+		Cert, Key string // PEM files, both or neither; without them the listener has plain HTTP, for a proxy in front of it
 	}
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For and X-Forwarded-Proto are believed
 
 	Federation struct {
 		AllowAddresses []netip.Prefix // private and local addresses that may be contacted, at any port
-		AllowHTTP      bool           // peers without TLS, and a public_url without it
+		AllowHTTP      bool           // permit peers without TLS, and a public_url without it
 		Mode           string         // open: all except blocked domains; allowlist: only allowed domains; paused: no server, for now
 		SecureMode     bool           // show users, posts and contacts only to signed requests; mode allowlist does so too
 		DeliverBlocks  bool           // tell an actor that a user blocks it
@@ -58,7 +58,7 @@ type Config struct {
 		PageSize       int            // items in a page of a collection: 1 to 100
 	}
 	OIDC struct {
-		Issuer           string // the OpenID provider that users may sign in by; empty: none
+		Issuer           string // the OpenID provider that users may sign in with; empty: none
 		ClientID         string // the id of this server at the provider
 		ClientSecretFile string // holds the secret of the client; empty: a public client
 	}
@@ -234,7 +234,7 @@ func (c Config) checkDatabase() error {
 	if c.Database.URL == "" {
 		return nil
 	}
-	// The error of url.Parse repeats the URL, and with it the password.
+	// The error of url.Parse contains the URL and so the password, so it is not passed on.
 	u, err := url.Parse(c.Database.URL.Reveal())
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return &SettingError{"database.url", "the value is not a postgres:// URL", "write postgres://user@host:5432, or postgres://user@/?host=/run/postgresql for a socket"}
@@ -314,7 +314,7 @@ func (c Config) checkBounds() error {
 	return nil
 }
 
-// MaxDays bounds settings that are a number of days: a hundred years.
+// MaxDays is the largest value of a setting that is a number of days: a hundred years.
 const MaxDays = 36_500
 
 func plain(n int64) string    { return strconv.FormatInt(n, 10) }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxHosts bounds the hosts that are remembered in memory.
+	// maxHosts is how many hosts are remembered in memory at most.
 	maxHosts = 50_000
 	// dialectTime is how long a learned dialect is trusted. After that the host may run newer
 	// software.
@@ -22,7 +22,7 @@ const (
 	// softwareStored is the least time between two changes of the stored name of a host's
 	// software.
 	softwareStored = time.Hour
-	// maxSoftware bounds the name, in bytes.
+	// maxSoftware is the length of the longest name of software that is stored, in bytes.
 	maxSoftware = 120
 )
 
@@ -40,7 +40,7 @@ type hosts struct {
 	log *slog.Logger
 	now func() time.Time
 
-	stored *policy.Limiter // of rows written, per domain
+	stored *policy.Limiter // limits how many rows are written, per registrable domain
 
 	mu       sync.Mutex
 	known    map[string]dialect
@@ -64,8 +64,9 @@ func newHosts(db hostStore, log *slog.Logger, now func() time.Time) *hosts {
 		known: map[string]dialect{}, software: map[string]software{}}
 }
 
-// Dialect returns the dialect that host accepted last. It reports false when none is stored or
-// the store cannot be read: then the sender tries one dialect, and on refusal the other.
+// Dialect returns the dialect that the host accepted last. It reports false when none is stored
+// or the store cannot be read. Then the sender tries one dialect, and the other one if the host
+// refuses.
 func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bool) {
 	h.mu.Lock()
 	k := h.known[host]
@@ -87,8 +88,8 @@ func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bo
 	return d, d != 0
 }
 
-// Learn remembers that host accepted d. If the entry is lost, the next sender needs a second
-// request, no more.
+// Learn remembers that host accepted d. If the entry is lost, the only effect is that the next
+// sender may need a second request.
 func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	if !h.remember(host, d) || !h.chargeDomain(host) {
 		return

@@ -28,8 +28,8 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// Instance is an opened instance. Open sets its fields, except those of Redis, which OpenRedis
-// sets. They do not change afterwards.
+// Instance is an opened instance. Open sets its fields, except Redis and Keyspace, which
+// OpenRedis sets. The fields do not change afterwards.
 type Instance struct {
 	Config   Config
 	Log      *slog.Logger
@@ -62,8 +62,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 }
 
 // OpenToMigrate opens an instance whose own schema may be behind. It brings that schema up to
-// date. With repair it does so even when an earlier change of the schema did not finish. With
-// checkOnly it changes nothing and refuses a schema that is behind: see IsBehind.
+// date. If repair is true, it does so even when an earlier change of the schema did not finish.
+// If checkOnly is true, it changes nothing, and refuses a schema that is behind with an error
+// for which IsBehind returns true.
 func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{Migrate: !checkOnly, Repair: repair && !checkOnly}, log)
 }
@@ -146,14 +147,14 @@ func (in *Instance) NewConversations(databases *user.Databases, reg prometheus.R
 	return conversation.NewRegistry(conversation.Deps{Store: databases, Actors: in.Local, Finder: in.Actors, Rules: in.Registry, Inboxes: inboxes, Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }
 
-// NewMembers makes the part that serves users in conversations. The registry hosted has the
-// conversations that users of this server host.
+// NewMembers makes the part that serves this server's users as members of conversations. The
+// parameter hosted is the registry of the conversations that these users host.
 func (in *Instance) NewMembers(databases *user.Databases, hosted *conversation.Registry, reg prometheus.Registerer) *conversation.Members {
 	return conversation.NewMembers(conversation.MemberDeps{Registry: hosted, Store: databases, Local: in.Local, Hosts: in.Client, Keys: in.Keys, People: in.Actors,
 		Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }
 
-// AddressLimiter makes the limiter of inbox requests from one address.
+// AddressLimiter makes the limiter that counts the inbox requests of each address.
 func (in *Instance) AddressLimiter() *policy.Limiter {
 	return policy.InboxRequests.LimiterAt(in.Config.Limits.InboxAddressRate.policy(), in.Now)
 }

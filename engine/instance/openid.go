@@ -35,7 +35,7 @@ func (c Config) checkOIDC() error {
 // OpenIDCallback is the path to which a provider redirects browsers after sign-in.
 const OpenIDCallback = "/api/session/oidc/callback"
 
-// NewOpenID returns the OpenID provider that users may sign in by, or nil when none is
+// NewOpenID returns the OpenID provider that users may sign in with, or nil when none is
 // configured.
 func (in *Instance) NewOpenID() (*oidc.Provider, error) {
 	o := in.Config.OIDC

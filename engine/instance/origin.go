@@ -10,9 +10,9 @@ import (
 )
 
 // KeepOrigin compares public_url with the stored origin of the instance, and stores public_url
-// if there is none. The origin may change while no user has made an activity and no process
-// serves; after that the fault is Config. A database of an earlier lightweb has no stored
-// origin: its origin is taken from the ids of its activities.
+// if there is none. The origin may change only while no user has made an activity and no process
+// serves; otherwise the fault is Config. A database of an earlier lightweb has no stored origin,
+// so its origin is read from the ids of its activities.
 func (in *Instance) KeepOrigin(ctx context.Context) error {
 	has, err := in.DB.Instance.Origin(ctx)
 	if err != nil || has == in.Config.PublicURL {
@@ -32,9 +32,10 @@ func (in *Instance) KeepOrigin(ctx context.Context) error {
 	return in.changeOrigin(ctx, has)
 }
 
-// storeOrigin stores the first origin: that of the activity sent, or public_url if sent is
-// empty. unread is an error of users' databases that could not be searched for such an
-// activity. If sent is empty and unread is not nil, a later start stores the origin.
+// storeOrigin stores the first origin of the instance. If sent is the id of an activity, that is
+// the origin of this id. If sent is empty, it is public_url. The parameter unread is an error of
+// users' databases that could not be searched for an activity. If sent is empty and unread is
+// not nil, storeOrigin stores nothing, and a later start stores the origin.
 func (in *Instance) storeOrigin(ctx context.Context, sent vocab.ID, unread error) error {
 	origin := in.Config.PublicURL
 	if sent != "" {

@@ -68,5 +68,5 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%g/s burst %d", r.Events, r.Burst)
 }
 
-// policy returns the rate in the form that limiters take.
+// policy returns the rate in the form that limiters accept.
 func (r Rate) policy() policy.Rate { return policy.Rate{PerSecond: r.Events, Burst: r.Burst} }

@@ -16,8 +16,8 @@ import (
 )
 
 // OpenRedis makes calls to Redis possible until Close. Redis need not answer yet. OpenRedis
-// starts the private Redis unless redis.url names another one; serves says that this process
-// serves the instance.
+// starts the private Redis unless redis.url names another one. The parameter serves says whether
+// this process serves the instance.
 func (in *Instance) OpenRedis(ctx context.Context, serves bool) (err error) {
 	c := keyspace.Config{CacheURL: in.Config.Redis.URL.Reveal(), EventsURL: in.Config.Redis.EventsURL.Reveal(),
 		Log: in.Log.With("component", "redis"), Metrics: in.Metrics}
@@ -38,7 +38,7 @@ func (in *Instance) NewFeeds(databases *user.Databases) *feed.Database {
 }
 
 // NewCachedFeeds returns feeds with a cache in the Redis that OpenRedis opened. It returns nil
-// when the private Redis is a stand-in, because nothing would bound the size of the cache.
+// when the private Redis is a stand-in, because nothing would limit the size of the cache.
 func (in *Instance) NewCachedFeeds(databases *user.Databases) *feed.Cached {
 	if in.Redis != nil && in.Redis.IsStandIn() {
 		return nil

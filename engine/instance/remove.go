@@ -49,8 +49,8 @@ func (in *Instance) sweepRedis(ctx context.Context, u vocab.Username) error {
 	return nil
 }
 
-// removeFiles removes the user's files, the keys last: without keys the actor's document is no
-// longer served.
+// removeFiles removes the user's files. It removes the keys last; from then on the actor's
+// document is no longer served.
 func (in *Instance) removeFiles(_ context.Context, u vocab.Username) error {
 	if err := in.Registry.RemoveUser(u); err != nil {
 		return err
