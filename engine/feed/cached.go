@@ -17,8 +17,9 @@ import (
 )
 
 // Cached is the Store in users' databases with a cache in front of it. The index of the cache
-// has a line for each entry. Its documents are activities and objects in the form that is shown,
-// and cards of actors. The checks of the gate come after the cache.
+// has a line for each entry. The documents in the cache are activities and objects in the form
+// that is shown, and cards of actors. The gate checks the entries after they are read from the
+// cache.
 type Cached struct {
 	*Database
 	cache    *cache.Cache
@@ -32,8 +33,8 @@ func NewCached(d *Database, c *cache.Cache, actorTTL time.Duration, log *slog.Lo
 	return &Cached{d, c, actorTTL, log}
 }
 
-// Cards is the list without pages that is read beside each feed. Its token is the revision of
-// cards.
+// Cards is the name of a list that has no pages. Its token is read together with each feed, and
+// is the revision of the cached cards.
 const Cards = "cards"
 
 // Page implements Store.
@@ -167,7 +168,8 @@ func (c *Cached) assemble(ctx context.Context, u vocab.Username, part cache.Part
 	return stored, true
 }
 
-// authorOrActor returns the actor whose followers the addressing may name.
+// authorOrActor returns the author of the object, or the sender if the author is not known. The
+// addressing may name the followers of this actor.
 func (s Shown) authorOrActor() vocab.ID {
 	if s.AuthorURI != "" {
 		return s.AuthorURI
@@ -269,11 +271,11 @@ func cardKey(id vocab.ID) string           { return "actor:" + string(id) }
 // absent.
 const Form = "1"
 
-// readerOf names the readers who are shown the same: those with the same languages, in one
-// version of the format.
+// readerOf returns a text that is the same for all readers who are shown the same. They read the
+// same languages, and their documents have the same version of the format.
 func readerOf(languages []string) string { return Form + " " + strings.Join(languages, ",") }
 
-// activityRevision names the actor too: two actors of one server may use the same id.
+// activityRevision includes the actor, because two actors of one server may use the same id.
 func activityRevision(row user.FeedLine) string {
 	return strings.Join([]string{Form, row.Revision, row.ObjectRevision, string(row.Actor)}, " ")
 }
@@ -363,7 +365,8 @@ func readCard(body string) (c vocab.Card, ok bool) {
 	return vocab.Card{Name: f[0], Handle: f[1], Icon: vocab.ID(f[2]), Followers: vocab.ID(f[3])}, true
 }
 
-// joinLines writes each text on a line of its own. It reports whether each has only one.
+// joinLines writes each text on a line of its own. It reports whether each text has only one
+// line.
 func joinLines(texts ...string) (string, bool) {
 	isPlain := !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, "\n") })
 	return strings.Join(texts, "\n"), isPlain

@@ -16,20 +16,21 @@ import (
 // Prefixes of the feeds that select entries of the main feed. The rest of the name is a group, a
 // tag, or the last part of a stream's id. Nothing is stored for these feeds.
 const (
-	GroupPrefix  = "group."  // posts and boosts by the members of a group of the user's
+	GroupPrefix  = "group."  // posts and boosts by the members of one of the user's groups
 	TagPrefix    = "tag."    // posts that have a tag, in upper or lower case
-	StreamPrefix = "stream." // posts that are in a stream of the user's, or have a tag of it
+	StreamPrefix = "stream." // posts that are in one of the user's streams, or have a tag of this stream
 )
 
-// maxCriterion bounds the name of a group or tag, in characters.
+// maxCriterion is the length of the longest name of a group or tag, in characters.
 const maxCriterion = 128
 
 func errNoFeed() error {
 	return fault.New(fault.NotFound, "there is no such feed").WithCode("no_such_feed")
 }
 
-// resolveName returns the one name of a feed that may be written in several ways: tags have no #
-// and are in lower case. The fault is NotFound if no feed can have the name.
+// resolveName returns the canonical name of a feed, which people may write in several ways. In
+// this name, tags have no # and are in lower case. The fault is NotFound if no feed can have the
+// name.
 func resolveName(feed string) (string, error) {
 	if feed == Archive || slices.Contains(All, feed) {
 		return feed, nil
@@ -53,9 +54,9 @@ func resolveName(feed string) (string, error) {
 
 func isCriterion(name string) bool { return name != "" && utf8.RuneCountInString(name) <= maxCriterion }
 
-// selectEntries returns entries of a feed that is not in All, and the place where it stopped
-// looking: nil at the end of that feed or of the main feed. The fault is NotFound if there is no
-// such group or stream.
+// selectEntries returns entries of a feed that All does not list, and the place where it stopped
+// looking. The place is nil if it has reached the end of that feed or of the main feed. The
+// fault is NotFound if there is no such group or stream.
 func selectEntries(ctx context.Context, tx *user.Tx, feed string, after *user.Place, n int) ([]user.FeedItem, *user.Place, error) {
 	if feed == Archive {
 		items, err := tx.Posts.ListArchived(ctx, after, n)

@@ -21,10 +21,10 @@ const (
 	cursorVersion  = 2
 	cursorOffset   = 3
 	cursorChecksum = 8
-	cursorBytes    = 1 + 8 + 16 + cursorOffset + cursorChecksum // a multiple of 3: base64 has no bits to spare, one text is one place
+	cursorBytes    = 1 + 8 + 16 + cursorOffset + cursorChecksum // a multiple of 3, so that base64 has no unused bits, and each place has one text
 	cursorText     = cursorBytes / 3 * 4
 
-	maxOffset = 1<<(8*cursorOffset) - 1 // a larger offset is written as 0, not known
+	maxOffset = 1<<(8*cursorOffset) - 1 // a larger offset is written as 0, which means that it is not known
 )
 
 // latest is later than every time that PostgreSQL returns for a row: the end of the year 9999.
@@ -35,7 +35,7 @@ var latest = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 func EncodeCursor(scope string, p user.Place) string {
 	b := make([]byte, 0, cursorBytes)
 	b = append(b, cursorVersion)
-	b = binary.BigEndian.AppendUint64(b, uint64(p.At.UnixMicro())) // two's complement: times before 1970 come back whole
+	b = binary.BigEndian.AppendUint64(b, uint64(p.At.UnixMicro())) // two's complement, so that times before 1970 are read back correctly
 	b = append(b, p.ID[:]...)
 	if p.Offset > maxOffset {
 		p.Offset = 0
@@ -46,7 +46,7 @@ func EncodeCursor(scope string, p user.Place) string {
 
 // DecodeCursor returns the place that EncodeCursor wrote for the same scope. For an empty text
 // it returns nil, the beginning. The fault is Invalid for any other text: each place has exactly
-// one.
+// one text.
 func DecodeCursor(scope, s string) (*user.Place, error) {
 	if s == "" {
 		return nil, nil
@@ -56,7 +56,7 @@ func DecodeCursor(scope, s string) (*user.Place, error) {
 		return nil, bad
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion { // fewer bytes: Strict ignores line ends, too
+	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion { // b may be too short, because even Strict ignores line ends
 		return nil, bad
 	}
 	body, sum := b[:cursorBytes-cursorChecksum], b[cursorBytes-cursorChecksum:]
@@ -74,7 +74,7 @@ func DecodeCursor(scope, s string) (*user.Place, error) {
 
 func checksum(scope string, body []byte) []byte {
 	h := sha256.New()
-	h.Write(body) // always as long, so that no other scope and body give the same bytes
+	h.Write(body) // bodies have one length, so that no other pair of scope and body gives the same bytes
 	h.Write([]byte(scope))
 	return h.Sum(nil)[:cursorChecksum]
 }

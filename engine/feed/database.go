@@ -19,14 +19,15 @@ type Transactor interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
-// Local knows the local users.
+// Local has the ids and documents of the local users.
 type Local interface {
 	ID(u vocab.Username) vocab.ID
 	Owner(id vocab.ID) (vocab.Username, bool)
 	Document(u vocab.Username) (vocab.Doc, error)
 }
 
-// Profiles tells which languages a user reads.
+// Profiles has the users' configurations, with the languages that they read and the actors and
+// words that they mute.
 type Profiles interface {
 	User(u vocab.Username) registry.User
 }
@@ -62,7 +63,7 @@ func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, afte
 	})
 }
 
-// list returns entries of a feed in All.
+// list returns entries of a feed that All lists.
 func (d *Database) list(ctx context.Context, tx *user.Tx, u vocab.Username, feed string, after *user.Place, n int) ([]user.FeedItem, error) {
 	switch feed {
 	case Notifications:
@@ -81,7 +82,7 @@ func offsetOf(p *user.Place) int {
 	return p.Offset
 }
 
-// lines returns entries of a feed in All, without their documents.
+// lines returns entries of a feed that All lists, without their documents.
 func (d *Database) lines(ctx context.Context, u vocab.Username, feed string, after *user.Place, n int) (lines []user.FeedLine, err error) {
 	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		switch feed {
@@ -127,8 +128,8 @@ func (d *Database) Item(ctx context.Context, u vocab.Username, id uuid.UUID, req
 // find finds items, and the place after which the next ones begin.
 type find func(context.Context, *user.Tx) ([]user.FeedItem, *user.Place, error)
 
-// read reads the items that find returns, in the forms that are stored for the user. It makes
-// and stores the forms that are missing.
+// read reads the items that find returns, in the form in which the user sees them. The database
+// stores these forms (user.Form). read makes and stores the ones that are missing.
 func (d *Database) read(ctx context.Context, u vocab.Username, find find) (Stored, error) {
 	languages := d.profiles.User(u).Languages
 	rows, stored, err := d.readRows(ctx, u, readerOf(languages), find)
@@ -150,8 +151,8 @@ func (d *Database) read(ctx context.Context, u vocab.Username, find find) (Store
 	return stored, nil
 }
 
-// keep stores the readable form of objects that lack one, and forms of entries. If it fails, the
-// next reader makes them again.
+// keep stores the readable text of objects that lack one, and the forms of entries. If it fails,
+// the next reader makes them again.
 func (d *Database) keep(ctx context.Context, u vocab.Username, reader string, made map[vocab.ID]json.RawMessage, forms []user.Form) {
 	if len(made) == 0 && len(forms) == 0 {
 		return
@@ -167,8 +168,8 @@ func (d *Database) keep(ctx context.Context, u vocab.Username, reader string, ma
 	})
 }
 
-// readRows reads the items that find returns, with the forms that are stored for a reader. It
-// reads the user's copies of their actors in the same transaction.
+// readRows reads the items that find returns, with the forms that are stored for the readers
+// that readerOf names. It reads the user's copies of their actors in the same transaction.
 func (d *Database) readRows(ctx context.Context, u vocab.Username, reader string, find find) (rows []Row, stored Stored, err error) {
 	var copies map[vocab.ID]vocab.Card
 	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {

@@ -20,21 +20,21 @@ const (
 	Archive       = "archive"       // what the user wrote under another account, as it was imported
 )
 
-// Bounds of a page.
+// Limits on the number of entries of a page.
 const (
 	DefaultLimit = 20
 	MaxLimit     = 100
 )
 
-// Store holds the entries of users' feeds. A cache can stand before the database.
+// Store holds the entries of users' feeds. A store may have a cache in front of the database.
 type Store interface {
 	// Page returns up to limit entries of a feed after a place, the newest first, and fewer when
 	// they are large.
 	Page(ctx context.Context, u vocab.Username, feed string, after *user.Place, limit int) (Stored, error)
-	// Item returns one entry of any feed, but of the requests only if requests is set. It
-	// returns no entries if there is no such entry.
+	// Item returns the entry with this id, of any feed. It finds an entry of the feed Requests
+	// only if the parameter requests is true. It returns no entries if there is no such entry.
 	Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Stored, error)
-	// Reading returns how far the user has read a feed in All.
+	// Reading returns how far the user has read a feed that All lists.
 	Reading(ctx context.Context, u vocab.Username, feed string) (Reading, error)
 }
 
@@ -45,7 +45,8 @@ type Stored struct {
 	Cards   map[vocab.ID]vocab.Card // of all actors and authors
 }
 
-// Shown is an entry as its user sees it, with the actors that the gate must let through for it.
+// Shown is an entry as its user sees it, with the actors that the gate checks. The entry is
+// shown only if the gate lets all of them through.
 type Shown struct {
 	Item
 	Voices []vocab.ID // the actors who sent or wrote it
@@ -54,7 +55,7 @@ type Shown struct {
 	line      user.FeedLine // its place and the revisions of its documents
 }
 
-// Gate returns nil if an actor may be heard, else why not.
+// Gate decides whether an actor may be heard. CheckActor returns nil if so, or else why not.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }
@@ -67,19 +68,19 @@ type Reader struct {
 	local    Local
 }
 
-// New returns a reader of the feeds in store. Posts of an actor that gate refuses, and posts
-// that their user has muted, stay in store and are not shown, even if other actors passed them
-// on.
+// New returns a reader of the feeds in a store. Posts of an actor that the gate refuses, and
+// posts that the user has muted, stay in the store and are not shown, even if other actors
+// passed them on.
 func New(store Store, gate Gate, profiles Profiles, local Local) *Reader {
 	return &Reader{store, gate, profiles, local}
 }
 
 // Page returns up to limit entries of a feed after a cursor, the newest first, and fewer if they
 // are large. An empty cursor is the beginning, and limit 0 means DefaultLimit. Entries that are
-// added meanwhile do not move a place. A page is shorter if some of its entries are not shown,
-// or if the entries that meet the criterion of a feed lie far apart: only the last page has no
-// Next. The fault is NotFound if there is no such feed, and Invalid for a limit out of bounds or
-// a cursor of another feed or user.
+// added meanwhile do not move the place of a cursor. A page is shorter if some of its entries
+// are not shown, or if the entries that meet the criterion of a feed lie far apart. So a short
+// page may have a Next: only the last page has none. The fault is NotFound if there is no such
+// feed, and Invalid for a limit out of bounds or a cursor of another feed or user.
 func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
 	feed, err := resolveName(feed)
 	if err != nil {
@@ -130,8 +131,8 @@ func (r *Reader) isShown(e Shown) bool {
 	return !slices.ContainsFunc(e.Voices, func(id vocab.ID) bool { return r.gate.CheckActor(id) != nil })
 }
 
-// Item returns one entry of any feed, but of the requests only if requests is set. The fault is
-// NotFound if there is none.
+// Item returns the entry with this id, of any feed. It finds an entry of the feed Requests only
+// if the parameter requests is true. The fault is NotFound if there is no such entry.
 func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Entry, error) {
 	stored, err := r.store.Item(ctx, u, id, requests)
 	if err != nil {

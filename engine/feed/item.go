@@ -40,7 +40,7 @@ type Page struct {
 	Next   string                  `json:"next,omitempty"` // the cursor of the page that follows; absent on the last one
 
 	Unread   *user.Unread `json:"unread,omitempty"`   // only if the request asks for it
-	ReadUpTo *Mark        `json:"readUpTo,omitempty"` // likewise; also absent if the user has not said it
+	ReadUpTo *Mark        `json:"readUpTo,omitempty"` // only if the request asks for it and the user has said how far
 }
 
 // Entry is one item with its actors.
@@ -49,7 +49,8 @@ type Entry struct {
 	Actors map[vocab.ID]vocab.Card `json:"actors"`
 }
 
-// JSON writes the page. Documents are copied as they are: encoding/json would read each again.
+// JSON writes the page. It copies the documents as they are, because encoding/json would parse
+// each of them again.
 func (p Page) JSON() json.RawMessage {
 	b := append(make([]byte, 0, len(`{"items":[],"actors":{},"next":""}`)+len(p.Next)+size(p.Items)), `{"items":[`...)
 	for n, i := range p.Items {

@@ -15,8 +15,8 @@ import (
 
 // Reading says how far the user has read a feed.
 type Reading struct {
-	UpTo   *Mark       // nil: the user has not said it
-	Unread user.Unread // the entries after that
+	UpTo   *Mark       // nil: the user has not said how far
+	Unread user.Unread // the entries after UpTo
 }
 
 // Mark is an entry up to which a feed is read.
@@ -28,7 +28,7 @@ type Mark struct {
 // NewMark returns the mark at a place.
 func NewMark(p user.Place) Mark { return Mark{p.ID, p.At.UTC()} }
 
-// Reading returns how far the user has read a feed in All.
+// Reading returns how far the user has read a feed that All lists.
 func (r *Reader) Reading(ctx context.Context, u vocab.Username, feed string) (Reading, error) {
 	if !slices.Contains(All, feed) {
 		return Reading{}, fault.New(fault.Invalid, "this feed has no mark").WithCode("bad_query")
@@ -57,7 +57,7 @@ func (d *Database) Reading(ctx context.Context, u vocab.Username, feed string) (
 	return r, err
 }
 
-// countUnread counts the entries of a feed in All after a mark.
+// countUnread counts the entries after a mark, in a feed that All lists.
 func (d *Database) countUnread(ctx context.Context, tx *user.Tx, u vocab.Username, feed string, mark *user.Place) (user.Unread, error) {
 	switch feed {
 	case Notifications:
@@ -68,8 +68,8 @@ func (d *Database) countUnread(ctx context.Context, tx *user.Tx, u vocab.Usernam
 	return tx.Feed.CountUnread(ctx, d.local.ID(u), mark)
 }
 
-// FindEntry returns the place of an entry in a feed, or nil if the feed does not have the
-// entry. The feed must be one of All.
+// FindEntry returns the place of an entry in a feed, or nil if the feed does not have the entry.
+// The feed must be one that All lists.
 func FindEntry(ctx context.Context, tx *user.Tx, feed string, id uuid.UUID) (*user.Place, error) {
 	if feed == Main {
 		return tx.Feed.FindPlace(ctx, id)

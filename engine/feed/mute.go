@@ -5,9 +5,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// isMuted reports whether the user whose actor is me has muted an entry. It is called after the
-// cache was read: a change in the user's file takes effect on the next page. The user's own
-// words are never muted.
+// isMuted reports whether the user has muted an entry. The parameter me is the id of the user's
+// actor. isMuted is called after the cache was read, so a change in the user's file takes effect
+// on the next page. The user's own words are never muted.
 func isMuted(e Shown, mutes registry.Moderation, me vocab.ID) bool {
 	if mutes.HidesAny(e.Voices, me) {
 		return true

@@ -84,7 +84,8 @@ func actorsOf(rows []Row) []vocab.ID {
 	return all
 }
 
-// authorOrActor returns the actor whose followers the addressing may name.
+// authorOrActor returns the author of the object, or the sender if the author is not known. The
+// addressing may name the followers of this actor.
 func (r Row) authorOrActor() vocab.ID {
 	if r.author != "" {
 		return r.author
@@ -92,7 +93,8 @@ func (r Row) authorOrActor() vocab.ID {
 	return r.Actor
 }
 
-// isOutdated reports whether the form was stored when the author's followers had another id.
+// isOutdated reports whether the form was stored when the author's followers collection had
+// another id.
 func (r Row) isOutdated(cards map[vocab.ID]vocab.Card) bool {
 	return r.kept != nil && r.kept.followers != cards[r.authorOrActor()].Followers
 }
@@ -119,9 +121,10 @@ func (r Row) showEntry(languages []string, followers vocab.ID, hasEmoji bool) (s
 	return s
 }
 
-// formOf returns the form of an entry that was made from its documents, to be stored. ok is
-// false if the form is too large for a cache, or if the readable text of the object is not
-// stored yet: storing it changes the object's revision.
+// formOf returns the form of an entry that was made from its documents, so that it can be
+// stored. ok is false if the form was stored before or is too large for a cache. It is also
+// false if the readable text of the object is not stored yet, because storing that text changes
+// the object's revision.
 func (r Row) formOf(s Shown) (form user.Form, ok bool) {
 	if r.kept != nil || r.Revision == "" || r.object != nil && r.Readable == nil {
 		return form, false
@@ -145,8 +148,8 @@ func (r Row) voices() []vocab.ID {
 	return all
 }
 
-// collectMade returns the readable texts that ParseRow made for objects that were stored
-// without.
+// collectMade returns the readable texts that ParseRow made for objects that were stored without
+// one.
 func collectMade(rows []Row) map[vocab.ID]json.RawMessage {
 	made := map[vocab.ID]json.RawMessage{}
 	for _, r := range rows {

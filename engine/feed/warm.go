@@ -18,9 +18,9 @@ func (c *Cached) Cache() *cache.Cache { return c.cache }
 // page, and to see that both are there.
 const warmTries = 3
 
-// Warm reads a feed so that up to that many pages of the index, and the documents that they
-// name, are cached. It returns how many pages and entries that is. A feed that changes all the
-// while is not cached.
+// Warm reads a feed, so that the first pages of its index and the documents that they name are
+// cached. The parameter pages is how many pages Warm reads at most. It returns how many pages
+// and entries it has read. A feed that changes all the while is not cached.
 func (c *Cached) Warm(ctx context.Context, u vocab.Username, feed string, pages int) (made, entries int, err error) {
 	var after *user.Place
 	for range warmTries - 1 {
