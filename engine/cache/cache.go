@@ -3,13 +3,13 @@
 // at any time, and Redis may be unavailable: then the caller reads the database.
 //
 // No reader gets stale data after a write was acknowledged. Every list has a token, a text that
-// is never made twice. A page is valid while it begins with the token of its list. A write
-// deletes the token, and so invalidates all pages of the list, before it is acknowledged. A
+// is never made twice. A page is valid while it begins with the token of its list. Before a
+// write is acknowledged, it deletes the token, and so invalidates all pages of the list. A
 // reader that finds no token makes one before it reads the database. So a page made from an
 // older state of the database never begins with a valid token. This process also remembers when
 // it last wrote to a list, and accepts no older token. That protects readers even if Redis was
 // unavailable during the write, or lost the deletion in a failover. It accepts no token from
-// before its own start: a command may have written to the database while no engine ran.
+// before its own start, because a command may have written to the database while no engine ran.
 //
 // Documents need no token: a line names a revision of its document, and another revision counts
 // as absent.
@@ -30,11 +30,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keep is how long Redis stores a key that nobody writes again. Redis makes room by itself where
-// it may evict any key. If it also stores streams, it can evict only keys that expire.
+// keep is how long Redis stores a key that nobody writes again. All keys expire, because a Redis
+// that also stores streams can make room only by evicting keys that expire.
 const keep = 7 * 24 * time.Hour
 
-// MaxDocument bounds a document in the cache, in bytes: a page names hundreds of them.
+// MaxDocument is the size of the largest document that is cached, in bytes. It is small, because
+// a page names hundreds of documents.
 const MaxDocument = 32 << 10
 
 // maxAhead is how far the time of another process's token may be ahead of this process's clock.
@@ -60,7 +61,7 @@ type Cache struct {
 	filling map[string]bool                     // pages that are being made
 }
 
-// New returns a cache that accepts no token made before.
+// New returns a cache that accepts no token that was made before now.
 func New(c Config) *Cache {
 	now := c.Now().UnixMicro()
 	return &Cache{Config: c, metrics: newMetrics(c.Metrics), last: now, started: now,
@@ -145,7 +146,7 @@ func (p *Part) take(g keyspace.Glance, at int) {
 	p.IsHeld = true
 }
 
-// The last element of a page: the list ends with it, or goes on.
+// The last element of a page says whether the list ends with the page or goes on.
 const (
 	endOfList = "."
 	goesOn    = ">"
@@ -157,13 +158,14 @@ func markOf(line string) string {
 }
 
 // IsFillable reports whether the page of the query is worth making: the list has not changed
-// since its last reader, and the page begins where the query does.
+// since it was last read, and the page begins where the query does.
 func (c *Cache) IsFillable(p Part) bool {
 	return p.token != "" && !p.IsHeld && p.query.Offset%c.PageSize == 0
 }
 
-// Fill makes the page of a part that the index did not have. list reads up to n lines after the
-// query's place from the database. While one caller makes a page, others do not make it.
+// Fill makes the page of a part that the index did not have. The function list reads up to n
+// lines from the database, those after the place of the query. While one caller makes a page,
+// others do not make it.
 func (c *Cache) Fill(ctx context.Context, p Part, list func(ctx context.Context, n int) ([]string, error)) error {
 	key := p.query.User.String() + " " + pageKey(p.query.List, c.pageOf(p.query))
 	if !c.beginFill(key) {
@@ -251,8 +253,9 @@ func (c *Cache) believe(u vocab.Username, list, token string) string {
 	return token
 }
 
-// renew makes the missing tokens, and returns the token of Beside. The pages of the list are
-// made by a later read: a list that changes between any two reads is not worth them.
+// renew makes the missing tokens, and returns the token of the list q.Beside. The pages of the
+// list are made by a later read: a list that changes between any two reads is not worth the
+// work.
 func (c *Cache) renew(ctx context.Context, q Query, token, beside string) string {
 	var texts []keyspace.Text
 	if token == "" {
@@ -274,12 +277,12 @@ func (c *Cache) newToken() string {
 	return strconv.FormatInt(c.tick(), 10) + "-" + rand.Text()
 }
 
-// Keys of a user, after the user's name.
+// The names of a user's keys. In Redis they follow the user's name.
 func tokenKey(list string) string { return feedLayer + ":" + list + ":gen" }
 
 func pageKey(list string, page int) string {
 	return feedLayer + ":" + list + ":page:" + strconv.Itoa(page)
 }
 
-// feedLayer is the layer of the index.
+// feedLayer is the first part of the names of the index's keys.
 const feedLayer = "feed"

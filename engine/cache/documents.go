@@ -14,7 +14,7 @@ type Document struct {
 	Key      string
 	Revision string // without a line end
 	Body     string
-	While    time.Duration // how long it is stored; 0: as long as keep
+	While    time.Duration // how long it is stored; 0 means the constant keep
 }
 
 // Documents fills in the bodies of the wanted revisions, in one round trip. It reports whether
@@ -45,7 +45,8 @@ func (c *Cache) Documents(ctx context.Context, u vocab.Username, wanted []Docume
 	return whole
 }
 
-// Keep stores documents. It skips a document that is too large, so that nobody finds it.
+// Keep stores documents. It skips a document that is too large; for readers the cache then does
+// not have it.
 func (c *Cache) Keep(ctx context.Context, u vocab.Username, all []Document) error {
 	var texts []keyspace.Text
 	for _, d := range all {
