@@ -16,9 +16,9 @@ import (
 const (
 	indexBatch = 500  // objects in one transaction
 	editBatch  = 5000 // activities that are read in one transaction
-	maxBatches = 4    // before a search is answered
-	// overlap is how far back the index looks for objects and activities: transactions end in
-	// another order than the ids in them were made.
+	maxBatches = 4    // batches that are indexed before a search is answered
+	// overlap is how far back the index looks for objects and activities. It looks back because
+	// transactions may end in another order than that in which their ids were made.
 	overlap = time.Minute
 )
 
@@ -27,7 +27,7 @@ type pass struct {
 	*Searcher
 	user    vocab.Username
 	isBegun bool
-	at      user.SearchProgress // the position; it begins overlap before stored
+	at      user.SearchProgress // the position of this pass, which begins by the time overlap before stored
 	stored  user.SearchProgress
 }
 
@@ -79,8 +79,8 @@ func (p *pass) indexBatch(ctx context.Context) (complete bool, err error) {
 	return len(found) == 0 && edits.Looked < editBatch, nil
 }
 
-// begin finds out where the pass begins. The very first pass skips all activities until now: it
-// reads every object in its current state.
+// begin finds out where the pass begins. The very first pass skips all activities until now,
+// because it reads every object in its current state.
 func (p *pass) begin(ctx context.Context, tx *user.Tx) error {
 	if p.isBegun {
 		return nil
@@ -122,8 +122,9 @@ func (p *pass) storeBatch(ctx context.Context, found []user.Unindexed) error {
 	return nil
 }
 
-// WordsOf returns the words of a stored object as the index has them, none if it cannot be
-// parsed. shown is its readable form; if that is missing, WordsOf makes it.
+// WordsOf returns the words of a stored object as the index has them, or "" if the object cannot
+// be parsed. The parameter shown is the object's readable form; if it is missing, WordsOf makes
+// it.
 func WordsOf(object, shown json.RawMessage) string {
 	d, err := vocab.ParseDoc(object)
 	if err != nil {
@@ -136,7 +137,8 @@ func WordsOf(object, shown json.RawMessage) string {
 	return writeVector(splitWords(objectText(d, readable)))
 }
 
-// idAt returns the first id of a time (RFC 9562 §5.7).
+// idAt returns the lowest id that can be made at a time. Ids are UUIDs of version 7 (RFC 9562
+// §5.7).
 func idAt(at time.Time) (id uuid.UUID) {
 	ms := at.UnixMilli()
 	for n := range 6 {

@@ -7,7 +7,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxQuery bounds a search, in characters.
+// maxQuery is the length of the longest search, in characters.
 const maxQuery = 200
 
 // parsedQuery is a search after parsing.
@@ -69,8 +69,8 @@ func readTerms(text string) (terms []term) {
 	return terms
 }
 
-// write returns the term as a part of a tsquery, empty if it has no word. The words of one term
-// must occur in a row.
+// write returns the term as a part of a tsquery, or "" if the term has no word. The words of one
+// term must occur in a row.
 func (t term) write(isLast bool) string {
 	words := splitWords(t.text)
 	if len(words) == 0 {

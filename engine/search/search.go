@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxPeople bounds the actors that a search finds.
+// maxPeople is how many actors a search finds at most.
 const maxPeople = 10
 
 // Store reads and writes users' databases.
@@ -25,11 +25,12 @@ type Store interface {
 
 // Shower shows objects of a user's database, as far as the user may see them.
 type Shower interface {
-	// Held also returns how many of the objects it looked at: if they are large, not all.
+	// Held also returns how many of the objects it has looked at. If the objects are large, it
+	// does not look at all of them.
 	Held(ctx context.Context, q thread.Query, uris []vocab.ID) (shown []thread.Object, actors map[vocab.ID]vocab.Card, looked int, err error)
 }
 
-// Gate returns nil if an actor may be heard, else why not.
+// Gate decides whether an actor may be heard. CheckActor returns nil if so, or else why not.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }
@@ -49,7 +50,7 @@ type Searcher struct {
 	behind chan vocab.Username // users whose index Run completes
 }
 
-// maxBehind bounds the users who wait until Run completes their index.
+// maxBehind is how many users can wait until Run completes their index.
 const maxBehind = 64
 
 // New returns a searcher.

@@ -8,15 +8,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of the words of one object.
+// Limits on the words of one object.
 const (
 	maxWords = 8 << 10
 	maxWord  = 64 // bytes; a longer word is cut
 )
 
 // splitWords returns the words of a text, in lower case: runs of letters, marks and digits. In
-// scripts that put no spaces between words, each character is a word. PostgreSQL cannot do this:
-// the databases sort by bytes, and know only the letters of ASCII.
+// scripts that put no spaces between words, each character is a word. PostgreSQL cannot do this,
+// because the databases sort by bytes, and know only the letters of ASCII.
 func splitWords(text string) (words []string) {
 	begin := -1
 	end := func(at int) {
@@ -50,8 +50,8 @@ func cutWord(word string) string {
 	return strings.ToValidUTF8(word[:min(len(word), maxWord)], "")
 }
 
-// writeVector writes words with their positions as a tsvector. No character in them needs an
-// escape.
+// writeVector writes words with their positions as a tsvector. No character in the words needs
+// an escape.
 func writeVector(words []string) string {
 	var b strings.Builder
 	for n, w := range words {
