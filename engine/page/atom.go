@@ -68,7 +68,7 @@ func (l List) Atom(self string) []byte {
 		f.Entries = append(f.Entries, entry)
 	}
 	for _, e := range f.Entries {
-		f.Updated = max(f.Updated, e.Updated) // all have one form and zone: the greater text is the later time
+		f.Updated = max(f.Updated, e.Updated) // all have one form and zone, so the greater text is the later time
 	}
 	if next := l.Next(len(f.Entries)); next != "" {
 		f.Links = append(f.Links, atomLink{"next", atomType, next})
@@ -76,8 +76,8 @@ func (l List) Atom(self string) []byte {
 	return append([]byte(xml.Header), marshalPart(f)...)
 }
 
-// buildEntry returns the post as an entry of the feed. The title is never empty: some feed
-// readers show nothing else.
+// buildEntry returns the post as an entry of the feed. The title is never empty, because some
+// feed readers show nothing else.
 func (p Post) buildEntry() atomEntry {
 	e := atomEntry{ID: p.ID, Title: cutText(vocab.OneLine(p.Doc.Text("name")), 100), Published: p.Published.UTC().Format(time.RFC3339),
 		Links: []atomLink{{"alternate", "text/html", p.Page}}, Summary: p.warningWords(amongOthers), Content: atomContent{Type: "html"}}
@@ -105,7 +105,7 @@ func (p Post) buildEntry() atomEntry {
 func marshalPart(part any) []byte {
 	b, err := xml.Marshal(part)
 	if err != nil {
-		panic("page: a feed cannot be written: " + err.Error()) // it holds nothing but texts
+		panic("page: a feed cannot be written: " + err.Error()) // cannot happen, because a part holds nothing but texts
 	}
 	return b
 }

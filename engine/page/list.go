@@ -7,18 +7,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// List is the posts of a person, all or those with a tag, for a page of HTML or of the Atom
-// feed.
+// List holds the posts of a person, either all or those with a tag. It becomes a page of HTML or
+// a page of the Atom feed.
 type List struct {
 	Person Person
 	Tag    string // empty for all
 	Posts  []Post
 
-	// Next returns the address of the posts after the first n, empty if there are none.
+	// Next returns the address of the posts after the first n, or "" if there are none.
 	Next func(n int) string
 }
 
-// room is reserved on a page for the address of the next one, in bytes.
+// room is how many bytes of a page are reserved for the address of the next page.
 const room = 1_000
 
 // HTML returns the page.
@@ -61,11 +61,11 @@ func (p Person) fitPosts(posts []Post, bytes int) (shown []template.HTML) {
 	return shown
 }
 
-// maxAbout bounds a person's description on a page, in bytes of HTML.
+// maxAbout is the size of the longest description of a person on a page, in bytes of HTML.
 const maxAbout = 6_000
 
-// showAbout returns a person's own description. If that is long, it returns the beginning as
-// plain text.
+// showAbout returns a person's own description. If the description is longer than maxAbout, it
+// returns the beginning as plain text.
 func showAbout(p Person) template.HTML {
 	if html := sanitizeHTML(p.About); len(html) <= maxAbout {
 		return html

@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxPage bounds a page or a feed, in bytes. If posts are large, it has fewer.
+// maxPage is the size of the largest page or feed, in bytes. If posts are large, a page shows
+// fewer of them.
 const maxPage = 64_000
 
 // Person is the user that a page is about.

@@ -17,14 +17,14 @@ type Post struct {
 	Page      string // the address where people read it
 	Author    Author
 	IsOwn     bool   // the person of the page wrote it
-	Answers   string // the address of the object that it answers; empty if that is shown
+	Answers   string // the address of the object that it answers; empty if the page shows that object
 	Published time.Time
 	Updated   time.Time // zero: it was never changed
 	Doc       vocab.Doc // as vocab.Show returns it
 }
 
-// limits bound what is shown of a post. html and link are bytes, tags, files and options are
-// counts, and the others are characters.
+// limits restrict how much is shown of a post. html and link are bytes, tags, files and options
+// are counts, and the others are characters.
 type limits struct {
 	html, excerpt, line, link int
 	tags, files, options      int
@@ -36,7 +36,7 @@ var (
 	onItsOwn    = limits{html: 20_000, excerpt: 4_000, line: 500, link: 2_000, tags: 64, files: 16, options: 20}
 )
 
-// view is a post in the form that the template takes.
+// view is a post in the form that the template needs.
 type view struct {
 	Author                          Author
 	Page, Answers                   string
@@ -92,7 +92,7 @@ func (p Post) chooseContent(most limits) (html template.HTML, excerpt string) {
 // plainText returns the text without HTML.
 func (p Post) plainText() string { return p.Doc.Sub("source").Text("content") }
 
-// warningWords returns the warning that hides the post, empty if it has none.
+// warningWords returns the warning that hides the post, or "" if the post has none.
 func (p Post) warningWords(most limits) string {
 	if warning := cutText(vocab.OneLine(p.Doc.Text("summary")), most.line); warning != "" {
 		return warning
@@ -103,7 +103,8 @@ func (p Post) warningWords(most limits) string {
 	return ""
 }
 
-// describePost returns the post's warning, or without one the beginning of its text as one line.
+// describePost returns the post's warning. If there is none, it returns the beginning of the
+// post's text as one line.
 func (p Post) describePost(characters int) string {
 	if warning := p.warningWords(amongOthers); warning != "" {
 		return warning
@@ -134,8 +135,8 @@ func addName(names []string, name string) []string {
 	return append(names, name)
 }
 
-// listFiles returns links to the files that the post shows or consists of, and how many others
-// there are. The page loads none of them.
+// listFiles returns links to the files that the post shows or consists of. If there are too
+// many, it returns the first ones, and how many more there are. The page loads none of them.
 func (p Post) listFiles(most limits) (files []link, more int) {
 	for _, d := range p.Doc.Subs("url") {
 		if kind := d.Text("mediaType"); kind != "text/html" {
@@ -191,7 +192,8 @@ func (p Post) readPoll(most limits) (options []option, closes string) {
 	return options, ""
 }
 
-// cutText returns the first characters of a text.
+// cutText returns a text with at most that many characters unchanged. Of a longer text it
+// returns so many of the first characters, with an ellipsis.
 func cutText(s string, characters int) string {
 	if len(s) <= characters || utf8.RuneCountInString(s) <= characters {
 		return s

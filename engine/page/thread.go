@@ -6,7 +6,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Thread is a post of a person's, with the posts that it answers and the answers to it.
+// Thread is one of a person's posts, with the posts that it answers and the answers to it.
 type Thread struct {
 	Person  Person
 	Post    Post
@@ -14,12 +14,12 @@ type Thread struct {
 	Below   []Post // the answers, the oldest first
 	IsLater bool   // this is not the first page: it shows the post in short form, and nothing above it
 
-	// Next returns the address of the answers after the first n, empty if there are none.
+	// Next returns the address of the answers after the first n, or "" if there are none.
 	Next func(n int) string
 }
 
-// maxMain bounds the post that a page is about, in bytes. No other post takes more than
-// maxOther.
+// maxMain is the largest size of the post that a page is about, in bytes. maxOther is the
+// largest size of any other post.
 const (
 	maxMain  = 36_000
 	maxOther = 22_000
