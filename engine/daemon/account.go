@@ -28,9 +28,10 @@ type Account struct {
 // accounts looks up users by name, as user.Lookup does.
 type accounts func(name string) (*user.User, error)
 
-// ChooseAccount returns the account of this process, unless that is root. For root it returns
-// the owner of made, a file that exists once the server has run; else the owner of the data
-// directory dir, unless that is root or nobody; else the user lightweb, else postgres.
+// ChooseAccount returns the account of this process, unless that is root. For root it makes the
+// first choice that is possible. The first one is the owner of the file at the path made, which
+// exists once the server has run. The second one is the owner of the data directory dir, unless
+// that is root or nobody. Then come the user lightweb and the user postgres.
 func ChooseAccount(ctx context.Context, dir, made string) (Account, error) {
 	a := Account{UID: os.Geteuid(), GID: os.Getegid()}
 	if a.UID == 0 {
@@ -74,8 +75,8 @@ func (look accounts) unprivileged(dir, made string) (Account, error) {
 		WithHint("'useradd --system lightweb'")
 }
 
-// named returns the user and group number of the user with that name. ok is false when there is
-// none.
+// named returns the number of the user with that name, and the number of the user's group. ok is
+// false when there is no such user.
 func (look accounts) named(name string) (uid, gid int, ok bool) {
 	u, err := look(name)
 	if err != nil {
@@ -86,8 +87,8 @@ func (look accounts) named(name string) (uid, gid int, ok bool) {
 	return uid, gid, err1 == nil && err2 == nil
 }
 
-// WayFromNobody returns the commands by which the operator gives the files of a server that runs
-// as nobody to a dedicated user.
+// WayFromNobody returns commands for the operator of a server that runs as nobody. They give the
+// files of the server to a dedicated user.
 func WayFromNobody(paths ...string) string { return accounts(user.Lookup).wayFromNobody(paths...) }
 
 func (look accounts) wayFromNobody(paths ...string) string {
@@ -122,8 +123,9 @@ func NameOf(ctx context.Context, uid int) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Attributes returns the attributes with which a child runs as a, in a session of its own. So
-// Ctrl-C in the terminal reaches the engine, but not a server that other processes may be using.
+// Attributes returns the attributes with which a child process runs under this account, in a
+// session of its own. So Ctrl-C in the terminal reaches the engine, but not a server that other
+// processes may be using.
 func (a Account) Attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.Drop {
@@ -132,8 +134,8 @@ func (a Account) Attributes() *syscall.SysProcAttr {
 	return attr
 }
 
-// Run runs program as a, in dir, and returns its output. When ctx ends, the program and its
-// children are killed.
+// Run runs the program under this account, in the folder dir, and returns the output. When ctx
+// ends, the program and its children are killed.
 func (a Account) Run(ctx context.Context, dir, program string, args ...string) (string, error) {
 	// The output goes to a file, not to a pipe: a server that the program starts would keep the
 	// pipe open, and cmd.Run would wait until that server ends.
@@ -162,8 +164,8 @@ func (a Account) Run(ctx context.Context, dir, program string, args ...string) (
 	return said, fmt.Errorf("run %s: %w: %s", filepath.Base(program), err, said)
 }
 
-// environment returns the variables of this process that a server needs. The others are left
-// out: they may hold secrets, or be PG… variables that mean another server.
+// environment returns the variables of this process that a server needs. It leaves out all
+// others, because they may hold secrets, or be PG… variables that mean another server.
 func environment() []string {
 	env := []string{"LC_ALL=C", "TZ=UTC"}
 	for _, v := range os.Environ() {
@@ -176,7 +178,7 @@ func environment() []string {
 	return env
 }
 
-// Own makes a the owner of path, if this process is root and a is not.
+// Own makes this account the owner of path, if this process is root and the account is not.
 func (a Account) Own(path string) error {
 	if !a.Drop {
 		return nil
@@ -187,8 +189,9 @@ func (a Account) Own(path string) error {
 	return nil
 }
 
-// Reach checks that a can enter dir and run the program at the path server; name is its product
-// name, for messages. The check runs as a, because root can enter directories that a cannot.
+// Reach checks that this account can enter dir and run the program at the path server. The
+// parameter name is the product name of the program, for messages. The check runs under the
+// account, because root can enter directories that the account cannot.
 func (a Account) Reach(ctx context.Context, dir, server, name string) error {
 	if !a.Drop {
 		return nil

@@ -60,8 +60,9 @@ func SocketDir(dir, name string) string {
 	return filepath.Join("/tmp", "lw-"+hex.EncodeToString(sum[:6]))
 }
 
-// MakeSocketDir creates the folder, or checks that an existing one belongs to as or to this
-// process: in /tmp another user may have created it first.
+// MakeSocketDir creates the folder. If the folder exists, MakeSocketDir checks that it belongs
+// to the given account or to the user of this process, because in /tmp another user may have
+// created it first.
 func MakeSocketDir(dir string, as Account) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Unusable(dir, err)

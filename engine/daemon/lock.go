@@ -15,8 +15,9 @@ import (
 // however it ends.
 type Lock struct{ f *os.File }
 
-// TakeLock takes the lock on the file at path, which it creates for the account as if necessary.
-// While others hold the lock, it waits until ctx ends. how is LOCK_SH or LOCK_EX.
+// TakeLock takes the lock on the file at path. If there is no file, TakeLock creates one that
+// the given account can open. While others hold the lock, it waits until ctx ends. The parameter
+// how is LOCK_SH or LOCK_EX.
 func TakeLock(ctx context.Context, path string, how int, as Account) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -46,8 +47,9 @@ func TakeLock(ctx context.Context, path string, how int, as Account) (*Lock, err
 	}
 }
 
-// Try takes the lock in the mode how without waiting. It returns false if others hold the lock.
-// A lock that l holds already is converted to the new mode; if that fails, it may be lost.
+// Try takes the lock without waiting. The parameter how is LOCK_SH or LOCK_EX. Try returns false
+// if others hold the lock. A lock that l holds already is converted to the new mode; if that
+// fails, the lock may be lost.
 func (l *Lock) Try(how int) (bool, error) {
 	err := syscall.Flock(int(l.f.Fd()), how|syscall.LOCK_NB)
 	switch {

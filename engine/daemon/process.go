@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Standing is the relation of the process that a pid file names to the server.
+// Standing says how the process whose number is in a pid file relates to the server.
 type Standing uint8
 
-// With Ours or Unsure, the server must be taken for alive.
+// If the standing is Ours or Unsure, the server must be treated as alive.
 const (
 	Gone   Standing = iota // the pid file or the process does not exist
 	Other                  // the number now belongs to another process
