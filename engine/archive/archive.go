@@ -19,7 +19,8 @@ const format = 3 // 2 brought pictures, 3 documents
 // FirstEntry is the name of the manifest, by which an archive is recognized.
 const FirstEntry = "manifest.json"
 
-// sumsName is the last entry of an archive, in the form that sha256sum -c reads.
+// sumsName is the name of the last entry of an archive. Its content has the form that sha256sum
+// -c reads.
 const sumsName = "SHA256SUMS"
 
 // Manifest describes an archive.
@@ -43,8 +44,8 @@ type User struct {
 // Kind says what kind of content an entry has.
 type Kind string
 
-// The kinds of entries. All entries of one user, or of the instance, come together, with the
-// shape before any rows.
+// The kinds of entries. All entries of one user, or of the instance, follow each other, and the
+// shape is before any rows.
 const (
 	Shape  Kind = "database.json" // the columns of the tables that follow
 	Rows   Kind = "database"      // rows of one table of the user's database, or of the instance's

@@ -40,7 +40,7 @@ type Reader struct {
 // archive or is damaged, and Config when a newer lightweb wrote it. The sums reveal decay and
 // truncation; they do not show who wrote the archive.
 func Open(ctx context.Context, path string) (*Reader, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not wait for a writer if it is a pipe
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // if path is a pipe, this does not wait for a writer
 	if err != nil {
 		return nil, fault.Wrap(fault.NotFound, "the archive "+path+" cannot be read", err).WithHint("is it there, and may you read it?")
 	}
@@ -199,7 +199,7 @@ func (r *Reader) openStream(ctx context.Context) (*stream, error) {
 	return &stream{ctx: ctx, raw: raw, gz: gz, tar: tar.NewReader(gz), spent: spending{packed: &packed}}, nil
 }
 
-// maxSize returns the largest size, in bytes, of an entry of that name.
+// maxSize returns the largest size, in bytes, that an entry with that name may have.
 func maxSize(name string) int64 {
 	switch {
 	case name == sumsName:
@@ -210,8 +210,8 @@ func maxSize(name string) int64 {
 	return maxEntry
 }
 
-// nextEntry advances to the next entry. It refuses an entry that is not a plain file of a
-// bounded size.
+// nextEntry advances to the next entry. It refuses an entry that is not a plain file, or is
+// larger than maxSize permits.
 func (s *stream) nextEntry() (*tar.Header, error) {
 	if h := s.peeked; h != nil {
 		s.peeked = nil
@@ -256,7 +256,8 @@ func (s *stream) cutFault(err error) error {
 	return damagedFault(err)
 }
 
-// checkEnd compares the sums, and checks that nothing follows them.
+// checkEnd compares the sums in the archive with the parameter want, and checks that nothing
+// follows them.
 func (s *stream) checkEnd(h *tar.Header, want []byte) error {
 	if h.Size != int64(len(want)) {
 		return damagedFault(errors.New("the sums are of other entries"))

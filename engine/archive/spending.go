@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Bounds of the archive of one user, which may come from anybody.
+// Limits on the archive of one user. They exist because such an archive may come from anybody.
 const (
 	maxUserBytes   = 10 << 30 // of all entries
 	maxUserEntries = 1_000_000
@@ -21,7 +21,7 @@ type spending struct {
 	packed               *int64
 }
 
-// check refuses an archive that exceeds the bounds of what lightweb writes.
+// check refuses the archive of one user if it exceeds the limits.
 func (s *spending) check() error {
 	switch {
 	case !s.bounded:
