@@ -49,7 +49,7 @@ func newJudge(ctx context.Context, timeout time.Duration) (*judge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for mutants: %w", err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { // as root, the server of the tests runs as another user
+	if err := os.Chmod(dir, 0o711); err != nil { // if we are root, the server of the tests runs as another user, who must enter the folder
 		return nil, fmt.Errorf("make a folder for mutants: %w", err)
 	}
 	return &judge{root: filepath.Dir(strings.TrimSpace(string(mod))), dir: dir, timeout: timeout}, nil
@@ -57,9 +57,9 @@ func newJudge(ctx context.Context, timeout time.Duration) (*judge, error) {
 
 func (j *judge) close() error { return os.RemoveAll(j.dir) }
 
-// judgeMutant compiles a mutant and runs the tests of its package until one fails, first those
-// that are near the mutant. The tests get a PostgreSQL server and a folder of their own, so
-// that tests that are stopped half-way leave nothing to the next mutant.
+// judgeMutant compiles a mutant and runs the tests of its package until one fails. The tests
+// that nearbyTests returns run first. The tests get a PostgreSQL server and a folder of their
+// own, so that tests that are stopped half-way leave nothing to the next mutant.
 func (j *judge) judgeMutant(ctx context.Context, p *pkg, m mutant) (v verdict, err error) {
 	began := time.Now()
 	v = verdict{mutant: m, Outcome: uncompiled}
@@ -114,8 +114,8 @@ func (j *judge) compileMutant(ctx context.Context, p *pkg, m mutant) (bool, erro
 
 func (j *judge) binary() string { return filepath.Join(j.dir, "mutant.test") }
 
-// runTests runs some tests of the compiled mutant until one fails. which is the flag that
-// selects them.
+// runTests runs some tests of the compiled mutant until one fails. The last parameter is the
+// flag that selects these tests.
 func (j *judge) runTests(ctx context.Context, m mutant, env []string, which string) (outcome, test string, err error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()

@@ -77,8 +77,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// playRound plays a round and prints its result. It returns an error if a smaller share than
-// least was killed.
+// playRound plays a round and prints its result. It returns an error if the share of killed
+// mutants is smaller than the constant least.
 func playRound(ctx context.Context, o options, stdout io.Writer) (err error) {
 	progress := stdout
 	if o.json {

@@ -61,7 +61,7 @@ var held = regexp.MustCompile(`\b(Lock|Unlock|RLock|RUnlock|Close|Stop|Release|W
 var logged = regexp.MustCompile(`(?i)\blog(ger)?(\([^()]*\))?\.\w+\(`)
 
 // dropStatement removes a statement of a block. It does not remove deferred statements, log
-// lines, and calls that lock or release something.
+// lines, or calls that lock or release something.
 func dropStatement(s source, n ast.Node) []edit {
 	var statements []ast.Stmt
 	switch n := n.(type) {

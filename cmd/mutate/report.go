@@ -22,8 +22,8 @@ func (r *round) share() int {
 	return 100 * (len(r.Verdicts) - len(r.survivors(""))) / len(r.Verdicts)
 }
 
-// survivors returns the verdicts on the mutants that no test noticed, of the named package, or
-// of all packages if name is empty.
+// survivors returns the verdicts on the mutants of a package that no test noticed. If name is
+// empty, it returns those of all packages.
 func (r *round) survivors(name string) []verdict {
 	var alive []verdict
 	for _, v := range r.Verdicts {

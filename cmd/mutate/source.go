@@ -47,7 +47,7 @@ func packageOf(place string) string {
 }
 
 // readPackage reads the files of a package that are compiled on this system. It skips generated
-// files, because the tests are those of the generator.
+// files, because their tests are the tests of the generator.
 func readPackage(root, name string) (*pkg, error) {
 	found, err := build.ImportDir(filepath.Join(root, filepath.FromSlash(name)), 0)
 	if err != nil {
@@ -112,8 +112,8 @@ func (p *pkg) mutant(s source, function, operator string, e edit) mutant {
 		Function: function, From: s.text[e.start:e.end], To: e.text, path: s.path, start: e.start, end: e.end}
 }
 
-// declared returns the name that a declaration declares. If it declares several, declared
-// returns the one that contains n.
+// declared returns the name that a declaration declares. If it declares several names, declared
+// returns the one whose declaration contains n.
 func declared(d ast.Decl, n ast.Node) string {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -140,7 +140,7 @@ func (p *pkg) applyMutant(m mutant) string {
 
 // nearbyTests returns the tests that probably reach the mutant: those in the test file of the
 // same name, those whose own name contains the file's name, and those that mention the mutant's
-// function. Run first, they kill most mutants soon.
+// function. If these tests run first, most mutants are killed soon.
 func (p *pkg) nearbyTests(m mutant) []string {
 	mention := regexp.MustCompile(`\b` + regexp.QuoteMeta(m.Function) + `\b`)
 	file := strings.TrimSuffix(m.path, ".go")

@@ -33,9 +33,9 @@ var clauseEnds = map[string]bool{"AND": true, "OR": true, "ORDER": true, "GROUP"
 	"RETURNING": true, "FOR": true, "ON": true, "UNION": true, "EXCEPT": true, "INTERSECT": true, "WINDOW": true,
 	"HAVING": true, "THEN": true, "WHEN": true, "ELSE": true, "SET": true, "DO": true, "JOIN": true, "LEFT": true, ";": true}
 
-// findConjuncts returns the start and end offsets of the conjuncts in an SQL text. continued
-// says that the statement goes on after the text; then a conjunct that reaches the end of the
-// text is incomplete and is left out.
+// findConjuncts returns the start and end offsets of the conjuncts in an SQL text. If continued
+// is true, the statement goes on after the text. Then a conjunct that reaches the end of the
+// text is incomplete, and findConjuncts leaves it out.
 func findConjuncts(text string, continued bool) [][2]int {
 	tokens := sqlToken.FindAllStringIndex(text, -1)
 	var found [][2]int
