@@ -80,8 +80,8 @@ func (p *printer) showActivity(t explain.Trace) error {
 	return p.writeTable([]string{"USER", "OUTCOME", "WHAT HAPPENED"}, rows, t)
 }
 
-// describeUndelivered returns a sentence about a delivery that is not done: its attempts, and
-// why.
+// describeUndelivered returns a text about a delivery that is not done: how many attempts there
+// were, and why they failed.
 func describeUndelivered(j explain.TracedJob, d explain.TracedDelivery) string {
 	s := fmt.Sprintf("%s to %s, %d attempts", j.Type, d.Inbox, d.Attempts)
 	if d.LastStatus != 0 {

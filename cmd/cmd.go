@@ -26,8 +26,8 @@ import (
 )
 
 // Main runs the command that args name and returns the exit code of the process. The first
-// SIGINT or SIGTERM cancels the context of the command. At the second Main returns immediately,
-// even if the command is still running.
+// SIGINT or SIGTERM cancels the context of the command. At the second signal, Main returns
+// immediately, even if the command is still running.
 func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,7 +99,7 @@ func newApp(env []string, stdin io.Reader, stdout, stderr io.Writer) *app {
 // environment is the environment of the process, in the form name=value.
 type environment []string
 
-// find returns the last value of name, empty if there is none.
+// find returns the last value of name, or "" if there is none.
 func (env environment) find(name string) string {
 	for _, e := range slices.Backward(env) {
 		if v, ok := strings.CutPrefix(e, name+"="); ok {
@@ -229,7 +229,7 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
-// finishCommand sets what all commands have in common, for c and its subcommands.
+// finishCommand gives c and its subcommands the properties that all commands have.
 func finishCommand(c *cobra.Command) {
 	c.Flags().SortFlags = false
 	c.DisableFlagsInUseLine = true
@@ -248,8 +248,8 @@ func newGroup(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// subcommand runs when a command that needs a subcommand got none or an unknown one. Cobra would
-// print help and exit with 0.
+// subcommand runs when a command that needs a subcommand got none or an unknown one. It returns
+// an error, while cobra would print help and exit with 0.
 func subcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		if !c.HasParent() {

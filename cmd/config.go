@@ -107,7 +107,7 @@ func wrongSetting(e *instance.SettingError, from origin) error {
 }
 
 // defaultDataDir returns the default data folder: /var/lib/lightweb for root, and otherwise a
-// folder by the XDG base directory specification.
+// folder that follows the XDG base directory specification.
 func (r *configReader) defaultDataDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/lib/lightweb", nil
@@ -191,8 +191,8 @@ func (r *configReader) readInboxRatesOff(values map[string]written) error {
 }
 
 // notASetting reports whether a variable with our prefix is not a setting. Parts of the engine
-// and our tests read such variables. Kubernetes sets some in every container for a service that
-// is called lightweb, to tell its address.
+// and our tests read such variables. If a service is called lightweb, Kubernetes also sets some
+// in every container, with the address of the service.
 func notASetting(name string) bool {
 	switch name {
 	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_REDIS_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR", "LIGHTWEB_PORT":
@@ -214,7 +214,7 @@ func unknownVariable(name string, known []string) error {
 	return err.WithHint("lightweb config show lists the settings; the variable of log.level is LIGHTWEB_LOG_LEVEL")
 }
 
-// readFile reads the settings in the configuration file, and returns the name of the file, empty
+// readFile reads the settings in the configuration file, and returns the name of the file, or ""
 // if there is none.
 func (r *configReader) readFile(values map[string]written) (string, error) {
 	name, content, err := r.findFile()

@@ -30,8 +30,8 @@ func parseConversation(args []string) (vocab.Username, uuid.UUID, error) {
 	return user, id, nil
 }
 
-// lookFailed returns the failure of a command that could not use the databases of some users,
-// nil if there are none.
+// lookFailed returns the failure of a command that could not use the databases of some users. It
+// returns nil if failures is empty.
 func lookFailed(failures []admin.UserFailure) error {
 	if len(failures) == 0 {
 		return nil

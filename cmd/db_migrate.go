@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxMigrating bounds --concurrency, because each database that is migrated takes four
-// connections.
+// maxMigrating is the largest value of --concurrency. It is low because each database that is
+// migrated needs four connections.
 const maxMigrating = 64
 
 func newDBMigrate(a *app) *cobra.Command {
@@ -80,7 +80,8 @@ func (a *app) runMigration(ctx context.Context, m admin.Migration, check bool) e
 	return err
 }
 
-// migrationFault returns the failure that the report stands for, nil if there is none.
+// migrationFault returns the error that the command ends with because of the report, or nil if
+// the report shows no failure.
 func migrationFault(r admin.MigrationReport, check bool) error {
 	todo := r.Migrated + r.Failed
 	switch {

@@ -50,8 +50,8 @@ func (f *deliverFlags) choose(a *app, args []string) (c admin.DeliveryChoice, er
 	return c, err
 }
 
-// deliverFailed returns the failure of a command that could not use the databases of some users,
-// nil if there are none.
+// deliverFailed returns the failure of a command that could not use the databases of some users.
+// It returns nil if failures is empty.
 func deliverFailed(failures []admin.UserFailure) error {
 	if len(failures) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func hostOf(host string) string {
 	return host
 }
 
-// oneOf refuses a value of a flag that is not in all.
+// oneOf refuses a value of a flag that is not in the list all.
 func oneOf(flag, value string, all []string) error {
 	if slices.Contains(all, value) {
 		return nil

@@ -76,7 +76,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 	return c
 }
 
-// maxRetryHosts bounds --concurrency.
+// maxRetryHosts is the largest value of --concurrency.
 const maxRetryHosts = 64
 
 func (p *printer) showRetried(r admin.RetryReport, waited bool) error {

@@ -53,7 +53,7 @@ func (p *printer) showDeliveryStatus(s admin.DeliveryStatus) error {
 	return p.writeTable([]string{"HOST", "STATE", "COUNT", "OLDEST", "NEXT", "HELD BACK", "LAST ERROR"}, rows, s)
 }
 
-// heldBack returns why no deliveries are sent to a host now, empty if they are.
+// heldBack returns why no deliveries are sent to a host now, or "" if they are sent.
 func heldBack(d admin.DeliveryState) string {
 	switch {
 	case d.Paused != nil:

@@ -15,8 +15,8 @@ const exitFailed = 1
 // exitPending is the exit code of a command with --check that found something to do.
 const exitPending = 4
 
-// exitCodes gives each kind of failure its exit code and its name in JSON. The code comes from
-// sysexits.h if that has one for it.
+// exitCodes gives each kind of failure its exit code and its name in JSON. The code is the one
+// in sysexits.h, if there is one for this kind.
 var exitCodes = map[fault.Kind]struct {
 	exit int
 	name string
@@ -106,8 +106,8 @@ func failureOf(err error) failure {
 	return f
 }
 
-// messageOf returns what was attempted and why it failed. It leaves out the cause of a fault
-// that has a public text, which explains it.
+// messageOf returns what was attempted and why it failed. If a fault has a public text,
+// messageOf leaves out its cause, because the public text explains the fault.
 func messageOf(err error) string {
 	text := err.Error()
 	if e := fault.Of(err); e != nil && e.Kind != fault.Internal && e.Public != "" {
@@ -122,7 +122,8 @@ func messageOf(err error) string {
 func (a *app) fail(err error) int {
 	f := failureOf(err)
 	p := a.printer(a.stderr)
-	// If standard error cannot be written, nothing is left to report that: the exit code must do.
+	// An error of writing to standard error is ignored, because there is no other place to
+	// report it. The exit code still shows the failure.
 	if a.json {
 		e := json.NewEncoder(a.stderr)
 		e.SetEscapeHTML(false)

@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// healthTimeout bounds the answer of the engine: a slower one is not healthy.
+// healthTimeout is how long the engine may take to answer. A slower engine is not healthy.
 const healthTimeout = 3 * time.Second
 
 func newHealthcheck(a *app) *cobra.Command {
@@ -51,7 +51,7 @@ func newHealthcheck(a *app) *cobra.Command {
 	}
 }
 
-// reachableAddress returns the address at which this machine reaches a listener. If it listens
+// reachableAddress returns the address at which this machine reaches a listener. For a listener
 // on all addresses, that is a loopback address.
 func reachableAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)

@@ -40,8 +40,8 @@ func (f *inboxFlags) choose(a *app, args []string) (admin.InboxChoice, error) {
 	return c, err
 }
 
-// inboxFailed returns the failure that the failures of a report stand for, nil if there are
-// none.
+// inboxFailed returns the error that a command ends with because its report has failures, or nil
+// if the report has none.
 func inboxFailed(what string, failures []admin.InboxFailure) error {
 	if len(failures) == 0 {
 		return nil

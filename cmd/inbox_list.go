@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxListed bounds the flag --limit of the commands that list.
+// maxListed is the largest value of the flag --limit of the commands that list.
 const maxListed = 100_000
 
 func newInboxList(a *app) *cobra.Command {

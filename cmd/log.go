@@ -5,7 +5,7 @@ import (
 )
 
 // logger returns the log of this run, on standard error. Unless the log level is set, a command
-// that does not serve logs warnings and errors only: its result says what it did.
+// that does not serve logs only warnings and errors, because its result says what it did.
 func (a *app) logger(c *config) *slog.Logger {
 	level := c.LogLevel
 	switch _, asked := c.origins["log.level"]; {

@@ -14,7 +14,7 @@ type notices struct {
 }
 
 // warnTies warns how many local users are acquainted with somebody in the blocked domains, and
-// how many may be followers.
+// how many may follow somebody there.
 func (n *notices) warnTies(t admin.Ties) {
 	if t.Users > 0 {
 		n.warn("users here who know somebody there: %d; who may follow somebody there: %d", t.Users, t.Following)

@@ -58,8 +58,8 @@ func readPasswordFile(path string) (string, error) {
 	return readLine(f)
 }
 
-// readLine returns the text in r without a line break at its end. Of a longer text it reads only
-// enough to show that the text is too long.
+// readLine returns the text in r without a line break at its end. If the text is longer than any
+// password may be, it reads only enough to show that.
 func readLine(r io.Reader) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(r, token.MostPassword+3))
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// The colours are among the sixteen that every terminal has, whose shades its user chooses.
+// These colours are among the sixteen that every terminal has. The user of the terminal chooses
+// their shades.
 const (
 	red    = lipgloss.Color("1")
 	green  = lipgloss.Color("2")
@@ -53,7 +54,8 @@ type fact struct {
 	titled     bool   // on a terminal only the title shows it
 }
 
-// writeFacts writes the facts about one thing: facts for people and pipes, doc for JSON.
+// writeFacts writes the facts about one thing. For people and pipes it writes the parameter
+// facts, and with --json it writes doc.
 func (p *printer) writeFacts(title string, facts []fact, doc any) error {
 	if p.quiet || p.json {
 		return p.writeDocument(doc)

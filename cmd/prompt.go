@@ -20,8 +20,8 @@ type prompt struct {
 	out io.Writer
 }
 
-// confirm asks before an action that cannot be undone. With yes it does not ask. If standard
-// input is no terminal, it fails unless yes is set.
+// confirm asks before an action that cannot be undone. If yes is true, it does not ask. If yes
+// is false and standard input is no terminal, it fails.
 func (p *prompt) confirm(what string, yes bool) error {
 	if yes {
 		return nil

@@ -30,7 +30,7 @@ func (n notifier) sendState(state string) error {
 	if n.socket == "" {
 		return nil
 	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"}) // net understands a leading @
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"}) // net accepts a leading @, which means an abstract socket
 	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}

@@ -82,7 +82,7 @@ func (a *app) runServe(ctx context.Context) error {
 
 // heedHangups answers SIGHUP with a line in the log, until the function that it returns is
 // called. Some operators send SIGHUP to make a server read its configuration again. This server
-// reads the files that may change while it runs without a signal.
+// needs no signal to read the files that may change while it runs.
 func heedHangups(log *slog.Logger) func() {
 	hangups, over := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -131,7 +131,7 @@ func (a *app) runDemo(ctx context.Context, d engine.Demonstration) error {
 	if err != nil {
 		return err
 	}
-	log := a.logger(c) // before serving is set: only warnings stand between the story's lines
+	log := a.logger(c) // made before serving is set, so that only warnings appear between the lines of the story
 	a.serving.Store(!d.Once)
 	d.Dir, err = os.MkdirTemp("", "lightweb-demo-")
 	if err != nil {

@@ -146,8 +146,8 @@ var settings = []setting{
 // limits of the inbox, for measurements.
 const inboxRatesOff = "LIGHTWEB_LIMITS_INBOX_RATE"
 
-// addSettingFlags adds the setting flags of one command, or for an empty command the flags that
-// all commands have.
+// addSettingFlags adds the flags of settings that one command has. If command is empty, it adds
+// the flags of settings that all commands have.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings {
 		if s.flag != "" && s.command == command {

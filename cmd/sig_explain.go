@@ -76,7 +76,8 @@ func parseAt(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// read calls from with the open file, or with standard input if file is -.
+// read opens the file and passes its content to the function from. If file is -, it passes
+// standard input.
 func (a *app) read(file string, from func(io.Reader) error) error {
 	if file == "-" {
 		return from(a.stdin)

@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxTailed bounds the flag --last: no stream has more events.
+// maxTailed is the largest value of the flag --last, because no stream has more events.
 const maxTailed = 1_000_000
 
 func newStreamTail(a *app) *cobra.Command {
@@ -97,7 +97,7 @@ func (a *app) checkTail(c *admin.TailChoice, since string) (err error) {
 	return err
 }
 
-// parseSince reads a time that is given as RFC 3339, or as how long before now it was.
+// parseSince reads a time that is given in the form of RFC 3339, or as a duration before now.
 func parseSince(s string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, s); err == nil {
 		return at, nil
@@ -160,7 +160,7 @@ const typeWidth = 22
 // describeEvent returns the line that people see for an event: its time, type, actor and object.
 func (t *tailed) describeEvent(i admin.TailItem) string {
 	var p struct{ ActorURI, ObjectURI, Trust, Error string }
-	_ = json.Unmarshal(i.Payload, &p) // other sources have other content: then only the type shows
+	_ = json.Unmarshal(i.Payload, &p) // other sources have other content, and then only the type is shown
 	style, clock := t.app.out.style(), i.Timestamp
 	if at, err := time.Parse(time.RFC3339, i.Timestamp); err == nil {
 		clock = at.Local().Format("15:04:05.000")
@@ -181,8 +181,8 @@ func (t *tailed) describeEvent(i admin.TailItem) string {
 	return line + "\n"
 }
 
-// colourOf returns the colour of an event type: one each for failures, for sent and for received
-// things.
+// colourOf returns the colour of an event type. Failures have one colour, sent things another,
+// and received things a third.
 func colourOf(kind string) lipgloss.Color {
 	switch {
 	case strings.HasSuffix(kind, ".failed"), strings.HasPrefix(kind, "stream."):

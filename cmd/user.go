@@ -28,8 +28,8 @@ func userFacts(u admin.User) []fact {
 	}
 }
 
-// describeAge returns the time between now and t, whichever is first, in one unit: days from two
-// days on, otherwise the largest that fits.
+// describeAge returns the time between now and t, in either order, in one unit. From two days on
+// the unit is days, and otherwise the largest unit below that fits.
 func describeAge(now, t time.Time) string {
 	d := now.Sub(t).Abs()
 	switch {

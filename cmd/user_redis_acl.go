@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// redisAccess is the result of user redis-acl. The password is shown only there.
+// redisAccess is the result of user redis-acl. Only this result shows the password.
 type redisAccess struct {
 	User      vocab.Username `json:"user"`
 	RedisUser string         `json:"redis_user"`
@@ -49,8 +49,8 @@ func newUserRedisACL(a *app) *cobra.Command {
 	return c
 }
 
-// giveRedisAccess makes a password and shows the Redis command for a user with that password.
-// With apply it also makes that user in Redis.
+// giveRedisAccess makes a password and shows the Redis command for a user with that password. If
+// apply is true, it also makes that user in Redis.
 func (a *app) giveRedisAccess(ctx context.Context, users admin.Users, user vocab.Username, apply bool) error {
 	made := redisAccess{User: user, Password: rand.Text(), Applied: apply}
 	access, err := users.RedisAccess(ctx, user, made.Password)

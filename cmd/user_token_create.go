@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// createdToken is the result of user token create. The secret is shown only there.
+// createdToken is the result of user token create. Only this result shows the secret.
 type createdToken struct {
 	admin.Token
 	Secret string `json:"token"`

@@ -5,8 +5,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// usersOrAll parses the users in args. It refuses a command without users that does not have
-// --all, and one with both. With --all it returns an empty list.
+// usersOrAll parses the users in args. It returns an error if the command has neither users nor
+// --all, or has both. With --all it returns an empty list.
 func (a *app) usersOrAll(args []string, all bool) ([]vocab.Username, error) {
 	if all == (len(args) > 0) {
 		return nil, fault.New(fault.Usage, "give either users or --all").WithHint(a.command.CommandPath() + " --help")

@@ -33,7 +33,7 @@ func (v *text) Set(s string) error { *v = text(s); return nil }
 func (v *text) String() string     { return string(*v) }
 func (v *text) Type() string       { return "TEXT" }
 
-// Set makes s absolute, relative to the working directory.
+// Set makes the path s absolute. A relative path begins at the working directory.
 func (v *path) Set(s string) error {
 	if s == "" {
 		*v = ""

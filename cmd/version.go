@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The linker sets these for a release. Without it, the build information of the Go tool is used.
+// The linker sets these variables for a release. If it does not, the build information of the Go
+// tool is used.
 var version, commit, date string
 
 // buildInfo describes this program.
