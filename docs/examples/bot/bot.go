@@ -21,7 +21,7 @@ import (
 type object = map[string]any
 
 func main() {
-	for last := ""; ; time.Sleep(3 * time.Second) { // a stream ends when the engine does
+	for last := ""; ; time.Sleep(3 * time.Second) { // a stream ends when the engine ends, and is then opened again
 		events := bufio.NewScanner(ask("GET", "/api/events", "", "Last-Event-ID", last))
 		for events.Scan() {
 			data, _ := strings.CutPrefix(events.Text(), "data: ")
@@ -43,8 +43,9 @@ func main() {
 	}
 }
 
-// dispatch performs an action only once, even if the event arrives again. Bots that answer each
-// other stop after a while.
+// dispatch performs an action only once, even if the event arrives again. It names the event
+// that caused the action. So the engine refuses further actions when bots have answered each
+// other for a while.
 func dispatch(event, action string, params object) {
 	body, _ := json.Marshal(object{"action": action, "params": params})
 	ask("POST", "/api/activity", string(body), "Idempotency-Key", action+event, "Lightweb-Caused-By", event).Close()
@@ -59,7 +60,8 @@ func read(path, uri string) (answer object) {
 	return answer
 }
 
-// ask sends a request with pairs of header fields, and returns the body of the response.
+// ask sends a request, and returns the body of the response. The parameter header holds the
+// names and values of header fields in turn.
 func ask(method, path, body string, header ...string) io.ReadCloser {
 	r, err := http.NewRequest(method, os.Getenv("API")+path, strings.NewReader(body))
 	if err != nil {
