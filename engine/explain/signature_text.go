@@ -111,8 +111,10 @@ func (t *explainer) describeChecks(found []signature.Finding, s actor.Explained)
 			out[i].Says = f.Err.Error() + ": " + out[i].Says
 		case f.Err != nil:
 			out[i].Says = f.Err.Error()
-		case out[i].Says == "":
+		case facts[f.Check] == nil:
 			out[i].Says = says[f.Check](t, s)
+		case out[i].Says == "":
+			out[i].Says = "none"
 		}
 		if f.Err != nil {
 			out[i].Result, out[i].Code = CheckFailed, codeOf(f.Err)
@@ -137,7 +139,7 @@ func codeOf(err error) string {
 }
 
 // facts describe the value that a check examined, whether or not the check passed. The description
-// is empty if the value could not be read.
+// is empty if the value could not be read, or if there is none.
 var facts = map[string]func(*explainer, actor.Explained) string{
 	"target":     func(t *explainer, _ actor.Explained) string { return t.Request.RequestURI },
 	"algorithm":  func(_ *explainer, s actor.Explained) string { return cmp.Or(s.Algorithm, "left to the key") },

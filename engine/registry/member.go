@@ -33,7 +33,7 @@ var members = []Member{
 	{"permissions.insecure_dm", "whose private messages are none of a stranger: a rule such as `{\"any\":[\"following\",\"friendOf\"]}`, of `following` (by the user), `follower`, `friendOf` and `closeFriendOf`; an empty one is met by nobody"},
 	{"permissions.see_presence", "which actors of this server are told that the user is there, and types: such a rule, or `{\"all\":[…]}`"},
 	{"permissions.see_read_receipts", "which of them are told what the user has read: such a rule"},
-	{"permissions.encrypted_chat", "with which actors conversations become encrypted: such a rule, kept for later"},
+	{"permissions.encrypted_chat", "with which actors conversations of two become encrypted: such a rule"},
 	{"moderation.muted_actors", "URIs of at most 1000 actors that the user does not want to see, nor be notified of"},
 	{"moderation.muted_domains", "at most 1000 domains of whose actors that holds, with everything below them"},
 	{"moderation.muted_keywords", "at most 200 words or phrases of 1 to 100 characters: posts of others that have one as a whole word, in any case, are not shown"},

@@ -17,8 +17,8 @@ type Permissions struct {
 	EncryptedChat   Rule `json:"encrypted_chat"`    // conversations with them may be encrypted
 }
 
-// Rule names relationships. An actor needs any of those in Any, or all of those in All. A rule
-// without relationships is met by nobody.
+// Rule names relationships. An actor needs all of those in All and, unless Any is empty, at least
+// one of those in Any. A rule without relationships is met by nobody.
 type Rule struct {
 	Any []string `json:"any,omitempty"`
 	All []string `json:"all,omitempty"`

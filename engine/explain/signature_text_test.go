@@ -1,0 +1,21 @@
+package explain
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/signature"
+)
+
+// A signature may cover nothing, and is read all the same before it is refused.
+func TestAPassedCheckOfAnAbsentValueIsDescribed(t *testing.T) {
+	t.Parallel()
+	e := &explainer{SignedRequest: SignedRequest{Request: &http.Request{}}}
+	for name := range facts {
+		c := e.describeChecks([]signature.Finding{{Check: name, Reached: true}}, actor.Explained{})[0]
+		if c.Result != CheckPassed || c.Says == "" {
+			t.Errorf("%s is described as %+v", name, c)
+		}
+	}
+}
