@@ -195,6 +195,36 @@ func TestWhatIsResumedDuringATurnIsNotForgotten(t *testing.T) {
 	}
 }
 
+// A host that has failed for long is probed by one delivery, and by none while its breaker is open
+// or a probe is under way.
+func TestAnInactiveHostIsProbedByOneDelivery(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		change func(*loop, *hostQueue)
+		want   int
+	}{
+		"inactive":           {func(*loop, *hostQueue) {}, 1},
+		"not known":          {func(l *loop, h *hostQueue) { delete(l.queues.hosts, h.name) }, 0},
+		"active":             {func(_ *loop, h *hostQueue) { h.inactive = time.Time{} }, 0},
+		"open":               {func(_ *loop, h *hostQueue) { h.recordFailure("no answer", now) }, 0},
+		"with one that runs": {func(_ *loop, h *hostQueue) { h.inflight = 1 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLoop(&newBench(t, status(202)).Deps)
+			h := l.queues.host("p.example")
+			h.inactive, h.failures, h.failed = now.Add(-day), 9, now.Add(-day)
+			l.parking.addParked(h.name, alice)
+			tt.change(l, h)
+			l.probeInactiveHosts(now)
+			if got := l.planResume(alice, now)[h.name]; got != tt.want {
+				t.Errorf("%d deliveries are to come back, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestDeliveriesBeyondABatchComeBackInTheNextTurn(t *testing.T) {
 	t.Parallel()
 	l, now := newLoop(&newBench(t, nil).Deps), time.Now()

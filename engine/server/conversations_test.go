@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -386,4 +387,36 @@ func TestAWelcomeWaitsForTheUsersOtherDevice(t *testing.T) {
 		k.send(confirm, "", bearerToken(k.tokens[me])).want(t, 204)
 	}
 	k.send(confirm, "", bearerToken(k.tokens[string(k.local.ID(k.bob))])).want(t, 404)
+}
+
+func TestConversationsAreListedInPages(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	me := k.device.Identity
+	want := []uuid.UUID{k.id}
+	for range 50 {
+		var made struct{ ID uuid.UUID }
+		k.post(me, "/api/conversations", map[string]any{"groupInfo": mlstest.NewGroup(k.device).Info(k.device)}).want(t, 201).decode(t, &made)
+		want = append(want, made.ID)
+	}
+	slices.Reverse(want) // the newest first
+	var got []uuid.UUID
+	var sizes []int
+	for path := "/api/conversations"; path != ""; {
+		var page struct {
+			Items []struct{ ID uuid.UUID }
+			Next  string
+		}
+		k.get(path, bearerToken(k.tokens[me])).want(t, 200).decode(t, &page)
+		for _, c := range page.Items {
+			got = append(got, c.ID)
+		}
+		sizes = append(sizes, len(page.Items))
+		if path = ""; page.Next != "" {
+			path = "/api/conversations?cursor=" + page.Next
+		}
+	}
+	if !slices.Equal(got, want) || !slices.Equal(sizes, []int{50, 1}) {
+		t.Errorf("pages of %v conversations list %v, want %v", sizes, got, want)
+	}
 }

@@ -100,6 +100,12 @@ func TestALargeBodyIsReadOnceTheInboxKnowsItsSender(t *testing.T) {
 			t.Errorf("a large body %s: %d bytes are held afterwards", c.name, n)
 		}
 	}
+	f.inbox.err = fault.New(fault.Forbidden, "no")
+	usual := &counting{Reader: strings.NewReader(strings.Repeat("x", 100))}
+	ask(t, f.public, http.MethodPost, "/inbox", "", header("Content-Type", "application/activity+json"), func(r *http.Request) { r.Body, r.ContentLength = usual, 100 })
+	if usual.n != 100 {
+		t.Errorf("of a body of the usual limit %d bytes are read, want all of them", usual.n)
+	}
 }
 
 func TestAPausedServerTakesNothing(t *testing.T) {

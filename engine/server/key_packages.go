@@ -142,8 +142,8 @@ func (s *conversations) postClaimOf(a *answer, r *http.Request, _ httprouter.Par
 	if err != nil {
 		return fault.Wrap(fault.Unprocessable, "actor is the id of an actor", err).WithCode("invalid_parameter").At("/actor")
 	}
-	if ok, after := s.lookups.Allow(t.User.String()); !ok {
-		return fault.New(fault.RateLimited, "too much is looked up").After(after)
+	if err := s.countLookup(a, t.User); err != nil {
+		return err
 	}
 	all, err := s.members.ClaimOf(r.Context(), t.User, actor)
 	if err != nil {

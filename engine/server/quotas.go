@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -33,6 +34,17 @@ func (a *answer) tellQuotas(all ...policy.Quota) {
 // user.
 func (s *clientAPI) tellLookups(a *answer, u vocab.Username) {
 	a.tellQuotas(s.lookups.Quota(quotaOfLookups, u.String()))
+}
+
+// countLookup counts a request that asks other servers for an actor, and tells how many the user
+// has left. The fault is RateLimited when none is.
+func (s *clientAPI) countLookup(a *answer, u vocab.Username) error {
+	ok, after := s.lookups.Allow(u.String())
+	s.tellLookups(a, u)
+	if !ok {
+		return fault.New(fault.RateLimited, "your programs ask for too many actors").WithCode("rate_limited").After(after)
+	}
+	return nil
 }
 
 // tellAttempts tells how many actions the token of an LLM engine may still try. If the quotas

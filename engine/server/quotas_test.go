@@ -40,6 +40,21 @@ func TestProgramsAreToldWhatIsLeft(t *testing.T) {
 	left(f.get("/api/me", read).want(t, 200), "", "")
 }
 
+// Finding actors and claiming their key packages ask other servers, and share one bound.
+func TestClaimsOfKeyPackagesCountAsLookups(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.outbox.found = f.carol
+	token := bearerToken(f.token(f.alice, "read", "write"))
+	for f.get("/api/actors?uri="+string(f.carol.ID), token).StatusCode == 200 {
+		continue
+	}
+	r := f.send("/api/keypackages/claim", `{"actor":"`+string(f.carol.ID)+`"}`, token, header("Content-Type", "application/json")).want(t, 429)
+	if r.Header.Get("RateLimit") != `"lookups";r=0;t=60` || r.Header.Get("Retry-After") == "" {
+		t.Errorf("a claim beyond the bound is told %v", r.Header)
+	}
+}
+
 // A list of several pages leads on by a Link, and is the same while nothing has changed.
 func TestListsLeadOnAndAreTagged(t *testing.T) {
 	t.Parallel()

@@ -72,10 +72,8 @@ func (s *clientAPI) getPerson(a *answer, r *http.Request, _ httprouter.Params) e
 	if q.Has("handle") == q.Has("uri") {
 		return fault.New(fault.Invalid, "ask for an actor by handle or by uri").WithCode("bad_query")
 	}
-	ok, after := s.lookups.Allow(t.User.String())
-	s.tellLookups(a, t.User)
-	if !ok {
-		return fault.New(fault.RateLimited, "your programs ask for too many actors").WithCode("rate_limited").After(after)
+	if err := s.countLookup(a, t.User); err != nil {
+		return err
 	}
 	found, err := s.outbox.FindActor(r.Context(), t.User, isAssistantReader(t), q.Get("handle")+q.Get("uri"))
 	if err != nil {
