@@ -90,8 +90,8 @@ const (
 // the number of their entries. The rest of the statement must insert the entries.
 const addEntry = `UPDATE conversations c SET entries = c.entries + 1`
 
-// Upgrade makes a conversation of two encrypted, for good. The URI, host and group of c replace
-// the old ones; the host becomes the admin.
+// Upgrade turns the user's conversation with one other actor into an encrypted one. This cannot
+// be undone. Its URI, host and group are replaced by those of c, and the host becomes its admin.
 func (t Pairs) Upgrade(ctx context.Context, c Conversation, own bool, now time.Time) error {
 	_, err := t.execBeside(ctx, "upgrade conversation", `WITH changed AS (`+addEntry+`, mode = 'encrypted', uri = $2, host_uri = $3, group_id = $4, upgraded_at = $5
 			WHERE id = $1 RETURNING id, entries),

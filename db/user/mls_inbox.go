@@ -176,9 +176,10 @@ func (t Joined) FindAt(ctx context.Context, uri vocab.ID) (*JoinedConversation, 
 	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`c.uri = $1`, uri)
 }
 
-// FindGroup is Find by the current or a former MLS group of the conversation. If several
-// conversations match, a conversation that a device has confirmed comes first, then one without
-// a host, then one whose current group it is.
+// FindGroup is Find by an MLS group that is or was the group of the conversation. If several
+// conversations match, FindGroup prefers one that is confirmed, that is, that a device of the user
+// has joined. Among these it prefers one without a host, and after that one whose current group is
+// the given one.
 func (t Joined) FindGroup(ctx context.Context, group string) (*JoinedConversation, error) {
 	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`c.group_id = $1 OR $1 = ANY(j.former_groups) ORDER BY c.confirmed DESC, (c.host_uri = '') DESC, (c.group_id = $1) DESC, c.id LIMIT 1`, group)
 }

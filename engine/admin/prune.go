@@ -55,12 +55,13 @@ type PrunedUser struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// Prune removes old activities of other servers from users' databases unless the user interacted
-// with them (see user.Databases.Prune), and old results of deliveries. When it prunes all users,
-// it also removes reports that were resolved as long ago, and actors that no user needs (see
-// instance.Actors.Prune). An error with one user does not stop the others. The fault is Busy
-// when another process prunes, NoUser when a named user does not exist, and Usage for a number
-// of days out of bounds.
+// Prune removes activities of other servers that are older than p.Days from users' databases,
+// except those that user.Databases.Prune keeps. If p.Days is 0, the configured number applies.
+// Prune also removes old results of deliveries. If no users are named, it prunes all users, and
+// removes reports that were resolved at least p.Days ago, actors that no user needs (see
+// instance.Actors.Prune), and hosts without recent contact. If pruning one user fails, the others
+// are still pruned. The fault is Busy when another process prunes, NoUser when a named user does
+// not exist, and Usage for a number of days out of bounds.
 func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, err error) {
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}

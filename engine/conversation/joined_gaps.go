@@ -153,8 +153,9 @@ func (g *gaps) run(of copyKey) {
 	}
 }
 
-// end ends the work on a copy and returns true. But if begin was called meanwhile, end returns
-// false, and the work goes on.
+// end is called when the messages that a user's copy of a conversation lacked have been read. If
+// begin was called for the copy meanwhile, end returns false, and the caller reads once more.
+// Otherwise, or if g is closed, end removes the copy from running and returns true.
 func (g *gaps) end(of copyKey) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

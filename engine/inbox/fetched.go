@@ -15,10 +15,11 @@ import (
 // the sender has accepted as a follower.
 const maxReaders = 16
 
-// fetchForReader fetches an object again in the name of a recipient, after the object's server
-// refused it to the instance actor. That user signs the request. The request goes only to the
-// sender's own server, so that a sender cannot have a user's name disclosed to another server.
-// If no recipient may ask, fetchForReader returns the error refusal.
+// fetchForReader fetches an object again, after the object's server refused it to the instance
+// actor. This time a recipient of the activity signs the request. An object on another server than
+// that of the activity's sender is not fetched so, because the sender could then disclose a user's
+// name to that server. fetchForReader returns the error refusal in that case, if a relay passed
+// the activity on, and if no recipient may ask for the object.
 func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
 	if x.relay || !id.SameOrigin(x.Actor.ID) {
 		return nil, refusal

@@ -41,8 +41,8 @@ func (f *forwarder) mayForward(x *applying) bool {
 	return limitBy(f.bounds.passedOfSender, sender) == nil && limitBy(f.bounds.passedOfDomain, host) == nil
 }
 
-// maxForwardCost is the greatest number of deliveries for which one activity counts in the
-// user's budget, so that a user with very many followers gets some activities forwarded, too.
+// maxForwardCost is the most that forwarding one activity takes from the user's budget, even if
+// it needs more deliveries. So a user with very many followers can forward some activities, too.
 const maxForwardCost = 5000
 
 // mayForwardTo reports whether the user's budget has room to deliver one activity to this many

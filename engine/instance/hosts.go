@@ -132,8 +132,9 @@ func printable(s string) string {
 	}, s[:min(len(s), maxSoftware)])
 }
 
-// renameSoftware remembers the name of a host's software, and reports whether it must be stored.
-// It must be if the name is new and the host's last name was stored at least softwareStored ago.
+// renameSoftware reports whether to store name as the name of a host's software. The result is
+// true if name differs from the remembered one, and if that one was remembered at least
+// softwareStored ago or there is none. Then renameSoftware also remembers name.
 func (h *hosts) renameSoftware(host, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

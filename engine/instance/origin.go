@@ -9,10 +9,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// KeepOrigin compares public_url with the stored origin of the instance, and stores public_url
-// if there is none. The origin may change only while no user has made an activity and no process
-// serves; otherwise the fault is Config. A database of an earlier lightweb has no stored origin,
-// so its origin is read from the ids of its activities.
+// KeepOrigin makes public_url the stored origin of the instance. If another origin is stored,
+// KeepOrigin replaces it, but only if no user has made an activity yet and no process serves the
+// instance. Otherwise the fault is Config, or Unavailable if some user's activities cannot be
+// read. If no origin is stored but there are activities, an earlier version of lightweb made them.
+// Then KeepOrigin stores the origin of their ids, and refuses any other public_url.
 func (in *Instance) KeepOrigin(ctx context.Context) error {
 	has, err := in.DB.Instance.Origin(ctx)
 	if err != nil || has == in.Config.PublicURL {

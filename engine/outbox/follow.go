@@ -149,8 +149,9 @@ func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchang
 	if err != nil {
 		return err
 	}
-	// This describes the received Follow in place of embedding it, because the user's proof may
-	// be unable to cover the received document.
+	// The answer contains a new description of the Follow, not the Follow as it was received. The
+	// user's proof signs the canonical form of the whole answer (RFC 8785), and a received document
+	// may contain numbers that have no such form.
 	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID)
 	if x.counterpart, err = f.reachActor(ctx, x, p.rel.Actor); err != nil {
 		return err

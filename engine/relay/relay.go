@@ -33,8 +33,8 @@ type Poster interface {
 	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
 }
 
-// Gate returns nil if a host may be contacted or activities of an actor are accepted, or else an
-// error that gives the reason.
+// Gate decides with which servers this server communicates. Check returns an error with the
+// reason if a host may not be contacted, CheckActor if activities of an actor are not accepted.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
