@@ -441,6 +441,20 @@ func TestPruneKeepsTheCopiesOfWhoIsAddressedByAGroup(t *testing.T) {
 	}
 }
 
+// A batch of actors goes on after the last one that it looked at, although it removed none.
+func TestPruneLooksAtAllActors(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	const first = 500 // a batch
+	run(t, databaseOf(t, c, u), fmt.Sprintf(`INSERT INTO actors (uri, type, inbox, raw, fetched_at) SELECT 'https://peer.example/a/' || n, 'Person', '', '{}', now() FROM generate_series(1, %d) n`, first))
+	h.knows("https://peer.example/z", old)
+	h.prune(false)
+	if n := number(t, databaseOf(t, c, u), `SELECT count(*) FROM actors`); n != first {
+		t.Errorf("%d actors are left, want the %d that came lately", n, first)
+	}
+}
+
 func TestPruneForgetsMovesThatDecideNothingAnyMore(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

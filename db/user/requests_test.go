@@ -3,6 +3,7 @@ package user_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,5 +49,36 @@ func TestARequestGoesWithItsObject(t *testing.T) {
 		if left := number(t, databaseOf(t, c, u), `SELECT (SELECT count(*) FROM objects) + (SELECT count(*) FROM activities)`); left != 0 {
 			t.Errorf("with %s %d rows are left, want none", form, left)
 		}
+	}
+}
+
+// Actors of one server may use the same uri for their activities and objects.
+func TestTheSendersOfARequestAreFoundByEitherUri(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const eve, dan = "https://peer.example/users/eve", "https://peer.example/users/dan"
+	request := func(ctx context.Context, tx *user.Tx, actor, activity, object vocab.ID) error {
+		if err := tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: activity, Actor: actor, Type: vocab.Create, Direction: user.Inbound, Object: object, Raw: []byte(`{}`), Published: now}); err != nil {
+			return err
+		}
+		return tx.Requests.Add(ctx, user.Request{Activity: activity, Actor: actor, Host: "peer.example"}, now)
+	}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for _, r := range [][3]vocab.ID{{bob, bob + "/1", thing("1")}, {eve, eve + "/1", thing("1")}, {dan, dan + "/1", thing("2")}} {
+			if err := request(ctx, tx, r[0], r[1], r[2]); err != nil {
+				return err
+			}
+		}
+		// Bob's activity with the uri of a request of dan's is none.
+		return tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: dan + "/1", Actor: bob, Type: vocab.Create, Direction: user.Inbound, Object: thing("3"), Raw: []byte(`{}`), Published: now})
+	})
+	for uri, want := range map[vocab.ID][]vocab.ID{bob + "/1": {bob}, thing("1"): {bob, eve}, thing("2"): {dan}, thing("3"): nil, thing("4"): nil} {
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			got, err := tx.Requests.FindSenders(ctx, uri)
+			if !slices.Equal(got, want) {
+				t.Errorf("the senders of %s are %v, want %v", uri, got, want)
+			}
+			return err
+		})
 	}
 }

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,6 +88,17 @@ func TestRow25NothingIsSaidInTheOpenOnceItIsEncrypted(t *testing.T) {
 	if c := d.conversationWith(bob); c.ClosedAt == nil {
 		t.Error("the conversation outlives the friendship")
 	}
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		all, err := tx.Events.List(ctx, 0, 1000)
+		n := slices.IndexFunc(all, func(e user.Event) bool { return e.Type == "conversation.closed" })
+		if n < 0 {
+			t.Fatalf("none of %d events says that the conversation is closed", len(all))
+		}
+		if d, _ := vocab.ParseDoc(all[n].Payload); d.Text("actorUri") != string(me) || d.Text("trust") != "self" {
+			t.Errorf("the conversation is said to be closed by %s", all[n].Payload)
+		}
+		return err
+	})
 	inTheOpen()
 	d.refused("SendMessage", map[string]any{"conversationId": c.ID, "content": base64.StdEncoding.EncodeToString(next.Message())}, fault.Conflict, "conversation_closed")
 	d.refused("SendMessage", map[string]any{"conversationId": uuid.NewString(), "content": "x"}, fault.NotFound, "no_conversation")
