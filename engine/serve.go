@@ -84,6 +84,11 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
+	serving, err := e.describeServing(ctx, public, admin)
+	if err != nil {
+		release()
+		return errors.Join(err, public.Close(), admin.Close())
+	}
 	caller := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -116,8 +121,11 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	go func() { delivered <- p.dispatcher.Run(delivering) }()
 	running.Go(func() { endWith(end, admin, p.admin.Serve(admin)) })
 	running.Go(func() { endWith(end, public, e.servePublic(p, public)) })
-	if err := e.announceReady(ctx, public, admin, ready); err != nil {
-		end(err)
+	if e.in.IsPaused() {
+		e.in.Log.WarnContext(ctx, "federation is paused", "hint", "set federation.mode to open, and start again, to take and send activities")
+	}
+	if serving.Startup = time.Since(e.in.OpenedAt); ready != nil {
+		ready(serving)
 	}
 	<-ctx.Done()
 	err = e.drainParts(p, stopDelivering, delivered)
@@ -176,33 +184,25 @@ func endWith(end context.CancelCauseFunc, l net.Listener, err error) {
 	}
 }
 
-// announceReady calls ready with a description of the server, if ready is not nil.
-func (e *Engine) announceReady(ctx context.Context, public, admin net.Listener, ready func(Serving)) error {
-	s := Serving{Version: e.in.Config.Version, PublicURL: e.in.Config.PublicURL, Listen: public.Addr().String(), AdminListen: admin.Addr().String(),
-		Mode: "configured", DataDir: e.in.Config.DataDir, Startup: time.Since(e.in.OpenedAt)}
+// describeServing describes the server. It asks the database before the parts start, so that a
+// slow answer cannot end an engine that already serves.
+func (e *Engine) describeServing(ctx context.Context, public, admin net.Listener) (s Serving, err error) {
+	s = Serving{Version: e.in.Config.Version, PublicURL: e.in.Config.PublicURL, Listen: public.Addr().String(), AdminListen: admin.Addr().String(),
+		Mode: "configured", DataDir: e.in.Config.DataDir, Redis: "Redis"}
 	version, err := e.in.DB.Instance.ServerVersion(ctx)
 	if err != nil {
-		return err
+		return s, err
 	}
 	s.Database = "PostgreSQL " + version
 	if e.in.Postgres != nil {
 		s.Mode = "embedded"
 		s.Database += ", private"
 	}
-	s.Redis = "Redis"
 	if e.in.Redis != nil {
 		s.Redis = e.in.Redis.Name()
 	}
-	if s.Users, err = e.in.DB.Instance.Users.CountActive(ctx); err != nil {
-		return err
-	}
-	if e.in.IsPaused() {
-		e.in.Log.WarnContext(ctx, "federation is paused", "hint", "set federation.mode to open, and start again, to take and send activities")
-	}
-	if ready != nil {
-		ready(s)
-	}
-	return nil
+	s.Users, err = e.in.DB.Instance.Users.CountActive(ctx)
+	return s, err
 }
 
 // drainParts stops the parts within the drain timeout. It starts no further delivery, ends the
