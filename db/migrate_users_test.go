@@ -270,23 +270,30 @@ func killed(t *testing.T, c *db.Cluster, cfg db.Config, u vocab.Username) (pid i
 	if err := child.Wait(); err == nil || stderr.Len() > 0 {
 		t.Fatalf("the child ended with %v: %s", err, &stderr)
 	}
+	awaitNone(t, "session with the child's lock", `application_name LIKE $1`, fmt.Sprintf("%%, process %d on %%", child.Process.Pid))
 	return pid
 }
 
 // awaitEnd waits until a process of the server has ended, and with it what it did.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
+	awaitNone(t, "process", `pid = $1`, pid)
+}
+
+// awaitNone waits until the server has no session for which the condition holds.
+func awaitNone(t *testing.T, what, condition string, arg any) {
+	t.Helper()
 	conn := session(t, "postgres")
 	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); {
-		var lives bool
-		if err := conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, pid).Scan(&lives); err != nil {
+		var is bool
+		if err := conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE `+condition+`)`, arg).Scan(&is); err != nil {
 			t.Fatal(err)
 		}
-		if !lives {
+		if !is {
 			return
 		}
 	}
-	t.Fatal("the server's process does not end")
+	t.Fatalf("the server's %s does not end", what)
 }
 
 func TestAMigrationThatWasKilledIsHealedByAnother(t *testing.T) {

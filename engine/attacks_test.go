@@ -306,6 +306,7 @@ func (s *siege) settle() {
 	s.Helper()
 	enginetest.Eventually(s, "the engine has nothing left to do", func() bool {
 		return s.count("lightweb", `SELECT count(*) FROM intake`) == 0 &&
+			s.count("lightweb", `SELECT count(*) FROM users WHERE events_due IS NOT NULL`) == 0 &&
 			s.count("lightweb_alice", `SELECT count(*) FROM deliveries WHERE status = 'pending'`) == 0 &&
 			s.count("lightweb_bob", `SELECT count(*) FROM deliveries WHERE status = 'pending'`) == 0
 	})
