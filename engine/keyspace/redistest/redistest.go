@@ -245,10 +245,10 @@ func freePort(t testing.TB) string {
 }
 
 // Eventually waits until the given function returns true, which depends on another process. It
-// fails the test after 20 seconds.
+// fails the test after a minute: Sentinel asks for replicas every ten seconds.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for tick := time.NewTicker(10 * time.Millisecond); !is(); {
 		select {
 		case <-limit:
