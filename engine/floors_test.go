@@ -135,7 +135,8 @@ var doors = map[string]string{
 	"golang.org/x/oauth2":                 "engine/oidc",
 	"github.com/spf13":                    "cmd", // cobra and its pflag
 	"github.com/charmbracelet/lipgloss":   "cmd",
-	"github.com/muesli/termenv":           "cmd", // the colour profiles of lipgloss
+	"github.com/muesli/termenv":           "cmd",          // the colour profiles of lipgloss
+	"github.com/charmbracelet/x/ansi":     "engine/bench", // folds the page of benchmarks
 	"github.com/schollz/progressbar":      "cmd",
 	"github.com/BurntSushi/toml":          "cmd",
 	"golang.org/x/term":                   "cmd",

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // All runs every benchmark that has a target, at the size of that target. It does not run
@@ -66,8 +68,8 @@ const Handwritten = "<!-- written by hand from here on -->"
 func Markdown(reports []Report, before string) string {
 	r := reports[0]
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Benchmarks\n\nWritten by `make bench`; what is below the marker at the end is written by hand. Client, engine and PostgreSQL share one machine;\n"+
-		"requests are signed before the clock starts, and every commit waits for the disk.\n\n"+
+	fmt.Fprintf(&b, "# Benchmarks\n\nWritten by `make bench`; what is below the marker at the end is written by hand. Client, engine\n"+
+		"and PostgreSQL share one machine; requests are signed before the clock starts, and every commit\nwaits for the disk.\n\n"+
 		"| | |\n|---|---|\n| Date | %s |\n| Commit | %s |\n| Processor | %s, %d cores |\n| Memory | %.1f GiB |\n| System | %s %s |\n| Go | %s |\n| PostgreSQL | %s |\n",
 		r.Started.Format(time.DateOnly), cmp.Or(r.Commit, r.Version), cmp.Or(r.Machine.Processor, "unknown"), r.Machine.Cores,
 		float64(r.Machine.Memory)/(1<<30), r.Machine.System, r.Machine.Kernel, r.Machine.Go, r.Database.Version)
@@ -98,7 +100,7 @@ func settingsShown(r Report) []string {
 
 // writeRows adds the measurement to a page.
 func (m Measurement) writeRows(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s:\n\n| Figure | | Target |\n|---|--:|--:|\n", m.Name)
+	fmt.Fprintf(b, "\n%s\n\n| Figure | | Target |\n|---|--:|--:|\n", fold(m.Name+":"))
 	for _, f := range m.Figures {
 		mark := ""
 		if !f.Reached() {
@@ -109,8 +111,11 @@ func (m Measurement) writeRows(b *strings.Builder) {
 	for _, c := range m.CPU {
 		fmt.Fprintf(b, "| CPU of %s | %s ms/operation | |\n", c.Process, showValue(c.PerOp))
 	}
-	fmt.Fprintf(b, "\nLimited by %s.\n", m.Limits)
+	fmt.Fprintf(b, "\n%s\n", fold("Limited by "+m.Limits+"."))
 }
+
+// fold breaks prose into lines that end before column 100.
+func fold(s string) string { return ansi.Wordwrap(s, 99, "") }
 
 // Show returns the value with three significant digits, or more before the decimal point.
 func (f Figure) Show() string { return showValue(f.Value) }
