@@ -95,11 +95,7 @@ type Part struct {
 func (c *Cache) Read(ctx context.Context, q Query) Part {
 	p := Part{query: q}
 	page, at := c.pageOf(q), q.Offset%c.PageSize
-	first := at // the line before the part: its mark shows that the place has not moved
-	if at == 0 {
-		first = 1
-	}
-	g, err := c.Store.Of(q.User).Glance(ctx, []string{tokenKey(q.List), tokenKey(q.Beside)}, pageKey(q.List, page), first, at+1+q.Limit)
+	g, err := c.Store.Of(q.User).Glance(ctx, []string{tokenKey(q.List), tokenKey(q.Beside)}, pageKey(q.List, page), at+1+q.Limit)
 	if err != nil {
 		c.metrics.reads.WithLabelValues("index", "away").Inc()
 		return p
@@ -111,28 +107,27 @@ func (c *Cache) Read(ctx context.Context, q Query) Part {
 	}
 	if token != "" {
 		p.token = token
-		p.take(g, at)
+		p.take(g.Elements, at)
 	}
 	c.metrics.count("index", p.IsHeld)
 	return p
 }
 
-// take fills the part from a page, if the page is valid and has all that the query asks for.
-func (p *Part) take(g keyspace.Glance, at int) {
-	token, start, _ := strings.Cut(g.Head, " ")
-	lines := g.Elements
-	switch {
-	case token != p.token:
+// take fills the part from the elements of a page, if the page is valid and has all that the
+// query asks for. The first element is the page's head, and at lines of the page stand before
+// the part. The mark of the last of these shows that the place has not moved.
+func (p *Part) take(elements []string, at int) {
+	if len(elements) <= at {
 		return
-	case at == 0:
-		if start != p.query.After {
-			return
-		}
-	case len(lines) == 0 || markOf(lines[0]) != p.query.After:
-		return
-	default:
-		lines = lines[1:]
 	}
+	token, start, _ := strings.Cut(elements[0], " ")
+	if at > 0 {
+		start = markOf(elements[at])
+	}
+	if token != p.token || start != p.query.After {
+		return
+	}
+	lines := elements[at+1:]
 	switch n := len(lines); {
 	case n == 0:
 		return

@@ -15,38 +15,46 @@ import (
 // Glance is the result of the method Glance.
 type Glance struct {
 	Texts    []string // in the order of their keys; "" for a missing key
-	Head     string   // the first element of the list; "" if there is no list
-	Elements []string // the requested range, as far as the list reaches
+	Elements []string // of the list, as far as it reaches
 }
 
-// Glance reads the texts of some keys, the head of a list, and the elements of this list whose
-// index is from first to last, both included. It reads them in one transaction and one round
-// trip.
-func (k Space) Glance(ctx context.Context, texts []string, list string, first, last int) (g Glance, err error) {
+// Glance reads the texts of some keys, and then the elements of a list up to the one whose index
+// is last; with -1 it reads all of them. This is one round trip, but no transaction: another
+// process may write between the texts and the list.
+func (k Space) Glance(ctx context.Context, texts []string, list string, last int) (g Glance, err error) {
+	keys := make([]string, len(texts))
+	for n, name := range texts {
+		keys[n] = k.key(name)
+	}
 	err = k.store.call(ctx, "read "+k.key(list), func(ctx context.Context) error {
-		found := make([]*redis.StringCmd, len(texts))
-		var head, elements *redis.StringSliceCmd
-		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			for n, name := range texts {
-				found[n] = p.Get(ctx, k.key(name))
+		var found *redis.SliceCmd
+		var elements *redis.StringSliceCmd
+		_, err := k.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			if len(keys) > 0 {
+				found = p.MGet(ctx, keys...)
 			}
-			head = p.LRange(ctx, k.key(list), 0, 0)
-			elements = p.LRange(ctx, k.key(list), int64(first), int64(last))
+			elements = p.LRange(ctx, k.key(list), 0, int64(last))
 			return nil
 		})
-		if err != nil && !errors.Is(err, redis.Nil) {
+		if err != nil {
 			return err
 		}
-		for _, f := range found {
-			g.Texts = append(g.Texts, f.Val())
-		}
-		if len(head.Val()) > 0 {
-			g.Head = head.Val()[0]
+		if found != nil {
+			g.Texts = textsOf(found)
 		}
 		g.Elements = elements.Val()
 		return nil
 	})
 	return g, err
+}
+
+// textsOf returns the texts that MGET found, with "" for missing keys.
+func textsOf(found *redis.SliceCmd) []string {
+	texts := make([]string, len(found.Val()))
+	for n, f := range found.Val() {
+		texts[n], _ = f.(string)
+	}
+	return texts
 }
 
 // ReplaceList replaces a list by one with these elements. The parameter while is how long the
@@ -74,17 +82,15 @@ type Text struct {
 }
 
 // Texts returns the texts of keys, in one round trip, with "" for missing keys.
-func (k Space) Texts(ctx context.Context, names []string) ([]string, error) {
-	keys, texts := make([]string, len(names)), make([]string, len(names))
+func (k Space) Texts(ctx context.Context, names []string) (texts []string, err error) {
+	keys := make([]string, len(names))
 	for n, name := range names {
 		keys[n] = k.key(name)
 	}
-	err := k.store.call(ctx, "read texts", func(ctx context.Context) error {
-		found, err := k.store.client.MGet(ctx, keys...).Result()
-		for n, f := range found {
-			texts[n], _ = f.(string)
-		}
-		return err
+	err = k.store.call(ctx, "read texts", func(ctx context.Context) error {
+		found := k.store.client.MGet(ctx, keys...)
+		texts = textsOf(found)
+		return found.Err()
 	})
 	return texts, err
 }

@@ -56,6 +56,7 @@ func parse(address string) (*redis.UniversalOptions, error) {
 		DB: single.DB, Username: single.Username, Password: single.Password, TLSConfig: single.TLSConfig,
 		ContextTimeoutEnabled: true, DialTimeout: callLimit, ReadTimeout: callLimit, WriteTimeout: callLimit, PoolTimeout: callLimit,
 		DialerRetries: 1, MaxRetries: -1, MaxRedirects: 3, ConnMaxIdleTime: 5 * time.Minute, DisableIdentity: true,
+		Protocol:                 2, // with 3 each reply is also searched for notifications, which nobody here subscribes to
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if strings.HasPrefix(single.Addr, "/") != (single.Network == "unix") {

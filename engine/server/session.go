@@ -97,7 +97,7 @@ func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (b
 func (s sessions) endAll(ctx context.Context, u vocab.Username) error {
 	of := s.redis.Of(u)
 	for _, list := range []string{sessionList, readingList} {
-		g, err := of.Glance(ctx, nil, list, 0, -1)
+		g, err := of.Glance(ctx, nil, list, -1)
 		if err == nil && len(g.Elements) > 0 {
 			_, err = of.Delete(ctx, g.Elements...)
 		}
