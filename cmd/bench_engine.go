@@ -21,6 +21,7 @@ func newBenchEngine(a *app) *cobra.Command {
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			a.serving.Store(true)
+			go paceCollections(ctx, a.env)
 			return bench.Serve(ctx, a.stdin, a.stdout, slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 		}),
 	}

@@ -67,6 +67,7 @@ func (a *app) runServe(ctx context.Context) error {
 	defer stopWatching() // after draining, which the watchdog must not cut short
 	defer heedHangups(log)()
 	go systemd.feedWatchdog(watching)
+	go paceCollections(watching, a.env)
 
 	e, err := engine.Open(ctx, c.Engine, log)
 	if err != nil {
