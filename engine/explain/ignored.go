@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -46,10 +47,10 @@ func describeIgnored(at time.Time, reason string) string {
 	return fmt.Sprintf("It was answered 202 on %s and kept for nobody: %s.", stamp(at), because)
 }
 
-// findIgnoredBody is findIgnored for the activity in a request's body. It returns nil for a
-// body that is not an activity.
-func findIgnoredBody(ctx context.Context, in *instance.Instance, body []byte) (*Ignored, error) {
-	a, err := vocab.ParseActivity(body)
+// findIgnoredBody is findIgnored for the activity in the body of a request. It returns nil
+// if the body is not an activity.
+func findIgnoredBody(ctx context.Context, in *instance.Instance, x SignedRequest) (*Ignored, error) {
+	a, err := handler.ParseRequest(x.Body, x.Request.Header)
 	if err != nil {
 		return nil, nil
 	}

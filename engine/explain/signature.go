@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -107,7 +108,7 @@ func Signature(ctx context.Context, in *instance.Instance, x SignedRequest) (Sig
 		return actor.NewVerifier(actors, in.Gate, origin, in.Now)
 	})
 	if err == nil {
-		out.Ignored, err = findIgnoredBody(ctx, in, x.Body)
+		out.Ignored, err = findIgnoredBody(ctx, in, x)
 	}
 	return out, err
 }
@@ -175,7 +176,7 @@ func (x SignedRequest) explain(
 		At: x.At.UTC(), BodyBytes: len(x.Body), Signatures: []CheckedSignature{}}}
 	var activity *vocab.Activity
 	if x.Request.Method == http.MethodPost || len(x.Body) > 0 {
-		activity, err = vocab.ParseActivity(x.Body)
+		activity, err = handler.ParseRequest(x.Body, x.Request.Header)
 		if err == nil {
 			t.out.Actor = activity.Actor
 		}

@@ -19,6 +19,7 @@ func newAdd() Handler {
 		Concern:    audience.Concern{Holders: true},
 		ChangesWho: true,
 		Authored:   true,
+		Unnamed:    true,
 		About:      collectedID,
 		Check:      checkCollected,
 		Needs:      needsPinned,
@@ -35,6 +36,7 @@ func newRemove() Handler {
 		Concern:    audience.Concern{Holders: true},
 		Ends:       true,
 		ChangesWho: true,
+		Unnamed:    true,
 		About:      collectedID,
 		Check:      checkCollected,
 		Received: receiveCollected(func(ctx context.Context, tx *user.Tx, r *Received) error {

@@ -66,6 +66,7 @@ type Handler struct {
 	Emoji       bool // its content is an emoji
 	Group       bool // it is a Group's Announce of another actor's activity
 	Relates     bool // it is stored as long as there is a relationship with its actor
+	Unnamed     bool // it may come without an id, as Mastodon sends it
 	Answers     bool // it answers a Follow, an Offer or a request, maybe automatically
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -63,7 +64,7 @@ func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.C
 	if full := m.takeRoom(x); full != nil {
 		return full // the request ends here
 	}
-	a, unread := vocab.ParseActivity(x.Body)
+	a, unread := handler.ParseRequest(x.Body, x.Request.Header)
 	if unread != nil {
 		return unread
 	}

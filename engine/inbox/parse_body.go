@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -15,7 +16,7 @@ import (
 // keys.
 func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	var err error
-	if x.Activity, err = vocab.ParseActivity(x.Body); err != nil {
+	if x.Activity, err = handler.ParseRequest(x.Body, x.Request.Header); err != nil {
 		return err
 	}
 	x.parsed = x.Activity

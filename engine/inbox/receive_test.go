@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,37 @@ func TestAnExactReplayHasNoEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, s, nil, accepted, func() error { return s.Receive(r, mine, follow) })
+}
+
+// Mastodon pins and unpins by Add and Remove without an id. The same request has one effect, and
+// the next one with the same body has its own.
+func TestAnAddWithoutAnIDTakesEffectEachTimeItIsSent(t *testing.T) {
+	s := newScene(t)
+	s.Actor("p:/carol").Doc["featured"] = s.Long("p:/carol/featured")
+	s.Actor("p:/carol").Show()
+	s.Follows("p:/carol")
+	s.Serve("p:/notes/1", `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol","content":"hi","to":"as:Public"}`)
+	pinned := func(change string) func(kind string) {
+		return func(kind string) {
+			t.Helper()
+			body := `{"type":"` + kind + `","actor":"p:/carol","object":"p:/notes/1","target":"p:/carol/featured"}`
+			r := s.Request("p:/carol", shared, body)
+			made := s.Changes(func() {
+				if err := s.Receive(r, shared, body); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if !slices.ContainsFunc(made, func(c string) bool { return strings.HasPrefix(c, change+" pin p:/notes/1 of p:/carol") }) {
+				t.Errorf("%s: changes %q, want %s pin", kind, made, change)
+			}
+			expect(t, s, nil, accepted, func() error { return s.Receive(r, shared, body) })
+			s.Later(time.Second)
+		}
+	}
+	for range 2 {
+		pinned("+")("Add")
+		pinned("-")("Remove")
+	}
 }
 
 // An id is remembered for good: a request that is signed anew long after brings nothing back.

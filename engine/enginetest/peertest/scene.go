@@ -241,7 +241,7 @@ func (s *Scene) receive(r *http.Request, inbox string, raw []byte) error {
 	u, _ := s.Local.InboxOwner(s.ID(inbox))
 	err := s.Inbox.Receive(policy.PaidByAddress(s.t.Context(), client), r, raw, u)
 	if err == nil {
-		s.settle(raw)
+		s.settle(r, raw)
 	}
 	return err
 }
@@ -249,9 +249,9 @@ func (s *Scene) receive(r *http.Request, inbox string, raw []byte) error {
 // settle waits until no writer handles the activity, and the journal has it only for users who
 // are marked by Unable. Under load the journal may have it for a while for a user whose database
 // is merely slow.
-func (s *Scene) settle(body []byte) {
+func (s *Scene) settle(r *http.Request, body []byte) {
 	s.t.Helper()
-	a, err := vocab.ParseActivity(body)
+	a, err := handler.ParseRequest(body, r.Header)
 	if err != nil {
 		s.t.Fatal(err)
 	}
