@@ -24,7 +24,7 @@ func newAnnounce() Handler {
 		},
 		SentUndone: unsendReaction,
 		Needs: func(a *vocab.Activity) []vocab.ID {
-			if a.Object.Doc["actor"] != nil { // an embedded activity is no post
+			if a.Object.Doc.IsActivity() { // and no post
 				return nil
 			}
 			return []vocab.ID{a.Object.ID}
@@ -59,8 +59,7 @@ func newAnnounce() Handler {
 // isPassable reports whether an actor may boost o. It has to be a public post, or a post of the
 // actor's own.
 func isPassable(o *vocab.Object, actor vocab.ID) bool {
-	_, acts := o.Doc["actor"] // only activities have an actor
-	return isReadable(o) && !acts && (audience.IsPublic(o.Addressing) || o.AttributedTo.Same(actor))
+	return isReadable(o) && !o.Doc.IsActivity() && (audience.IsPublic(o.Addressing) || o.AttributedTo.Same(actor))
 }
 
 // isRepeat reports whether a Group has announced a post before. Some Groups announce a post

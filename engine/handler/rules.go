@@ -68,7 +68,7 @@ func isReadable(o *vocab.Object) bool {
 // notObjects lists the types that are no posts: activities, collections, links, Tombstones,
 // Relationships and stamps.
 var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Reject", "Add", "Remove", "Like", "Dislike", "EmojiReact", "Announce",
-	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
+	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Arrive", "Travel", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
 	"Link", "Mention", "Tombstone", "Relationship", "QuoteRequest", vocab.QuoteAuthorization}
 
 // isAuthor reports whether the actor is the author of a stored object. A Tombstone has none.

@@ -95,7 +95,7 @@ func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 		return err
 	}
 	a := &vocab.Activity{}
-	if _, acts := o.Doc["actor"]; acts {
+	if o.Doc.IsActivity() {
 		a, err = vocab.ActivityOf(o.Doc, raw)
 	} else if o.OwnAuthors() {
 		a, err = createOf(o)

@@ -33,10 +33,10 @@ func (f *finder) findObject(ctx context.Context, x *exchange, name, value string
 	if err != nil {
 		return nil, nil, err
 	}
-	switch _, activity := obj.Doc["actor"]; {
+	switch {
 	case obj.Type == "Tombstone":
 		return nil, nil, fault.New(fault.Gone, "the object was deleted").At("/params/" + name)
-	case vocab.IsActorType(obj.Type), activity, !obj.OwnAuthors():
+	case vocab.IsActorType(obj.Type), obj.Doc.IsActivity(), !obj.OwnAuthors():
 		return nil, nil, badParam(name, name+" names no object that an actor of its server wrote")
 	}
 	if err := x.checkTaken(obj, name); err != nil {

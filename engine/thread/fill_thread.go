@@ -160,7 +160,7 @@ func (f *filling) fetch(ctx context.Context, id vocab.ID) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, isActivity := o.Doc["actor"]; isActivity || vocab.IsActorType(o.Type) || !o.OwnAuthors() {
+	if o.Doc.IsActivity() || vocab.IsActorType(o.Type) || !o.OwnAuthors() {
 		return nil, fault.New(fault.Protocol, "it is no object that an actor of its server wrote")
 	}
 	by, err := f.Others.Resolve(ctx, o.AttributedTo)

@@ -76,8 +76,10 @@ func TestAThreadIsFilledInByItsOwnerElseByReplies(t *testing.T) {
 		{"upwards", []vocab.Doc{noteOf("b0", ""), noteOf("b3", "c2")}, []vocab.Doc{noteOf("c2", "b1"), noteOf("b1", "b0")}, "b3", "b0 b1 c2 | b3 |", 0},
 		{"upwards in a circle", []vocab.Doc{noteOf("b3", "c2")}, []vocab.Doc{noteOf("c2", "b1"), noteOf("b1", "b3")}, "b3", "b1 c2 | b3 |", 0},
 		{"with what is held below", []vocab.Doc{noteOf("b1", "", inThread...), noteOf("a4", "c3"), noteOf("b5", "b1")}, []vocab.Doc{list(threadList, "Collection", "b1 c2 c3 b5"), noteOf("c2", "b1", "published", "2026-01-01T00:00:00Z"), noteOf("c3", "c2")}, "b1", "| b1 | b5 c2 c3 a4", 3},
+		{"with a post that names its author as actor too", []vocab.Doc{noteOf("b1", "", inThread...)},
+			[]vocab.Doc{list(threadList, "Collection", "c2"), noteOf("c2", "b1", "actor", string(carol))}, "b1", "| b1 | c2", 2},
 		{"but not with what others wrote", []vocab.Doc{noteOf("b1", "", inThread...)},
-			[]vocab.Doc{list(threadList, "Collection", "c2 c3 c4 c5"), noteOf("c2", "b1", "attributedTo", string(bob)), noteOf("c3", "b1", "actor", string(carol)), noteOf("c4", "b1", "to", []any{string(bob)}), noteOf("c5", "b1", "type", "Person")}, "b1", "| b1 |", 5},
+			[]vocab.Doc{list(threadList, "Collection", "c2 c3 c4 c5"), noteOf("c2", "b1", "attributedTo", string(bob)), noteOf("c3", "b1", "actor", string(carol), "object", string(idOf("b1"))), noteOf("c4", "b1", "to", []any{string(bob)}), noteOf("c5", "b1", "type", "Person")}, "b1", "| b1 |", 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -151,6 +151,10 @@ func rankType(name string) int {
 	}
 }
 
+// IsActivity reports whether the document is an activity: it has an actor and an object. Posts of
+// Pleroma and Mobilizon have an actor too.
+func (d Doc) IsActivity() bool { return d["actor"] != nil && d["object"] != nil }
+
 // ID returns the id of the document. It returns an empty id for a document without an id, which is
 // a transient or anonymous object.
 func (d Doc) ID() (ID, error) {
