@@ -34,10 +34,14 @@ func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
 }
 
 // indexOfKey returns the index of the key in a.Keys, or -1. The key must have exactly this id,
-// and be on the server of a.
+// and be on the server of a. PeerTube before 7.1 and some relays name the actor in place of its
+// key. That counts as the key if the actor has only one.
 func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 	if !keyID.SameOrigin(a.ID) {
 		return -1
+	}
+	if keyID == a.ID && len(a.Keys) == 1 && a.Keys[0].PEM != "" {
+		return 0
 	}
 	return slices.IndexFunc(a.Keys, func(k vocab.ActorKey) bool { return k.ID == keyID })
 }

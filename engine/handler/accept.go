@@ -67,7 +67,7 @@ func receiveAnswer(local *actor.Local, status string) func(context.Context, *use
 			return receiveOfferAnswer(ctx, tx, r, *offer, status)
 		}
 		rel, err := tx.Relationships.Find(ctx, user.Following, r.Actor.ID)
-		if err == nil && (rel == nil || !isAnswerTo(r, rel)) {
+		if err == nil && (rel == nil || !isAnswerTo(r, rel, status)) {
 			return receiveQuoteAnswer(ctx, tx, local, r, status)
 		}
 		if err != nil || !mayAnswer(rel, status) {
@@ -92,9 +92,12 @@ func mayAnswer(rel *user.Relationship, status string) bool {
 
 // isAnswerTo reports whether the answer's object is the Follow that made the relationship rel.
 // If a server leaves out the id of the Follow, the actor and object of the Follow are compared.
-func isAnswerTo(r *Received, rel *user.Relationship) bool {
+// So they are in a Reject whose Follow has an id of the sender's server: Misskey removes a
+// follower in that way.
+func isAnswerTo(r *Received, rel *user.Relationship, status string) bool {
 	o := r.Activity.Object
-	if o.ID != "" {
+	isRenamed := status == user.Rejected && o.Doc != nil && !o.ID.SameOrigin(r.Me)
+	if o.ID != "" && !isRenamed {
 		return o.ID.Same(rel.Activity)
 	}
 	actor, err := o.Doc.Ref("actor")

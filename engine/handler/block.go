@@ -28,7 +28,7 @@ func newBlock(local *actor.Local) Handler {
 			return tx.Activities.Remove(ctx, user.Owned{ID: s.Activity.Object.ID, Actor: s.Actor.ID})
 		},
 		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
-			if !r.Activity.Object.ID.Same(r.Me) {
+			if !r.Activity.Object.ID.Same(r.Me) || isBan(r.Activity.Target.ID, r.Me) {
 				return Effects{}, ErrIgnored
 			}
 			e := Effects{Unfollowed: true}
@@ -99,10 +99,15 @@ func endFollowing(ctx context.Context, out sender, rel *user.Relationship, from 
 	return out.sendAboutActivity(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
 }
 
+// isBan reports whether a Block with this target keeps the user out of a place. A moderator of
+// Lemmy sends it and names the community or the server as target; the moderator itself blocks
+// nobody.
+func isBan(target, me vocab.ID) bool { return target != "" && !target.Same(me) }
+
 // undoBlock removes the actor's block of the user, if the Undo takes back that Block.
 func undoBlock(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
 	b, err := tx.Blocks.Find(ctx, user.Inbound, r.Actor.ID)
-	if err != nil || b == nil || !b.Activity.Same(d.id) && (d.stored || !d.about.Same(r.Me)) {
+	if err != nil || b == nil || !b.Activity.Same(d.id) && (d.stored || !d.about.Same(r.Me) || isBan(d.target, r.Me)) {
 		return false, err
 	}
 	return tx.Blocks.Remove(ctx, user.Inbound, r.Actor.ID)

@@ -36,6 +36,7 @@ func TestBlock(t *testing.T) {
 				"+ event relationship.changed p:/blocks/1 us:/alice by stranger p:/carol",
 				"+ block inbound p:/carol p:/blocks/1"}},
 		{name: "of somebody else is nothing to alice", body: strings.Replace(blocked, "us:/alice", "us:/users/nobody", 1)},
+		{name: "that bans alice from a place of the moderator's, as Lemmy sends it", given: follows, body: strings.Replace(blocked, `"object"`, `"target":"p:/c/main","object"`, 1)},
 		{name: "of something of alice's is none", body: strings.Replace(blocked, "us:/alice", "us:/alice/objects/1", 1)},
 		{name: "undone before it came", given: func(s *peertest.Scene) {
 			s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":`+blocked+`}`)
@@ -63,6 +64,7 @@ func TestUndoOfBlock(t *testing.T) {
 			"- activity inbound Block p:/blocks/1 us:/alice",
 			"+ activity inbound Undo p:/undos/1 p:/blocks/1",
 			"+ event undo.received p:/undos/1 p:/blocks/1 by stranger p:/carol"}},
+		{name: "of a ban leaves the moderator's own block", given: send(blocked), body: undo(strings.Replace(strings.Replace(blocked, `"object"`, `"target":"p:/c/main","object"`, 1), "blocks/1", "bans/1", 1))},
 		{name: "of none", body: undo(blocked)},
 	})
 }

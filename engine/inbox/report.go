@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -54,8 +55,9 @@ func (i *Inbox) takeReport(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// reportedWords returns the reporter's text. Servers write it as plain text.
+// reportedWords returns the reporter's text. Servers write it as plain text, and Lemmy writes it
+// as a summary.
 func reportedWords(d vocab.Doc) string {
-	text := []rune(d.Words("content"))
+	text := []rune(cmp.Or(d.Words("content"), d.Words("summary")))
 	return string(text[:min(len(text), maxReport)])
 }

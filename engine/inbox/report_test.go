@@ -23,6 +23,7 @@ func TestAReportIsKeptForTheOperator(t *testing.T) {
 		kind              fault.Kind
 	}{
 		{"as Mastodon sends it", mine, flag, true, 3, accepted},
+		{"as Lemmy sends it", mine, strings.Replace(flag, "content", "summary", 1), true, 3, accepted},
 		{"through the shared inbox", shared, flag, true, 3, accepted},
 		{"of one object", shared, strings.Replace(flag, `["us:/alice","us:/alice/objects/1","p:/notes/1"]`, `"us:/alice/objects/1"`, 1), true, 1, accepted},
 		{"of embedded objects", shared, strings.Replace(flag, `"us:/alice","us:/alice/objects/1"`, `{"id":"us:/alice","type":"Person"},{"type":"Note"}`, 1), true, 2, accepted},
