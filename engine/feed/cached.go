@@ -134,7 +134,7 @@ func Drop(ctx context.Context, c *cache.Cache, done user.Commit) error {
 // assemble makes a page from the lines of the index. It reports whether the cache had all the
 // documents.
 func (c *Cached) assemble(ctx context.Context, u vocab.Username, part cache.Part, offset int) (stored Stored, whole bool) {
-	w := &wanted{objects: make(map[cache.Document]int, len(part.Lines)), cards: map[vocab.ID]int{}}
+	w := &wanted{objects: make(map[vocab.ID]int, len(part.Lines)), cards: make(map[vocab.ID]int, len(part.Lines))}
 	if !c.want(w, u, part) || !c.cache.Documents(ctx, u, w.all) {
 		return Stored{}, false
 	}
@@ -182,8 +182,8 @@ func (s Shown) authorOrActor() vocab.ID {
 type wanted struct {
 	rows    []wantedRow
 	all     []cache.Document
-	objects map[cache.Document]int // indexes in all
-	cards   map[vocab.ID]int       // indexes in all
+	objects map[vocab.ID]int // indexes in all
+	cards   map[vocab.ID]int // indexes in all
 }
 
 // wantedRow is a line with the indexes of its documents.
@@ -208,11 +208,12 @@ func (c *Cached) want(w *wanted, u vocab.Username, part cache.Part) bool {
 		}
 		row := wantedRow{FeedLine: read, activity: w.add(cache.Document{Key: activityKey(read), Revision: activityRevision(read)})}
 		if row.ObjectURI != "" {
-			object, there := cache.Document{Key: objectKey(read), Revision: objectRevision(read, reader)}, false
-			if row.object, there = w.objects[object]; !there {
-				row.object = w.add(object)
-				w.objects[object] = row.object
+			n, there := w.objects[read.ObjectURI]
+			if revision := objectRevision(read, reader); !there || w.all[n].Revision != revision {
+				n = w.add(cache.Document{Key: objectKey(read), Revision: revision})
+				w.objects[read.ObjectURI] = n
 			}
+			row.object = n
 		}
 		for _, id := range []vocab.ID{row.Actor, vocab.ID(row.Author)} {
 			if _, there := w.cards[id]; there || id == "" {
