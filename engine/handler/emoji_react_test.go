@@ -41,6 +41,7 @@ func TestEmojiReact(t *testing.T) {
 		{name: "with an emoji", given: public, body: react("1", "EmojiReact", bee), want: reacted("EmojiReact", "🐝")},
 		{name: "through the shared inbox", given: public, inbox: "us:/inbox", body: react("1", "EmojiReact", bee), want: reacted("EmojiReact", "🐝")},
 		{name: "with a family", given: public, body: react("1", "EmojiReact", `"content":"👩🏽‍👩🏽‍👧🏽‍👦🏽"`), want: reacted("EmojiReact", "👩🏽‍👩🏽‍👧🏽‍👦🏽")},
+		{name: "with the emoji that is a letter", given: public, body: react("1", "EmojiReact", `"content":"ℹ️"`), want: reacted("EmojiReact", "ℹ️")},
 		{name: "with a keycap", given: public, body: react("1", "EmojiReact", `"content":"1️⃣"`), want: reacted("EmojiReact", "1️⃣")},
 		{name: "with a custom emoji", given: public, body: react("1", "EmojiReact", blob), want: reacted("EmojiReact", ":blobcat:")},
 		{name: "FE-22 Like of Misskey", given: public, body: react("1", "Like", misskey), want: reacted("Like", "🐝")},

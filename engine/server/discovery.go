@@ -82,13 +82,17 @@ var hostMeta = []offer{
 	{mediaType: "application/jrd+json", send: "application/jrd+json"},
 }
 
-// getHostMeta tells where WebFinger is, for servers that still ask for host-meta (RFC 6415).
+// getHostMeta tells where WebFinger is, for servers that still ask for host-meta (RFC 6415). The
+// path host-meta.json has the JSON form alone.
 func (s *discovery) getHostMeta(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	a.addVary("Accept")
 	template := s.local.Origin() + "/.well-known/webfinger?resource={uri}"
 	form, ok := chooseOffer(r.Header.Values("Accept"), hostMeta)
-	if !ok {
+	switch {
+	case strings.HasSuffix(r.URL.Path, ".json"):
+		form = hostMeta[1]
+	case !ok:
 		form = hostMeta[0]
 	}
 	body := []byte(`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<XRD xmlns="http://docs.oasis-open.org/ns/xri/xrd-1.0"><Link rel="lrdd" type="application/jrd+json" template="` +

@@ -130,6 +130,10 @@ func mustName(t *testing.T, name string) vocab.Username {
 func TestHostMetaTellsWhereWebFingerIs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	if r := f.get("/.well-known/host-meta.json", header("Accept", "application/xrd+xml")).want(t, 200); r.Header.Get("Content-Type") != "application/json" ||
+		!strings.Contains(string(r.body), `"template":"https://example.org/.well-known/webfinger?resource={uri}"`) {
+		t.Errorf("host-meta.json is %s %s, want JSON with the template", r.Header.Get("Content-Type"), r.body)
+	}
 	for accept, want := range map[string]string{"": "application/xrd+xml; charset=utf-8", "application/json": "application/json",
 		"application/jrd+json": "application/jrd+json", "text/html": "application/xrd+xml; charset=utf-8"} {
 		r := f.get("/.well-known/host-meta", header("Accept", accept)).want(t, 200)

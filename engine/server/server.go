@@ -273,6 +273,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/":                                         s.discovery.getHome,
 		"/.well-known/webfinger":                    s.discovery.getWebFinger,
 		"/.well-known/host-meta":                    s.discovery.getHostMeta,
+		"/.well-known/host-meta.json":               s.discovery.getHostMeta,
 		"/.well-known/nodeinfo":                     s.discovery.getNodeInfoLinks,
 		"/nodeinfo/2.1":                             s.discovery.getNodeInfo,
 		"/robots.txt":                               s.discovery.getRobots,
