@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db/dbtest"
-	"github.com/lightweb/lightweb/db/dump"
 	"github.com/lightweb/lightweb/db/user"
 )
 
@@ -20,16 +19,7 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 		_, err := tx.Hosted.AdvanceEpoch(ctx, h, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("after the backup")}, now)
 		return err
 	})
-	c.Close()
-	c = open(t, cfg)
-	restoring(t, c, func(r *dump.Restoration) {
-		build(t, r, b, u)
-		aside, err := r.Commit(t.Context(), u, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { run(t, "postgres", `DROP DATABASE "`+aside+`"`) })
-	})
+	c = replaced(t, c, cfg, b, u)
 	got := dbtest.StateOf(t, c, u, h.ID)
 	if got.Epoch != 4 || got.Term != 1 || got.Status != user.StatusResetPending || got.ResetGroupID == "" || got.ResetGroupID == h.GroupID {
 		t.Errorf("the restored conversation is %+v", got)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/dump"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(dbtest.Tidy{M: m}) }
@@ -35,4 +37,21 @@ func named(t *testing.T) (*db.Cluster, db.Config) {
 	t.Helper()
 	cfg := destroyed(t, dbtest.Config(t))
 	return open(t, cfg), cfg
+}
+
+// replaced closes c, and puts the user's database of a backup in the place of the one that is
+// there. It returns another cluster for the same instance.
+func replaced(t *testing.T, c *db.Cluster, cfg db.Config, b backup, u vocab.Username) *db.Cluster {
+	t.Helper()
+	c.Close()
+	c = open(t, cfg)
+	restoring(t, c, func(r *dump.Restoration) {
+		build(t, r, b, u)
+		aside, err := r.Commit(t.Context(), u, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { run(t, "postgres", `DROP DATABASE "`+aside+`"`) })
+	})
+	return c
 }

@@ -5,38 +5,26 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/user"
 )
 
 // Blocks returns how many blocks Commit copied from the database that it put aside.
 func (r *Restoration) Blocks() int { return r.blocks }
 
-// keepBlocks copies blocks from the database in use to the restored database, with all effects of
-// a Block. It copies those that the backup lacks. It runs before the restored database is used,
-// so that an actor that was blocked after the backup remains blocked.
-func (r *Restoration) keepBlocks(ctx context.Context, database string) error {
-	newer, err := blocksOf(ctx, r.d.server.Config(database))
+// keepBlocks copies blocks from one database to the other, with all effects of a Block. It copies
+// those that the other lacks. So an actor that was blocked after the backup remains blocked.
+func (r *Restoration) keepBlocks(ctx context.Context, from, to *pgx.Conn) error {
+	newer, err := blocksOf(ctx, from)
 	if err != nil || len(newer) == 0 {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, r.d.server.Config(database+unfinished))
-	if err != nil {
-		return err
-	}
-	defer postgres.Shut(conn)
-	added, err := r.d.users.TakeOverBlocks(ctx, conn, newer)
+	added, err := r.d.users.TakeOverBlocks(ctx, to, newer)
 	r.blocks += added
 	return err
 }
 
 // blocksOf reads the blocks of a user's database.
-func blocksOf(ctx context.Context, cfg *pgx.ConnConfig) ([]user.DatedBlock, error) {
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	defer postgres.Shut(conn)
+func blocksOf(ctx context.Context, conn *pgx.Conn) ([]user.DatedBlock, error) {
 	rows, err := conn.Query(ctx, `SELECT actor_uri, direction, activity_uri, created_at FROM blocks ORDER BY created_at, digest`)
 	if err != nil {
 		return nil, err

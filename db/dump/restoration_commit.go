@@ -106,8 +106,8 @@ func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) 
 				return "", err
 			}
 			if there {
-				if err := r.keepBlocks(ctx, name); err != nil {
-					return "", fault.Wrap(fault.KindOf(err), "the blocks of the database that is put aside cannot be taken over", err).
+				if err := r.takeOver(ctx, name); err != nil {
+					return "", fault.Wrap(fault.KindOf(err), "blocks and revoked key packages cannot be taken over from the database that is put aside", err).
 						WithHint("rename or drop the database " + name + " yourself to restore without them")
 				}
 				aside = name + "-replaced-" + time.Now().UTC().Format("20060102150405")

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// settle prepares the deliveries and conversations of a restored user's database for use.
+// settle prepares the deliveries, conversations and key packages of a restored user's database for
+// use.
 func (r *Restoration) settle(ctx context.Context, database string) error {
 	conn, err := pgx.ConnectConfig(ctx, r.d.server.Config(database))
 	if err != nil {
@@ -21,6 +22,9 @@ func (r *Restoration) settle(ctx context.Context, database string) error {
 	}
 	if err := fenceConversations(ctx, conn); err != nil {
 		return postgres.Fault("fence conversations", err)
+	}
+	if err := fenceKeyPackages(ctx, conn); err != nil {
+		return postgres.Fault("fence key packages", err)
 	}
 	return postgres.Fault("hand over again", r.handOverAgain(ctx, conn))
 }
@@ -41,6 +45,20 @@ func (r *Restoration) fence(ctx context.Context, conn *pgx.Conn) error {
 func fenceConversations(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `UPDATE mls_conversations SET term = term + 1, status = 'reset_pending', reset_group_id = 'urn:uuid:' || gen_random_uuid(), updated_at = now()
 		WHERE status <> 'closed'`)
+	return err
+}
+
+// fenceKeyPackages marks the one-time key packages as claimed, because any of them may have been
+// claimed after the backup, and none may be claimed twice. They are claimed by nobody, so they
+// count for no actor. They are not revoked, because Welcomes that were made for them still count.
+// Until the devices publish others, the packages of last resort are claimed. The user is told
+// anew that few are left: the packages that followed an earlier event may not be in the backup.
+func fenceKeyPackages(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `UPDATE mls_key_packages SET state = 'claimed', claimed_by = '', claimed_at = now() WHERE state = 'available' AND NOT last_resort`)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, `UPDATE mls_key_packages SET told_low = false WHERE told_low`)
 	return err
 }
 

@@ -29,11 +29,11 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 		if claimed, err = tx.KeyPackages.Claim(ctx, claimer, now); err != nil {
 			return err
 		}
-		if len(claimed) == 0 {
-			return errNoPackage
-		}
 		return tellLow(ctx, tx, claimer, now)
 	})
+	if err == nil && len(claimed) == 0 {
+		err = errNoPackage // once the user is told
+	}
 	return claimed, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -150,6 +151,21 @@ func TestTheUserIsToldOnceThatFewPackagesAreLeft(t *testing.T) {
 	told(1)
 	claim()
 	told(2)
+}
+
+// After a restore no package for one claim is left, and some users have none of last resort.
+func TestTheUserIsToldThatNoPackageIsLeftThoughNoneIsClaimed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	s.publish("phone", 6, false)
+	dbtest.Run(t, dbtest.DatabaseOf(t, s.store, s.user), `UPDATE mls_key_packages SET state = 'claimed', claimed_by = '', claimed_at = now()`)
+	for range 2 {
+		_, err := s.registry.Claim(t.Context(), s.user, bobID)
+		s.wantRefused("a claim of nothing", err, fault.NotFound, "no_key_package")
+	}
+	if n := s.events()["keypackages.low"]; n != 1 {
+		t.Errorf("told %d times, want once", n)
+	}
 }
 
 func TestPackagesOfOthersAndExpiredOnesAreNotPublished(t *testing.T) {
