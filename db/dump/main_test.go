@@ -51,7 +51,7 @@ func replaced(t *testing.T, c *db.Cluster, cfg db.Config, b backup, u vocab.User
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { run(t, "postgres", `DROP DATABASE "`+aside+`"`) })
+		run(t, "postgres", `DROP DATABASE "`+aside+`"`)
 	})
 	return c
 }

@@ -214,20 +214,10 @@ func (b *building) fill(ctx context.Context, table string, rows io.Reader) (int6
 
 func copyIn(t Table) string { return `COPY ` + t.quoted() + ` (` + t.columns() + `) FROM STDIN` }
 
-// numberGap is how far sequences are moved ahead, so that a number that was assigned after the
-// backup is not assigned again. A client that stores the number of the last event it saw therefore
-// never takes a new event for an old one.
-const numberGap = 1_000_000_000
-
 // commit commits the rows of a database, and migrates it to the schema of this binary.
 func (b *building) commit(ctx context.Context, d *Dumper) error {
-	for _, s := range b.shape.Sequences {
-		if s.Last < 0 || s.Last > 1<<62 {
-			return fault.New(fault.Invalid, fmt.Sprintf("the backup says that sequence %s is at %d", s.Name, s.Last))
-		}
-		if _, err := b.conn.Exec(ctx, `SELECT setval($1::text::regclass, $2)`, pgx.Identifier{"public", s.Name}.Sanitize(), s.Last+numberGap); err != nil {
-			return postgres.Fault("move sequence "+s.Name, err)
-		}
+	if err := moveSequences(ctx, b.conn, b.shape.Sequences); err != nil {
+		return err
 	}
 	if _, err := b.conn.Exec(ctx, `COMMIT`); err != nil {
 		return postgres.Fault("fill database "+b.name, err)

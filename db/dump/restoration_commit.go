@@ -107,7 +107,7 @@ func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) 
 			}
 			if there {
 				if err := r.takeOver(ctx, name); err != nil {
-					return "", fault.Wrap(fault.KindOf(err), "blocks and revoked key packages cannot be taken over from the database that is put aside", err).
+					return "", fault.Wrap(fault.KindOf(err), "blocks, revoked key packages and numbers cannot be taken over from the database that is put aside", err).
 						WithHint("rename or drop the database " + name + " yourself to restore without them")
 				}
 				aside = name + "-replaced-" + time.Now().UTC().Format("20060102150405")
@@ -182,7 +182,7 @@ func transferAll(ctx context.Context, scratch, live *pgx.Conn, shape Shape) erro
 		}
 	}
 	for _, s := range shape.Sequences {
-		if _, err := live.Exec(ctx, `SELECT setval($1::text::regclass, greatest($2, nextval($1::text::regclass)))`, pgx.Identifier{"public", s.Name}.Sanitize(), s.Last); err != nil {
+		if _, err := live.Exec(ctx, `SELECT setval($1::text::regclass, greatest($2, nextval($1::text::regclass)))`, s.quoted(), s.Last); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // takeOver brings into a restored database what the database that is put aside knows and the
-// backup does not: blocks and revoked key packages. It runs before the restored database is used.
+// backup does not: blocks, revoked key packages, and the numbers that were assigned. It runs before
+// the restored database is used.
 func (r *Restoration) takeOver(ctx context.Context, database string) error {
 	from, err := pgx.ConnectConfig(ctx, r.d.server.Config(database))
 	if err != nil {
@@ -24,7 +25,10 @@ func (r *Restoration) takeOver(ctx context.Context, database string) error {
 	if err := r.keepBlocks(ctx, from, to); err != nil {
 		return err
 	}
-	return keepRevocations(ctx, from, to)
+	if err := keepRevocations(ctx, from, to); err != nil {
+		return err
+	}
+	return passSequences(ctx, from, to)
 }
 
 // keepRevocations revokes the key packages that are revoked in the database from, and the

@@ -301,10 +301,10 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 	// Nothing is sent by itself, and no number is handed out again.
 	database := databaseOf(t, to, alice)
 	for query, want := range map[string]int64{
-		`SELECT count(*) FROM deliveries WHERE inbox = 'remote' AND status = 'skipped' AND lease_owner IS NULL AND tried AND last_error LIKE '%2026-03-01T12:00:00Z'`: 1,
-		`SELECT count(*) FROM deliveries WHERE inbox = 'local' AND status = 'pending' AND lease_owner IS NULL AND next_at <= now()`:                                   1,
-		`SELECT count(*) FROM deliveries WHERE inbox = 'sent' AND status = 'delivered' AND last_error IS NULL`:                                                        1,
-		`INSERT INTO event_outbox (type, source, payload, created_at) VALUES ('t', 's', '{}', now()) RETURNING (seq > 1000000000 AND seq < 2000000000)::integer`:      1,
+		`SELECT count(*) FROM deliveries WHERE inbox = 'remote' AND status = 'skipped' AND lease_owner IS NULL AND tried AND last_error LIKE '%2026-03-01T12:00:00Z'`:  1,
+		`SELECT count(*) FROM deliveries WHERE inbox = 'local' AND status = 'pending' AND lease_owner IS NULL AND next_at <= now()`:                                    1,
+		`SELECT count(*) FROM deliveries WHERE inbox = 'sent' AND status = 'delivered' AND last_error IS NULL`:                                                         1,
+		`INSERT INTO event_outbox (type, source, payload, created_at) VALUES ('t', 's', '{}', now()) RETURNING (seq > 1000000000 AND seq < 9007199254740992)::integer`: 1,
 	} {
 		if got := number(t, database, query); got != want {
 			t.Errorf("%s: %d, want %d", query, got, want)

@@ -148,12 +148,7 @@ func shapeOf(ctx context.Context, conn *pgx.Conn) (s Shape, err error) {
 	if s.Tables, err = inOrder(s.Tables, references); err != nil {
 		return s, err
 	}
-	rows, err = conn.Query(ctx, `SELECT sequencename, coalesce(last_value, 0) FROM pg_sequences
-		WHERE schemaname = 'public' AND data_type = 'bigint'::regtype ORDER BY sequencename`)
-	if err != nil {
-		return s, err
-	}
-	s.Sequences, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Sequence])
+	s.Sequences, err = sequencesOf(ctx, conn)
 	return s, err
 }
 

@@ -37,7 +37,7 @@ func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.I
 	switch {
 	case after == nil && known:
 		return last, "", nil
-	case after != nil && known && first.Seq <= after.Seq+1 && !last.Less(*after):
+	case after != nil && known && first.Seq <= after.Seq+1 && after.Seq <= last.Seq && !last.Less(*after):
 		return *after, "", nil
 	}
 	var bounds user.EventBounds

@@ -166,6 +166,7 @@ func TestACursorThatDoesNotLeadOnIsReset(t *testing.T) {
 		{"the last event", last, ""},
 		{"before the first", keyspace.ID{}, ""},
 		{"a number that was never given", keyspace.ID{Milli: last.Milli + 1, Seq: last.Seq + 1}, "ahead"},
+		{"a number that the state before a restore had", keyspace.ID{Milli: last.Milli - 1, Seq: last.Seq + 1}, "ahead"},
 		{"a time that was not yet", keyspace.ID{Milli: last.Milli + 60_000, Seq: last.Seq}, "ahead"},
 	} {
 		checkStart(r, u, tt.name, tt.after, tt.reason, last)
