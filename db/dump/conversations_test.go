@@ -2,13 +2,18 @@ package dump_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// After the backup more epochs may have been handed out: none is handed out twice.
+// After the backup more epochs may have been handed out: none is handed out twice, and neither is a
+// number of the log nor a generation.
 func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -19,11 +24,13 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 		_, err := tx.Hosted.AdvanceEpoch(ctx, h, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("after the backup")}, now)
 		return err
 	})
+	before := dbtest.StateOf(t, c, u, h.ID)
 	c = replaced(t, c, cfg, b, u)
 	got := dbtest.StateOf(t, c, u, h.ID)
 	if got.Epoch != 4 || got.Term != 1 || got.Status != user.StatusResetPending || got.ResetGroupID == "" || got.ResetGroupID == h.GroupID {
 		t.Errorf("the restored conversation is %+v", got)
 	}
+	wantFurther(t, "after the restore", before, got)
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 		for _, from := range []user.HostedConversation{h, *got} {
 			if advanced, err := tx.Hosted.AdvanceEpoch(ctx, from, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("again")}, now); advanced || err != nil {
@@ -32,7 +39,67 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 		}
 		return tx.Hosted.Reset(ctx, *got, []byte("new"), now)
 	})
-	if after := dbtest.StateOf(t, c, u, h.ID); after.GroupID != got.ResetGroupID || after.Generation != 1 || after.Epoch != 0 || after.Status != user.StatusActive || len(after.FormerGroups) != 1 {
+	after := dbtest.StateOf(t, c, u, h.ID)
+	if after.GroupID != got.ResetGroupID || after.Generation != got.Generation+1 || after.Epoch != 0 || after.Status != user.StatusActive || len(after.FormerGroups) != 1 {
 		t.Errorf("after its reset it is %+v", after)
 	}
+
+	c = replaced(t, c, cfg, b, u)
+	wantFurther(t, "after another restore of the same backup", after, dbtest.StateOf(t, c, u, h.ID))
+}
+
+// wantFurther fails unless a conversation has numbers that were not assigned before it was
+// restored, and that other programs can read.
+func wantFurther(t *testing.T, what string, before, after *user.HostedConversation) {
+	t.Helper()
+	if after.LastSeq <= before.LastSeq || after.LastSeq > mostExact || after.Generation <= before.Generation {
+		t.Errorf("%s its log is at %d and it is in generation %d, want more than %d and %d", what, after.LastSeq, after.Generation, before.LastSeq, before.Generation)
+	}
+}
+
+// A clock that was set back does not tell how far a conversation was.
+func TestAConversationGoesOnAboveTheNumbersThatArePutAside(t *testing.T) {
+	t.Parallel()
+	c, cfg := named(t)
+	u := dbtest.User(t, c, "alice")
+	h := dbtest.Hosted(t, c, u, 4)
+	b := take(t, c)
+	if n := number(t, databaseOf(t, c, u), `UPDATE mls_conversations SET last_seq = 1::bigint << 52, generation = 2000000000 RETURNING 1`); n != 1 {
+		t.Fatal("there is no conversation")
+	}
+	before := dbtest.StateOf(t, c, u, h.ID)
+	c = replaced(t, c, cfg, b, u)
+	after := dbtest.StateOf(t, c, u, h.ID)
+	if after.LastSeq < before.LastSeq || after.Generation <= before.Generation { // the next number is one more
+		t.Errorf("it is at %d in generation %d, was at %d in %d", after.LastSeq, after.Generation, before.LastSeq, before.Generation)
+	}
+}
+
+// This server numbers the messages of a conversation without a host, and its user's programs
+// remember the numbers.
+func TestAConversationWithoutAHostAssignsNoNumberTwice(t *testing.T) {
+	t.Parallel()
+	c, cfg := named(t)
+	u := dbtest.User(t, c, "alice")
+	j := user.JoinedConversation{ID: uuid.New(), GroupID: "group", Status: user.StatusActive, LastSeq: 3, WholeSeq: 3, FormerGroups: []string{}, Confirmed: true}
+	j.URI = vocab.ID("urn:uuid:" + j.ID.String())
+	other := j
+	other.ID, other.GroupID, other.Host = uuid.New(), "another group", claimer
+	other.URI = claimer + "/conversations/1"
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		return errors.Join(tx.Joined.Add(ctx, j, now), tx.Joined.Add(ctx, other, now))
+	})
+	b := take(t, c)
+	number(t, databaseOf(t, c, u), `UPDATE mls_joined SET last_seq = 9, whole_seq = 9 WHERE id = '`+j.ID.String()+`' RETURNING 1`)
+	c = replaced(t, c, cfg, b, u)
+	dbtest.Read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		got, err := tx.Joined.Find(ctx, j.ID)
+		if err == nil && (got.LastSeq <= 9 || got.WholeSeq != got.LastSeq) {
+			t.Errorf("it is at %d and whole up to %d, want both above 9", got.LastSeq, got.WholeSeq)
+		}
+		if hosted, err := tx.Joined.Find(ctx, other.ID); err != nil || hosted.LastSeq != 3 || hosted.WholeSeq != 3 {
+			t.Errorf("a conversation of another host is %+v, %v, want it as it was", hosted, err)
+		}
+		return err
+	})
 }

@@ -41,10 +41,19 @@ func (r *Restoration) fence(ctx context.Context, conn *pgx.Conn) error {
 
 // fenceConversations makes each open conversation begin a new term and continue in a new MLS group.
 // Otherwise MLS epochs that were assigned after the backup would be assigned again, although
-// members have keys of them.
+// members have keys of them. Likewise the conversation continues with numbers of its log and with
+// a generation that were not assigned: a member's server that holds another message under a number
+// would take the host for one that tells its members different things.
 func fenceConversations(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, `UPDATE mls_conversations SET term = term + 1, status = 'reset_pending', reset_group_id = 'urn:uuid:' || gen_random_uuid(), updated_at = now()
+	_, err := conn.Exec(ctx, `UPDATE mls_conversations SET term = term + 1, status = 'reset_pending', reset_group_id = 'urn:uuid:' || gen_random_uuid(), updated_at = now(),
+			last_seq = `+moved("last_seq", clockNumber, numberGap)+`, generation = `+moved("generation", clockGeneration, generationGap)+`
 		WHERE status <> 'closed'`)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, `UPDATE mls_joined j SET last_seq = n.last_seq, whole_seq = n.last_seq FROM (
+			SELECT id, `+moved("last_seq", clockNumber, numberGap)+` AS last_seq FROM mls_joined JOIN conversations USING (id) WHERE host_uri = ''
+		) AS n WHERE n.id = j.id`) // without a host this server numbers the messages
 	return err
 }
 

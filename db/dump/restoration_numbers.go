@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db/postgres"
@@ -23,7 +24,17 @@ const (
 	// numberGap is how far a number is moved that is ahead of the clock, because the clock was set
 	// back.
 	numberGap = 1_000_000_000
+
+	// clockGeneration and generationGap are the same for generations of conversations, which are
+	// assigned rarely and have 31 bits: the seconds since 2025, until the year 2093.
+	clockGeneration = `(extract(epoch FROM clock_timestamp()) - 1735689600)::int`
+	generationGap   = 1000
 )
+
+// moved returns the SQL expression of a number after a restore.
+func moved(number, clock string, gap int) string {
+	return fmt.Sprintf(`CASE WHEN %[1]s < %[2]s THEN %[2]s ELSE %[1]s + %[3]d END`, number, clock, gap)
+}
 
 // moveSequences moves sequences ahead of the backup.
 func moveSequences(ctx context.Context, conn *pgx.Conn, all []Sequence) error {
@@ -31,9 +42,7 @@ func moveSequences(ctx context.Context, conn *pgx.Conn, all []Sequence) error {
 		if s.Last < 0 || s.Last > 1<<62 {
 			return fault.New(fault.Invalid, fmt.Sprintf("the backup says that sequence %s is at %d", s.Name, s.Last))
 		}
-		_, err := conn.Exec(ctx, `SELECT setval($1::text::regclass, CASE WHEN $2 < clock THEN clock ELSE $2 + $3 END)
-			FROM (SELECT `+clockNumber+` AS clock) AS now`, s.quoted(), s.Last, int64(numberGap))
-		if err != nil {
+		if _, err := conn.Exec(ctx, `SELECT setval($1::text::regclass, `+moved("$2::bigint", clockNumber, numberGap)+`)`, s.quoted(), s.Last); err != nil {
 			return postgres.Fault("move sequence "+s.Name, err)
 		}
 	}
@@ -54,6 +63,41 @@ func passSequences(ctx context.Context, from, to *pgx.Conn) error {
 		}
 	}
 	return nil
+}
+
+// passConversations moves the numbers of the logs and the generations of the user's conversations
+// to where those of the database from are, if these are further on.
+func passConversations(ctx context.Context, from, to *pgx.Conn) error {
+	for table, query := range map[string]string{
+		"mls_conversations": `UPDATE mls_conversations c SET last_seq = greatest(c.last_seq, f.last_seq), generation = greatest(c.generation, f.generation + 1)
+			FROM unnest($1::uuid[], $2::bigint[], $3::int[]) AS f (id, last_seq, generation) WHERE c.id = f.id AND c.status <> 'closed'`,
+		"mls_joined": `UPDATE mls_joined j SET last_seq = f.last_seq, whole_seq = f.last_seq
+			FROM unnest($1::uuid[], $2::bigint[], $3::int[]) AS f (id, last_seq, generation) JOIN conversations c USING (id)
+			WHERE j.id = f.id AND j.last_seq < f.last_seq AND c.host_uri = ''`,
+	} {
+		all, err := postgres.Collect[reached](ctx, from, "read how far conversations are", `SELECT id, last_seq, generation FROM `+table)
+		if lacksTable(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		ids, seqs, generations := make([]uuid.UUID, len(all)), make([]int64, len(all)), make([]int32, len(all))
+		for i, c := range all {
+			ids[i], seqs[i], generations[i] = c.ID, c.LastSeq, c.Generation
+		}
+		if _, err := to.Exec(ctx, query, ids, seqs, generations); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reached is how far the numbers of a conversation were assigned.
+type reached struct {
+	ID         uuid.UUID
+	LastSeq    int64
+	Generation int32
 }
 
 func (s Sequence) quoted() string { return pgx.Identifier{"public", s.Name}.Sanitize() }

@@ -28,7 +28,10 @@ func (r *Restoration) takeOver(ctx context.Context, database string) error {
 	if err := keepRevocations(ctx, from, to); err != nil {
 		return err
 	}
-	return passSequences(ctx, from, to)
+	if err := passSequences(ctx, from, to); err != nil {
+		return err
+	}
+	return passConversations(ctx, from, to)
 }
 
 // keepRevocations revokes the key packages that are revoked in the database from, and the

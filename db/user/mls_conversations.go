@@ -21,7 +21,7 @@ type HostedConversation struct {
 	ID           uuid.UUID
 	URI          vocab.ID
 	GroupID      string
-	Generation   int32 // how many MLS groups it had before
+	Generation   int32 // grows with each MLS group: by one, and further by a restore
 	Term         int32 // grows when another database may have assigned epochs
 	Epoch        int64
 	LastSeq      int64 // the number of the last message in the log

@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+// Members hold messages, and the group of a reset, that came after the host's backup. They take
+// what comes after a restore, and after another one of the same backup.
+func TestMembersTakeWhatComesAfterTheirHostIsRestored(t *testing.T) {
+	t.Parallel()
+	a, b := enginetest.StartTwo(t)
+	host, near, far := newTalker(a, t, "mlshost"), newTalker(a, t, "mlsnear"), newTalker(b, t, "mlsfar")
+	befriend(t, near.user, host.user)
+	befriend(t, far.user, host.user)
+	group := mlstest.NewGroup(host.device)
+	host.path = host.want(t, http.StatusCreated, host.user.Ask(t, http.MethodPost, "/api/conversations", map[string]any{"groupInfo": group.Info(host.device)})).Header.Get("Location")
+	host.claim(t, near)
+	host.claim(t, far)
+	group, _ = host.commit(t, group, mlstest.Change{Add: []*mlstest.Device{near.device, far.device}})
+	near.join(t)
+	far.join(t)
+	all := []*talker{host, near, far}
+	last := host.send(t, group)
+	for _, w := range all {
+		w.hears(t, 2, last.Seq, "application")
+	}
+	file := filepath.Join(enginetest.Dir(t), "backup.tar.gz")
+	runAll(t, a, []command{{"backup -q " + file, 0, ""}})
+
+	for range 3 {
+		last = far.send(t, group)
+	}
+	for _, w := range all {
+		w.hears(t, 3, last.Seq, "application", "application", "application")
+	}
+	group = host.beginAnew(t, all)
+	for range 2 {
+		a.Stop(t)
+		runAll(t, a, []command{{"restore " + file + " --user mlshost --replace --yes -q", 0, ""}})
+		a.Start(t)
+		if c := host.state(t, host.generation(t), 1); c.Status != "reset_pending" || c.LastSeq <= last.Seq {
+			t.Errorf("after the restore the host sees %+v, want it to be past number %d", c, last.Seq)
+		}
+		group = host.beginAnew(t, all)
+		first := host.send(t, group)
+		for _, w := range []*talker{near, far} {
+			w.device = mlstest.NewDevice(w.user.ID, time.Now())
+			var commit []byte
+			commit, group = group.Rejoin(w.device)
+			w.want(t, http.StatusCreated, w.user.AskOnce(t, http.MethodPost, w.path+"/external-commit", "back", map[string]any{"commit": commit, "groupInfo": group.Info(w.device)}))
+			last = w.send(t, group)
+		}
+		for _, w := range all {
+			w.hears(t, first.Seq, last.Seq, "application", "commit", "application", "commit", "application")
+			if c := w.state(t, host.generation(t), 2); c.Status != "active" {
+				t.Errorf("%s sees %+v", w.user.Name, c)
+			}
+		}
+	}
+}
+
+// generation returns the generation that the user sees.
+func (w *talker) generation(t *testing.T) int32 {
+	t.Helper()
+	var c conversation
+	w.want(t, http.StatusOK, w.user.Ask(t, http.MethodGet, w.path, nil)).Decode(t, &c)
+	return c.Generation
+}
+
+// beginAnew resets the conversation, waits until all are told, and returns the next group.
+func (w *talker) beginAnew(t *testing.T, all []*talker) *mlstest.Group {
+	t.Helper()
+	var reset struct{ GroupID string }
+	w.want(t, http.StatusAccepted, w.user.Ask(t, http.MethodPost, w.path+"/reset", map[string]any{})).Decode(t, &reset)
+	group := mlstest.NewGroupWith(reset.GroupID, w.device)
+	w.want(t, http.StatusCreated, w.user.Ask(t, http.MethodPost, w.path+"/reset", map[string]any{"groupInfo": group.Info(w.device)}))
+	generation := w.generation(t)
+	for _, other := range all {
+		if c := other.state(t, generation, 0); c.Status != "active" || c.GroupID != reset.GroupID {
+			t.Fatalf("after the reset %s sees %+v", other.user.Name, c)
+		}
+	}
+	return group
+}
