@@ -13,7 +13,7 @@ type HeldObject struct {
 	Object
 	Creator vocab.ID        // the actor of its Create; empty when there is none
 	Create  json.RawMessage // that Create without its object; nil when there is none
-	Waits   bool            // it is among the requests
+	Waits   bool            // an activity about it waits among the requests
 	Copied  bool            // it is an archived post
 }
 
@@ -21,9 +21,15 @@ type HeldObject struct {
 func (o HeldObject) Bytes() int { return len(o.Raw) + len(o.Readable) + len(o.Create) }
 
 const (
-	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, ''), c.raw, coalesce(c.waits, false), false`
-	itsCreate   = ` LEFT JOIN LATERAL (SELECT a.actor_uri, a.raw - 'object' AS raw, ` + isRequest + ` AS waits FROM activities a
-		WHERE a.object_uri = o.uri AND a.type = '` + vocab.Create + `' ORDER BY a.id LIMIT 1) c ON true`
+	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, ''), c.raw, coalesce(w.waits, false), false`
+
+	// itsCreate joins the Create of an object o. It also finds out whether o waits. A request about
+	// o is a Create, or an Announce by the author of o. A request counts even if o came in another
+	// way, too, as in Search.FindObjects. The LIMIT keeps PostgreSQL from comparing all activities
+	// with all requests.
+	itsCreate = ` LEFT JOIN LATERAL (SELECT a.actor_uri, a.raw - 'object' AS raw FROM activities a
+		WHERE a.object_uri = o.uri AND a.type = '` + vocab.Create + `' ORDER BY a.id LIMIT 1) c ON true
+		LEFT JOIN LATERAL (SELECT true AS waits FROM activities a WHERE a.object_uri = o.uri AND ` + isRequest + ` LIMIT 1) w ON true`
 
 	// parent is the id of the first object that an object answers.
 	parent = `CASE jsonb_typeof(o.raw -> 'inReplyTo') WHEN 'string' THEN o.raw ->> 'inReplyTo' WHEN 'object' THEN o.raw -> 'inReplyTo' ->> 'id'

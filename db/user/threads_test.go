@@ -2,6 +2,7 @@ package user_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,4 +154,45 @@ func TestResponsesAreCounted(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// An object waits as long as any activity that brought it does, whichever came first.
+func TestAnObjectWaitsWhileAnyRequestIsAboutIt(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	came := func(ctx context.Context, tx *user.Tx, name, kind string, by vocab.ID, request bool) error {
+		a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: by + vocab.ID("/"+kind+"/"+name), Direction: user.Inbound, Type: kind, Actor: by, Object: thing(name), Published: now, Raw: []byte(`{}`)}
+		if err := tx.Activities.Add(ctx, a); err != nil || !request {
+			return err
+		}
+		return tx.Requests.Add(ctx, user.Request{Activity: a.URI, Actor: by, Host: "peer.example"}, now)
+	}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		var errs []error
+		for _, name := range []string{"created", "boosted", "both", "liked"} {
+			errs = append(errs, addAnswer(ctx, tx, name, "null", now))
+		}
+		return errors.Join(append(errs, came(ctx, tx, "created", vocab.Create, bob, true), came(ctx, tx, "boosted", vocab.Announce, bob, true),
+			came(ctx, tx, "both", vocab.Create, bob, false), came(ctx, tx, "both", vocab.Announce, bob, true),
+			came(ctx, tx, "liked", vocab.Create, bob, false), came(ctx, tx, "liked", vocab.Like, carol, false))...)
+	})
+	waiting := func() (names string) {
+		t.Helper()
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			held, err := tx.Threads.FindAll(ctx, []vocab.ID{thing("created"), thing("boosted"), thing("both"), thing("liked")})
+			names = namesOf(slices.DeleteFunc(held, func(o user.HeldObject) bool { return !o.Waits }))
+			return err
+		})
+		return names
+	}
+	if got, want := waiting(), "created boosted both"; got != want {
+		t.Errorf("%q wait, want %q", got, want)
+	}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Requests.Accept(ctx, bob, now)
+		return err
+	})
+	if got := waiting(); got != "" {
+		t.Errorf("after the requests were accepted %q wait", got)
+	}
 }

@@ -183,8 +183,14 @@ func holdAll(ctx context.Context, tx *user.Tx, docs ...vocab.Doc) error {
 // create stores the Create by which an object came.
 func (f *fixture) create(by, object vocab.ID, request bool, more vocab.Doc) {
 	f.Helper()
+	f.bring(vocab.Create, by, object, request, more)
+}
+
+// bring stores an activity by which an object came, and makes it a request if request is true.
+func (f *fixture) bring(kind string, by, object vocab.ID, request bool, more vocab.Doc) {
+	f.Helper()
 	f.write(func(ctx context.Context, tx *user.Tx) error {
-		a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: object + "/create", Direction: user.Inbound, Type: vocab.Create, Actor: by, Object: object, Published: start, Raw: more.JSON()}
+		a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: object + "/" + vocab.ID(strings.ToLower(kind)), Direction: user.Inbound, Type: kind, Actor: by, Object: object, Published: start, Raw: more.JSON()}
 		if err := tx.Activities.Add(ctx, a); err != nil || !request {
 			return err
 		}
@@ -273,6 +279,29 @@ func TestAThreadShowsNothingOfWhoIsBlockedOrRefused(t *testing.T) {
 	f.wantThread("b2", "")
 	f.gate[carol] = true
 	f.wantThread("a1", "| a1 | a4")
+}
+
+// A stranger can boost a private note of its own to the user. No Create of that note is stored.
+func TestANoteThatAStrangerBoostedToTheUserIsARequest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.hold(noteOf("a1", ""), noteOf("b2", "a1"), noteOf("c3", "b2", "to", []any{string(me)}), noteOf("b4", "c3"))
+	f.create(bob, idOf("b2"), false, vocab.Doc{})
+	f.bring(vocab.Announce, carol, idOf("b2"), false, vocab.Doc{})
+	f.bring(vocab.Announce, carol, idOf("c3"), true, vocab.Doc{"to": []any{string(me)}})
+	f.wantThread("a1", "| a1 | b2 b4")
+	f.wantThread("b4", "a1 b2 | b4 |")
+	f.wantThread("c3", "a1 b2 | c3 | b4")
+	assistant := thread.Query{User: f.alice, URI: idOf("c3"), Assistant: true}
+	if got, err := f.Object(t.Context(), assistant); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("an LLM engine is shown %+v, %v", got, err)
+	}
+	for _, q := range []thread.Query{assistant, {User: f.alice}} {
+		shown, _, _, err := f.Held(t.Context(), q, []vocab.ID{idOf("b2"), idOf("c3")})
+		if want := map[bool]string{true: "b2", false: "b2 c3"}[q.Assistant]; err != nil || names(shown) != want {
+			t.Errorf("Held(assistant: %t) = %q, %v; want %q", q.Assistant, names(shown), err, want)
+		}
+	}
 }
 
 func TestAThreadIsBounded(t *testing.T) {
