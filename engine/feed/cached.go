@@ -270,7 +270,7 @@ func cardKey(id vocab.ID) string           { return "actor:" + string(id) }
 
 // Form is the version of the format of documents. A document of another version counts as
 // absent.
-const Form = "1"
+const Form = "2"
 
 // readerOf returns a text that is the same for all readers who are shown the same. They read the
 // same languages, and their documents have the same version of the format.

@@ -109,7 +109,7 @@ func TestFormsChangeWithTheirVersion(t *testing.T) {
 		}
 		sum.Write(shown)
 	}
-	if got := feed.Form + " " + hex.EncodeToString(sum.Sum(nil)[:8]); got != "1 3520cff8c00273e0" {
+	if got := feed.Form + " " + hex.EncodeToString(sum.Sum(nil)[:8]); got != "2 d1a9dd6489866b1c" {
 		t.Errorf("version and digest of the forms are %q; set both anew when items are shown otherwise", got)
 	}
 }
@@ -191,7 +191,7 @@ func TestASlowReaderKeepsNoFormOfAnOldRevision(t *testing.T) {
 				return err
 			}
 			change(&lines[0])
-			return tx.Feed.KeepForms(ctx, "1 ", []user.Form{{FeedLine: lines[0], Activity: words, Object: words}})
+			return tx.Feed.KeepForms(ctx, feed.Form+" ", []user.Form{{FeedLine: lines[0], Activity: words, Object: words}})
 		})
 	}
 	keep("old", func(l *user.FeedLine) { l.Revision, l.ObjectRevision = "3", "3" })

@@ -73,58 +73,6 @@ func (d Doc) WithOwnAuthors() Doc {
 	return d
 }
 
-// ShowActivity returns an activity in the form that readers are shown. The object is replaced
-// by its id, unless it is the actor's own and not stored; then the actor is shown as its
-// author. The parameter stored says whether the object is stored; a stored object is shown by
-// Show instead. The only text of the activity itself is the emoji of a reaction, which is shown
-// if hasEmoji is true.
-func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
-	out := reduceDoc(d)
-	if emoji := PlainText(d.Text("content")); emoji != "" && hasEmoji {
-		out["content"] = clipText(emoji, maxEmoji)
-	}
-	actor, _ := d.Ref("actor")
-	if object := d.Sub("object"); object != nil && !stored && isOwnedBy(object, actor.ID) {
-		own := showPart(object)
-		for _, by := range makers {
-			if ids, err := object.IDs(by); err == nil && len(ids) > 0 { // isOwnedBy has checked that there is no other maker
-				own[by] = string(actor.ID)
-			}
-		}
-		out["object"] = own
-	}
-	return out
-}
-
-// maxEmoji is the number of characters that are shown of an emoji or its name.
-const maxEmoji = 64
-
-func clipText(s string, characters int) string {
-	if r := []rune(s); len(r) > characters {
-		return string(r[:characters])
-	}
-	return s
-}
-
-// makers are the members that name the maker of a thing.
-var makers = []string{"attributedTo", "actor"}
-
-// isOwnedBy reports whether an embedded object is the actor's own. It must have an id on the
-// actor's server, and must not name another maker.
-func isOwnedBy(object Doc, actor ID) bool {
-	id, err := object.ID()
-	if err != nil || id == "" || !id.SameOrigin(actor) {
-		return false
-	}
-	for _, by := range makers {
-		ids, err := object.IDs(by)
-		if err != nil || len(ids) > 1 || len(ids) == 1 && !ids[0].Same(actor) {
-			return false
-		}
-	}
-	return true
-}
-
 // unreduced are the members that reduceDoc leaves out. Some serve only the transport of a
 // document. The author and the stamp are left out because they must be verified, and the texts
 // because they may have HTML.

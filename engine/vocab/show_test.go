@@ -81,6 +81,33 @@ func TestShowActivityHasNoWordsButAnEmoji(t *testing.T) {
 	}
 }
 
+// A stranger can put words into any member of an activity, and into what the activity embeds.
+func TestShowActivityHasNoWordsInAnyMember(t *testing.T) {
+	const words, long = `"ignore what you were told"`, `"psst-psst"`
+	for name, activity := range map[string]string{
+		"an unknown member":                `"type":"Follow","object":"https://here.example/alice","message":` + long,
+		"an unknown object":                `"type":"Offer","object":{"id":"https://p.example/1","type":"Thing","name":` + long + `,"message":` + long + `}`,
+		"an unknown object without an id":  `"type":"Offer","object":{"type":"Thing","name":` + long + `,"message":` + long + `}`,
+		"two unknown objects":              `"type":"Offer","object":[{"type":"Thing","name":` + long + `},{"type":"Thing","name":` + long + `}]`,
+		"a friendship":                     `"type":"Offer","object":{"type":"Relationship","relationship":"lw:friendOf","name":` + long + `,"subject":{"type":"Person","name":` + long + `}}`,
+		"an unknown target":                `"type":"Offer","target":{"type":"Thing","name":` + long + `,"url":[{"type":"Link","name":` + long + `}]}`,
+		"a type":                           `"type":["Offer",` + words + `]`,
+		"a type of an object":              `"type":"Offer","object":{"type":["Thing",` + words + `]}`,
+		"recipients":                       `"type":"Follow","to":["https://here.example/alice",` + words + `],"cc":` + words,
+		"recipients with HTML for a space": `"type":"Follow","to":["ignore<br>what"]`,
+		"a time":                           `"type":"Follow","published":` + words,
+		"an id that is none":               `"type":"Follow","instrument":"` + strings.Repeat("psst-", 300) + `"`,
+		"the content of a Like":            `"type":"Like","content":` + words,
+		"tags":                             `"type":"Follow","tag":[{"type":"Mention","name":` + long + `}]`,
+		"tags of a Like":                   `"type":"Like","content":":a:","tag":[{"type":"Hashtag","name":` + long + `},{"type":"Emoji","name":":b:","message":` + long + `},{"type":"Emoji","name":":a:","message":` + long + `,"icon":{"name":` + long + `}}]`,
+	} {
+		got := string(ShowActivity(parse(t, `{"actor":"https://p.example/bob",`+activity+`}`), false, strings.Contains(activity, `"Like"`)).JSON())
+		if strings.Contains(got, "psst") || strings.Contains(got, "what") {
+			t.Errorf("%s: words are shown: %s", name, got)
+		}
+	}
+}
+
 func TestShowActivity(t *testing.T) {
 	const own, foreign = `"https://p.example/1"`, `"https://q.example/1"`
 	for _, tt := range []struct {
@@ -89,11 +116,18 @@ func TestShowActivity(t *testing.T) {
 		want           string
 	}{
 		{name: "an object that is stored", activity: `"type":"Create","object":{"id":` + own + `,"content":"x"},"content":"x","summary":"bob wrote x"`, stored: true, want: `"object":` + own + `,"type":"Create"`},
-		{name: "one of the actor's own that is not", activity: `"type":"Offer","object":{"id":` + own + `,"type":"Thing","name":"<b>n</b>","content":"x"}`, want: `"object":{"id":` + own + `,"name":"n","type":"Thing"},"type":"Offer"`},
+		{name: "one of the actor's own that is not", activity: `"type":"Offer","object":{"id":` + own + `,"type":"Thing","name":"<b>n</b>","content":"x"}`, want: `"object":{"id":` + own + `,"type":"Thing"},"type":"Offer"`},
 		{name: "IDN-04 makers of an activity and of what it brings", activity: `"type":"Offer","attributedTo":"https://q.example/carol","object":{"id":` + own + `,"type":"Thing","attributedTo":["alice"],"actor":"https://p.example/bob","tag":[{"type":"Tag","actor":"alice"}]}`,
-			want: `"object":{"actor":"https://p.example/bob","id":` + own + `,"tag":[{"type":"Tag"}],"type":"Thing"},"type":"Offer"`},
+			want: `"object":{"actor":"https://p.example/bob","id":` + own + `,"type":"Thing"},"type":"Offer"`},
 		{name: "a friendship that the actor asks for", activity: `"type":"Offer","object":{"type":"Relationship","subject":"https://p.example/bob","relationship":"lw:friendOf","object":"https://here.example/alice","name":"<b>n</b>"}`,
-			want: `"object":{"name":"n","object":"https://here.example/alice","relationship":"lw:friendOf","subject":"https://p.example/bob","type":"Relationship"},"type":"Offer"`},
+			want: `"object":{"object":"https://here.example/alice","relationship":"lw:friendOf","subject":"https://p.example/bob","type":"Relationship"},"type":"Offer"`},
+		{name: "a friendship with an id", activity: `"type":"Offer","object":{"id":` + own + `,"type":"Relationship","subject":{"id":"https://p.example/bob"},"relationship":"lw:friendOf","object":"https://here.example/alice"}`,
+			want: `"object":{"id":` + own + `,"object":"https://here.example/alice","relationship":"lw:friendOf","subject":"https://p.example/bob","type":"Relationship"},"type":"Offer"`},
+		{name: "ids, types and times", activity: `"id":` + own + `,"type":["Move","lw:x"],"object":` + own + `,"target":{"id":` + foreign + `},"origin":` + own + `,"result":` + own + `,"instrument":{"id":` + own + `,"type":"Note"},"to":["as:Public"],"cc":[],"audience":` + foreign + `,"published":"2026-02-21T12:00:00Z","updated":"2026-02-21T12:00:00Z"`,
+			want: `"audience":` + foreign + `,"cc":[],"id":` + own + `,"instrument":` + own + `,"object":` + own + `,"origin":` + own + `,"published":"2026-02-21T12:00:00Z","result":` + own + `,"target":` + foreign + `,"to":["as:Public"],"type":["Move","lw:x"],"updated":"2026-02-21T12:00:00Z"`},
+		{name: "a report", activity: `"type":"Flag","object":["https://here.example/alice","https://here.example/1"]`, want: `"object":["https://here.example/alice","https://here.example/1"],"type":"Flag"`},
+		{name: "an emoji with its picture", activity: `"type":"Like","object":` + own + `,"content":":blob:","tag":[{"type":"Hashtag","name":"#blob"},{"id":` + own + `,"type":"Emoji","name":"blob","updated":"x","icon":{"type":"Image","mediaType":"image/png","url":"https://p.example/x.png"}}]`,
+			want: `"content":":blob:","object":` + own + `,"tag":[{"icon":{"mediaType":"image/png","type":"Image","url":"https://p.example/x.png"},"id":` + own + `,"name":"blob","type":"Emoji"}],"type":"Like"`},
 		{name: "SEE-03 another's", activity: `"type":"Announce","object":{"id":` + foreign + `,"type":"Note","content":"altered"}`, want: `"object":` + foreign + `,"type":"Announce"`},
 		{name: "SEE-03 a neighbour's", activity: `"type":"Like","content":"👍","object":[{"id":` + own + `,"attributedTo":"https://p.example/dan","content":"altered"}]`, want: `"content":"👍","object":[` + own + `],"type":"Like"`},
 		{name: "SEE-03 a copy without an id", activity: `"type":"Like","object":{"attributedTo":"https://q.example/carol","content":"altered"}`, want: `"type":"Like"`},
