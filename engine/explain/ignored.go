@@ -15,7 +15,7 @@ import (
 var ignoredBecause = map[string]string{
 	inbox.IgnoredNobody:      "it names nobody here, and nobody here follows its sender",
 	inbox.IgnoredUnrelated:   "its recipients here neither follow its sender, nor are named, nor have what it is about",
-	inbox.IgnoredFollowers:   "it is for its sender's followers, and its recipients here are none",
+	inbox.IgnoredFollowers:   "it is for its sender's followers or server, and its recipients here are not among them",
 	inbox.IgnoredStranger:    "it is a private message of a stranger, which its recipient does not take",
 	inbox.IgnoredBlocked:     "its recipients block who is behind it, or the policy of this server refuses that actor since",
 	inbox.IgnoredNoEffect:    "it changes nothing here: what it is about is not here, or is newer already",

@@ -16,7 +16,7 @@ import (
 const (
 	IgnoredNobody      = "nobody"       // it concerns no local user
 	IgnoredUnrelated   = "unrelated"    // it has nothing to do with its recipients
-	IgnoredFollowers   = "followers"    // it is for followers, and its recipients do not follow its sender
+	IgnoredFollowers   = "followers"    // it is for followers or a server, and its recipients are not among them
 	IgnoredStranger    = "stranger"     // it is a private message of a stranger
 	IgnoredBlocked     = "blocked"      // its recipients block an actor that sent it or whose objects it brings, or the policy refuses such an actor now
 	IgnoredNoEffect    = "no_effect"    // its object is not stored here, or a newer version of the object is, or it changes nothing

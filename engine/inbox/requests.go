@@ -42,16 +42,20 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 	return &post
 }
 
-// checkPermitted drops a post for followers if the user is not one of them. A private post by a
-// stranger, that is, an actor that the rule insecure_dm does not permit to write to the user in
-// private, becomes a message request. There are three exceptions: the post answers a private
-// post of the user's own, the user has accepted an earlier request of the sender, or the user's
-// setting messaging.strangers says otherwise.
+// checkPermitted drops a post for followers if the user is not one of them, and a post for
+// everybody on another server. A private post by a stranger, that is, an actor that the rule
+// insecure_dm does not permit to write to the user in private, becomes a message request. There
+// are three exceptions: the post answers a private post of the user's own, the user has accepted
+// an earlier request of the sender, or the user's setting messaging.strangers says otherwise.
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if handler.IsInvitation(x.Activity) {
 		return p.checkInvited(ctx, x)
 	}
 	post := audienceOfPost(x.Activity, x.Actor, x.Fetched)
+	if post != nil && post.IsLocal() && !post.With(x.Activity.Addressing).MaySee(audience.Viewer{ID: x.Me}) {
+		x.reason = IgnoredFollowers
+		return handler.ErrIgnored
+	}
 	if post == nil || post.IsPublic() || isVote(x) || x.Follows && !post.IsPrivate() {
 		return nil
 	}

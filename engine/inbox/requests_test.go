@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -245,5 +246,45 @@ func TestTheEndOfAFriendshipClosesTheConversation(t *testing.T) {
 	if got := s.Column(t, s.Alice, `SELECT (closed_at IS NOT NULL)::text || ' ' || (SELECT string_agg(kind, ' ' ORDER BY n) FROM conversation_entries) || ' '
 			|| (SELECT count(*) FROM event_outbox WHERE type = 'conversation.closed') FROM conversations`); !slices.Equal(got, []string{"true upgraded closed 1"}) {
 		t.Errorf("the conversation is %q", got)
+	}
+}
+
+// A post for everybody on another server is for nobody here, not even for a follower or an actor
+// that it names.
+func TestALocalPostOfAnotherServerIsKeptForNobody(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	for _, tt := range []struct {
+		name, to, cc string
+		kept         bool
+	}{
+		{"public", `"as:Public"`, `"p:/carol/followers"`, true},
+		{"unlisted", `"p:/carol/followers"`, `"as:Public"`, true},
+		{"for followers", `"p:/carol/followers"`, `[]`, true},
+		{"for alice", `"us:/alice"`, `[]`, true},
+		{"local and public", `"p:/#Public"`, `"as:Public"`, true},
+		{"local", `"p:/#Public"`, `[]`, false},
+		{"local, and for alice", `"p:/#Public"`, `"us:/alice"`, false},
+		{"local on a server of somebody else", `["q:/#Public","us:/alice"]`, `[]`, true},
+	} {
+		for _, kind := range []string{"Create", "Update"} {
+			t.Run(tt.name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				s := stage.Scene(t)
+				s.Follows("p:/carol")
+				to := `"to":` + tt.to + `,"cc":` + tt.cc
+				for _, peer := range []string{"p:/", "q:/"} {
+					here := strings.ReplaceAll(string(audience.Here(s.ID(peer+"carol"))), "/", `\/`) // so that "p:/" in it stands for no peer
+					to = strings.ReplaceAll(to, peer+"#Public", here)
+				}
+				s.MustSend("p:/carol", mine, `{"id":"p:/x","type":"`+kind+`","actor":"p:/carol",`+to+`,"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol",`+to+`,"content":"hi","updated":"2026-01-02T00:00:00Z"}}`)
+				if got := len(contents(t, s)) == 1; got != tt.kept {
+					t.Errorf("it is kept: %t, want %t", got, tt.kept)
+				}
+				if got := why(t, s, "p:/x"); (got == "") != tt.kept || !tt.kept && got != inbox.IgnoredFollowers {
+					t.Errorf("it is remembered as %q", got)
+				}
+			})
+		}
 	}
 }

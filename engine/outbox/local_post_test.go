@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -77,5 +78,42 @@ func TestALocalPostIsPassedOnToNobody(t *testing.T) {
 	}
 	if to := d.activity(reply.ActivityID).Raw; !strings.Contains(string(to), here+`/#Public`) {
 		t.Errorf("the answer is for others: %s", to)
+	}
+}
+
+// "Local" in a post of another server means everybody on that server. An answer to it is for the
+// post's author and the actors that its text names, not for everybody on this server.
+func TestAnAnswerToALocalPostOfAnotherServerIsDirect(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	olaf := d.user("olaf")
+	post := string(d.world.post("https://p.example/notes/local", bob, "https://p.example/#Public"))
+	for _, tt := range []struct {
+		action string
+		params map[string]any
+		to     []any
+		owed   []string
+	}{
+		{"Reply", map[string]any{"objectId": post, "content": "indeed"}, []any{bob}, []string{string(d.world.actors[bob].Inbox)}},
+		{"CreateNote", map[string]any{"inReplyTo": post, "content": "indeed, @olaf@here.example"}, []any{bob, string(d.Local.ID(olaf))},
+			[]string{string(d.world.actors[bob].Inbox), string(d.Local.Inbox(olaf))}},
+	} {
+		r, err := d.dispatch(tt.action, tt.params)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.action, err)
+		}
+		if answer := mustDoc(t, d.object(r.ObjectID).Raw); !reflect.DeepEqual(answer["to"], tt.to) || answer["cc"] != nil {
+			t.Errorf("%s is to %v, cc %v; want to %v", tt.action, answer["to"], answer["cc"], tt.to)
+		}
+		if got := slices.Sorted(slices.Values(inboxes(d.owed()))); !slices.Equal(got, slices.Sorted(slices.Values(tt.owed))) {
+			t.Errorf("%s is owed to %q, want %q", tt.action, got, tt.owed)
+		}
+	}
+	r, err := d.dispatch("Reply", map[string]any{"objectId": post, "content": "indeed", "visibility": "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer := mustDoc(t, d.object(r.ObjectID).Raw); !reflect.DeepEqual(answer["to"], []any{here + "/#Public"}) {
+		t.Errorf("an answer that says local is to %v", answer["to"])
 	}
 }

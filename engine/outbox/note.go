@@ -200,7 +200,8 @@ type note struct {
 }
 
 // makeReply makes n a reply to the object that the parameter names. Without a visibility of its
-// own, n gets that of the parent.
+// own, n gets that of the parent. If the parent is local to another server, n is direct instead,
+// because on this server local means everybody here, but not the author of the parent.
 func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, value string) error {
 	parent, author, err := f.findObject(ctx, x, name, value)
 	if err != nil {
@@ -210,8 +211,12 @@ func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, valu
 	if !n.exact {
 		x.addNamed(author)
 	}
-	if n.visibility == "" {
-		n.visibility = audience.OfObject(parent, author.Followers).Visibility()
+	if n.visibility != "" {
+		return nil
+	}
+	n.visibility = audience.OfObject(parent, author.Followers).Visibility()
+	if n.visibility == audience.Local && f.isElsewhere(author) {
+		n.visibility = audience.Direct
 	}
 	return nil
 }
