@@ -82,8 +82,16 @@ func (j Journal) continueNumbers(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM intake`).Scan(&last); err != nil {
 		return postgres.Fault("read the last arrival", err)
 	}
-	j.last.Store(max(j.last.Load(), last+arrivalGap))
+	j.raiseNumbers(last + arrivalGap)
 	return nil
+}
+
+// raiseNumbers makes this process assign numbers above the parameter last. A number that was
+// assigned meanwhile is never assigned again.
+func (j Journal) raiseNumbers(last int64) {
+	for now := j.last.Load(); now < last && !j.last.CompareAndSwap(now, last); {
+		now = j.last.Load()
+	}
 }
 
 // Accept stores an activity for its recipients, in one round trip. If the journal has the activity
