@@ -24,7 +24,6 @@ import (
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/thread"
-	"github.com/lightweb/lightweb/engine/vocab"
 	"github.com/lightweb/lightweb/engine/wish"
 )
 
@@ -119,7 +118,7 @@ func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 	})
 }
 
-// dueUsers is the store of users. Its TakeEventsDue returns the users whose databases another
+// dueUsers is the store of users. Its ListEventsDue returns the users whose databases another
 // process has written to. It calls dropped for each of them, which clears the cached data of
 // that user.
 type dueUsers struct {
@@ -127,13 +126,13 @@ type dueUsers struct {
 	dropped func(context.Context, user.Commit)
 }
 
-// TakeEventsDue implements event.Store.
-func (d dueUsers) TakeEventsDue(ctx context.Context) ([]vocab.Username, error) {
-	users, err := d.Users.TakeEventsDue(ctx)
-	for _, u := range users {
-		d.dropped(ctx, user.Commit{User: u, Touched: user.Touched{Everything: true}})
+// ListEventsDue implements event.Users.
+func (d dueUsers) ListEventsDue(ctx context.Context) ([]instance.EventsDue, error) {
+	all, err := d.Users.ListEventsDue(ctx)
+	for _, due := range all {
+		d.dropped(ctx, user.Commit{User: due.User, Touched: user.Touched{Everything: true}})
 	}
-	return users, err
+	return all, err
 }
 
 // newEmitter makes the emitter of the users' events. When another process has written to a

@@ -176,13 +176,26 @@ func (s Users) MarkEventsDue(ctx context.Context, u vocab.Username) error {
 	return postgres.Fault("ask for events", err)
 }
 
-// TakeEventsDue returns the users that MarkEventsDue named since the last call.
-func (s Users) TakeEventsDue(ctx context.Context) ([]vocab.Username, error) {
-	type row struct{ Username vocab.Username }
-	rows, err := postgres.Collect[row](ctx, s.on, "take users with events", `UPDATE users SET events_due = NULL WHERE events_due IS NOT NULL RETURNING username`)
-	users := make([]vocab.Username, len(rows))
-	for n, r := range rows {
-		users[n] = r.Username
+// EventsDue says that another process has added events to a user's database.
+type EventsDue struct {
+	User vocab.Username `db:"username"`
+	At   time.Time      // when MarkEventsDue was last called for the user
+}
+
+// ListEventsDue returns the users that MarkEventsDue named, until ClearEventsDue is called for
+// them.
+func (s Users) ListEventsDue(ctx context.Context) ([]EventsDue, error) {
+	return postgres.Collect[EventsDue](ctx, s.on, "list users with events", `SELECT username, events_due AS at FROM users WHERE events_due IS NOT NULL ORDER BY username`)
+}
+
+// ClearEventsDue removes users from the results of ListEventsDue. It keeps a user for which
+// MarkEventsDue was called again since.
+func (s Users) ClearEventsDue(ctx context.Context, all []EventsDue) error {
+	users, at := make([]string, len(all)), make([]time.Time, len(all))
+	for n, d := range all {
+		users[n], at[n] = d.User.String(), d.At
 	}
-	return users, err
+	_, err := s.on.Exec(ctx, `UPDATE users u SET events_due = NULL FROM unnest($1::text[], $2::timestamptz[]) AS d (username, at)
+		WHERE u.username = d.username AND u.events_due = d.at`, users, at)
+	return postgres.Fault("clear users with events", err)
 }

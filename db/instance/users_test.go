@@ -104,3 +104,36 @@ func TestAcquaintWithTheSameUsersFromManySides(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestEventsOfOtherProcessesAreDueUntilTheyAreCleared(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	mark := func() {
+		t.Helper()
+		if err := c.Instance.Users.MarkEventsDue(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(when string, want int) []instance.EventsDue {
+		t.Helper()
+		due, err := c.Instance.Users.ListEventsDue(t.Context())
+		if err != nil || len(due) != want || want == 1 && due[0].User != u {
+			t.Errorf("%s: ListEventsDue = %v, %v, want %d", when, due, err, want)
+		}
+		return due
+	}
+	clearDue := func(due []instance.EventsDue) {
+		t.Helper()
+		if err := c.Instance.Users.ClearEventsDue(t.Context(), due); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list("before the mark", 0)
+	mark()
+	list("marked", 1)
+	first := list("read once", 1)
+	mark()
+	clearDue(first)
+	clearDue(list("marked again since it was read", 1))
+	list("cleared", 0)
+}

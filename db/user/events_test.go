@@ -252,21 +252,6 @@ func TestWithheldEventsAreAddedAnewOnceTheirHourIsOver(t *testing.T) {
 	}
 }
 
-func TestEventsOfOtherProcessesAreLookedAtOnce(t *testing.T) {
-	t.Parallel()
-	c, u := alice(t)
-	for _, want := range []int{1, 0} {
-		if want == 1 {
-			if err := c.Instance.Users.MarkEventsDue(t.Context(), u); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if users, err := c.Instance.Users.TakeEventsDue(t.Context()); err != nil || len(users) != want || want == 1 && users[0] != u {
-			t.Errorf("TakeEventsDue = %v, %v", users, err)
-		}
-	}
-}
-
 func TestWithheldEventsAreCountedInOne(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -32,7 +32,8 @@ type Store interface {
 // Users lists the users of the instance.
 type Users interface {
 	All(ctx context.Context) ([]instance.User, error)
-	TakeEventsDue(ctx context.Context) ([]vocab.Username, error)
+	ListEventsDue(ctx context.Context) ([]instance.EventsDue, error)
+	ClearEventsDue(ctx context.Context, all []instance.EventsDue) error
 }
 
 // Deps are the dependencies of an Emitter.

@@ -50,11 +50,13 @@ type rig struct {
 	emits  *event.Emitter
 	stop   func()
 	events map[vocab.Username]int // that were added
+	users  event.Users
 }
 
 func newRig(t *testing.T, args ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, redis: redistest.Start(t, args...), store: dbtest.New(t), keep: 10_000, events: map[vocab.Username]int{}}
+	r.users = r.store.Instance.Users
 	r.reach(r.redis.URL())
 	return r
 }
@@ -77,7 +79,7 @@ func (r *rig) reach(url string) {
 // start runs an emitter until stop, or the end of the test: a process that serves.
 func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.emits = event.NewEmitter(event.Deps{Store: r.store, Users: r.store.Instance.Users, Streams: r.keys.Events, Keep: r.keep, Memory: 64 << 20,
+	r.emits = event.NewEmitter(event.Deps{Store: r.store, Users: r.users, Streams: r.keys.Events, Keep: r.keep, Memory: 64 << 20,
 		Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)), Now: func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }})
 	var all sync.WaitGroup
 	all.Go(func() { r.emits.Run(ctx) })
@@ -405,22 +407,5 @@ func TestWithheldEventsAreToldOnceWithTheirWholeCount(t *testing.T) {
 		all := strings.Join(r.stream(alice), "\n")
 		return strings.Count(all, "events.withheld") == 1 && strings.Contains(all, `"count": 3`)
 	})
-	r.wantSame(alice)
-}
-
-func TestEventsOfOtherProcessesAreEmitted(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	alice := dbtest.User(t, r.store, "alice")
-	r.start()
-	r.add(alice, 1)
-	r.wantSame(alice)
-	emits := r.emits
-	r.emits = nil
-	r.add(alice, 1)
-	if err := r.store.Instance.Users.MarkEventsDue(t.Context(), alice); err != nil {
-		t.Fatal(err)
-	}
-	r.emits = emits
 	r.wantSame(alice)
 }

@@ -15,6 +15,9 @@ const (
 	// retryEvery is how often the emitter looks for streams that can be tried again.
 	retryEvery = 250 * time.Millisecond
 
+	// listEvery is how often the users are read until that succeeds.
+	listEvery = time.Second
+
 	// verifyEvery is how often streams at rest, which have nothing to emit, are checked. Redis
 	// may have lost some of their entries.
 	verifyEvery = 2 * time.Second
@@ -81,34 +84,51 @@ func (e *Emitter) queueRetries(now time.Time) {
 	}
 }
 
-// takeDue queues the streams of users that got events from other processes.
+// takeDue queues the streams of users that got events from other processes. Their marks are
+// cleared afterwards, so that the events are emitted even if an answer of the database is lost.
 func (e *Emitter) takeDue(ctx context.Context) {
-	users, err := e.Users.TakeEventsDue(ctx)
+	due, err := e.Users.ListEventsDue(ctx)
+	for _, d := range due {
+		e.tellStream(d.User, nil)
+	}
+	if err == nil && len(due) > 0 {
+		err = e.Users.ClearEventsDue(ctx, due)
+	}
 	if err != nil && ctx.Err() == nil {
 		e.Log.WarnContext(ctx, "users with events not read", "err", err)
-	}
-	for _, u := range users {
-		e.tellStream(u, nil)
 	}
 }
 
 // sweepUsers queues the stream of every active user once, one after another, because an earlier
 // process may have ended before it had emitted all events.
 func (e *Emitter) sweepUsers(ctx context.Context) {
-	users, err := e.Users.All(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			e.Log.ErrorContext(ctx, "users not read: their events wait for the next one", "err", err)
-		}
-		return
-	}
-	for _, u := range users {
+	for _, u := range e.listUsers(ctx) {
 		if u.State != instance.UserActive {
 			continue
 		}
 		e.tellStream(u.Name, nil)
 		if err := e.awaitState(ctx, func() bool { return e.isAtRest(u.Name) }); err != nil {
 			return
+		}
+	}
+}
+
+// listUsers returns all users. While they cannot be read it tries again, until ctx ends.
+func (e *Emitter) listUsers(ctx context.Context) []instance.User {
+	tick := time.NewTicker(listEvery)
+	defer tick.Stop()
+	for {
+		users, err := e.Users.All(ctx)
+		if err == nil {
+			return users
+		}
+		if ctx.Err() == nil {
+			e.Log.WarnContext(ctx, "users not read: events of an earlier process wait", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
 		}
 	}
 }
