@@ -60,6 +60,12 @@ func (s Users) BeginRemoval(ctx context.Context, u vocab.Username) error {
 	return postgres.Fault("begin the removal of "+u.String(), err)
 }
 
+// IsRemoved reports whether the data of a deleted user is gone, or is being removed. The database
+// of such a user is of no use any more.
+func (u User) IsRemoved() bool {
+	return u.State == UserDeleted || u.State == UserDeleting && u.SchemaVersion == 0
+}
+
 // FinishDeletion puts a user who is being deleted into the state deleted, and removes the user's
 // rows in other tables. The row in users remains as a tombstone.
 func (s Users) FinishDeletion(ctx context.Context, u vocab.Username) error {

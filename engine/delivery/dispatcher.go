@@ -100,12 +100,17 @@ func (d *Dispatcher) begin(work func()) {
 	}()
 }
 
-// runTurn runs a turn t of u and reports the result to the loop.
+// runTurn runs a turn t of u and reports the result to the loop. After an error it looks whether u
+// is removed, so that the loop does not try again for ever.
 func (d *Dispatcher) runTurn(ctx context.Context, u vocab.Username, t turn) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
 	got, err := d.users.runTurn(ctx, u, t)
 	if err != nil {
+		if d.users.isRemoved(ctx, u) {
+			d.mail.post(func() { d.loop.forgetUser(u) })
+			return
+		}
 		d.Log.WarnContext(ctx, "deliveries could not be claimed", "user", u, "err", err)
 	}
 	for _, since := range got.waited {

@@ -28,6 +28,7 @@ type memory struct {
 	rows  []*remembered
 	turns int
 	fail  error // of every turn while set
+	gone  bool  // the user is removed
 
 	nobody bool // the list of users is empty
 
@@ -235,6 +236,12 @@ func (m *memory) owingUsers(context.Context) ([]vocab.Username, error) {
 		return nil, nil
 	}
 	return append([]vocab.Username{m.owner}, m.others...), nil
+}
+
+func (m *memory) isRemoved(context.Context, vocab.Username) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone
 }
 
 // taken returns how many turns there were.

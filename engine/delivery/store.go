@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -53,6 +54,7 @@ type userStore interface {
 	// release writes outcomes and releases every lease.
 	release(ctx context.Context, u vocab.Username, all []entry, now time.Time) error
 	owingUsers(ctx context.Context) ([]vocab.Username, error)
+	isRemoved(ctx context.Context, u vocab.Username) bool
 }
 
 // postgres is the userStore in PostgreSQL.
@@ -196,9 +198,16 @@ func (p postgres) owingUsers(ctx context.Context) ([]vocab.Username, error) {
 	}
 	owing := make([]vocab.Username, 0, len(all))
 	for _, u := range all {
-		if u.State == instance.UserActive || u.State == instance.UserDeleting {
+		if u.State == instance.UserActive || u.State == instance.UserDeleting && !u.IsRemoved() {
 			owing = append(owing, u.Name)
 		}
 	}
 	return owing, nil
+}
+
+// isRemoved reports whether the data of u is gone, or is being removed. It is called when u's
+// database cannot be used, because that error does not tell.
+func (p postgres) isRemoved(ctx context.Context, u vocab.Username) bool {
+	found, err := p.users.Find(ctx, u)
+	return fault.KindOf(err) == fault.NoUser || err == nil && found.IsRemoved()
 }

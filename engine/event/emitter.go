@@ -32,6 +32,7 @@ type Store interface {
 // Users lists the users of the instance.
 type Users interface {
 	All(ctx context.Context) ([]instance.User, error)
+	Find(ctx context.Context, u vocab.Username) (instance.User, error)
 	ListEventsDue(ctx context.Context) ([]instance.EventsDue, error)
 	ClearEventsDue(ctx context.Context, all []instance.EventsDue) error
 }
@@ -146,7 +147,8 @@ func (e *Emitter) emitQueued(ctx context.Context) {
 		if s == nil {
 			return
 		}
-		e.endTurn(ctx, s, e.doTask(ctx, s, t))
+		err := e.doTask(ctx, s, t)
+		e.endTurn(ctx, s, err, err != nil && !keyspace.IsAway(err) && e.isRemoved(ctx, s.user))
 	}
 }
 
@@ -185,15 +187,22 @@ func (e *Emitter) takeStream() (*stream, task) {
 	return s, s.beginTask()
 }
 
+// isRemoved reports whether the data of u is gone, or is being removed. It is called when u's
+// database cannot be used, because that error does not tell.
+func (e *Emitter) isRemoved(ctx context.Context, u vocab.Username) bool {
+	found, err := e.Users.Find(ctx, u)
+	return fault.KindOf(err) == fault.NoUser || err == nil && found.IsRemoved()
+}
+
 // endTurn records the result of a task. Events that could not be emitted are read from the
-// database at the next try.
-func (e *Emitter) endTurn(ctx context.Context, s *stream, err error) {
+// database at the next try. If the user is removed, there is no other try.
+func (e *Emitter) endTurn(ctx context.Context, s *stream, err error, isRemoved bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.busy = false
 	e.busy--
 	switch {
-	case fault.KindOf(err) == fault.NoUser:
+	case isRemoved:
 		delete(e.streams, s.user)
 	case err != nil:
 		s.told, s.behind = nil, true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ type rig struct {
 	stop   func()
 	events map[vocab.Username]int // that were added
 	users  event.Users
+	log    logged
 }
 
 func newRig(t *testing.T, args ...string) *rig {
@@ -80,7 +82,7 @@ func (r *rig) reach(url string) {
 func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.emits = event.NewEmitter(event.Deps{Store: r.store, Users: r.users, Streams: r.keys.Events, Keep: r.keep, Memory: 64 << 20,
-		Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)), Now: func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }})
+		Log: slog.New(slog.NewTextHandler(io.MultiWriter(r.t.Output(), &r.log), nil)), Now: func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }})
 	var all sync.WaitGroup
 	all.Go(func() { r.emits.Run(ctx) })
 	all.Go(func() { r.keys.Watch(ctx) })

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -75,6 +76,7 @@ func (g *groups) lookAtAll(ctx context.Context) {
 func (g *groups) chooseStreams(resting []rest) []rest {
 	g.looks++
 	if g.looks%othersEvery == 0 {
+		g.forgetRemoved()
 		return resting
 	}
 	return slices.DeleteFunc(slices.Clone(resting), func(r rest) bool { return g.unread[r.user] })
@@ -108,10 +110,8 @@ func (g *groups) lookAt(ctx context.Context, part []rest) bool {
 		return false
 	}
 	for n, r := range part {
-		for _, name := range groupNames {
-			g.tendGroup(ctx, r, name, found[n], oldest[n])
-		}
 		g.unread[r.user] = areUnread(found[n])
+		g.tendGroups(ctx, r.user, found[n], oldest[n])
 	}
 	return true
 }
@@ -121,23 +121,47 @@ func areUnread(found []keyspace.Group) bool {
 	return len(found) >= len(groupNames) && !slices.ContainsFunc(found, func(f keyspace.Group) bool { return f.Consumers > 0 })
 }
 
-// tendGroup makes one group if it is missing, or else stores its position and counts the entries
-// that it missed.
-func (g *groups) tendGroup(ctx context.Context, r rest, name string, found []keyspace.Group, oldest keyspace.ID) {
-	key := groupKey{r.user, name}
-	at := slices.IndexFunc(found, func(f keyspace.Group) bool { return f.Name == name })
-	var err error
-	switch {
-	case at < 0:
-		err = g.createGroup(ctx, key)
-	default:
-		if err = g.noteMark(ctx, key, acknowledged(found[at])); err == nil {
-			g.countMissed(ctx, key, found[at], oldest)
+// tendGroups checks the groups of one stream. It forgets the stream if the user is removed.
+func (g *groups) tendGroups(ctx context.Context, u vocab.Username, found []keyspace.Group, oldest keyspace.ID) {
+	for _, name := range groupNames {
+		err := g.tendGroup(ctx, groupKey{u, name}, found, oldest)
+		switch {
+		case err == nil || ctx.Err() != nil || keyspace.IsAway(err):
+		case g.isRemoved(ctx, u):
+			g.forgetStream(u)
+			return
+		default:
+			g.Log.WarnContext(ctx, "group of a stream not kept", "user", u, "group", name, "err", err)
 		}
 	}
-	if err != nil && ctx.Err() == nil && !keyspace.IsAway(err) {
-		g.Log.WarnContext(ctx, "group of a stream not kept", "user", r.user, "group", name, "err", err)
+}
+
+// tendGroup makes one group if it is missing, or else stores its position and counts the entries
+// that it missed.
+func (g *groups) tendGroup(ctx context.Context, key groupKey, found []keyspace.Group, oldest keyspace.ID) error {
+	at := slices.IndexFunc(found, func(f keyspace.Group) bool { return f.Name == key.name })
+	if at < 0 {
+		return g.createGroup(ctx, key)
 	}
+	if err := g.noteMark(ctx, key, acknowledged(found[at])); err != nil {
+		return err
+	}
+	g.countMissed(ctx, key, found[at], oldest)
+	return nil
+}
+
+func (e *Emitter) forgetStream(u vocab.Username) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.streams, u)
+}
+
+// forgetRemoved forgets the groups of users whose streams were forgotten.
+func (g *groups) forgetRemoved() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.marks, func(k groupKey, _ *groupMark) bool { return g.streams[k.user] == nil })
+	maps.DeleteFunc(g.unread, func(u vocab.Username, _ bool) bool { return g.streams[u] == nil })
 }
 
 // acknowledged returns the number up to which the group has acknowledged all events.

@@ -181,12 +181,12 @@ func (e *Emitter) listResting() []rest {
 	return all
 }
 
-// readAgain queues a stream to be read from the database again, unless its state has changed
-// since the copy r was made.
+// readAgain queues a stream to be read from the database again, unless its state has changed or
+// its user was removed since the copy r was made.
 func (e *Emitter) readAgain(r rest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s := e.streams[r.user]; !s.queued && !s.busy && s.mark == r.mark {
+	if s := e.streams[r.user]; s != nil && !s.queued && !s.busy && s.mark == r.mark {
 		s.isKnown, s.behind = false, true
 		e.metrics.repaired.Inc()
 		e.enqueueStream(s)

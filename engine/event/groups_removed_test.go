@@ -1,0 +1,30 @@
+package event
+
+import (
+	"testing"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestGroupsOfForgottenStreamsAreForgotten(t *testing.T) {
+	t.Parallel()
+	alice, bob := dbtest.Name(t, "alice"), dbtest.Name(t, "bob")
+	e := NewEmitter(Deps{})
+	g := &groups{Emitter: e, marks: map[groupKey]*groupMark{}, unread: map[vocab.Username]bool{}}
+	for _, u := range []vocab.Username{alice, bob} {
+		e.streams[u] = &stream{user: u}
+		g.marks[groupKey{u, "llm"}], g.unread[u] = &groupMark{}, true
+	}
+	e.forgetStream(alice)
+	e.readAgain(rest{user: alice}) // it was at rest before
+	for range othersEvery {
+		g.chooseStreams(nil)
+	}
+	if g.marks[groupKey{alice, "llm"}] != nil || g.unread[alice] || e.streams[alice] != nil {
+		t.Error("something of the forgotten stream is left")
+	}
+	if g.marks[groupKey{bob, "llm"}] == nil || !g.unread[bob] {
+		t.Error("the groups of another stream are forgotten")
+	}
+}
