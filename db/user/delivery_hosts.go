@@ -37,6 +37,24 @@ func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool
 	return int(count), err
 }
 
+// ListParkedHosts returns the hosts to which deliveries are parked.
+func (t Deliveries) ListParkedHosts(ctx context.Context) ([]string, error) {
+	type row struct{ Host string }
+	rows, err := collect[row](ctx, t.tx, "list hosts", `SELECT DISTINCT host FROM deliveries WHERE status = 'parked' ORDER BY host`)
+	parked := make([]string, len(rows))
+	for i, r := range rows {
+		parked[i] = r.Host
+	}
+	return parked, err
+}
+
+// HasParked reports whether a delivery to a host is parked. It also sees deliveries that Resume
+// passes over because another transaction has locked them.
+func (t Deliveries) HasParked(ctx context.Context, host string) (has bool, err error) {
+	err = t.row(ctx, "look for parked deliveries", `SELECT EXISTS (SELECT FROM deliveries WHERE status = 'parked' AND host = $1)`, []any{host}, &has)
+	return has, err
+}
+
 // many is how many due deliveries a host must have before PutOff delays them. Many are delayed
 // because each claim would have to read past them.
 const many = 500

@@ -147,6 +147,44 @@ func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 	}
 }
 
+// Each process looks once for the hosts to which a user's deliveries are parked, and again whenever
+// some are resumed: the deliveries that have ended are not read for that.
+func TestParkedDeliveriesAreFoundWithoutThoseThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	c := open(t, cfg)
+	u := dbtest.User(t, c, "alice")
+	database := databaseOf(t, c, u)
+	const many = 3000
+	var inboxes []user.Inbox
+	for n := range many {
+		inboxes = append(inboxes, inboxOn("p.example", n))
+	}
+	enqueue(t, c, u, job("Create", ""), now, inboxes...)
+	run(t, database, `UPDATE deliveries SET status = CASE WHEN id % 1000 = 0 THEN 'parked' ELSE 'delivered' END`)
+	run(t, database, `VACUUM deliveries`)
+	c.Close() // with the session its counts are published
+	conn := session(t, database)
+	before := rowsRead(t, conn, "deliveries")
+	c = open(t, cfg)
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		hosts, err := tx.Deliveries.ListParkedHosts(ctx)
+		if len(hosts) != 1 || hosts[0] != "p.example" || err != nil {
+			t.Errorf("ListParkedHosts = %v, %v, want p.example", hosts, err)
+		}
+		for host, want := range map[string]bool{"p.example": true, "q.example": false} {
+			if has, err := tx.Deliveries.HasParked(ctx, host); has != want || err != nil {
+				t.Errorf("HasParked(%s) = %t, %v, want %t", host, has, err, want)
+			}
+		}
+		return nil
+	})
+	c.Close()
+	if n := rowsRead(t, conn, "deliveries") - before; n > 100 {
+		t.Errorf("%d rows and entries of indexes were read for 3 parked deliveries of %d", n, many)
+	}
+}
+
 // rowsRead returns how many rows and entries of indexes were ever read of these tables.
 func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
 	t.Helper()

@@ -111,6 +111,7 @@ func (l *loop) endTurn(name vocab.Username, t turn, got turnResult, err error, n
 		l.leases.remove(name, e.delivery.ID)
 	}
 	l.backlog.record(name, t, got, len(l.leases.rows[name]))
+	l.recordParked(name, got.parked)
 	l.recordResumed(u, t, got)
 	l.queueRows(name, got.rows, t.now, t.now.Add(leaseTime))
 	if got.next != nil {

@@ -179,6 +179,7 @@ func (m *memory) runTurn(_ context.Context, _ vocab.Username, t turn) (turnResul
 			}
 		}
 	}
+	got.parked = m.stillParked(t, got.resumed)
 	var next *time.Time
 	left := map[bool]int{false: t.claim.Most, true: t.claim.Forwarded}
 	for _, r := range m.rows {
@@ -236,12 +237,6 @@ func (m *memory) owingUsers(context.Context) ([]vocab.Username, error) {
 		return nil, nil
 	}
 	return append([]vocab.Username{m.owner}, m.others...), nil
-}
-
-func (m *memory) isRemoved(context.Context, vocab.Username) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.gone
 }
 
 // taken returns how many turns there were.

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// isRemoved is userStore's.
+func (m *memory) isRemoved(context.Context, vocab.Username) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone
+}
 
 func TestARemovedUserHasNoMoreTurns(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -34,11 +35,25 @@ func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {
 	return plan
 }
 
-// recordResumed records how many deliveries a turn of u made due again.
+// recordParked records that deliveries of u to these hosts are parked, as a turn has found. Those
+// to a host that is not inactive are made due again.
+func (l *loop) recordParked(u vocab.Username, hosts []string) {
+	for _, host := range hosts {
+		if l.parking.addParked(host, u) {
+			l.ledger.noteParked(host, u, true)
+		}
+		if h := l.queues.hosts[host]; h == nil || !h.isInactive() {
+			l.parking.askBack(host, u)
+		}
+	}
+}
+
+// recordResumed records how many deliveries a turn of u made due again. It requests another turn
+// for those that are left.
 func (l *loop) recordResumed(u *scheduledUser, t turn, got turnResult) {
 	for host, asked := range t.resume {
 		switch n := got.resumed[host]; {
-		case n < asked && !l.ledger.isParking(u.name, host): // no more are left
+		case n < asked && !l.ledger.isParking(u.name, host) && !slices.Contains(got.parked, host): // no more are left
 			l.parking.removeParked(host, u.name)
 			l.ledger.noteParked(host, u.name, false)
 		case n == asked && asked > 1:

@@ -32,6 +32,7 @@ type turnResult struct {
 	next    *time.Time      // when the next delivery that is not due yet becomes due; nil if there is none
 	passed  []string        // hosts that were left out although deliveries to them are due
 	resumed map[string]int
+	parked  []string // hosts to which deliveries stay parked, as listParked has found them
 	open    []user.OpenDeliveries
 	waited  []time.Time // for each job whose first success the turn wrote, when the job was created
 }
@@ -80,6 +81,9 @@ func (p postgres) runTurn(ctx context.Context, u vocab.Username, t turn) (got tu
 				return err
 			}
 		}
+		if got.parked, err = listParked(ctx, tx, t, got.resumed); err != nil {
+			return err
+		}
 		if t.count {
 			if got.open, err = tx.Deliveries.CountOpen(ctx); err != nil {
 				return err
@@ -97,6 +101,29 @@ func (p postgres) runTurn(ctx context.Context, u vocab.Username, t turn) (got tu
 		return err
 	})
 	return got, err
+}
+
+// listParked returns the hosts to which deliveries are parked. A turn that takes over leases lists
+// all such hosts, because the process that had the leases may have ended before it stored them in
+// the instance database. Any other turn lists those to which it resumed fewer than it may.
+func listParked(ctx context.Context, tx *user.Tx, t turn, resumed map[string]int) ([]string, error) {
+	if t.takeOver {
+		return tx.Deliveries.ListParkedHosts(ctx)
+	}
+	var parked []string
+	for _, host := range slices.Sorted(maps.Keys(t.resume)) {
+		if resumed[host] == t.resume[host] {
+			continue
+		}
+		has, err := tx.Deliveries.HasParked(ctx, host)
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			parked = append(parked, host)
+		}
+	}
+	return parked, nil
 }
 
 // postponePassed returns the hosts that the claim left out although deliveries to them are due.
