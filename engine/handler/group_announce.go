@@ -119,13 +119,14 @@ func (in announced) publicPost(r *Received) *vocab.Object {
 }
 
 // showPost stores a post, and adds the Announce to the feed unless the group has announced the
-// post before.
+// post before. A proof shows who wrote the post, but not that its id is the author's: another
+// actor of that server may have the id, and only the server can tell.
 func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	o := in.publicPost(r)
 	if o == nil {
 		return Effects{}, ErrIgnored
 	}
-	if kept, err := keepObject(ctx, tx, o, true, r.Now); err != nil || !kept {
+	if kept, err := keepObject(ctx, tx, o, !r.Proven, r.Now); err != nil || !kept {
 		return Effects{}, ignoredUnless(err)
 	}
 	if again, err := isRepeat(ctx, tx, r, o); err != nil || again {

@@ -108,6 +108,7 @@ type Received struct {
 	Activity   *vocab.Activity
 	Actor      *vocab.Actor               // the verified sender
 	Fetched    map[vocab.ID]*vocab.Object // the objects that Needs named; shared with other recipients, as Activity and Actor are
+	Proven     bool                       // the object in Fetched is the one that a Group's Announce embeds, on its author's proof; its server was not asked
 	Target     *vocab.Actor               // the target of a Move that both accounts confirm; shared, too
 	Named      bool                       // it is addressed to the user, or came to the user's own inbox
 	Forwarders []*vocab.Actor             // the actors that sent it, if these are not its own actor; shared, too

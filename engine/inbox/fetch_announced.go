@@ -36,7 +36,7 @@ func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 	if o, err := f.fetchProven(ctx, x); err != nil {
 		return err
 	} else if o != nil {
-		x.fetched[needs[0]] = o
+		x.fetched[needs[0]], x.proven = o, true
 		return nil
 	}
 	return f.fetchShown(ctx, x, needs[0])

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -64,6 +66,58 @@ func TestAGroupIsNotToldOfOtherServers(t *testing.T) {
 			s.MustSend("p:/group", shared, announce(1, createdBy(1)))
 			if got := why(t, s, "p:/announces/1"); got != want {
 				t.Errorf("it is remembered as %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A proof in an announced activity shows who wrote a post, but not that the author may use its id:
+// the post of another author under that id stays, unless its server says whose it is.
+func TestAnAnnouncedProofTakesNoIDFromAnotherAuthor(t *testing.T) {
+	t.Parallel()
+	in := peertest.NewInbound(t)
+	in.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
+	stage := peertest.NewStage(t, in)
+	const id = "q:/notes/1"
+	carols, mallorys := written("q:/carol", id, "true"), written("q:/mallory", id, "a lie")
+	for _, tt := range []struct {
+		name  string
+		shows func(s *peertest.Scene)
+		asked int
+		taken bool
+	}{
+		{"its server shows the other author's", func(s *peertest.Scene) { s.Serve(id, carols) }, 1, false},
+		{"its server shows it as the prover's", func(s *peertest.Scene) { s.Serve(id, mallorys) }, 1, true},
+		{"its server shows nothing", func(*peertest.Scene) {}, 1, false},
+		{"its server does not answer", func(s *peertest.Scene) { s.Answer(id, http.StatusServiceUnavailable) }, 7, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := stage.Scene(t)
+			announce := group(s)
+			tt.shows(s)
+			s.MustSend("q:/carol", mine, create("q:/carol", "1", carols))
+			before := s.Asked(id)
+			proven := s.Proven("q:/mallory", strings.Replace(create("q:/mallory", "9", mallorys), "{", `{"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1"],`, 1))
+			body := strings.Replace(s.Long(announce(1, "%")), "%", string(proven), 1)
+			if err := s.Pass("p:/group", shared, []byte(body)); err != nil {
+				t.Fatal(err)
+			}
+			settled(t, s)
+			want, reason := s.Long("q:/carol says true"), inbox.IgnoredContested
+			if tt.taken {
+				want, reason = s.Long("q:/mallory says a lie"), ""
+			}
+			if got := holds(t, s, id); got != want {
+				t.Errorf("alice has %q, want %q", got, want)
+			}
+			if got := why(t, s, "p:/announces/1"); got != reason {
+				t.Errorf("the Announce is remembered as %q, want %q", got, reason)
+			}
+			if n := s.Asked(id) - before; n == 0 || n > tt.asked {
+				t.Errorf("its server was asked %d times, want %d at most", n, tt.asked)
+			}
+			if got := s.Column(t, s.Alice, `SELECT activity_uri FROM feed`); len(got) != 1 || strings.Contains(got[0], "announces") != tt.taken {
+				t.Errorf("the feed holds %q", got)
 			}
 		})
 	}

@@ -119,46 +119,55 @@ func isFor(x *applying, o *vocab.Object) bool {
 	return audience.OfObject(o, x.Actor.Followers).MaySee(v)
 }
 
-// readerKey is the key of the reader in the JSON object that writeFetched writes. It is not a
-// valid id, so it differs from the keys of all objects.
-const readerKey = "reader"
+// Keys in the JSON object that writeFetched writes, beside the ids of the objects. They are not
+// valid ids, so they differ from the keys of all objects.
+const (
+	readerKey = "reader" // the reader
+	provenKey = "proven" // true if the object has its author's proof, and its server was not asked
+)
 
-// writeFetched encodes the fetched objects and the reader for the journal. The result is a JSON
-// object that has each object under its id, and the reader under readerKey.
-func writeFetched(objects map[vocab.ID]*vocab.Object, reader vocab.Username) []byte {
-	docs := make(map[string]json.RawMessage, len(objects)+1)
+// writeFetched encodes the fetched objects for the journal, with the user in whose name they were
+// fetched, and whether an author's proof replaces the fetch (see handler.Received).
+func writeFetched(objects map[vocab.ID]*vocab.Object, reader vocab.Username, proven bool) []byte {
+	docs := make(map[string]json.RawMessage, len(objects)+2)
 	for id, o := range objects {
 		docs[string(id)] = o.Doc.JSON()
 	}
 	if !reader.IsZero() {
 		docs[readerKey], _ = json.Marshal(reader) // no error: a name can always be encoded
 	}
+	if proven {
+		docs[provenKey] = json.RawMessage("true")
+	}
 	all, _ := json.Marshal(docs) // no error: the documents were parsed before
 	return all
 }
 
 // readFetched decodes the output of writeFetched.
-func readFetched(fetched []byte) (all map[vocab.ID]*vocab.Object, reader vocab.Username, err error) {
+func readFetched(fetched []byte) (all map[vocab.ID]*vocab.Object, reader vocab.Username, proven bool, err error) {
 	var docs map[string]json.RawMessage
 	if err := json.Unmarshal(fetched, &docs); err != nil {
-		return nil, reader, err
+		return nil, reader, false, err
 	}
 	if name, there := docs[readerKey]; there {
 		if err := json.Unmarshal(name, &reader); err != nil {
-			return nil, reader, err
+			return nil, reader, false, err
 		}
 		delete(docs, readerKey)
+	}
+	if _, proven = docs[provenKey]; proven {
+		delete(docs, provenKey)
 	}
 	all = make(map[vocab.ID]*vocab.Object, len(docs))
 	for asked, raw := range docs {
 		id := vocab.IDOf(asked)
 		d, err := vocab.ParseDoc(raw)
 		if err != nil {
-			return nil, reader, err
+			return nil, reader, proven, err
 		}
 		if all[id], err = vocab.ObjectOf(d); err != nil {
-			return nil, reader, err
+			return nil, reader, proven, err
 		}
 	}
-	return all, reader, nil
+	return all, reader, proven, nil
 }

@@ -90,6 +90,7 @@ type receiving struct {
 	passer     *vocab.Actor                         // set by verifySignature: the actor who made the request, if it is not the activity's actor
 	relay      bool                                 // set by verifySignature: a relay made the request, and passes a post on
 	fetched    map[vocab.ID]*vocab.Object           // set by resolveAddressing: the objects that the handler needs, each from its origin
+	proven     bool                                 // set by resolveAddressing: the object is from a group's Announce, with its author's proof; see handler.Received
 	reader     vocab.Username                       // set by resolveAddressing: the user in whose name the objects were fetched; zero for the instance actor
 	followers  map[vocab.ID]map[vocab.Username]bool // set by followersOf: for each actor that was looked up, the users who may follow it
 	target     *vocab.Actor                         // set by resolveAddressing: the target of a Move that both accounts confirm

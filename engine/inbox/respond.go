@@ -70,7 +70,7 @@ func (x *receiving) meantFor(d Deps) map[vocab.Username]bool {
 // itemFor returns the activity in the form in which it is applied for one recipient.
 func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
 	r := handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor,
-		Target: x.target, Named: x.meant[u], Now: i.Now()}
+		Proven: x.proven, Target: x.target, Named: x.meant[u], Now: i.Now()}
 	if x.passer != nil {
 		r.Forwarders = []*vocab.Actor{x.passer}
 	}
@@ -85,6 +85,6 @@ func (i *Inbox) rowOf(x *receiving) instance.Intake {
 	if x.passer != nil {
 		in.Forwarders = []vocab.ID{x.passer.ID}
 	}
-	in.Fetched = writeFetched(x.fetched, x.reader)
+	in.Fetched = writeFetched(x.fetched, x.reader, x.proven)
 	return in
 }

@@ -55,7 +55,7 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 	}
 	x := &applying{raw: writeStored(a), payer: w.Payer, Received: handler.Received{User: u, Me: p.Local.ID(u), Activity: a, Actor: sender,
 		Named: w.Named, Now: w.ReceivedAt}}
-	if x.fetched, x.reader, err = readFetched(w.Fetched); err != nil {
+	if x.fetched, x.reader, x.Proven, err = readFetched(w.Fetched); err != nil {
 		return intake.Resumed{Err: fmt.Errorf("read what was fetched again: %w", err)}, nil
 	}
 	for _, id := range w.Forwarders {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -36,10 +37,11 @@ type rivals struct {
 	questions map[int64]*question // by the activity's row in the journal
 }
 
-// question is one activity about which a server is asked. All fields except the first two are
+// question is one activity about which a server is asked. All fields except the first three are
 // guarded by the rivals' mu.
 type question struct {
 	object, author vocab.ID
+	reader         *vocab.Username         // the recipient in whose name the object may be asked for; nil if in nobody's
 	waiting        map[vocab.Username]bool // users who have not taken the answer yet
 	answered       time.Time               // time of the answer; zero until it comes
 	shown          *vocab.Object           // the object, if the server shows it as that author's; else nil
@@ -73,13 +75,25 @@ func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 		return true
 	}
 	r.forgetAnswers()
-	q := &question{object: x.Activity.Object.ID, author: x.Actor.ID, waiting: map[vocab.Username]bool{u: true}}
+	q := newQuestion(u, x)
 	if ok, _ := r.asked.Allow(string(q.author)); !ok || !r.open.Take(q.payer(), 1) {
 		return false
 	}
 	r.questions[seq] = q
-	r.work.Go(func() { r.answerQuestion(q, r.findObject(q, u)) })
+	r.work.Go(func() { r.answerQuestion(q, r.findObject(q)) })
 	return true
+}
+
+// newQuestion returns the question whether the server of an activity's object shows the object as
+// its author's. It asks in the name of u, who received the activity from the author. A group that
+// passes on a public post must not make u's name known to the post's server.
+func newQuestion(u vocab.Username, x *applying) *question {
+	q := &question{object: x.Activity.Object.ID, author: x.Actor.ID, reader: &u, waiting: map[vocab.Username]bool{u: true}}
+	if x.Proven {
+		q.author, q.object = handler.Announced(x.Activity)
+		q.reader = nil
+	}
+	return q
 }
 
 // forgetAnswers removes answers that no user will take any more. The caller holds mu.
@@ -95,16 +109,15 @@ func (r *rivals) forgetAnswers() {
 
 func (q *question) payer() string { return policy.RegistrableDomain(q.author.Host()) }
 
-// findObject returns the object as its server shows it to u, a user who received it. It returns
-// nil when the server does not show it as that author's, or cannot be reached in rivalTries
-// tries.
-func (r *rivals) findObject(q *question, u vocab.Username) *vocab.Object {
+// findObject returns the object as its server shows it to the question's reader. It returns nil
+// when the server does not show it as that author's, or cannot be reached in rivalTries tries.
+func (r *rivals) findObject(q *question) *vocab.Object {
 	for try := range rivalTries {
 		if try > 0 && !r.work.Pause(r.backoff.After(try-1)) {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(policy.PaidByDomain(context.Background(), q.author.Host()), askTime)
-		o, _, err := r.Actors.ObjectNow(ctx, q.object, &u)
+		o, _, err := r.Actors.ObjectNow(ctx, q.object, q.reader)
 		cancel()
 		if err == nil && o.ID == q.object && o.OwnAuthors() && o.AttributedTo == q.author && conversation.CheckCiphertext(o.Doc) == nil {
 			return o
@@ -147,7 +160,7 @@ func (r *rivals) takeAnswer(seq int64, x *applying) bool {
 		return true
 	}
 	if q.shown != nil {
-		x.fetched[q.object] = q.shown
+		x.fetched[q.object], x.Proven = q.shown, false
 	}
 	return q.shown != nil
 }
