@@ -31,7 +31,7 @@ func registerGroup(r *Registry, local *actor.Local) {
 		vocab.Like:       {Received: ofGroup(countGroupVote(local))},
 		vocab.Dislike:    {Received: ofGroup(countGroupVote(local))},
 		vocab.EmojiReact: {Received: ofGroup(countGroupVote(local))},
-		vocab.Undo:       {Received: ofGroup(uncountGroupVote)},
+		vocab.Undo:       {Received: ofGroup(uncountGroupVote(local))},
 	}
 	like := r.OfType(vocab.Announce)
 	for _, kind := range r.Types(func(Handler) bool { return true }) {
@@ -220,31 +220,34 @@ func countGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Receive
 	}
 }
 
-// uncountGroupVote takes back a reaction to a post in the group.
-func uncountGroupVote(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
-	object, err := in.object.Doc.Ref("object")
-	if err != nil {
-		return Effects{}, ErrIgnored
+// uncountGroupVote takes back a reaction to a post in the group. A group cannot take back the
+// reactions of local users, because these are known here from the users themselves.
+func uncountGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Received, announced) (Effects, error) {
+	return func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
+		object, err := in.object.Doc.Ref("object")
+		if err != nil || local.IsLocal(in.by) {
+			return Effects{}, ErrIgnored
+		}
+		o, err := r.postOfGroup(ctx, tx, object.ID)
+		if err != nil || o == nil {
+			return Effects{}, ignoredUnless(err)
+		}
+		vote, err := vocab.ActivityOf(in.object.Doc, in.object.Doc.JSON())
+		if err != nil || !vote.Actor.Same(in.by) {
+			return Effects{}, ErrIgnored
+		}
+		there, err := tx.Reactions.Find(ctx, reactionOf(vote, o.ID, in.by))
+		if err != nil || there == nil || there.Type != vote.Type {
+			return Effects{}, ignoredUnless(err)
+		}
+		if _, err := tx.Reactions.Remove(ctx, there.Activity, in.by); err != nil {
+			return Effects{}, err
+		}
+		if err := tx.Activities.Remove(ctx, user.Owned{ID: there.Activity, Actor: in.by}); err != nil {
+			return Effects{}, err
+		}
+		return r.dropActivity(ctx, tx)
 	}
-	o, err := r.postOfGroup(ctx, tx, object.ID)
-	if err != nil || o == nil {
-		return Effects{}, ignoredUnless(err)
-	}
-	vote, err := vocab.ActivityOf(in.object.Doc, in.object.Doc.JSON())
-	if err != nil || !vote.Actor.Same(in.by) {
-		return Effects{}, ErrIgnored
-	}
-	there, err := tx.Reactions.Find(ctx, reactionOf(vote, o.ID, in.by))
-	if err != nil || there == nil || there.Type != vote.Type {
-		return Effects{}, ignoredUnless(err)
-	}
-	if _, err := tx.Reactions.Remove(ctx, there.Activity, in.by); err != nil {
-		return Effects{}, err
-	}
-	if err := tx.Activities.Remove(ctx, user.Owned{ID: there.Activity, Actor: in.by}); err != nil {
-		return Effects{}, err
-	}
-	return r.dropActivity(ctx, tx)
 }
 
 // postOfGroup returns the stored post with an id if it is public and addressed to the sender,

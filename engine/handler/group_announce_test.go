@@ -143,6 +143,9 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 		}), file: "announce_like", replace: []string{post, "us:/alice/objects/1"}, want: []string{
 			"+ activity inbound Like p:/activities/announce/l1 us:/alice/objects/1", "+ reaction q:/u/eve Like us:/alice/objects/1 p:/activities/announce/l1"}},
 		{name: "a Like in alice's name", given: hasPost, file: "announce_like", replace: []string{`"id": "q:/activities`, `"id": "us:/alice/activities`, "q:/u/eve", "us:/alice"}},
+		{name: "an Undo of a Like in alice's name", given: both(hasPost, func(s *peertest.Scene) {
+			s.Act("p:/u/dave", `{"id":"us:/alice/activities/l1","type":"Like","actor":"us:/alice","object":"`+post+`"}`)
+		}), file: "announce_undo_like", replace: []string{`"id": "q:/activities`, `"id": "us:/alice/activities`, "q:/u/eve", "us:/alice"}},
 		{name: "a Like of a blocked actor", given: both(hasPost, func(s *peertest.Scene) {
 			s.Act("q:/u/eve", `{"id":"us:/alice/blocks/1","type":"Block","actor":"us:/alice","object":"q:/u/eve"}`)
 		}), file: "announce_like"},
