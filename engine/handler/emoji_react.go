@@ -42,7 +42,7 @@ var shortcode = regexp.MustCompile(`^:[A-Za-z0-9_+.@-]+:$`)
 func emojiOf(d vocab.Doc) string {
 	for _, name := range []string{"content", "_misskey_reaction"} {
 		switch said := d.Text(name); {
-		case isUnicodeEmoji(said), len(said) <= maxShortcode && shortcode.MatchString(said) && hasEmojiTag(d, said):
+		case isUnicodeEmoji(said), len(said) <= maxShortcode && shortcode.MatchString(said) && emojiTag(d, said) != nil:
 			return said
 		case said != "":
 			return ""
@@ -68,12 +68,13 @@ func isSymbol(r rune) bool {
 	return r > unicode.MaxLatin1 && !unicode.In(r, unicode.Cf, unicode.Mn) || r == '©' || r == '®'
 }
 
-// hasEmojiTag reports whether the document has a tag for the custom emoji with that shortcode.
-func hasEmojiTag(d vocab.Doc, code string) bool {
+// emojiTag returns the document's tag for the custom emoji with that shortcode, or nil if there
+// is none.
+func emojiTag(d vocab.Doc, code string) vocab.Doc {
 	for _, tag := range d.Subs("tag") {
 		if kind, err := tag.Type(); err == nil && kind == "Emoji" && strings.Trim(tag.Text("name"), ":") == strings.Trim(code, ":") {
-			return true
+			return tag
 		}
 	}
-	return false
+	return nil
 }

@@ -211,13 +211,31 @@ func countGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Receive
 		}
 		if r.Mine(o.ID) {
 			err := tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: a.ID, Direction: user.Inbound, Type: in.kind,
-				Actor: in.by, Object: o.ID, Published: NotAfter(a.Published, r.Now), Raw: a.Raw})
+				Actor: in.by, Object: o.ID, Published: NotAfter(a.Published, r.Now), Raw: in.voteDoc(vote).JSON()})
 			if err != nil {
 				return Effects{}, err
 			}
 		}
 		return r.dropActivity(ctx, tx)
 	}
+}
+
+// voteDoc returns the activity of a vote as it is stored. It says only who voted, how and for
+// what, because nothing proves that the rest of the group's document is the voter's.
+func (in announced) voteDoc(vote user.Reaction) vocab.Doc {
+	d := vocab.Doc{"id": string(vote.Activity), "type": vote.Type, "actor": string(vote.Actor), "object": string(vote.Object)}
+	if vote.Emoji == "" {
+		return d
+	}
+	d["content"] = vote.Emoji
+	if from := emojiTag(in.doc, vote.Emoji); from != nil {
+		tag := vocab.Doc{"type": "Emoji", "name": vote.Emoji}
+		if picture, err := vocab.ParseID(from.Sub("icon").Text("url")); err == nil {
+			tag["icon"] = vocab.Doc{"type": "Image", "url": string(picture)}
+		}
+		d["tag"] = []any{tag}
+	}
+	return d
 }
 
 // uncountGroupVote takes back a reaction to a post in the group. A group cannot take back the

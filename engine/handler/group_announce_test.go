@@ -3,6 +3,7 @@ package handler_test
 import (
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +173,47 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 				t.Errorf("%s was asked for", r.asked)
 			}
 			expect(t, s, "again", nil, accepted, func() error { return s.Send(community, "us:/inbox", body) })
+		})
+	}
+}
+
+// The activity of a vote is made here: a group says who voted, and puts no words into its mouth.
+func TestAVoteThatAGroupPassesOnHasNoWordsOfTheGroup(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	const (
+		words  = `,"content":"buy","summary":"buy","message":"buy","tag":[{"type":"Mention","name":"buy","href":"us:/alice"}]`
+		custom = `,"content":":blob:","message":"buy","tag":[{"type":"Mention","name":"buy","href":"us:/alice"},
+			{"type":"Emoji","id":"q:/emoji/blob","name":":blob:","summary":"buy","icon":{"type":"Image","name":"buy","url":"q:/blob.png"}}]`
+	)
+	for _, tt := range []struct{ name, kind, members, want string }{
+		{"a Like", "Like", words, ""},
+		{"a Dislike", "Dislike", words, ""},
+		{"an emoji", "EmojiReact", strings.Replace(words, "buy", "🐝", 1), `,"content":"🐝"`},
+		{"an emoji as Misskey sends it", "Like", `,"_misskey_reaction":"🐝","message":"buy"`, `,"content":"🐝"`},
+		{"a custom emoji", "EmojiReact", custom, `,"content":":blob:","tag":[{"type":"Emoji","name":":blob:","icon":{"type":"Image","url":"q:/blob.png"}}]`},
+		{"a custom emoji with words for a picture", "EmojiReact", strings.Replace(custom, "q:/blob.png", "buy this", 1), `,"content":":blob:","tag":[{"type":"Emoji","name":":blob:"}]`},
+		{"a custom emoji without a picture", "EmojiReact", strings.Replace(custom, `"icon"`, `"attachment"`, 1), `,"content":":blob:","tag":[{"type":"Emoji","name":":blob:"}]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := stage.Scene(t)
+			moderates(s)
+			s.Act("", `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","cc":"`+community+`","object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":"as:Public","cc":"`+community+`","content":"mine"}}`)
+			s.MustSend(community, "us:/inbox", `{"id":"p:/announces/1","type":"Announce","actor":"`+community+`","to":"as:Public","cc":"`+community+`/followers",
+				"object":{"id":"q:/votes/1","type":"`+tt.kind+`","actor":"q:/u/eve","object":"us:/alice/objects/1"`+tt.members+`}}`)
+			want, err := vocab.ParseDoc([]byte(s.Long(`{"id":"p:/announces/1","type":"` + tt.kind + `","actor":"q:/u/eve","object":"us:/alice/objects/1"` + tt.want + `}`)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw := s.Column(t, s.Alice, `SELECT raw FROM activities WHERE type <> 'Accept' AND direction = 'inbound'`)
+			if len(raw) != 1 {
+				t.Fatalf("alice has %q, want one activity", raw)
+			}
+			got, err := vocab.ParseDoc([]byte(raw[0]))
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("alice has %s, want %s", raw[0], want.JSON())
+			}
 		})
 	}
 }
