@@ -709,7 +709,7 @@ var originAttacks = []attack{
 			s.Error("alice's followers get a reply to what its author cannot see")
 		}
 	}},
-	{id: "ORG-27", sends: "a forged stamp for a quote, one for another post, one that was taken back; an Accept, Reject or Delete of it by another than the author of what is quoted", happens: "202 and it is dropped: the quote has no approval but the author's, and none after it was taken back", asks: 22, changes: true, play: func(s *siege) {
+	{id: "ORG-27", sends: "a forged stamp for a quote, one for another post, one that was taken back; an Accept, Reject or Delete of it by another than the author of what is quoted", happens: "202 and it is dropped: the quote has no approval but the author's, and none after it was taken back", asks: 23, changes: true, play: func(s *siege) {
 		original := s.writes(s.carol, "original", everybody)
 		s.shows(s.q, original)
 		_, quote := s.alice.Post(s, map[string]any{"content": "see", "visibility": "public", "quote": original["id"]})

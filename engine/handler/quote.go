@@ -50,7 +50,9 @@ func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r 
 	if status == user.Rejected {
 		return Effects{}, refuseQuote(ctx, r.sender(tx, local), note)
 	}
-	stamp, err := keepStamp(ctx, tx, r, answeredStamp(r), note.ID, request.Object.ID)
+	// The request was sent to the author of the quoted post, so the sender is that author.
+	want := vocab.Stamp{Author: r.Actor.ID, Quoting: note.ID, Quoted: request.Object.ID}
+	stamp, err := keepStamp(ctx, tx, r, answeredStamp(r), want)
 	if err != nil || stamp == "" || note.Doc.Text(authorization) == string(stamp) {
 		return Effects{}, ignoredUnless(err)
 	}
@@ -98,16 +100,12 @@ func answeredStamp(r *Received) *vocab.Object {
 }
 
 // keepStamp stores the stamp o, in the form that its server shows, and returns its id if it
-// approves the quote. If it does not approve the quote, it is not stored, and the result is "".
-// The result is also "" if its author has deleted it.
-func keepStamp(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, quoting, quoted vocab.ID) (vocab.ID, error) {
+// approves the quote that want names, in the name of the author in want. If it does not, it is
+// not stored, and the result is "". The result is also "" if its author has deleted it.
+func keepStamp(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, want vocab.Stamp) (vocab.ID, error) {
 	s := vocab.StampOf(o)
-	if !s.Approves(quoting, quoted) {
+	if !s.Approves(want.Quoting, want.Quoted) || !s.Author.Same(want.Author) {
 		return "", nil
-	}
-	original, err := findLiving(ctx, tx, quoted)
-	if err != nil || original != nil && !original.AttributedTo.Same(s.Author) {
-		return "", err
 	}
 	kept, err := keepObject(ctx, tx, o, true, r.Now)
 	if err != nil || !kept {
@@ -124,11 +122,29 @@ func approve(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (*v
 	if claimed == "" {
 		return o, nil
 	}
-	stamp, err := keepStamp(ctx, tx, r, r.Fetched[claimed], o.ID, vocab.QuoteOf(o.Doc))
+	quoted := vocab.QuoteOf(o.Doc)
+	author, err := quotedAuthor(ctx, tx, r, quoted)
+	if err != nil || author == "" {
+		return o, err
+	}
+	stamp, err := keepStamp(ctx, tx, r, r.Fetched[claimed], vocab.Stamp{Author: author, Quoting: o.ID, Quoted: quoted})
 	if err != nil || stamp == "" {
 		return o, err
 	}
 	return o.Approved(), nil
+}
+
+// quotedAuthor returns the author of a quoted post, as the post's server has shown it or else as
+// the user's database holds it. It returns "" if neither has the post.
+func quotedAuthor(ctx context.Context, tx *user.Tx, r *Received, quoted vocab.ID) (vocab.ID, error) {
+	if o := r.Fetched[quoted]; o != nil && o.ID.Same(quoted) {
+		return o.AttributedTo, nil
+	}
+	held, err := findLiving(ctx, tx, quoted)
+	if err != nil || held == nil {
+		return "", err
+	}
+	return held.AttributedTo, nil
 }
 
 // withdrawApproval removes the approval of a stored quote, because the author of the quoted post

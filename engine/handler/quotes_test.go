@@ -177,23 +177,41 @@ func TestAQuoteIsApprovedByTheAuthorOfWhatItQuotes(t *testing.T) {
 		stamp  = `{"id":"q:/stamps/1","type":"QuoteAuthorization","attributedTo":"q:/dora","interactingObject":"p:/notes/q","interactionTarget":"q:/notes/1"}`
 		quotes = `{"id":"p:/notes/q","type":"Note","attributedTo":"p:/carol","to":"as:Public","quote":"q:/notes/1","quoteAuthorization":"q:/stamps/1"}`
 	)
-	shown := func(stamp string) func(*peertest.Scene) {
+	original := func(by string) func(*peertest.Scene) {
+		return func(s *peertest.Scene) {
+			s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"`+by+`","to":"as:Public","content":"one"}`)
+		}
+	}
+	only := func(stamp string) func(*peertest.Scene) {
 		return func(s *peertest.Scene) { s.Serve("q:/stamps/1", stamp) }
+	}
+	shown := func(stamp string) func(*peertest.Scene) { return both(original("q:/dora"), only(stamp)) }
+	held := func(s *peertest.Scene) {
+		s.MustSend("q:/dora", "us:/alice/inbox", `{"id":"q:/creates/1","type":"Create","actor":"q:/dora","to":"us:/alice","object":{"id":"q:/notes/1","type":"Note","attributedTo":"q:/dora","to":"us:/alice","content":"one"}}`)
 	}
 	for name, c := range map[string]struct {
 		given func(*peertest.Scene)
 		post  string
 		want  string
 	}{
-		"that its server shows":        {shown(stamp), quotes, "q:/stamps/1"},
-		"that is not there":            {nil, quotes, ""},
-		"whose server does not answer": {func(s *peertest.Scene) { s.Answer("q:/stamps/1", 503) }, quotes, ""},
-		"for another quote":            {shown(strings.Replace(stamp, "p:/notes/q", "p:/notes/2", 1)), quotes, ""},
-		"of another post":              {shown(strings.Replace(stamp, "q:/notes/1", "q:/notes/2", 1)), quotes, ""},
-		"in somebody else's name":      {shown(strings.Replace(stamp, "q:/dora", "p:/carol", 1)), quotes, ""},
-		"of no author":                 {shown(strings.Replace(stamp, `"attributedTo":"q:/dora",`, "", 1)), quotes, ""},
-		"that is none":                 {shown(strings.Replace(stamp, "QuoteAuthorization", "Note", 1)), quotes, ""},
-		"of the quoting server":        {func(s *peertest.Scene) { s.Serve("p:/stamps/1", strings.Replace(stamp, "q:/stamps", "p:/stamps", 1)) }, strings.Replace(quotes, "q:/stamps", "p:/stamps", 1), ""},
+		"that its server shows":                              {shown(stamp), quotes, "q:/stamps/1"},
+		"that is not there":                                  {nil, quotes, ""},
+		"whose server does not answer":                       {func(s *peertest.Scene) { s.Answer("q:/stamps/1", 503) }, quotes, ""},
+		"of a post that its server does not show":            {only(stamp), quotes, ""},
+		"of a post that its server does not show, but we do": {both(held, only(stamp)), quotes, "q:/stamps/1"},
+		"whose post cannot be fetched now":                   {both(func(s *peertest.Scene) { s.Answer("q:/notes/1", 503) }, only(stamp)), quotes, ""},
+		"of a post that is gone":                             {both(func(s *peertest.Scene) { s.Answer("q:/notes/1", 410) }, only(stamp)), quotes, ""},
+		"by another actor of the server":                     {both(original("q:/mallory"), only(stamp)), quotes, ""},
+		"by another actor of the server, which shows another post there": {both(func(s *peertest.Scene) {
+			s.Serve("q:/notes/1", `{"id":"q:/notes/2","type":"Note","attributedTo":"q:/dora","to":"as:Public"}`)
+			s.Serve("q:/notes/2", `{"id":"q:/notes/2","type":"Note","attributedTo":"q:/dora","to":"as:Public"}`)
+		}, only(stamp)), quotes, ""},
+		"for another quote":       {shown(strings.Replace(stamp, "p:/notes/q", "p:/notes/2", 1)), quotes, ""},
+		"of another post":         {shown(strings.Replace(stamp, "q:/notes/1", "q:/notes/2", 1)), quotes, ""},
+		"in somebody else's name": {shown(strings.Replace(stamp, "q:/dora", "p:/carol", 1)), quotes, ""},
+		"of no author":            {shown(strings.Replace(stamp, `"attributedTo":"q:/dora",`, "", 1)), quotes, ""},
+		"that is none":            {shown(strings.Replace(stamp, "QuoteAuthorization", "Note", 1)), quotes, ""},
+		"of the quoting server":   {func(s *peertest.Scene) { s.Serve("p:/stamps/1", strings.Replace(stamp, "q:/stamps", "p:/stamps", 1)) }, strings.Replace(quotes, "q:/stamps", "p:/stamps", 1), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

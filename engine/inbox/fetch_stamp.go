@@ -8,16 +8,27 @@ import (
 )
 
 // fetchStamp fetches the approval stamp that a new or changed post gives for its quote
-// (FEP-044f). When the stamp's server does not show it, the post is still accepted; its quote
-// then counts as not approved.
+// (FEP-044f). If the stamp approves the quote, fetchStamp also fetches the quoted post, because
+// only its author may approve, and a user who receives the quote often does not hold that post.
+// When their server does not show one of them, the post is still accepted; its quote then counts
+// as not approved.
 func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	if !handler.HasWords(x.Activity.Type) {
 		return nil
 	}
-	id := vocab.ClaimedStamp(x.Activity.Object.Doc)
-	if id == "" {
+	post := x.Activity.Object.Doc
+	stamp, quoting, quoted := vocab.ClaimedStamp(post), x.Activity.Object.ID, vocab.QuoteOf(post)
+	if stamp == "" || quoted.Same(quoting) {
 		return nil
 	}
+	if err := f.fetchForQuote(ctx, x, stamp); err != nil || !vocab.StampOf(x.fetched[stamp]).Approves(quoting, quoted) {
+		return err
+	}
+	return f.fetchForQuote(ctx, x, quoted)
+}
+
+// fetchForQuote fetches a stamp or a quoted post, if its server shows it.
+func (f *fetcher) fetchForQuote(ctx context.Context, x *receiving, id vocab.ID) error {
 	if f.Local.IsLocal(id) {
 		return f.fetchLocal(ctx, x, id)
 	}
@@ -28,7 +39,7 @@ func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	case err == nil && o.OwnAuthors():
 		x.fetched[id] = o
 	case err != nil:
-		f.Log.InfoContext(ctx, "stamp not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
+		f.Log.InfoContext(ctx, "object of a quote not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
 	}
 	return ours(err)
 }
