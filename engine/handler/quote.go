@@ -192,12 +192,14 @@ func (r *Received) sender(tx *user.Tx, local *actor.Local) sender {
 // changeQuote changes the members of a post of the user that concern its quote. It sends an
 // Update to everybody who has received the post, may still see it and is not blocked. This is
 // not an edit of the text, so a post without the time of a change gets none. If the post has
-// such a time, the time is renewed, because servers compare it to find the newer version.
+// such a time, the time is renewed, because servers compare it to find the newer version. The
+// Update itself has a time, so that it also counts where another actor passes it on.
 func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func(vocab.Doc)) error {
 	d := maps.Clone(note.Doc)
 	change(d)
+	now := s.now.UTC().Format(time.RFC3339Nano)
 	if _, edited := d["updated"]; edited {
-		d["updated"] = s.now.UTC().Format(time.RFC3339Nano)
+		d["updated"] = now
 	}
 	o, err := vocab.ObjectOf(d)
 	if err != nil {
@@ -211,7 +213,7 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 	if err != nil {
 		return err
 	}
-	update := vocab.Doc{"id": string(s.local.NewActivityID(s.user)), "type": vocab.Update, "object": d}
+	update := vocab.Doc{"id": string(s.local.NewActivityID(s.user)), "type": vocab.Update, "published": now, "object": d}
 	for _, field := range []string{"to", "cc"} {
 		if v, there := d[field]; there {
 			update[field] = v

@@ -11,7 +11,8 @@ import (
 
 // newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or
 // an actor changed itself. An older version never replaces a newer one. If an Update of a poll
-// does not give the time of a change, only the counts of votes are taken from it.
+// does not give the time of a change, only the counts of votes are taken from it. If another actor
+// passes on an Update without any time, it replaces nothing.
 func newUpdate() Handler {
 	return Handler{
 		Concern:     audience.Concern{Holders: true, Edit: true},
@@ -86,7 +87,7 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 		return ErrIgnored
 	}
 	before, err := stored.Parse()
-	if err != nil || !before.AttributedTo.Same(r.Actor.ID) || !mayKeep(r, before, o) {
+	if err != nil || !before.AttributedTo.Same(r.Actor.ID) || !mayKeep(r, before, o) || isUndated(r, o) {
 		return ignoredUnless(err)
 	}
 	if counts {
@@ -105,6 +106,13 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 		return ignoredUnless(err)
 	}
 	return nil
+}
+
+// isUndated reports whether an Update that another actor passes on has no time by which an old
+// version can be told from a new one. The author may have made such an Update long ago, and its
+// proof still holds.
+func isUndated(r *Received, o *vocab.Object) bool {
+	return len(r.Forwarders) > 0 && o.Updated.IsZero() && r.Activity.Published.IsZero() && !r.isShown(o)
 }
 
 // mayKeep reports whether the new version of an object may replace the old one in the user's

@@ -2,10 +2,13 @@ package inbox_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -83,6 +86,46 @@ func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 			}
 			if got := bob.Column(t, bob.Alice, `SELECT activity_uri FROM requests`); len(got) != 0 {
 				t.Errorf("the answer is among bob's requests: %q", got)
+			}
+		})
+	}
+}
+
+// An Update that somebody else passes on may be as old as its proof: if it does not say when the
+// post was changed, it replaces no version that is here.
+func TestAnUndatedUpdateThatIsPassedOnReplacesNothing(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	const (
+		object = `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol","to":["as:Public","us:/alice"],"published":"2024-01-01T00:00:00Z","content":"other"`
+		poll   = `{"id":"p:/notes/1","type":"Question","attributedTo":"p:/carol","to":["as:Public","us:/alice"],"published":"2024-01-01T00:00:00Z","content":"first","oneOf":[{"type":"Note","name":"a","replies":{"type":"Collection","totalItems":%d}}]}`
+		first  = `{"id":"p:/creates/1","type":"Create","actor":"p:/carol","to":["as:Public","us:/alice"],"object":%s}`
+		update = `{"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1"],"id":"p:/updates/1","type":"Update","actor":"p:/carol","to":["as:Public","us:/alice"],"object":%s}`
+	)
+	note := strings.Replace(object, "other", "first", 1) + `}`
+	changed := fmt.Sprintf(update, object+`}`)
+	for _, tt := range []struct{ name, from, held, body, want string }{
+		{"without a date", "q:/erin", note, changed, "first"},
+		{"without a date, from its author", "p:/carol", note, changed, "other"},
+		{"with the date of the change", "q:/erin", note, fmt.Sprintf(update, object+`,"updated":"2024-02-01T00:00:00Z"}`), "other"},
+		{"with an older date", "q:/erin", note, fmt.Sprintf(update, object+`,"updated":"2023-02-01T00:00:00Z"}`), "first"},
+		{"with the date of the Update", "q:/erin", note, strings.Replace(changed, `"actor"`, `"published":"2024-02-01T00:00:00Z","actor"`, 1), "other"},
+		{"without a date, of a post that its server shows", "q:/erin", note, fmt.Sprintf(update, `"p:/notes/1"`), "other"},
+		{"the counts of a poll", "q:/erin", fmt.Sprintf(poll, 7), fmt.Sprintf(update, fmt.Sprintf(poll, 5)), "first 7"},
+		{"the counts of a poll, from its author", "p:/carol", fmt.Sprintf(poll, 7), fmt.Sprintf(update, fmt.Sprintf(poll, 8)), "first 8"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := stage.Scene(t)
+			s.Actor("p:/carol")
+			s.MustSend("p:/carol", mine, fmt.Sprintf(first, tt.held))
+			s.Serve("p:/notes/1", object+`}`)
+			if err := s.Pass(tt.from, mine, s.Proven("p:/carol", tt.body)); err != nil {
+				t.Fatal(err)
+			}
+			got := s.Column(t, s.Alice, `SELECT concat_ws(' ', raw ->> 'content', raw #>> '{oneOf,0,replies,totalItems}') FROM objects`)
+			if len(got) != 1 || got[0] != tt.want {
+				t.Errorf("alice has %q, want %q", got, tt.want)
 			}
 		})
 	}

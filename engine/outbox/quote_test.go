@@ -204,6 +204,28 @@ func TestAnApprovalBringsNewWordsToNobodyWhoIsOut(t *testing.T) {
 	}
 }
 
+// The Update that tells of an approval has a time: without one, servers ignore it when another
+// actor passes it on. The post has no time of a change, because it was not edited.
+func TestAnUpdateThatTellsOfAnApprovalHasATime(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	note := d.note(map[string]any{"content": "see", "quote": bobsPost})
+	if err := d.approve(note); err != nil {
+		t.Fatal(err)
+	}
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		sent, err := tx.Activities.Latest(ctx, vocab.Update, me, note)
+		if err != nil || sent == nil {
+			return fmt.Errorf("an Update tells of it: %v, %w", sent, err)
+		}
+		a, err := vocab.ParseActivity(sent.Raw)
+		if err != nil || a.Published.IsZero() || a.Object.Doc["updated"] != nil {
+			t.Errorf("the Update is %s (%v)", sent.Raw, err)
+		}
+		return nil
+	})
+}
+
 // An approval that comes while the user changes the words of a post waits for the new ones.
 func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 	t.Parallel()
