@@ -39,7 +39,7 @@ func TestMembersTakeWhatComesAfterTheirHostIsRestored(t *testing.T) {
 	for _, w := range all {
 		w.hears(t, 3, last.Seq, "application", "application", "application")
 	}
-	group = host.beginAnew(t, all)
+	host.beginAnew(t, all)
 	for range 2 {
 		a.Stop(t)
 		runAll(t, a, []command{{"restore " + file + " --user mlshost --replace --yes -q", 0, ""}})
