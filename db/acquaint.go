@@ -22,7 +22,7 @@ type Acquainting struct {
 
 // AcquaintReport is the result of MakeAcquaintances.
 type AcquaintReport struct {
-	Users       []AcquaintedUser `json:"users"` // sorted by name
+	Users       []AcquaintedUser `json:"users"` // sorted by the users' names
 	Added       int              `json:"added"`
 	Superfluous int              `json:"superfluous"`
 	Removed     bool             `json:"removed"` // whether superfluous rows were removed; if DryRun is true, whether they would be
@@ -33,21 +33,23 @@ type AcquaintReport struct {
 
 // AcquaintedUser counts the rows of one user.
 type AcquaintedUser struct {
-	User        vocab.Username `json:"user"`
-	Known       int            `json:"known"`       // actors that the user's database names
-	Added       int            `json:"added"`       // rows that were missing, or lacked the mark that the user may follow the actor
-	Superfluous int            `json:"superfluous"` // rows of actors that the user's database does not name, and rows wrongly marked as followed
-	Error       string         `json:"error,omitempty"`
-	Hint        string         `json:"hint,omitempty"`
+	User  vocab.Username `json:"user"`
+	Known int            `json:"known"` // actors that the user's database names
+	Added int            `json:"added"` // rows that were missing, or lacked the mark that the user may follow the actor
+	// Superfluous counts rows of actors that the user's database does not name, and rows that
+	// wrongly say that the user may follow the actor.
+	Superfluous int    `json:"superfluous"`
+	Error       string `json:"error,omitempty"`
+	Hint        string `json:"hint,omitempty"`
 }
 
 // MakeAcquaintances makes the acquaintances again from the users' databases. The function idOf
 // returns the id of a user's actor. MakeAcquaintances adds the missing rows of each user. It
 // removes superfluous rows only if no process serves the instance and the journal is empty,
 // because a serving process commits an acquaintance before the data that needs it, and relies on
-// the acquaintances that it has committed. If one user fails, the others are still done. The
-// fault is Busy if another process makes acquaintances, and NoUser if a.Users names a user that
-// does not exist.
+// the acquaintances that it has committed. If the work for one user fails, it goes on with the
+// other users. The fault is Busy if another process makes acquaintances, and NoUser if a.Users
+// names a user that does not exist.
 func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting, idOf func(vocab.Username) vocab.ID) (r AcquaintReport, err error) {
 	began := time.Now()
 	defer func() { r.Millis = time.Since(began).Milliseconds() }()

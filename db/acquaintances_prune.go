@@ -11,28 +11,27 @@ import (
 )
 
 // idleFor is how long a row must have been marked as idle before it is removed. The mark says
-// that the user's database did not name the actor of the row. It exceeds AcquaintanceBelieved,
-// the time for which callers rely on a row without reading it, by more than the clocks of two
-// machines differ. It is shorter than a day, so that a row marked in one night can be removed in
-// the next.
+// that the user's database did not name the actor of the row. Callers rely on a row for
+// AcquaintanceBelieved without reading it. idleFor exceeds that time by more than the clocks of
+// two machines differ. But idleFor is shorter than a day, so that a row marked in one night can
+// be removed in the next.
 const idleFor = 2 * instance.AcquaintanceBelieved
 
-// acquaintancePage is how many rows one query checks. If many of them are idle, the query takes
-// tenths of a second in the user's database.
+// acquaintancePage is how many rows one query checks. If many of these rows are idle, the query
+// takes tenths of a second in the user's database.
 const acquaintancePage = 200
 
 // PruneAcquaintances removes the user's acquaintances with actors that the user's database does
-// not name, and returns how many. If dryRun is true, it only counts them. The first night that
-// finds no data of an actor marks the actor's row. The next night removes the row, unless
-// Acquaintances.Add was called for the actor in between. The pruning works in pages and rests
-// between them. It stops while an activity for the user waits in the journal, because that
-// activity may come from any actor.
+// not name, and returns how many rows it removed. If dryRun is true, it only counts these rows.
+// The first night that finds no data of an actor marks the actor's row. The next night removes
+// the row, unless Acquaintances.Add was called for the actor in between. The pruning works in
+// pages and rests between them. It stops while an activity for the user waits in the journal,
+// because that activity may come from any actor.
 //
 // PruneAcquaintances is safe while a process serves the instance. Before data of an actor enters
-// the user's database, Add is called for the actor. This call is made at most
-// AcquaintanceBelieved earlier, unless the data waited in the journal. If the call came after the
-// row was marked, it cleared the mark; if it came after the row was removed, it made the row
-// again.
+// the user's database, Add is called for the actor. Add is called at most AcquaintanceBelieved
+// before that, unless the data waited in the journal. If Add was called after the row was marked,
+// it cleared the mark. If Add was called after the row was removed, it made the row again.
 func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now time.Time, dryRun bool) (n int, err error) {
 	for last := vocab.ID(""); ; {
 		began := time.Now()

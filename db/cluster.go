@@ -29,7 +29,7 @@ type Config struct {
 	Repair           bool       // whether Open, if Migrate is true, repeats a change of the instance schema that was interrupted
 	Types            user.Types // the types of activities
 	Metrics          prometheus.Registerer
-	Migrations       fs.FS // the migrations of this binary when nil
+	Migrations       fs.FS // when nil, the migrations of this binary
 }
 
 // Cluster is one PostgreSQL server with the instance database and the users' databases on it.
@@ -44,8 +44,9 @@ type Cluster struct {
 }
 
 // Open connects to the server, makes the instance database if it is missing, and checks its
-// schema. The fault is Unavailable when the server does not answer, Config when the schema of the
-// instance database is newer than that of this binary, or is older and c.Migrate is false.
+// schema. The fault is Unavailable when the server does not answer, and Config when c.URL is not
+// valid. It is also Config when the schema of the instance database is newer than that of this
+// binary, is older while c.Migrate is false, or has an interrupted change that is not repaired.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	server, err := postgres.Parse(c.URL)
 	if err != nil {
@@ -79,8 +80,8 @@ func (c *Cluster) Close() {
 	c.Instance.Close()
 }
 
-// CreateUserDatabase makes the database of u with the latest schema. If the database exists, it
-// migrates it to that schema.
+// CreateUserDatabase makes the database of u with the latest schema. If the database exists
+// already, CreateUserDatabase migrates it to that schema.
 func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
 	defer c.pool.Retry(c.schema.OfUser(u))
 	return c.schema.CreateUser(ctx, u)
@@ -115,14 +116,15 @@ const Beside = instance.MaxConnections + 8
 // class of use gets one.
 const leastConns = 4
 
-// Fit lowers the limit of connections to what the server has room for. It logs a warning if that
-// is less than configured.
+// Fit lowers the limit of connections to the number for which the server has room. It logs a
+// warning if this number is less than the configured limit.
 func (c *Cluster) Fit(ctx context.Context) error {
 	limits, err := c.Instance.ReadServerLimits(ctx)
 	if err != nil {
 		return err
 	}
-	room := limits.MaxConnections - limits.Reserved // the reserved ones are for the server's administrator, even if the role may use them
+	// The reserved connections are for the server's administrator, even if the role may use them.
+	room := limits.MaxConnections - limits.Reserved
 	if limits.OfRole >= 0 {
 		room = min(room, limits.OfRole)
 	}

@@ -53,10 +53,11 @@ type MigrationFailure struct {
 	Hint     string         `json:"-"`
 }
 
-// MigrateUsers migrates users' databases to the schema of this binary. If one fails, the others
-// are still migrated unless m.FailFast is true. The fault is Busy when another process migrates
-// users of this instance, NoUser when a named user does not exist, Config when the instance
-// database records for a user's database a newer schema than that of this binary.
+// MigrateUsers migrates users' databases to the schema of this binary. If the migration of one
+// database fails, the others are still migrated unless m.FailFast is true. The fault is Busy when
+// another process migrates users of this instance, NoUser when a named user does not exist,
+// Config when a user's database has a newer schema than that of this binary, according to the
+// instance database.
 func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
 	began := time.Now()
 	report, err := c.migrateUsers(ctx, m)
@@ -140,8 +141,9 @@ func each(users []instance.User, n int, work func(instance.User)) {
 	}
 }
 
-// migrateUser migrates one database, and returns the version that it has afterwards. changed is
-// true when there was something to migrate.
+// migrateUser migrates one database, and returns the version that the database has afterwards. If
+// m.DryRun is true, it changes nothing, and returns the present version. changed is true when
+// there was something to migrate.
 func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration) (changed bool, v schema.Version, err error) {
 	if m.DryRun {
 		return c.schema.WouldMigrateUser(ctx, u.Database, m.Repair)
@@ -157,8 +159,8 @@ func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration)
 }
 
 // acquaintSpelled stores acquaintances for the actors whose ids in the user's database are not
-// canonical. It stores them under the canonical ids. It runs before the database is changed to
-// canonical ids.
+// canonical. It stores these acquaintances under the canonical ids. It runs before the database
+// is changed to canonical ids.
 func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username, from schema.Version) error {
 	known, err := c.schema.SpelledActors(ctx, conn, from)
 	for follows, actors := range known {
