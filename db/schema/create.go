@@ -41,8 +41,8 @@ func (d *Databases) Prepare(ctx context.Context, p Preparing) error {
 	})
 }
 
-// CreateUser clones the template for u. If the database of u exists, it migrates it to the latest
-// version instead.
+// CreateUser clones the template for u. If the database of u exists already, CreateUser migrates
+// that database to the latest version instead.
 func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 	database := d.OfUser(u)
 	return d.server.Maintain(ctx, func(conn *pgx.Conn) error {
@@ -50,7 +50,7 @@ func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 		if err != nil || made {
 			return err
 		}
-		// An older lightweb may have cloned it.
+		// An older lightweb may have cloned the database.
 		return alone(ctx, conn, database, func() error { return d.MigrateUp(ctx, database, User) })
 	})
 }
@@ -92,7 +92,8 @@ func (d *Databases) ensureTemplate(ctx context.Context, conn *pgx.Conn, name, se
 const lockSpace = 7305808869232651
 
 // alone runs work under a lock, so that no other process makes, changes or drops the named
-// database meanwhile. The lock belongs to the session of conn, and ends with it in any case.
+// database meanwhile. The lock belongs to the session of conn, and ends with that session even if
+// it is not released.
 func alone(ctx context.Context, conn *pgx.Conn, database string, work func() error) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, database, lockSpace); err != nil {
 		return postgres.Fault("wait for another process at database "+database, err)
@@ -112,7 +113,7 @@ func (d *Databases) locked(ctx context.Context, database string, work func(*pgx.
 	})
 }
 
-// ensure calls create unless the database exists. made is true when create made it.
+// ensure calls create unless the database exists. made is true when create made the database.
 func (d *Databases) ensure(ctx context.Context, conn *pgx.Conn, database string, create func() error) (made bool, err error) {
 	err = alone(ctx, conn, database, func() error {
 		there, err := Exists(ctx, conn, database)
@@ -136,8 +137,8 @@ func Exists(ctx context.Context, conn *pgx.Conn, database string) (there bool, e
 	return there, err
 }
 
-// unbuilt returns the name of a database while it is being built. Usernames have no hyphen, so it
-// is no user's database.
+// unbuilt returns the name of a database while it is being built. Usernames have no hyphen, so no
+// user's database has such a name.
 func unbuilt(name string) string { return name + "-building" }
 
 // build makes a migrated database and then runs the statements in finish. It builds the database

@@ -6,9 +6,11 @@ import "strings"
 // actor if such a column names the actor.
 type heldColumn struct {
 	table, column string
-	since         int    // the first schema version that has the column
-	array         bool   // the column is an array of actors
-	follows       string // the condition that the user may follow the row's actor; empty: never
+	since         int  // the first schema version that has the column
+	array         bool // the column is an array of actors
+	// follows is the SQL condition under which the user may follow the row's actor; if it is
+	// empty, the user never may.
+	follows string
 }
 
 // heldColumns are all columns that name actors, except the authors in documents of objects. A new
@@ -76,8 +78,8 @@ func heldIn(version int) string {
 	return strings.Join(all, "\n\t\tUNION ALL ")
 }
 
-// HeldNowhere returns the condition that no column names the actor. It leaves out array columns,
-// and the table that the parameter but names.
+// HeldNowhere returns the condition that no column names the actor. The condition leaves out
+// array columns, and the table whose name is in the parameter "but".
 func HeldNowhere(actor, but string) string {
 	var none []string
 	for _, h := range heldColumns {
@@ -89,9 +91,9 @@ func HeldNowhere(actor, but string) string {
 }
 
 // HeldElsewhere returns a query on a small table, whose name is in the parameter few. The query
-// returns those values of the table's column uri that are in an array column or are authors of
-// objects. It looks up all values at once, because for a single value the planner would scan
-// whole tables.
+// returns those values of the table's column uri that an array column contains, or that are
+// authors of objects. It looks up all values at once, because for a single value the planner
+// would scan whole tables.
 func HeldElsewhere(few string) string {
 	uri := few + `.uri`
 	from := `SELECT ` + uri + ` FROM ` + few + ` JOIN `

@@ -6,14 +6,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Digest returns the SHA-256 of an id's canonical form. It replaces the id where only equality
-// counts, because ids can be long.
+// Digest returns the SHA-256 of an id's canonical form. The hash is stored in place of the id
+// where only equality counts, because ids can be long.
 func Digest(id vocab.ID) []byte {
 	d := sha256.Sum256([]byte(id.Canonical()))
 	return d[:]
 }
 
-// HalfDigest is how many bytes an OwnedKey has of each of its two digests.
+// HalfDigest is how many bytes an OwnedKey takes from the digest of the id, and from that of the
+// actor.
 const HalfDigest = 16
 
 // OwnedKey returns a key for an id together with the actor that uses it. With such keys two actors

@@ -19,8 +19,8 @@ import (
 
 // MigrateUser migrates a user's database to the version of this binary, and returns the version
 // that the database has afterwards. changed is true when there was something to migrate. If
-// repair is true, it repeats a change that was interrupted. Ahead of the first change it calls
-// the function in the parameter before, with the version from which it starts.
+// repair is true, it repeats a change that was interrupted. It calls the function in the
+// parameter "before" ahead of the first change, with the version that the database has then.
 func (d *Databases) MigrateUser(ctx context.Context, database string, repair bool,
 	before func(ctx context.Context, conn *pgx.Conn, from Version) error) (changed bool, v Version, err error) {
 	known := d.Latest(User)
@@ -92,7 +92,8 @@ func (d *Databases) migrate(ctx context.Context, database, set string, run func(
 	if err != nil {
 		return errors.Join(err, driver.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { m.GracefulStop <- true }) // it takes effect between two files; the channel has a buffer of one
+	// The migration stops after the current file; the channel has a buffer of one.
+	stop := context.AfterFunc(ctx, func() { m.GracefulStop <- true })
 	defer stop()
 	if err = run(m); errors.Is(err, migrate.ErrNoChange) {
 		err = nil
@@ -115,7 +116,7 @@ func serverError(err error) error {
 	return err
 }
 
-// whole is a source of migrations that appends a statement to each file: the statement clears the
+// whole is a source of migrations that appends a statement to each file. The statement clears the
 // dirty mark, which golang-migrate sets before it runs the file. PostgreSQL runs a file as one
 // transaction. So whenever a process is killed, a database with the mark has nothing of the
 // interrupted change, and a database with the change has no mark. Therefore a file must not end
@@ -126,7 +127,9 @@ type whole struct{ source.Driver }
 func (w whole) ReadUp(version uint) (io.ReadCloser, string, error) {
 	r, name, err := w.Driver.ReadUp(version)
 	if err != nil {
-		return nil, "", err // unwrapped: golang-migrate finds the end of the set by fs.ErrNotExist
+		// The error is not wrapped, because golang-migrate recognizes the end of the set by
+		// fs.ErrNotExist.
+		return nil, "", err
 	}
 	unmark := strings.NewReader("\n;UPDATE schema_migrations SET dirty = false")
 	return struct {

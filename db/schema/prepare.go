@@ -14,8 +14,8 @@ import (
 
 // preparation is work in Go that must be done before a certain change of the schema. In a
 // database that has the change, the work has been done. No engine uses a database that lacks the
-// change, because its schema is behind. If the work is interrupted, it is done again from the
-// beginning.
+// change, because the schema of such a database is behind. If the work is interrupted, it is done
+// again from the beginning.
 type preparation struct {
 	set, change string // the change is in the file NNNN_change.up.sql
 	do          func(ctx context.Context, conn *pgx.Conn) error
@@ -48,8 +48,8 @@ func (d *Databases) lacks(v Version, set, change string) bool {
 }
 
 // prepare does the preparations of the changes that a database lacks. Ahead of each preparation
-// it makes all changes of the schema that come before the prepared one. It does nothing for a
-// database that is being made, because that has no data yet.
+// it makes all changes of the schema that come before the change to prepare. It does nothing for
+// a database that is being made, because such a database has no data yet.
 func (d *Databases) prepare(ctx context.Context, database, set string) error {
 	conn, err := d.server.Connect(ctx, database)
 	if err != nil {

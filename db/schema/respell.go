@@ -17,7 +17,9 @@ import (
 
 // The limits of one transaction.
 const (
-	respellPage  = 500 // the limit of spellings, and of rows of a column that need not be unique
+	// respellPage is how many ids one page has. For a column that need not be unique, it is also
+	// how many rows one statement changes.
+	respellPage  = 500
 	documentPage = 50
 )
 
@@ -40,8 +42,9 @@ const unusualWithin = `(raw::text ~ '"(?!https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[
 	OR raw::text ~ '"(https://[^/?#"]*:443|http://[^/?#"]*:80)[/?#"]')`
 
 // unique returns a column of a table that has at most one row for each value of that column
-// together with the columns in beside. If a row w has the id $1 and a row r has the id $2, w is
-// deleted. Before that the SET clause in merge changes r; if merge is empty, r stays as it is.
+// together with the columns in beside. A row w with the id $1 gets the id $2. But if a row r with
+// the id $2 has the same values in beside, w is deleted. Before that the SET clause in merge
+// changes r; if merge is empty, r stays as it is.
 func unique(table, column, merge string, beside ...string) spelled {
 	both, same := `w.`+column+` = $1 AND r.`+column+` = $2`, ``
 	for _, b := range beside {
@@ -183,7 +186,8 @@ func (s spelled) wrapError(err error) error {
 	return fmt.Errorf("bring ids of %s.%s to canonical form: %w", s.table, s.column, err)
 }
 
-// respellRows changes the rows that have one of these ids to the id's canonical form.
+// respellRows changes the ids in the column's rows to canonical form. The parameter ids lists the
+// ids to change.
 func (s spelled) respellRows(ctx context.Context, conn *pgx.Conn, ids []string) error {
 	var written, canonical []string
 	for _, id := range ids {
@@ -262,10 +266,10 @@ func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 }
 
 // SpelledActors returns the canonical ids of actors that a user's database may hold under another
-// spelling. The key true has the actors that the user may follow, the key false the others. They
-// must become acquaintances before the ids in the database become canonical, because an older
-// engine may have stored the acquaintance under the other spelling only. It returns none for a
-// version that has canonical ids already.
+// spelling. The key true has the actors that the user may follow, the key false the others. These
+// actors must become acquaintances before the ids in the database become canonical, because an
+// older engine may have stored the acquaintance under the other spelling only. SpelledActors
+// returns no actors for a version that has canonical ids already.
 func (d *Databases) SpelledActors(ctx context.Context, conn *pgx.Conn, from Version) (map[bool][]vocab.ID, error) {
 	if !d.lacks(from, User, writtenIDs) {
 		return nil, nil

@@ -59,8 +59,8 @@ func (d *Databases) Name() string { return d.name }
 // Template returns the name of the database from which users' databases are cloned.
 func (d *Databases) Template() string { return d.template }
 
-// OfUser returns the name of the database of u. Usernames have no hyphen, so this never is the name
-// of the template, or of a database that is being built or was put aside.
+// OfUser returns the name of the database of u. Usernames have no hyphen, so this name differs
+// from those of the template, and of databases that are being built or were put aside.
 func (d *Databases) OfUser(u vocab.Username) string { return d.name + "_" + u.String() }
 
 // Latest returns the version to which the migrations of a set lead.
@@ -79,8 +79,7 @@ func latest(all fs.FS, set string) int {
 	return n
 }
 
-// Connect opens a connection to a user's database. It refuses a database whose schema version is
-// not that of this binary.
+// Connect opens a connection to a user's database. It refuses a database that Check refuses.
 func (d *Databases) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
 	conn, err := d.Reach(ctx, database)
 	if err != nil {
@@ -92,7 +91,7 @@ func (d *Databases) Connect(ctx context.Context, database string) (*pgx.Conn, er
 		err = d.Check(database, v)
 	}
 	if err != nil {
-		_ = conn.Close(ctx) // it is given up anyway; err says why
+		_ = conn.Close(ctx) // an error does not matter, because the connection is given up
 		return nil, err
 	}
 	return conn, nil
@@ -104,8 +103,9 @@ func (d *Databases) Reach(ctx context.Context, database string) (*pgx.Conn, erro
 	// A new database has the template's statistics until autovacuum runs, so the planner takes its
 	// tables for empty. A plan made then would go on scanning whole tables after they have grown.
 	cfg.RuntimeParams["enable_seqscan"] = "off"
-	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan" // a statement is planned only once: the plan does not depend on its arguments
-	cfg.RuntimeParams["jit"] = "off"                            // with enable_seqscan off, a scan that cannot be avoided looks expensive enough to compile
+	// The plan does not depend on a statement's arguments, so each statement is planned only once.
+	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	cfg.RuntimeParams["jit"] = "off" // with enable_seqscan off, a scan that cannot be avoided looks expensive enough to compile
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if postgres.HasCode(err, "3D000") { // no such database
 		return nil, postgres.UserFault(err, restore)
@@ -137,7 +137,8 @@ func readUser(ctx context.Context, conn *pgx.Conn) (Version, error) {
 	return v, nil
 }
 
-// Check refuses a user's database whose version is not that of this binary.
+// Check refuses a user's database whose version is not that of this binary, or whose last change
+// was interrupted.
 func (d *Databases) Check(database string, v Version) error {
 	known := d.Latest(User)
 	command := "lightweb db migrate " + strings.TrimPrefix(database, d.name+"_")
@@ -152,8 +153,9 @@ func (d *Databases) Check(database string, v Version) error {
 	return nil
 }
 
-// checkInstance refuses an instance database whose schema version is not that of this binary. If
-// p.Migrate is true, it migrates a database with an older version.
+// checkInstance refuses an instance database whose schema version is not that of this binary, or
+// whose last change was interrupted. If p.Migrate is true, it migrates an older version, and with
+// p.Repair it repeats the interrupted change.
 func (d *Databases) checkInstance(ctx context.Context, p Preparing) error {
 	known := d.Latest(Instance)
 	conn, err := pgx.ConnectConfig(ctx, d.server.Config(d.name))

@@ -39,9 +39,9 @@ func Read(ctx context.Context, on interface {
 
 // settle reads the version of a database. The fault is Busy while a process migrates the
 // database, and while the server still works for such a process that was killed. If an
-// interrupted change has left the dirty mark, and its version is at most the parameter repair,
-// settle clears the mark, because such a change has left nothing else (see whole). The caller
-// holds the database's lock.
+// interrupted change to a version up to the parameter repair has left the dirty mark, settle
+// clears the mark, because such a change has left nothing else (see whole). The caller holds the
+// database's lock.
 func settle(ctx context.Context, conn *pgx.Conn, repair int) (v Version, err error) {
 	name := conn.Config().Database
 	key, err := migratedb.GenerateAdvisoryLockId(name, "public", pgxmigrate.DefaultMigrationsTable)
@@ -71,8 +71,8 @@ func settle(ctx context.Context, conn *pgx.Conn, repair int) (v Version, err err
 	return v, err
 }
 
-// repairable returns the last version whose dirty mark settle may clear. That is the last version
-// that this binary knows if a repair was asked for, else 0.
+// repairable returns the last version whose dirty mark settle may clear. If asked is true, that
+// is the last version that this binary knows. Otherwise it is 0.
 func repairable(asked bool, known int) int {
 	if !asked {
 		return 0
