@@ -15,10 +15,10 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Fault adds to err the name of the work that failed. It gives err the kind Unavailable when the
-// server, or one of its databases, cannot be used now, and Busy when time ran out or
-// transactions were in conflict. An err that has a kind keeps it. All other errors are bugs, and
-// stay Internal.
+// Fault adds to err the parameter attempt, which names the work that failed. It gives err the
+// kind Unavailable when the server, or one of its databases, cannot be used now. It gives err the
+// kind Busy when the context of the work ended or transactions were in conflict. An err that has
+// a kind keeps it. All other errors are bugs, and stay Internal.
 func Fault(attempt string, err error) error {
 	switch {
 	case err == nil:
@@ -55,12 +55,13 @@ func isUnavailable(err error) bool {
 			"58": // system error: I/O
 			return true
 		}
-		return pg.Code == "3D000" || pg.Code == "55000" || isRefused(err) // no such database; not accepting connections
+		// 3D000: no such database; 55000: it does not accept connections.
+		return pg.Code == "3D000" || pg.Code == "55000" || isRefused(err)
 	}
 	var network net.Error
 	return isRefused(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) ||
-		strings.Contains(err.Error(), "conn closed") // pgx has no value for it
+		strings.Contains(err.Error(), "conn closed") // pgx has no error value for this case
 }
 
 // isRefused reports whether err means that no connection could be opened. The reason may be that
@@ -99,7 +100,7 @@ func HasCode(err error, state string) bool {
 	return errors.As(err, &pg) && pg.Code == state
 }
 
-// Violates reports whether err is about the named constraint.
+// Violates reports whether err says that the named constraint was violated.
 func Violates(err error, constraint string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.ConstraintName == constraint

@@ -18,8 +18,8 @@ import (
 // Server is a PostgreSQL server.
 type Server struct{ base *pgx.ConnConfig }
 
-// Parse returns the server of a URL. A database named in the URL is ignored. The fault is
-// Config. It does not repeat the URL, which may hold a password.
+// Parse returns the server of a URL. A database named in the URL is ignored. If the URL is not
+// valid, the fault is Config. The fault does not repeat the URL, which may hold a password.
 func Parse(url string) (*Server, error) {
 	base, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -35,7 +35,7 @@ func Parse(url string) (*Server, error) {
 }
 
 // Config returns the configuration of a connection to a database of the server. The caller may
-// change it.
+// change the configuration.
 func (s *Server) Config(database string) *pgx.ConnConfig {
 	c := s.base.Copy()
 	c.Database = database
@@ -74,7 +74,8 @@ func Shut(conn *pgx.Conn) {
 		wire, terminate := conn.PgConn().Conn(), []byte{'X', 0, 0, 0, 4}
 		deadline, _ := ctx.Deadline()
 		if wire.SetDeadline(deadline) == nil {
-			_, _ = wire.Write(terminate)     // an error does not matter: the server notices a lost connection
+			// An error does not matter, because the server notices a lost connection.
+			_, _ = wire.Write(terminate)
 			_, _ = io.Copy(io.Discard, wire) // until the server closes, or the deadline
 		}
 	}
@@ -86,8 +87,8 @@ func Shut(conn *pgx.Conn) {
 }
 
 // ReadAsWritten makes the connection return times in UTC, whatever the zone of this machine. It
-// also makes it return JSON documents without checking their syntax, which the server has
-// checked.
+// also makes the connection return JSON documents without checking their syntax, because the
+// server has checked it.
 func ReadAsWritten(conn *pgx.Conn) {
 	types := conn.TypeMap()
 	types.RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
