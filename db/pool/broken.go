@@ -14,8 +14,9 @@ const (
 )
 
 // broken remembers the databases that cannot be used because they are missing, because a
-// migration of them was interrupted, or because their schema has another version. Without it, the
-// work that waits for such a database would connect to it thousands of times a second.
+// migration of them was interrupted, or because their schema has another version. If they were
+// not remembered, the work that waits for such a database would try to connect thousands of times
+// a second.
 type broken map[string]failure
 
 type failure struct {
@@ -53,8 +54,8 @@ func (b broken) noteResult(database string, err error) {
 	b[database] = f
 }
 
-// Retry forgets that a database could not be used. The next call of Acquire tries it without
-// delay.
+// Retry forgets that a database could not be used. The next call of Acquire tries the database
+// without delay.
 func (c *Pool) Retry(database string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +64,8 @@ func (c *Pool) Retry(database string) {
 
 // forgetOne removes any entry, to make room for another database.
 func (b broken) forgetOne() {
-	for database := range b { // any one, because the only effect is that this database is tried once more
+	// Any entry will do, because its removal only lets its database be tried once more.
+	for database := range b {
 		delete(b, database)
 		return
 	}

@@ -15,8 +15,8 @@ const (
 func (c Class) String() string { return [classes]string{"work", "owner", "stranger"}[c] }
 
 // keptFor returns how many connections are reserved for a class. limit is the number of all
-// connections. If it is 64, eight are reserved for Owner and four for Work. If it is less than
-// four, none are reserved.
+// connections. With a limit of 64, eight are reserved for Owner and four for Work. With a limit
+// below four, none are reserved.
 func keptFor(class Class, limit int) int {
 	switch class {
 	case Owner:
@@ -27,8 +27,9 @@ func keptFor(class Class, limit int) int {
 	return 0
 }
 
-// atWork is how many connections the class Work may use at most. So many are useful because they
-// wait for the disk at the same time. More connections would only compete for the processors.
+// atWork is how many connections the class Work may use at most. So many connections are useful
+// because most of them wait for the disk at the same time. More connections would only compete
+// for the processors.
 const atWork = 64
 
 // classShare returns how many connections a class may have in use when the other classes use

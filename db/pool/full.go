@@ -7,7 +7,7 @@ import "time"
 const growTime = time.Second
 
 // lowerCeiling limits the pool to the connections that are open, because the server had no room
-// for another one. It reports whether any are open. The caller holds mu.
+// for another one. It reports whether any connections are open. The caller holds mu.
 func (c *Pool) lowerCeiling() bool {
 	there := c.inUse() + c.shutting + c.idle.Len()
 	c.ceiling = max(1, min(c.ceiling, there))
@@ -20,8 +20,8 @@ func (c *Pool) lowerCeiling() bool {
 	return there > 0
 }
 
-// raiseCeiling raises the ceiling by a sixteenth of the limit, and again after growTime until it
-// reaches the limit.
+// raiseCeiling raises the ceiling by a sixteenth of the limit. It runs again after growTime,
+// until the ceiling reaches the limit.
 func (c *Pool) raiseCeiling() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,10 +26,10 @@ const (
 // Pool manages the connections to users' databases. Each class has a share of the limit. When the
 // limit is reached, a new connection takes the slot of the connection that was idle for longest.
 // Waiters are served in order of arrival, as far as the shares of their class and of their
-// database allow. Opening a connection costs about fifteen times as much as a write.
+// database allow. To open a connection costs some fifteen times as much as a write.
 type Pool struct {
 	connect func(ctx context.Context, database string) (*pgx.Conn, error)
-	usable  func(*pgx.Conn) bool // whether it can serve another transaction
+	usable  func(*pgx.Conn) bool // whether a connection can serve another transaction
 	shut    func(*pgx.Conn)
 	log     *slog.Logger
 	metrics connMetrics
@@ -63,7 +63,7 @@ type databaseConns struct {
 // Lease is a connection and its slot, that is, its place under the pool's limit. It is in use or
 // idle.
 type Lease struct {
-	conn   *pgx.Conn // nil: it has yet to be opened
+	conn   *pgx.Conn // nil until the connection is opened
 	of     *databaseConns
 	class  Class
 	until  time.Time // the connection is not reused after this time
@@ -75,8 +75,8 @@ type Lease struct {
 // Conn returns the connection. It may be used until Release.
 func (l *Lease) Conn() *pgx.Conn { return l.conn }
 
-// IsReused reports whether the connection was idle before. Then it may have died while it was
-// idle.
+// IsReused reports whether the connection was idle before. Such a connection may have died while
+// it was idle.
 func (l *Lease) IsReused() bool { return l.reused }
 
 // New returns a pool of up to limit connections. It opens them with connect.
@@ -94,8 +94,8 @@ func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), lo
 }
 
 // Acquire returns a connection to the database. It waits in a queue until one is available.
-// mayOpen reports whether a connection may be opened for this call; if mayOpen is nil, one may
-// always be opened. mayOpen is called with mu held.
+// mayOpen reports whether a connection may be opened for this call; if mayOpen is nil, a
+// connection may always be opened. mayOpen is called with mu held.
 func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*Lease, error) {
 	if err := holding.RefuseHolder(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
@@ -141,9 +141,10 @@ func (c *Pool) open(ctx context.Context, g grant) (err error) {
 	return nil
 }
 
-// giveBackSlot frees the slot that w was granted, after err kept the connection from being
-// opened. If the reason is that the server had no room, w returns to its place in the queue, to
-// be served when another connection becomes free. again is true if w is in the queue again.
+// giveBackSlot frees the slot that w was granted, because the connection could not be opened. The
+// parameter err is the reason. If the server had no room, but the pool has other connections, w
+// returns to its place in the queue, and is served when one of them becomes free. again is true
+// if w is in the queue again.
 func (c *Pool) giveBackSlot(l *Lease, w *waiter, err error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

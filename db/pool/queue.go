@@ -23,14 +23,14 @@ var (
 type waiter struct {
 	class    Class
 	database string
-	arrival  uint64     // its number: lower numbers are served first
+	arrival  uint64     // the number of the call; lower numbers are served first
 	ready    chan grant // has a buffer of one
 	mayOpen  func() bool
 	of       *databaseConns // set when it enters the queue
 	elem     *list.Element
 }
 
-// grant is the answer to a waiter: a lease, or the reason why it gets none.
+// grant is the answer to a waiter. It has a lease, or the reason why the waiter gets no lease.
 type grant struct {
 	lease   *Lease
 	evicted *pgx.Conn // the slot's former connection, to be closed before the new one is opened
@@ -38,7 +38,7 @@ type grant struct {
 }
 
 // enterQueue puts a new waiter into the queue, and serves the waiters that can be served now. It
-// refuses a database that is recorded as broken, because to wait would not help.
+// refuses a database that is recorded as broken, because a waiter would wait for it in vain.
 func (c *Pool) enterQueue(class Class, database string, mayOpen func() bool) (*waiter, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +97,8 @@ func (c *Pool) awaitGrant(ctx context.Context, w *waiter) grant {
 	}
 }
 
-// giveUp takes w out of the queue and returns the fault. If w was served in the same moment, it
-// returns that grant.
+// giveUp takes w out of the queue and returns the fault. But if w was served in the same moment,
+// giveUp returns the grant.
 func (c *Pool) giveUp(ctx context.Context, w *waiter) grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,8 +148,9 @@ func (c *Pool) nextWaiter() *waiter {
 	return first
 }
 
-// hasRoom reports whether a class may have one slot more. That is so if its own share is not used
-// up, and the slots reserved for the other classes remain available to them. The caller holds mu.
+// hasRoom reports whether a class may have one slot more. The class may have it if its own share
+// is not used up, and the slots reserved for the other classes remain available to them. The
+// caller holds mu.
 func (c *Pool) hasRoom(class Class) bool {
 	if c.held[class] >= classShare(class, c.ceiling) {
 		return false
