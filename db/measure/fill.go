@@ -11,8 +11,8 @@ import (
 
 // Multiply fills the database of u. It copies a stored activity n-1 times, with its object, its
 // entry in the feed and its row in seen. The activity's id must begin with the object's id.
-// Copies have ids of their own, and each copy is a millisecond older than the one before. It
-// calls step with its progress.
+// Copies have ids of their own, and each copy is a millisecond older than the copy before.
+// Multiply calls step with its progress.
 func (d *Databases) Multiply(ctx context.Context, u vocab.Username, activity, object vocab.ID, n int, step func(done, all int)) error {
 	err := d.useDatabase(ctx, u, func(conn *pgx.Conn) error {
 		const chunk = 10_000

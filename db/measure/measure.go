@@ -1,4 +1,4 @@
-// Package measure serves measurements: it fills users' databases, counts the activities that
+// Package measure is for measurements. It fills users' databases, counts the activities that
 // arrived in them, and describes the server and its waits. Only engine/bench imports it.
 package measure
 
@@ -26,8 +26,8 @@ func New(c *db.Cluster) *Databases {
 	return &Databases{instance: c.Instance, schema: databases}
 }
 
-// CountReceived counts the activities of an actor that u has received, and those of them that
-// are shown in the feed.
+// CountReceived counts the activities of an actor that u has received, and how many of these are
+// shown in the feed.
 func (d *Databases) CountReceived(ctx context.Context, u vocab.Username, from vocab.ID) (activities, shown int, err error) {
 	err = d.useDatabase(ctx, u, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT count(*), count(f.id) FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri AND f.actor_uri = a.actor_uri

@@ -14,10 +14,10 @@ import (
 )
 
 // Owe fills the database of u with n untried deliveries to the inboxes on a host. It copies the
-// delivery job of an activity that went to that host. Copies have activities and objects of
-// their own, and times spread evenly from h.FailingSince to now. Owe stores the state h of the
-// host; if h is inactive, the deliveries are parked. It calls step with its progress. The fault
-// is NotFound when the activity was not delivered to the host.
+// delivery job of an activity that went to that host. Copies have activities and objects of their
+// own, and times spread evenly from h.FailingSince to now. Owe stores h as the state of the host;
+// if h is inactive, the deliveries are parked. Owe calls step with its progress. The fault is
+// NotFound when the activity was not delivered to the host.
 func (d *Databases) Owe(ctx context.Context, u vocab.Username, activity vocab.ID, h instance.Host, n int, now time.Time, step func(done, all int)) error {
 	status := user.DeliveryPending
 	if h.InactiveAt != nil {

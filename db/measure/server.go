@@ -12,7 +12,7 @@ import (
 type Server struct {
 	Version  string            `json:"version"`
 	Settings map[string]string `json:"settings"`
-	Local    bool              `json:"local"` // reached over a socket or loopback
+	Local    bool              `json:"local"` // the server is reached over a unix socket or loopback
 	Backend  int               `json:"-"`     // the number of the server's process that answered
 }
 
