@@ -57,8 +57,9 @@ func askServer(ctx context.Context, dir string) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = conn.Close() }()                                              // only the answer matters
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // fails only on a closed connection
+	defer func() { _ = conn.Close() }() // only the answer matters
+	// SetDeadline fails only on a closed connection.
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if _, err := conn.Write(startupMessage()); err != nil {
 		return "", err
 	}
@@ -70,7 +71,8 @@ func askServer(ctx context.Context, dir string) (version string, err error) {
 		}
 		return "", err
 	}
-	_, _ = conn.Write([]byte{'X', 0, 0, 0, 4}) // Terminate; optional, since the server notices the close as well
+	// An error of Terminate does not matter, because the server notices the close as well.
+	_, _ = conn.Write([]byte{'X', 0, 0, 0, 4})
 	return version, nil
 }
 
@@ -85,8 +87,8 @@ func startupMessage() []byte {
 	return m
 }
 
-// readGreeting reads the server's messages until it is ready for a query, and returns the
-// version that they name.
+// readGreeting reads the server's messages until the server is ready for a query, and returns the
+// version that the messages name.
 func readGreeting(r *bufio.Reader) (version string, err error) {
 	for {
 		var head [5]byte

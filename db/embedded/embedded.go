@@ -7,7 +7,7 @@
 // that server.
 //
 // Two locks in the data directory ensure this. A process holds start.lock while it makes, starts
-// or stops the cluster. All processes that use the cluster share users.lock. Both are flock(2),
+// or stops the cluster. All processes that use the cluster share users.lock. Both use flock(2),
 // so the directory must be on a local disk of a Unix.
 package embedded
 
@@ -57,9 +57,9 @@ type Cluster struct {
 	users   *daemon.Lock // nil once closed
 }
 
-// Open starts the private cluster of cfg.Dir, unless it runs, and keeps it running until Close.
-// When ctx ends, Open stops waiting for other processes and for PostgreSQL, and stops a server
-// that it has begun to start.
+// Open starts the private cluster of cfg.Dir, unless the cluster runs already. The cluster runs
+// at least until Close. When ctx ends, Open stops waiting for other processes and for PostgreSQL,
+// and stops a server that it has begun to start.
 func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{connections: cfg.Connections, buffers: cmp.Or(cfg.Buffers, sharedBuffers()), log: cfg.Log}
 	if c.log == nil {
@@ -116,8 +116,9 @@ func (c *Cluster) takeLock(ctx context.Context, name string, how int) (*daemon.L
 	return daemon.TakeLock(ctx, filepath.Join(c.dir, name), how, c.as)
 }
 
-// findBinaries finds PostgreSQL's binaries, and checks that the account can reach them. made is
-// true when the cluster exists already.
+// findBinaries finds PostgreSQL's binaries, and checks that the account can reach them. It also
+// removes the leftovers of killed processes, and makes the folder of the socket. made is true
+// when the cluster exists already.
 func (c *Cluster) findBinaries(ctx context.Context) (made bool, err error) {
 	c.clearLeftovers(ctx)
 	major, err := dataVersion(c.data)
@@ -148,8 +149,8 @@ func (c *Cluster) Version() string {
 	return c.version
 }
 
-// Ensure starts the cluster again if its server has died, and does nothing if the server
-// answers. When several processes call it at the same time, one of them starts the server.
+// Ensure starts the cluster again if its server has died, and does nothing if the server answers.
+// When several processes call Ensure at the same time, one of them starts the server.
 func (c *Cluster) Ensure(ctx context.Context) error {
 	if _, err := askServer(ctx, c.socket); err == nil {
 		return nil
@@ -192,8 +193,8 @@ func (c *Cluster) Supervise(ctx context.Context) {
 	}
 }
 
-// Close ends the use of the cluster by this process. The last process that uses the cluster
-// stops it. The end of ctx does not interrupt Close, so that it always has the time closeLimit to
+// Close ends the use of the cluster by this process. The last process that uses the cluster stops
+// it. The end of ctx does not interrupt Close. So Close always has the time closeLimit to
 // complete a shutdown.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
@@ -221,7 +222,8 @@ func (c *Cluster) Close(ctx context.Context) error {
 	return nil
 }
 
-// undoOpen undoes an Open that has failed. The caller holds start.lock.
+// undoOpen ends the use of the cluster after a failed Open. The last process that uses the
+// cluster stops the server. The caller holds start.lock.
 func (c *Cluster) undoOpen(ctx context.Context) error {
 	defer c.users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)

@@ -36,7 +36,8 @@ type installation struct {
 
 func (i installation) path(program string) string { return filepath.Join(i.dir, program) }
 
-// places are folders in which packages install PostgreSQL when it is not on the PATH.
+// places are the folders in which the packages of operating systems put PostgreSQL. They are
+// searched because PostgreSQL need not be on the PATH.
 var places = []string{
 	"/usr/lib/postgresql/*/bin", // Debian
 	"/usr/pgsql-*/bin",          // PGDG on Red Hat
@@ -96,8 +97,8 @@ func notFound(want int, only string) error {
 }
 
 // listCandidates yields groups of folders that may hold the binaries, in order of preference.
-// Within a group the newest version is preferred. If LIGHTWEB_PG_BIN is set, it yields only that
-// folder.
+// Within a group the newest version is preferred. If LIGHTWEB_PG_BIN is set, listCandidates
+// yields only the folder that the variable names.
 func listCandidates(ctx context.Context, dir string) iter.Seq[[]string] {
 	if set := os.Getenv(binVariable); set != "" {
 		return slices.Values([][]string{{set}})

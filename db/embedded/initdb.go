@@ -19,7 +19,7 @@ import (
 )
 
 // reserved is how many connections PostgreSQL reserves for a superuser, who may need them to
-// repair it.
+// repair the cluster.
 const reserved = 3
 
 // initdbSpace is how many free bytes on the disk are always enough for a new cluster.
@@ -27,14 +27,16 @@ const initdbSpace = 64 << 20
 
 // initCluster makes the cluster under a temporary name and renames it at the end, so that an
 // unfinished cluster is never used. The temporary name is a new one each time, since an initdb
-// whose parent was killed may still be writing. The caller holds start.lock.
+// whose parent was killed may still be writing under an earlier name. The caller holds
+// start.lock.
 func (c *Cluster) initCluster(ctx context.Context) error {
 	began := time.Now()
 	tmp, err := os.MkdirTemp(c.dir, "pg.new-")
 	if err != nil {
 		return daemon.Unusable(c.dir, err)
 	}
-	defer func() { _ = os.RemoveAll(tmp) }() // without effect once it is renamed; if this fails, the next Open removes it
+	// RemoveAll has no effect once tmp is renamed. If it fails, the next Open removes tmp.
+	defer func() { _ = os.RemoveAll(tmp) }()
 	if err := c.as.Own(tmp); err != nil {
 		return err
 	}
@@ -46,8 +48,8 @@ func (c *Cluster) initCluster(ctx context.Context) error {
 	if err := c.adaptFiles(tmp); err != nil {
 		return err
 	}
-	// os.Rename does not replace a directory, so an empty one that an operator has made is
-	// removed.
+	// os.Rename does not replace a directory, so an empty directory that an operator has made is
+	// removed first.
 	if err := os.Remove(c.data); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(fault.Config, "the place of the database is taken by something else", err).
 			WithHint("move " + c.data + " away")
@@ -94,8 +96,8 @@ autovacuum_naptime = 300
 log_min_messages = warning
 `
 	if runtime.GOOS == "linux" {
-		// After a crash PostgreSQL then makes one system call, instead of opening some 300 files
-		// for every user.
+		// With this setting PostgreSQL makes one system call after a crash. Otherwise it would
+		// open some 300 files for every user.
 		conf += "recovery_init_sync_method = syncfs\n"
 	}
 	if err := c.putFile(c.data, "lightweb.conf", conf); err != nil {
@@ -114,8 +116,8 @@ log_min_messages = warning
 	return c.putFile(c.data, "pg_ident.conf", ident.String())
 }
 
-// putFile writes a file that PostgreSQL reads, completely or not at all. The file belongs to the
-// user PostgreSQL runs as.
+// putFile writes a file for PostgreSQL. It writes all of the file or nothing. The file belongs to
+// the user PostgreSQL runs as.
 func (c *Cluster) putFile(dir, name, content string) error {
 	f, err := os.CreateTemp(dir, name+".")
 	if err != nil {
@@ -138,9 +140,9 @@ func (c *Cluster) putFile(dir, name, content string) error {
 	return nil
 }
 
-// clearLeftovers removes unfinished clusters of killed processes. The caller holds start.lock,
-// so no other process makes a cluster now. An initdb that has outlived its parent may still be
-// writing; then the next Open removes the rest.
+// clearLeftovers removes unfinished clusters of killed processes. The caller holds start.lock, so
+// no other process makes a cluster now. An initdb that has outlived its parent may still be
+// writing; then the next Open removes what is left.
 func (c *Cluster) clearLeftovers(ctx context.Context) {
 	entries, err := os.ReadDir(c.dir)
 	for _, e := range entries {

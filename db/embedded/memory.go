@@ -27,8 +27,9 @@ func sharedBuffers() int64 {
 	return min(max(memory/4, leastBuffers), mostBuffers)
 }
 
-// logCompression returns the setting for the compression of pages in the WAL. That is lz4 if the
-// server is built with it, else "on" for pglz, which costs ten times as much.
+// logCompression returns the setting for the compression of pages in the WAL. The setting is lz4
+// if the server is built with it. Otherwise it is "on", which means pglz and costs ten times as
+// much.
 func (c *Cluster) logCompression(ctx context.Context) string {
 	if _, err := c.as.Run(ctx, c.data, c.bin.path("postgres"), "-D", ".", "-C", "wal_compression", "-c", "wal_compression=lz4"); err != nil {
 		return "on"

@@ -23,7 +23,8 @@ const (
 	nobodysPID = "2147483647"
 )
 
-// findPostmaster returns the process that postmaster.pid names, and whether that is the server.
+// findPostmaster returns the process that postmaster.pid names. The result s says whether that
+// process is the server.
 func (c *Cluster) findPostmaster() (pid int, s daemon.Standing) {
 	return daemon.StandingOf(filepath.Join(c.data, "postmaster.pid"), c.data)
 }
@@ -45,9 +46,9 @@ func (c *Cluster) raiseServer(ctx context.Context) error {
 }
 
 // settleServer waits until the server answers, or until it is certain that none runs. running is
-// true when it answers. The caller holds start.lock, so a server that exists and does not answer
-// belonged to a killed process, and is starting or stopping. There is no time limit for a server
-// that is in recovery.
+// true when it answers. The caller holds start.lock. So if a server exists and does not answer, a
+// process that was killed had begun to start or stop it. There is no time limit for a server that
+// is in recovery.
 func (c *Cluster) settleServer(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	mute, told := time.Now(), false
@@ -127,13 +128,14 @@ func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 	_, failed := c.as.Run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
 	if ctx.Err() != nil {
 		// pg_ctl was killed, and the server that it started may not have written its pid file
-		// yet. The file is needed to find and stop the server, so tryStart waits for the file,
-		// for up to a second.
+		// yet. Without this file the server cannot be found and stopped, so tryStart waits for
+		// the file for up to a second.
 		for range 50 {
 			if c.isAlive() {
 				break
 			}
-			_ = daemon.Sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // its context does not end
+			// Sleep never fails here, because its context does not end.
+			_ = daemon.Sleep(context.WithoutCancel(ctx), 20*time.Millisecond)
 		}
 	}
 	// Whether pg_ctl failed or not, only the server's answer counts, because the server may be in
@@ -149,8 +151,8 @@ func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 		WithHint("see " + filepath.Join(c.data, logName))
 }
 
-// stopServer stops the server. stopped is true when there was one. It does not signal a process
-// that may not be the server. The caller holds start.lock.
+// stopServer stops the server. stopped is true when a server was stopped. It does not signal a
+// process that may not be the server. The caller holds start.lock.
 func (c *Cluster) stopServer(ctx context.Context) (stopped bool, err error) {
 	began := time.Now()
 	_, s := c.findPostmaster()
@@ -202,12 +204,12 @@ func (c *Cluster) clearRemains() error {
 	return c.putFile(c.data, "postmaster.pid", nobodysPID+"\n"+rest)
 }
 
-// rotateLog renames the server's log if it exceeds logLimit, and replaces the log renamed
-// earlier.
+// rotateLog renames the server's log if the log exceeds logLimit. The renamed log replaces the
+// one that was renamed before.
 func (c *Cluster) rotateLog() error {
 	path := filepath.Join(c.data, logName)
 	if st, err := os.Stat(path); err != nil || st.Size() <= logLimit {
-		return nil // there is no log yet, or it may still grow
+		return nil // there is no log yet, or the log may still grow
 	}
 	if err := os.Rename(path, path+".1"); err != nil {
 		return fmt.Errorf("rotate the server's log: %w", err)
@@ -215,8 +217,8 @@ func (c *Cluster) rotateLog() error {
 	return nil
 }
 
-// lastWords returns the last five lines of the server's log, which may tell why it does not
-// start.
+// lastWords returns the last five lines of the server's log, which may tell why the server does
+// not start.
 func (c *Cluster) lastWords() string {
 	b, err := os.ReadFile(filepath.Join(c.data, logName))
 	if err != nil {
