@@ -41,8 +41,8 @@ type building struct {
 	conn      *pgx.Conn
 }
 
-// unfinished is the end of the name of a database that is being built. Usernames have no hyphen,
-// so no user's database has such a name.
+// unfinished is the suffix of the name of a database that is being built. Usernames have no
+// hyphen, so no user's database has such a name.
 const unfinished = "-restoring"
 
 // BeginRestoration begins a restoration, and drops the databases that a killed restoration left.
@@ -99,9 +99,11 @@ func (r *Restoration) sweep(ctx context.Context) error {
 	return nil
 }
 
-// Begin makes an empty database for u, or for the instance when u is zero, with the schema version
-// of the backup. Copy then fills it. The fault is Config when this binary does not know that
-// version, Invalid when the shape has tables or sequences that the version does not have.
+// Begin makes an empty database for u, or for the instance when u is zero. The database has the
+// schema version of the backup. Copy then fills the database. First Begin completes the user's
+// database that was begun before. The fault is Config when this binary does not know that
+// version, Invalid when the shape has tables, columns or sequences that the version does not
+// have.
 func (r *Restoration) Begin(ctx context.Context, u vocab.Username, shape Shape) error {
 	if err := r.finish(ctx); err != nil {
 		return err
@@ -159,7 +161,7 @@ func (r *Restoration) open(ctx context.Context, b *building) (err error) {
 }
 
 // Copy fills a table of the database of u, or of the instance when u is zero. It returns how many
-// rows it copied. Begin must have been called for u, and for no other user since.
+// rows it copied. Begin must have been called for u, and since then for no other user.
 func (r *Restoration) Copy(ctx context.Context, u vocab.Username, table string, rows io.Reader) (int64, error) {
 	b := r.current
 	if u.IsZero() {

@@ -17,10 +17,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Obstacle returns the fault that keeps a backup from being put in place, or nil if nothing does.
-// The fault is Conflict. The backup is one of the user u, or of the whole instance if u is zero.
-// users are all users whose databases are restored. If replace is true, it does not matter that
-// these databases exist already.
+// Obstacle returns the fault that keeps a backup from being put in place, or nil if there is no
+// obstacle. The fault is Conflict. The backup is one of the user u, or one of the whole instance
+// if u is zero. users are all users whose databases are restored. If replace is true, it does not
+// matter that these databases exist already.
 func (d *Dumper) Obstacle(ctx context.Context, u vocab.Username, users []vocab.Username, replace bool) error {
 	return d.instance.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return d.obstacle(ctx, tx, u, users, replace) })
 }
@@ -59,9 +59,8 @@ func (d *Dumper) obstacle(ctx context.Context, on pgx.Tx, u vocab.Username, user
 
 // Commit puts the restored databases in place, all in one transaction. These are the database of
 // the user u, or all databases of the instance if u is zero. If replace is true, Commit renames
-// an existing database that has the name of a restored one, and returns the new name of the
-// existing database. The fault is Conflict as in Obstacle, and Busy when a database that must be
-// renamed is in use.
+// an existing database that has the name of a restored one, and returns the new name in aside.
+// The fault is Conflict as in Obstacle, and Busy when a database that must be renamed is in use.
 func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool) (aside string, err error) {
 	scratch, err := pgx.ConnectConfig(ctx, r.d.server.Config(r.instance.name))
 	if err != nil {
@@ -139,8 +138,8 @@ func (r *Restoration) place(ctx context.Context, live *pgx.Conn) error {
 
 // transfer copies rows of the backup into the instance database. It copies all rows if u is zero,
 // else the rows that belong to u. If the user u exists in the instance database already, the
-// user's rows there are newer and stay. Then transfer only adds missing acquaintances, because
-// none may be missing.
+// user's rows there are newer and stay. Then transfer only adds acquaintances, because no
+// acquaintance may be missing.
 func transfer(ctx context.Context, scratch, live *pgx.Conn, u vocab.Username) error {
 	shape, err := shapeOf(ctx, scratch)
 	if err != nil {
@@ -204,7 +203,7 @@ func mergeAcquaintances(ctx context.Context, scratch, live *pgx.Conn, t Table, u
 }
 
 // pipe copies the rows of a table from one connection to another: all rows when u is zero, else
-// the rows of u. The parameter into is the COPY statement that receives them.
+// the rows of u. The COPY statement in the parameter "into" receives the rows.
 func pipe(ctx context.Context, from, to *pgx.Conn, t Table, u vocab.Username, into string) error {
 	r, w := io.Pipe()
 	out := make(chan error, 1)

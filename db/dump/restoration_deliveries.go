@@ -75,12 +75,12 @@ func fenceKeyPackages(ctx context.Context, conn *pgx.Conn) error {
 // the process that takes a backup.
 const clocksApart = time.Minute
 
-// handOverAgain makes deliveries to users of this instance pending and due now. These are the
-// deliveries that were pending, and those that were delivered since the backup began. The
-// recipients' databases and the journal may have been backed up before these deliveries reached
-// them. A delivery that arrives twice takes effect once. handOverAgain leaves out delivered posts
-// that were deleted or edited since, because their body is gone. The Delete or Update is
-// delivered again like other activities.
+// handOverAgain makes deliveries to users of this instance pending and due now. It does so with
+// the deliveries that were pending, and with those that were delivered since the backup began.
+// The recipients' databases and the journal may have been backed up before these deliveries
+// reached them. A delivery that arrives twice takes effect once. handOverAgain leaves out
+// delivered posts that were deleted or edited since, because their body is gone. The Delete or
+// Update is delivered again like other activities.
 func (r *Restoration) handOverAgain(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `UPDATE deliveries d SET status = 'pending', lease_owner = NULL, next_at = now() FROM delivery_jobs j
 		WHERE j.id = d.job_id AND d.host = '' AND (d.status = 'pending' OR d.status = 'delivered' AND d.updated_at >= $1 AND j.body <> '')`, r.of.Add(-clocksApart))

@@ -47,8 +47,8 @@ func (s Shape) table(name string) *Table {
 	return nil
 }
 
-// Snapshot is one consistent state of a database. It is valid only during the call of work that
-// gets it.
+// Snapshot is one consistent state of a database. It is valid only while the function that gets
+// it runs.
 type Snapshot struct {
 	Shape Shape
 	tx    pgx.Tx
@@ -86,8 +86,8 @@ func snapshot(ctx context.Context, tx pgx.Tx, work func(context.Context, *Snapsh
 	return work(ctx, s)
 }
 
-// copyForm sets the text format of rows, so that it does not depend on the settings of the server
-// from which or to which they are copied. It also turns off the timeouts.
+// copyForm sets the text format of copied rows, so that the format does not depend on the
+// settings of a server. It also turns off the timeouts.
 const copyForm = `SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'; SET LOCAL intervalstyle = 'postgres';
 	SET LOCAL extra_float_digits = 3; SET LOCAL bytea_output = 'hex'; SET LOCAL client_encoding = 'UTF8'; SET LOCAL statement_timeout = 0;
 	SET LOCAL idle_in_transaction_session_timeout = 0`
@@ -104,10 +104,11 @@ func (s *Snapshot) Copy(ctx context.Context, t Table, u vocab.Username, to io.Wr
 	return copyOut(ctx, s.tx.Conn(), t, u, to)
 }
 
-// copyOut writes the rows of a table: all rows when u is zero, else the rows of u.
+// copyOut writes all rows of a table if u is zero, else the rows of u.
 func copyOut(ctx context.Context, conn *pgx.Conn, t Table, u vocab.Username, to io.Writer) (int64, error) {
 	what := fmt.Sprintf(`(SELECT %s FROM %s)`, t.columns(), t.quoted())
-	if !u.IsZero() { // COPY takes no parameters; a username has no quote
+	if !u.IsZero() {
+		// The statement has the name in it, because COPY takes no parameters. A name has no quote.
 		what = fmt.Sprintf(`(SELECT %s FROM %s WHERE %s = '%s')`, t.columns(), t.quoted(), postgres.Quote(t.Owner), u)
 	}
 	tag, err := conn.PgConn().CopyTo(ctx, to, `COPY `+what+` TO STDOUT`)

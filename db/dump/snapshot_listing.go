@@ -11,11 +11,11 @@ import (
 type Listing struct {
 	Name  string
 	table string // if an older database lacks this table, the list is empty
-	query string // selects one JSON value a row, an item of the list
+	query string // selects the items of the list; each row is one JSON value
 }
 
-// Listings returns the lists that an export of a user has. Documents have no hidden recipients (bto
-// and bcc), and the objects in them are in their current state.
+// Listings returns the lists that an export of a user has. Documents have no hidden recipients
+// (bto and bcc), and the objects in them are as they are now.
 func Listings() []Listing {
 	return []Listing{
 		{"outbox", "activities", `SELECT (CASE WHEN o.uri IS NULL THEN a.raw ELSE jsonb_set(a.raw, '{object}', o.raw - '{@context,proof,bto,bcc}'::text[]) END
