@@ -18,7 +18,7 @@ const (
 	bobActor   vocab.ID = "https://peer.example/users/bob"
 )
 
-// began is the time at which these conversations begin.
+// began is the time at which the conversations that Hosted makes begin.
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Hosted stores a conversation at an MLS epoch in u's database. AliceActor hosts it, and bob is

@@ -1,6 +1,6 @@
-// Package dbtest gives each test databases of its own on a real PostgreSQL server. That is a
-// private cluster that all packages of a test run share, or the server that
-// LIGHTWEB_TEST_POSTGRES names.
+// Package dbtest gives each test databases of its own on a real PostgreSQL server. If
+// LIGHTWEB_TEST_POSTGRES names a server, tests use that one. Otherwise all packages of a test run
+// share a private cluster.
 package dbtest
 
 import (
@@ -33,7 +33,7 @@ import (
 )
 
 // buffers is the size of PostgreSQL's shared_buffers. It is small, because PostgreSQL scans all
-// of them to drop a table or a database.
+// buffers to drop a table or a database.
 const buffers = 64 << 20
 
 var (
@@ -59,8 +59,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// URL returns the URL of the server. It skips the test if there is no PostgreSQL; with
-// LIGHTWEB_TEST_ALL=1 it fails the test instead.
+// URL returns the URL of the server. If there is no PostgreSQL, it skips the test, or fails the
+// test if LIGHTWEB_TEST_ALL is set.
 func URL(t testing.TB) string {
 	t.Helper()
 	once.Do(func() { url, broken = open() })
@@ -89,8 +89,8 @@ func open() (string, error) {
 	return server.ConnString(), nil
 }
 
-// Start runs a private cluster for tests in dir. A program that runs tests calls it, and gives
-// them the cluster's URL.
+// Start runs a private cluster for tests in dir. A program that runs tests calls Start, and gives
+// the tests the cluster's URL.
 func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	c, err := embedded.Open(ctx, embedded.Config{Dir: dir, Buffers: buffers, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -104,7 +104,7 @@ func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 
 // hurry turns off fsync on the shared server, because most of the time that it takes to make and
 // drop databases is spent waiting for the disk. A power failure may then lose the server's data.
-// It also keeps the WAL small, because that may be stored in memory.
+// It also keeps the WAL small, because the WAL may be stored in memory.
 func hurry(ctx context.Context, url string) error {
 	conn, err := Open(url, "postgres")
 	if err != nil {
@@ -168,8 +168,8 @@ func New(t testing.TB) *Cluster {
 	return c
 }
 
-// Named is New, and also returns the configuration with which the cluster was opened. The
-// configuration has the name of the instance database.
+// Named does the same as New, and also returns the configuration with which the cluster was
+// opened. The configuration has the name of the instance database.
 func Named(t testing.TB) (*Cluster, db.Config) {
 	t.Helper()
 	cfg := Config(t)

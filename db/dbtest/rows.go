@@ -118,8 +118,8 @@ func Rows(t *testing.T, database, query string) (lines []string) {
 	return lines
 }
 
-// ActorOf returns an actor with this id. fields is JSON to add to its document: members that
-// each begin with a comma.
+// ActorOf returns an actor with the parameter id as its id. The JSON in fields is added to the
+// actor's document; it must begin with a comma.
 func ActorOf(t testing.TB, id vocab.ID, fields string) *vocab.Actor {
 	t.Helper()
 	a, err := vocab.ParseActor([]byte(`{"id":"` + string(id) + `","type":"Person","preferredUsername":"x","inbox":"` + string(id) + `/inbox"` + fields + `}`))
@@ -132,8 +132,9 @@ func ActorOf(t testing.TB, id vocab.ID, fields string) *vocab.Actor {
 // Schema returns the version of users' databases that this binary knows.
 func Schema() int { return schema.New(nil, schema.Config{}).Latest(schema.User) }
 
-// Usable fails the test unless want says correctly whether c can use u's database, and the
-// instance database has stored this schema version for it.
+// Usable fails the test unless two conditions hold. The parameter want says correctly whether c
+// can use u's database, and the instance database has stored the parameter version as the schema
+// version of u.
 func Usable(t *testing.T, c *db.Cluster, u vocab.Username, want bool, version int) {
 	t.Helper()
 	err := c.Read(t.Context(), u, func(context.Context, *user.Tx) error { return nil })
@@ -183,7 +184,7 @@ func AddNote(ctx context.Context, tx *user.Tx, actor vocab.ID, n int, published 
 	return tx.Feed.Add(ctx, f)
 }
 
-// By returns ids that belong to one actor.
+// By returns each of the ids together with the actor.
 func By(actor vocab.ID, ids ...vocab.ID) (all []user.Owned) {
 	for _, id := range ids {
 		all = append(all, user.Owned{ID: id, Actor: actor})
