@@ -24,9 +24,9 @@ type Acquaintances struct {
 }
 
 // Add commits that the actor may concern these users. If follows is true, it also commits that
-// they may follow the actor. It must be called before data of the actor enters a user's database,
-// and before a Follow is sent. It clears the mark of an idle row, so that RemoveIdle does not
-// remove the row.
+// they may follow the actor. Add must be called before data of the actor enters a user's
+// database, and before a Follow is sent. Add clears the mark of an idle row, so that RemoveIdle
+// does not remove the row.
 func (a Acquaintances) Add(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error {
 	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
 		SELECT DISTINCT $1, u, $3::boolean FROM unnest($2::text[]) u ORDER BY u
@@ -56,8 +56,9 @@ func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) 
 	return users, err
 }
 
-// UsersOfServer returns the users, in any state, that an actor with the same origin as the id may
-// concern. No other user's database holds anything from that server.
+// UsersOfServer returns the users that actors of one server may concern. The server is the one
+// that the parameter id belongs to. The users may be in any state. No other user's database holds
+// anything from that server.
 func (a Acquaintances) UsersOfServer(ctx context.Context, id vocab.ID) ([]vocab.Username, error) {
 	return postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT DISTINCT username FROM acquaintances
 		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' ORDER BY username`, id.Origin())
@@ -72,7 +73,7 @@ func (a Acquaintances) IsFollowed(ctx context.Context, origin string) (followed 
 }
 
 // EachHost calls see once for every pair of a host and an active user who has an acquaintance on
-// that host, in no particular order. The argument follows says whether the user may follow an
+// that host, in no particular order. The last argument of see says whether the user may follow an
 // actor on the host. Hosts are written as in the actors' ids, with ports.
 func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u vocab.Username, follows bool)) error {
 	rows, err := a.on.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
@@ -92,11 +93,13 @@ func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u voc
 
 // Replacing counts the rows of a user that Replace changed, or would change.
 type Replacing struct {
-	Added       int // rows that were missing, or lacked the mark that the user may follow the actor
-	Superfluous int // rows of actors that are not in known, and rows that say, unlike known, that the user may follow the actor
+	Added int // rows that were missing, or lacked the mark that the user may follow the actor
+	// Superfluous counts rows of actors that are not in the parameter known, and rows that
+	// wrongly say that the user may follow the actor.
+	Superfluous int
 }
 
-// errTakenBack rolls back a transaction whose changes were made only to be counted.
+// errTakenBack rolls back a transaction that changes rows only to count them.
 var errTakenBack = errors.New("it was a dry run")
 
 // Replace adds the user's missing rows of the known actors, and removes superfluous rows. If
@@ -127,7 +130,7 @@ func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []sc
 
 // removeSuperfluous removes the user's rows of actors that args does not list, and clears the
 // mark follows in the rows of listed actors that the user may not follow. If remove is false, it
-// only counts these rows.
+// only counts the rows that it would change.
 func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remove bool) (n int, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		n = 0
@@ -155,8 +158,8 @@ func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remov
 }
 
 // List returns up to n actors of a user's acquaintances, in the order of their ids. It begins
-// behind the id in the parameter after. It returns none while the journal has an activity for
-// the user.
+// behind the id in the parameter after. It returns no actors while the journal has an activity
+// for the user.
 func (a Acquaintances) List(ctx context.Context, u vocab.Username, after vocab.ID, n int) ([]vocab.ID, error) {
 	return postgres.CollectColumn[vocab.ID](ctx, a.on, "list acquaintances", `SELECT actor_uri FROM acquaintances WHERE username = $1 AND actor_uri > $2
 			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))

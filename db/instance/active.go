@@ -11,13 +11,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// believed is how long the answer that a user is active is reused. It is short, because other
-// processes may suspend users.
+// believed is how long a user who was found active is taken for active without a query. It is
+// short, because other processes may suspend users.
 const believed = time.Second
 
-// active remembers the users that were recently found active, so that inbound work need not query
-// the database for every request. It never remembers that a user was not active, so that a new
-// user is found immediately.
+// active remembers the users that were recently found active, so that the work on a request from
+// another server mostly needs no query. It never remembers that a user was not active, so that a
+// new user is found immediately.
 type active struct {
 	mu    sync.Mutex
 	until map[vocab.Username]time.Time

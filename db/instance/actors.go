@@ -99,17 +99,16 @@ func (r *RemoteActor) parse(raw []byte) error {
 }
 
 // Save stores those members of an actor's document that the engine reads, and the keys that the
-// actor lists. The document is the one that the actor's own server gave. Save skips a key of
-// another origin, and a key that another stored actor lists. It changes nothing if the stored
-// actor is newer than r.FetchedAt.
+// actor lists. The document must come from the actor's own server. Save skips a key of another
+// origin, and a key that another stored actor lists. It changes nothing if the stored actor is
+// newer than r.FetchedAt.
 func (s Actors) Save(ctx context.Context, r RemoteActor) error {
 	return s.write(ctx, r, `INSERT INTO actors (uri, host, handle, raw, fetched_at) VALUES (@uri, @host, nullif(@handle, ''), @raw, @fetched)
 		ON CONFLICT (uri) DO UPDATE SET raw = excluded.raw, fetched_at = excluded.fetched_at, gone_at = NULL,
 			handle = coalesce(excluded.handle, actors.handle) WHERE `+noLaterThan+`excluded.fetched_at`)
 }
 
-// Renew is Save for an actor that is stored already. It does nothing for an actor that is not
-// stored.
+// Renew does what Save does, but only for an actor that is stored already.
 func (s Actors) Renew(ctx context.Context, r RemoteActor) error {
 	return s.write(ctx, r, `UPDATE actors SET host = @host, handle = coalesce(nullif(@handle, ''), handle), raw = @raw, fetched_at = @fetched, gone_at = NULL
 		WHERE uri = @uri AND `+noLaterThan+`@fetched`)
@@ -156,7 +155,7 @@ func (s Actors) NoteUse(ctx context.Context, id vocab.ID, now, since time.Time) 
 }
 
 // MarkGone stores that the actor's server, or the actor itself, said that the actor was deleted.
-// Its keys no longer verify signatures.
+// From then on the keys of the actor verify no signatures.
 func (s Actors) MarkGone(ctx context.Context, id vocab.ID, now time.Time) error {
 	_, err := s.on.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1`, id, now)
 	return postgres.Fault("mark actor gone", err)
@@ -179,8 +178,9 @@ const (
 const pruneBatch = 500
 
 // Prune removes the actors that are no user's acquaintance and that were not used for 30 days; an
-// actor that was deleted stays for a year instead. It uses statements of bounded size with rests
-// between them. It returns how many actors it removed. If dryRun is true, it only counts them.
+// actor that was deleted stays for a year instead. Prune uses statements of bounded size with
+// rests between them. It returns how many actors it removed. If dryRun is true, it only counts
+// these actors.
 func (s Actors) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `uri = ANY($1) AND CASE WHEN gone_at IS NULL THEN used_at < $2 ELSE gone_at < $3 END
 		AND NOT EXISTS (SELECT FROM acquaintances q WHERE q.actor_uri = a.uri)`

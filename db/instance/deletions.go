@@ -24,9 +24,9 @@ type Deletion struct {
 const deletionColumns = `username, deleted_at AS since, schema_version = 0 AS removing`
 
 // BeginDeletion puts a user into the state deleting, from which there is no way back, and returns
-// the deletion. If the deletion had begun before, its time stays as it was. The fault is NoUser
-// when there is no such user, Gone when the user was deleted, Conflict when the creation of the
-// user is unfinished.
+// the deletion. If the deletion had begun before, the time of its beginning stays as it was. The
+// fault is NoUser when there is no such user, Gone when the user was deleted, Conflict when the
+// creation of the user is unfinished.
 func (s Users) BeginDeletion(ctx context.Context, u vocab.Username, now time.Time) (Deletion, error) {
 	defer s.active.forget(u)
 	begun, err := postgres.First[Deletion](ctx, s.on, "begin a deletion", `UPDATE users SET state = 'deleting', deleted_at = coalesce(deleted_at, $2)
@@ -52,9 +52,9 @@ func (s Users) ListDeletions(ctx context.Context) ([]Deletion, error) {
 	return postgres.Collect[Deletion](ctx, s.on, "list deletions", `SELECT `+deletionColumns+` FROM users WHERE state = 'deleting' ORDER BY deleted_at, username`)
 }
 
-// BeginRemoval stores that the removal of the data of a user who is being deleted has begun. By
-// then nothing is left to tell other servers, and nothing to wait for. It is called before any
-// data is removed.
+// BeginRemoval stores that the removal of the data of a user who is being deleted has begun. It
+// is called when other servers need not be told anything more, and nothing has to be waited for.
+// No data may be removed before the call.
 func (s Users) BeginRemoval(ctx context.Context, u vocab.Username) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET schema_version = 0 WHERE username = $1 AND state = 'deleting'`, u)
 	return postgres.Fault("begin the removal of "+u.String(), err)

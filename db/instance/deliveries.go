@@ -17,7 +17,7 @@ type Deliveries struct{ on conns }
 type Due struct {
 	User vocab.Username `db:"username"`
 	At   *time.Time     // nil: the user has no deliveries left
-	Was  *time.Time     // the stored time, as the caller has read it
+	Was  *time.Time     // the time that was stored when the caller read it
 }
 
 // ListDue returns the users that have deliveries due at the time in the parameter by, or earlier.
@@ -44,7 +44,7 @@ func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 		SELECT username, next_due AS at, next_due AS was FROM users JOIN d USING (username) WHERE username NOT IN (SELECT username FROM marked)`, users, at, was)
 }
 
-// Want marks deliveries of these users as due now, for the serving process to look at.
+// Want marks deliveries of these users as due now, so that the serving process looks at them.
 func (s Deliveries) Want(ctx context.Context, users []vocab.Username) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET next_due = date_trunc('milliseconds', now()) WHERE username = ANY($1)`, names(users))
 	return postgres.Fault("ask for deliveries", err)

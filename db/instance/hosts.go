@@ -21,13 +21,14 @@ type Host struct {
 	Failures     int    // failed attempts at deliveries since the last success
 	FailingSince *time.Time
 	FailedAt     *time.Time
-	Failure      string     // the last failure
-	DeliveredAt  *time.Time // of the last delivery, up to an hour too early
-	ClosedUntil  *time.Time // nothing is sent to the host before this time
-	Probes       int        // how often failures have closed the host since the last success
-	InactiveAt   *time.Time // since then its deliveries are parked (see Deliveries)
-	PausedAt     *time.Time // since then the operator holds back its deliveries
-	ChangedAt    *time.Time // of the operator's last change
+	Failure      string // the last failure
+	// DeliveredAt is the time of the last success; it can be up to an hour too early.
+	DeliveredAt *time.Time
+	ClosedUntil *time.Time // nothing is sent to the host before this time
+	Probes      int        // how often failures have closed the host since the last success
+	InactiveAt  *time.Time // since then its deliveries are parked (see Deliveries)
+	PausedAt    *time.Time // since then the operator holds back its deliveries
+	ChangedAt   *time.Time // of the operator's last change
 }
 
 const hostColumns = `host, coalesce(dialect, '') AS dialect, coalesce(software, '') AS software, failures, failing_since, failed_at,
@@ -61,8 +62,8 @@ func (s Hosts) list(ctx context.Context, which string, args ...any) ([]Host, err
 	return postgres.Collect[Host](ctx, s.on, "read hosts", `SELECT `+hostColumns+` FROM hosts `+which, args...)
 }
 
-// Save stores the delivery state of hosts, without the operator's settings. It skips a host that
-// the operator has changed after the time in the parameter seen.
+// Save stores the delivery state of hosts, without the operator's settings. It skips a host whose
+// ChangedAt is later than the time in the parameter seen.
 func (s Hosts) Save(ctx context.Context, all []Host, seen time.Time) error {
 	var names, failures []string
 	var counts, probes []int
@@ -92,8 +93,8 @@ func (s Hosts) Pause(ctx context.Context, host string) error {
 	return postgres.Fault("pause host", err)
 }
 
-// Resume ends everything that holds back deliveries to a host: the operator's pause, and the state
-// that failures have caused. The fault is NotFound when the host is not stored.
+// Resume ends everything that holds back deliveries to a host. That is the operator's pause, and
+// the state that failures have caused. The fault is NotFound when the host is not stored.
 func (s Hosts) Resume(ctx context.Context, host string) error {
 	tag, err := s.on.Exec(ctx, `UPDATE hosts SET paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL,
 		probes = 0, inactive_at = NULL, changed_at = clock_timestamp() WHERE host = $1`, host)
@@ -127,7 +128,7 @@ func (s Hosts) LearnDialect(ctx context.Context, host, dialect string, now time.
 
 // Dialect returns the signature dialect that a host accepted last. It returns an empty string if
 // none is stored, or if the host accepted it before the time in the parameter since. It also
-// stores, at most once a day, that the host is in use, which keeps Prune from removing it.
+// stores, at most once a day, that the host is in use. So Prune does not remove the host.
 func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (string, error) {
 	var d string
 	err := s.on.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
@@ -142,8 +143,8 @@ func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (strin
 const hostUnheard = 90 * 24 * time.Hour
 
 // Prune removes the hosts that were not in use for 90 days, a batch at a time, and returns how
-// many. If dryRun is true, it only counts them. A host stays if the operator paused it, if it is
-// closed now, or if deliveries to it are parked.
+// many it removed. If dryRun is true, it only counts these hosts. A host stays if the operator
+// paused it, if it is closed now, or if deliveries to it are parked.
 func (s Hosts) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `SELECT h.host FROM hosts h WHERE heard_at < $1 AND paused_at IS NULL AND (closed_until IS NULL OR closed_until < $2)
 		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)`

@@ -59,7 +59,8 @@ func (s Identities) Link(ctx context.Context, u vocab.Username, issuer, subject 
 }
 
 // lockUser locks the row of u until the end of tx. Every transaction that limits how many things
-// a user may have takes this lock first, so it counts everything that earlier ones have added.
+// a user may have takes this lock first. So it counts everything that earlier transactions have
+// added.
 func lockUser(ctx context.Context, tx pgx.Tx, u vocab.Username) error {
 	_, err := tx.Exec(ctx, `SELECT FROM users WHERE username = $1 FOR NO KEY UPDATE`, u)
 	return err

@@ -15,7 +15,7 @@ type IgnoredRing struct{ on conns }
 
 // Ignored is an activity that the server answered with 202 and stored for no user.
 type Ignored struct {
-	Activity vocab.ID // only a digest of it is stored
+	Activity vocab.ID // only a digest of the id is stored
 	Reason   string
 	Host     string // the registrable domain that sent it; the row counts towards the share of this domain (see Trim)
 	At       time.Time
@@ -38,7 +38,7 @@ func (r IgnoredRing) Add(ctx context.Context, all []Ignored) error {
 	return postgres.Fault("store ignored activities", err)
 }
 
-// Find returns the ignored activity with this id, or nil if it is not stored.
+// Find returns an ignored activity by its id, or nil if the activity is not stored.
 func (r IgnoredRing) Find(ctx context.Context, id vocab.ID) (*Ignored, error) {
 	g := Ignored{Activity: id}
 	err := r.on.QueryRow(ctx, `SELECT reason, host, ignored_at FROM ignored WHERE digest = $1`, schema.Digest(id)).Scan(&g.Reason, &g.Host, &g.At)
@@ -48,8 +48,8 @@ func (r IgnoredRing) Find(ctx context.Context, id vocab.ID) (*Ignored, error) {
 	return &g, postgres.Fault("read ignored activity", err)
 }
 
-// Trim removes rows so that the number of rows left is at most the parameter most. Each domain
-// has an equal share of them. A domain that has more rows than its share loses its oldest rows.
+// Trim removes rows until at most as many are left as the parameter most says. Each domain has an
+// equal share of this number. A domain that has more rows than its share loses its oldest rows.
 // The unused parts of shares are divided among the other domains.
 func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	counts, err := postgres.CollectColumn[int](ctx, r.on, "count ignored activities", `SELECT count(*)::integer FROM ignored GROUP BY host`)

@@ -17,8 +17,8 @@ import (
 )
 
 // MaxConnections is the limit of connections to the instance database. lookupConns of them are
-// reserved for Users.State, because other servers wait for its answer, and this server may be
-// waiting for these servers at the same time.
+// reserved for Users.State, because other servers wait for the result of State, and this server
+// may be waiting for these servers at the same time.
 const (
 	MaxConnections = 12
 	lookupConns    = 2
@@ -45,7 +45,7 @@ type Database struct {
 	lookups conns
 }
 
-// Open opens the instance database on a server. The url is that of the same server.
+// Open opens the instance database on a server. The parameter url is the URL of this server.
 func Open(ctx context.Context, url string, server *postgres.Server, databases *schema.Databases) (*Database, error) {
 	all, err := openPool(ctx, url, server, databases.Name(), MaxConnections-lookupConns)
 	if err != nil {

@@ -29,16 +29,22 @@ func newJournal(on conns) Journal {
 
 // Intake is an accepted activity to store in the journal.
 type Intake struct {
-	Key        IntakeKey
-	Number     int64            // the number of its arrival, from AssignNumber; 0 if the operator resubmits it, which gives it a number below all new ones
-	ReceivedAt time.Time        // zero: now
-	Raw        []byte           // the activity as it came
-	Fetched    []byte           // the objects of other servers that its handler needs, as a JSON object whose keys are their ids
+	Key IntakeKey
+	// Number is the number that AssignNumber gave the activity on arrival. It is 0 if the
+	// operator resubmits the activity, which then gets a number below all new ones.
+	Number     int64
+	ReceivedAt time.Time // zero: now
+	Raw        []byte    // the activity as it came
+	// Fetched has the objects of other servers that the activity's handler needs. It is a JSON
+	// object whose keys are the objects' ids.
+	Fetched    []byte
 	Recipients []vocab.Username // the users whose writers in this process apply it
 	Waiting    []vocab.Username // the users whose databases cannot take it now
-	Named      []vocab.Username // those users of Recipients and Waiting to whose own inbox it came, or that it addresses
-	Forwarders []vocab.ID       // its senders, when they are not its actor
-	Payer      string           // the party that caused it; empty for this server itself
+	// Named has those users of Recipients and Waiting to whose own inbox the activity came, or
+	// that the activity addresses.
+	Named      []vocab.Username
+	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it
+	Payer      string     // the party that caused it; empty for this server itself
 }
 
 // IntakeKey identifies an activity in the journal. It includes the actor, so that no actor can
@@ -52,7 +58,7 @@ func KeyOf(activity, actor vocab.ID) IntakeKey {
 
 // IntakeRow identifies one state of a row of the journal. Rev counts the changes of the row.
 type IntakeRow struct {
-	Seq int64 // the number of its arrival
+	Seq int64 // the number that the activity got on its arrival
 	Rev int32
 }
 
@@ -101,8 +107,8 @@ func (j Journal) Accept(ctx context.Context, in Intake) (IntakeRow, error) {
 	return j.accept(ctx, in, fenced, j.epoch.Load())
 }
 
-// Resubmit is Accept for an activity that the operator submits again, from another process than
-// the serving one.
+// Resubmit does what Accept does, for an activity that the operator submits again. Another
+// process than the serving one may call it.
 func (j Journal) Resubmit(ctx context.Context, in Intake) error {
 	_, err := j.accept(ctx, in, `@epoch::bigint IS NULL`, nil)
 	return err
@@ -131,8 +137,8 @@ func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch 
 }
 
 // Finish empties the recipients of rows that all writers have applied. It removes these rows,
-// except those that wait for other users. A row that has another Rev by now keeps its recipients,
-// because Accept has merged an activity into it.
+// except those that wait for other users. A row whose Rev has changed meanwhile keeps its
+// recipients, because Accept has added some.
 func (j Journal) Finish(ctx context.Context, rows []IntakeRow) error {
 	const done = `unnest(@seqs::bigint[], @revs::integer[]) AS done (seq, rev) WHERE i.seq = done.seq AND i.rev = done.rev AND ` + fenced
 	seqs, revs := columnsOf(rows)
@@ -160,8 +166,8 @@ func columnsOf(rows []IntakeRow) (seqs []int64, revs []int32) {
 	return seqs, revs
 }
 
-// intakeBytes is the size with which a row counts towards its payer's share. The server knows both
-// lengths without reading the values.
+// intakeBytes is the size with which a row counts towards its payer's share. PostgreSQL knows
+// both lengths without reading the values.
 const intakeBytes = `octet_length(raw) + octet_length(fetched)`
 
 // lockIntake is the first statement of every transaction that may remove rows. It waits for
@@ -190,7 +196,8 @@ func (j Journal) TakeOver(ctx context.Context) (int, error) {
 	return j.release(ctx, `recipients <> '{}' ORDER BY seq FOR UPDATE`, nil)
 }
 
-// Release makes rows wait for all their recipients, whose writers no longer apply them.
+// Release makes rows wait for all their recipients, because the recipients' writers no longer
+// apply these rows.
 func (j Journal) Release(ctx context.Context, seqs []int64) error {
 	_, err := j.release(ctx, `recipients <> '{}' AND seq = ANY(@seqs) ORDER BY seq FOR UPDATE`, seqs)
 	return err
@@ -234,8 +241,9 @@ type Journaled struct {
 	Users []vocab.Username // the users that still lack it
 }
 
-// Find returns the activity with this id and the users that still lack it, nil when it is not in
-// the journal. Activities of several actors with the id are returned as one.
+// Find looks for an activity in the journal by its id. It returns the users that still lack the
+// activity, or nil if the journal does not have it. If several actors use the id, their
+// activities are returned as one.
 func (j Journal) Find(ctx context.Context, id vocab.ID) (*Journaled, error) {
 	all, err := postgres.Collect[Journaled](ctx, j.on, "look into the journal", `SELECT received_at AS since,
 		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users

@@ -24,7 +24,7 @@ type Locks struct {
 type job struct {
 	key  int64         // of its advisory lock
 	name string        // the command
-	wait time.Duration // how long to wait while another process does it; 0: not at all
+	wait time.Duration // how long to wait while another process does the job; 0: not at all
 }
 
 // The jobs. serveJob has no name here, because several commands take its lock.
@@ -88,8 +88,9 @@ func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error
 // Serve takes the lock of the serving process. No other process can serve the instance until
 // release is called. Other processes see this process under the name in the parameter command. If
 // another process has the lock, the fault is Conflict and names that process. Serve uses a
-// connection of its own; lost is closed when that connection ends. Serve begins the next epoch:
-// from then on, changes of the journal by a process of an earlier epoch have no effect.
+// connection of its own; the channel lost is closed when that connection ends. Serve also begins
+// the next epoch. From then on, changes of the journal by a process of an earlier epoch have no
+// effect.
 func (l Locks) Serve(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
 	j := serveJob
 	j.name = command
@@ -118,7 +119,7 @@ func (l Locks) Serve(ctx context.Context, command string) (release func(), lost 
 }
 
 // beginEpoch begins the next epoch, so that a process that served before can no longer change the
-// journal. It continues the numbers of arrival of that process.
+// journal. The numbers of arrival continue above those of that process.
 func (j Journal) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
 	var epoch int64
 	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {

@@ -24,7 +24,7 @@ type Passwords struct{ on conns }
 // Password is a stored password.
 type Password struct {
 	ID     uuid.UUID
-	Digest [32]byte // random, no secret belongs to it; sessions are made from it
+	Digest [32]byte // a random number, not the digest of a secret; sessions are made from it
 	Hash   string   // in PHC form
 }
 
@@ -70,7 +70,7 @@ func (s Passwords) Replace(ctx context.Context, u vocab.Username, old uuid.UUID,
 }
 
 // SetHash stores another hash of the same password, whose sessions remain valid. It changes
-// nothing when the password with this id was replaced or removed.
+// nothing when the password whose id is the parameter id was replaced or removed.
 func (s Passwords) SetHash(ctx context.Context, id uuid.UUID, hash string) error {
 	_, err := s.on.Exec(ctx, `UPDATE tokens SET password = $2 WHERE id = $1 AND password IS NOT NULL`, id, hash)
 	return postgres.Fault("store hash of password", err)

@@ -18,7 +18,7 @@ const (
 )
 
 // The states of a relay. They are the states of the Follow that the instance actor has sent to
-// it.
+// the relay.
 const (
 	RelayPending  = "pending"
 	RelayAccepted = "accepted"
@@ -28,7 +28,7 @@ const (
 // Relays are the relays to which this server subscribes.
 type Relays struct{ on conns }
 
-// Relay is a server that forwards public posts to all its subscribers.
+// Relay is a server that passes public posts on to all its subscribers.
 type Relay struct {
 	Actor     vocab.ID  `db:"actor_uri" json:"actor"`
 	Inbox     vocab.ID  `json:"inbox"`
@@ -75,8 +75,8 @@ func (s Relays) FindFollow(ctx context.Context) (vocab.ID, error) {
 }
 
 // SetState stores the relay's answer to a Follow, and reports whether it did. It stores nothing
-// if a later Follow was sent to the relay. It also stores nothing if this Follow was rejected
-// before and the answer now accepts it, because a new subscription sends a new Follow.
+// if a later Follow was sent to the relay. It also stores nothing if the relay rejected this
+// Follow before and accepts it now, because a new subscription sends a new Follow.
 func (s Relays) SetState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error) {
 	tag, err := s.on.Exec(ctx, `UPDATE relays SET state = @state, updated_at = CASE state WHEN @state THEN updated_at ELSE @now END
 		WHERE actor_uri = @actor AND follow_uri = @follow AND (state <> 'rejected' OR @state = 'rejected')`,

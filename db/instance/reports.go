@@ -41,7 +41,7 @@ type Report struct {
 
 const reportColumns = `id, activity, actor, host, objects, users, content, received_at, state, resolved_at, note, domain`
 
-// ReportBounds is how many reports may be open: in all, from one domain, and from one actor.
+// ReportBounds limits how many reports may be open in all, from one domain, and from one actor.
 type ReportBounds struct{ All, Domain, Actor int }
 
 // errReportsFull refuses a reporter that has too many open reports.
@@ -78,7 +78,8 @@ func (s Reports) Add(ctx context.Context, r Report, forInstance bool, most Repor
 }
 
 // displaceReport enforces the bounds after a report was added. It refuses a reporter that has too
-// many open reports. When there are too many in all, it removes one of them and returns it.
+// many open reports. When too many reports are open in all, it removes one and returns that
+// report, as Add describes.
 func displaceReport(ctx context.Context, tx pgx.Tx, r Report, most ReportBounds) (*Report, error) {
 	var all, ofDomain, ofActor int
 	err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE domain = $1), count(*) FILTER (WHERE actor = $2) FROM reports WHERE state = 'open'`,
@@ -127,7 +128,7 @@ func (s Reports) list(ctx context.Context, query string, args ...any) ([]Report,
 }
 
 // Resolve closes reports, and returns the ids of those that exist. It stores the operator's note
-// unless that is empty. If a report is resolved already, only its note changes.
+// unless the note is empty. If a report is resolved already, only its note changes.
 func (s Reports) Resolve(ctx context.Context, ids []int64, note string, now time.Time) ([]int64, error) {
 	return postgres.CollectColumn[int64](ctx, s.on, "resolve reports", `UPDATE reports SET state = 'resolved', resolved_at = coalesce(resolved_at, $3),
 		note = CASE WHEN $2 = '' THEN note ELSE $2 END WHERE id = ANY($1) RETURNING id`, ids, note, now)

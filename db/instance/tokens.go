@@ -18,7 +18,7 @@ const (
 	ScopeRead  = "read"
 	ScopeWrite = "write"
 	ScopeAdmin = "admin"
-	ScopeLLM   = "llm" // for the LLM engine, which is trusted less than its user
+	ScopeLLM   = "llm" // for the LLM engine, which is trusted less than the user
 )
 
 // Scopes returns all scopes that a token can have.
@@ -54,9 +54,10 @@ func (s Tokens) Add(ctx context.Context, t Token, digest [32]byte) error {
 	return postgres.Fault("store token", err)
 }
 
-// Find returns the token with this digest. The fault is Unauthenticated when there is none, it has
-// expired, or its user is not active. Find also stores that the token is used, at most once an
-// hour. The time that a look-up by digest takes reveals nothing about the secret.
+// Find returns the token with this digest. The fault is Unauthenticated when there is no such
+// token, when the token has expired, or when its user is not active. Find also stores, at most
+// once an hour, that the token is used. The time that a look-up by digest takes reveals nothing
+// about the secret.
 func (s Tokens) Find(ctx context.Context, digest [32]byte, now time.Time) (Token, error) {
 	t, err := s.lookups.find(ctx, digest)
 	if err != nil {

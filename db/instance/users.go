@@ -75,8 +75,8 @@ func findUser(ctx context.Context, on conns, u vocab.Username) (User, error) {
 // All returns every user's row, including those of deleted users, sorted by name.
 func (s Users) All(ctx context.Context) ([]User, error) { return ListUsers(ctx, s.on) }
 
-// ListUsers is All over the caller's connection or transaction. A backup calls it in the
-// transaction of its snapshot.
+// ListUsers does what All does, but over the caller's connection or transaction. A backup calls
+// it in the transaction of its snapshot.
 func ListUsers(ctx context.Context, on postgres.Querier) ([]User, error) {
 	return postgres.Collect[User](ctx, on, "list users", `SELECT `+userColumns+` FROM users ORDER BY username`)
 }
@@ -108,9 +108,9 @@ func (s Users) CountActive(ctx context.Context) (n int, err error) {
 	return n, postgres.Fault("count users", err)
 }
 
-// Reserve stores a user in the state creating, and returns the row. If the name is taken, it
-// changes nothing and returns the row that has the name. So the caller must look at the state of
-// the row.
+// Reserve stores a user in the state creating, and returns the row. If a user has the name
+// already, Reserve changes nothing and returns that user's row. So the caller must look at the
+// state of the row.
 func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
 	_, err := s.on.Exec(ctx, `INSERT INTO users (username, state, database) VALUES ($1, 'creating', $2)
 		ON CONFLICT DO NOTHING`, u, s.database(u))
@@ -131,7 +131,7 @@ func (s Users) Activate(ctx context.Context, u vocab.Username) error {
 }
 
 // SetState suspends a user or activates it again. The fault is NoUser when there is no such user,
-// or when it is neither active nor suspended.
+// or when the user is neither active nor suspended.
 func (s Users) SetState(ctx context.Context, u vocab.Username, state string) error {
 	defer s.active.forget(u)
 	tag, err := s.on.Exec(ctx, `UPDATE users SET state = $2 WHERE username = $1 AND state IN ('active', 'suspended')`, u, state)
@@ -147,9 +147,9 @@ func (s Users) SetSchema(ctx context.Context, u vocab.Username, v schema.Version
 	return postgres.Fault("note schema of "+u.String(), err)
 }
 
-// ListToPrune returns the named users, or all users when none is named, whose databases were
-// never pruned, or were last pruned before the time in the parameter since. It leaves out users
-// that are still being created. The user whose database was pruned longest ago comes first.
+// ListToPrune returns the users whose databases were never pruned, or were last pruned before the
+// time in the parameter since. If any users are named, it considers only these. It leaves out
+// users that are still being created. The user whose database was pruned longest ago comes first.
 func (s Users) ListToPrune(ctx context.Context, named []vocab.Username, since time.Time) ([]vocab.Username, error) {
 	users, err := s.ListWithDatabase(ctx, named)
 	if err != nil {

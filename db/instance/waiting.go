@@ -24,14 +24,14 @@ type Waiting struct {
 	Fetched    []byte
 	Named      bool // it came to the user's own inbox, or addresses the user
 	ReceivedAt time.Time
-	Forwarders []vocab.ID // its senders, when they are not its actor
+	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it
 	Payer      string     // the party that caused it
-	Bytes      int64      // the size of its body and of the objects fetched for it, when it began to wait
+	Bytes      int64      // the size of Raw and Fetched when the activity began to wait
 }
 
 // ListWaiting returns up to n activities that wait for u, in the order of arrival. It begins
-// behind the number in the parameter after. All together have at most as many bytes as size says,
-// but the first one is returned even if it is larger.
+// behind the number in the parameter after. All activities together have at most as many bytes as
+// the parameter size says. But the first activity is returned even if it is larger.
 func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
 	return postgres.Collect[Waiting](ctx, j.on, "read activities that wait for "+u.String(), `SELECT seq, rev, convert_to(raw, 'UTF8') AS raw,
 			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, forwarders, payer, bytes FROM (
@@ -41,11 +41,11 @@ func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64,
 		WHERE size <= @size OR place = 1 ORDER BY seq`, pgx.NamedArgs{"user": u, "after": after, "n": n, "size": size})
 }
 
-// forsaken removes those of the rows that no writer has to apply and that wait for no user.
+// forsaken removes those of the rows @seqs that no writer has to apply and that wait for no user.
 const forsaken = `DELETE FROM intake i WHERE seq = ANY(@seqs) AND recipients = '{}' AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`
 
-// FinishWaiting ends the wait of u for these rows, and returns for how many rows it did. A row
-// that has another Rev by now goes on waiting, because it may name u now.
+// FinishWaiting ends the wait of u for these rows, and returns how many waits it ended. A row
+// whose Rev has changed meanwhile goes on waiting, because it may name u now.
 func (j Journal) FinishWaiting(ctx context.Context, u vocab.Username, rows []IntakeRow) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -64,8 +64,8 @@ func (j Journal) FinishWaiting(ctx context.Context, u vocab.Username, rows []Int
 	return n, postgres.Fault("end the wait of "+u.String(), j.on.SendBatch(ctx, &b))
 }
 
-// DropWaiting ends the wait of u for all rows, a thousand at a time, and returns how many rows
-// that were.
+// DropWaiting ends the wait of u for all rows, a thousand at a time, and returns how many waits
+// it ended.
 func (j Journal) DropWaiting(ctx context.Context, u vocab.Username) (int, error) {
 	for dropped := 0; ; {
 		waiting, err := postgres.Collect[IntakeRow](ctx, j.on, "read activities that wait for "+u.String(),

@@ -22,10 +22,10 @@ const (
 // MaxWishes is how many wishes of one kind a user may have.
 const MaxWishes = 10_000
 
-// maxQuick is how many blocks and mutes of one user Due returns at most.
+// maxQuick is the most blocks and mutes of one user that one call of Due returns.
 const maxQuick = 20
 
-// Wish is an account that an import wants a user to block, mute or follow.
+// Wish is an account that a user will block, mute or follow because of an import.
 type Wish struct {
 	User     vocab.Username `db:"username"`
 	Kind     string
@@ -38,7 +38,8 @@ type Wish struct {
 type Wishes struct{ on conns }
 
 // Add adds wishes of one user, and returns how many are new. A wish that is stored already stays
-// as it is. The fault is Conflict, and nothing is added, when u would have more than MaxWishes.
+// as it is. The fault is Conflict, and nothing is added, when u would have more than MaxWishes of
+// one kind.
 func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.Time) (added int, err error) {
 	var kinds, accounts, hosts []string
 	for _, w := range all {
@@ -67,8 +68,9 @@ func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.
 	return added, postgres.Fault("store wishes", err)
 }
 
-// Due returns wishes that are due, in random order: for each active user up to maxQuick blocks
-// and mutes, and one follow. It returns at most as many wishes as the parameter most says.
+// Due returns wishes that are due, in random order. For each active user it returns up to
+// maxQuick blocks and mutes, and one follow. It returns at most as many wishes as the parameter
+// most says.
 func (s Wishes) Due(ctx context.Context, now time.Time, most int) ([]Wish, error) {
 	return postgres.Collect[Wish](ctx, s.on, "list wishes", `
 		WITH RECURSIVE whose AS (
