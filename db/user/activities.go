@@ -31,9 +31,9 @@ type Activity struct {
 const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_uri, ''), published, raw`
 
 // Claim records that the ids of these activities are used by their actors. Only Unclaim removes
-// such a record. Claim returns the ids that were not recorded before: only their activities may
-// take effect. Old rows hold an id alone, because actors were not recorded then; no actor can
-// claim such an id again. If one id is given in several spellings, only the first is returned.
+// such a record. Claim returns the ids that were not recorded before. Only the activities with
+// these ids may take effect. Old rows hold an id without an actor, and no actor can claim such an
+// id again. If one id is given in several spellings, only the first is returned.
 func (t Activities) Claim(ctx context.Context, all []Owned) (fresh map[Owned]bool, err error) {
 	var won [][]byte
 	if err := t.query(ctx, "claim activities", column(&won), claim, keys(all), everybodys(all)); err != nil {
@@ -51,7 +51,8 @@ const holdAndClaim = `WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock_sh
 	INSERT INTO seen (digest) SELECT DISTINCT k FROM held, unnest($1::bytea[], $2::bytea[]) AS c (k, before)
 	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
 
-// firstOf returns, for each key in won, the first entry of the parameter all that has this key.
+// firstOf returns, for each key in won, the first of the ids with this key. The parameter "all"
+// has the ids.
 func firstOf(all []Owned, won [][]byte) map[Owned]bool {
 	left := map[string]bool{}
 	for _, k := range won {
@@ -67,8 +68,8 @@ func firstOf(all []Owned, won [][]byte) map[Owned]bool {
 	return fresh
 }
 
-// Unclaim releases ids so that they can be claimed again. It is called when their activities
-// turned out not to be for the user, or are to be applied again.
+// Unclaim releases ids so that they can be claimed again. It is called when the activities with
+// these ids turned out not to be for the user, or are to be applied again.
 func (t Activities) Unclaim(ctx context.Context, all []Owned) error {
 	if len(all) == 0 {
 		return nil
@@ -92,8 +93,8 @@ func pagesOf(direction string) Pages {
 	return NotificationsFeed
 }
 
-// Find returns the activity with this uri, nil when there is none. If two actors of one server
-// use the same uri, it returns the activity that was stored first.
+// Find returns an activity by its uri, nil when there is none. If two actors of one server use
+// the uri, Find returns the activity that was stored first.
 func (t Activities) Find(ctx context.Context, uri vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 ORDER BY id LIMIT 1`, uri)
 }
@@ -103,8 +104,8 @@ func (t Activities) FindBy(ctx context.Context, a Owned) (*Activity, error) {
 	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
 }
 
-// FindPublic returns the activity with this uri if it addresses everybody. It reads nothing of
-// any other activity.
+// FindPublic returns an activity by its uri if the activity addresses everybody. It reads nothing
+// of any other activity.
 func (t Activities) FindPublic(ctx context.Context, uri vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t.tx, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND `+addressesPublic, uri)
 }
@@ -119,8 +120,9 @@ func (t Activities) Latest(ctx context.Context, kind string, actor, object vocab
 // ListObjects returns the objects of the activities that have this uri and one of these types.
 // There can be several objects, because actors of one server may use the same id. ListObjects
 // returns at most two of them, so two mean that there may be more. It returns none when the uri
-// is the id of an object. If the parameter by is not empty, only activities of that actor
-// count. If requests is false, activities that wait among the Requests do not count.
+// is the id of an object. If the parameter "by" is not empty, ListObjects looks only at
+// activities of that actor. If requests is false, activities that wait among the Requests do not
+// count.
 func (t Activities) ListObjects(ctx context.Context, uri vocab.ID, types []string, by vocab.ID, requests bool) (objects []vocab.ID, err error) {
 	err = t.query(ctx, "read activity", column(&objects), `SELECT DISTINCT a.object_uri FROM activities a WHERE a.uri = $1 AND a.type = ANY($2)
 		AND a.object_uri IS NOT NULL AND ($3 = '' OR a.actor_uri = $3) AND ($4 OR NOT `+isRequest+`)
@@ -136,8 +138,8 @@ func (t Activities) LatestUndo(ctx context.Context, kind string, actor, object v
 		ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
 }
 
-// IsCreated reports whether the actor has sent a Create of the object other than the one whose
-// id is the parameter create.
+// IsCreated reports whether the actor has sent a Create of the object. The Create whose id is the
+// parameter create does not count.
 func (t Activities) IsCreated(ctx context.Context, create, actor, object vocab.ID) (there bool, err error) {
 	err = t.row(ctx, "look for Create", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = $3 AND type = '`+vocab.Create+`' AND actor_uri = $2 AND uri <> $1)`,
 		[]any{create, actor, object}, &there)
@@ -154,10 +156,9 @@ func (t Activities) Remove(ctx context.Context, a Owned) error {
 	return err
 }
 
-// List returns up to n activities of one direction after a place, the newest first. It leaves
-// out an activity of the types Types.ShowObject if its object was deleted since. If the
-// parameter to is not nil, it returns only activities whose field to or cc names one of these
-// ids.
+// List returns up to n activities of one direction after a place, the newest first. It leaves out
+// an activity of the types Types.ShowObject if its object was deleted since. If the parameter
+// "to" is not nil, it returns only activities whose field "to" or "cc" names one of these ids.
 func (t Activities) List(ctx context.Context, direction string, to []vocab.ID, after *Place, n int) ([]Activity, error) {
 	p := after.orFirst()
 	return collect[Activity](ctx, t.tx, "list activities", `SELECT `+activityColumns+` FROM activities

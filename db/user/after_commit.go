@@ -16,8 +16,10 @@ import (
 
 // Commit says what one transaction changed in a user's database.
 type Commit struct {
-	User    vocab.Username
-	Unknown bool // the connection was lost during the commit: anything may have been committed, or nothing
+	User vocab.Username
+	// Unknown says that the connection was lost during the commit, so all changes may have been
+	// committed, or none.
+	Unknown bool
 	Touched
 	Events []Event // the added events with their numbers, lowest first
 
@@ -50,7 +52,7 @@ func (p Pages) Has(other Pages) bool { return p&other == other }
 // Touched lists the things that a reader may see differently after a transaction than before.
 // It may name too much, never too little.
 type Touched struct {
-	Everything bool       // anything may differ: the other fields are incomplete
+	Everything bool       // anything may differ, and the other fields are incomplete
 	Pages      Pages      // feeds and collections with a page that may differ
 	Objects    []vocab.ID // activities and objects that were stored, changed or removed
 	Actors     []vocab.ID // actors whose copy or relationship with the user changed
@@ -104,8 +106,8 @@ type subscribers struct {
 // process writes.
 func (d *Databases) Subscribe(all ...Subscriber) { d.subscribers.list.Store(&all) }
 
-// tell calls every subscriber once, even if the context of the writer is cancelled: the commit
-// has happened, and no subscriber can undo it.
+// tell calls every subscriber once, even if the context of the writer is cancelled, because the
+// commit has happened and no subscriber can undo it.
 func (s *subscribers) tell(ctx context.Context, c Commit) {
 	all := s.list.Load()
 	if all == nil {
@@ -134,7 +136,7 @@ func (s *subscribers) tellOne(ctx context.Context, one Subscriber, c Commit) {
 	}
 }
 
-// logPanic keeps a panic of a subscriber from ending the process.
+// logPanic logs a panic of a subscriber, so that the panic does not end the process.
 func (s *subscribers) logPanic(ctx context.Context, one Subscriber, c Commit) {
 	if p := recover(); p != nil {
 		s.log.ErrorContext(ctx, "subscriber panicked", "subscriber", one.Name, "user", c.User, "err", p, "stack", string(debug.Stack()))
@@ -147,7 +149,7 @@ type outcome uint8
 const (
 	rolledBack outcome = iota
 	committed
-	unknown // the connection was lost before the commit was answered
+	unknown // the connection was lost before the server had answered the commit
 )
 
 // outcomeOf derives from the error of the commit how the transaction ended.

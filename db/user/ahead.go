@@ -8,10 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ahead holds rows that a transaction has read before its work asked for them. It is complete
-// for the actors and uris that it lists: if a row about one of them is not in it, that row does
-// not exist. A statement that changes relationships or objects makes the transaction drop these
-// rows.
+// ahead holds rows that a transaction has read before its work asked for them. For the actors and
+// uris that ahead lists, it has all rows; a row that it lacks does not exist. When a statement
+// changes relationships or objects, the transaction drops these rows.
 type ahead struct {
 	actors        map[vocab.ID]bool // actors whose relationships and blocks were read
 	blocked       map[vocab.ID]bool
@@ -58,8 +57,8 @@ func (t Activities) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.
 	return firstOf(all, won), nil
 }
 
-// amongGraves reports of each object whether its author deleted it. Old rows, which do not say
-// who deleted the object, count as well.
+// amongGraves reports for each object whether its author deleted it. Old rows do not say who
+// deleted the object, and count as deletions by the author.
 func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 	there := map[string]bool{}
 	for _, k := range found {
@@ -72,8 +71,8 @@ func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 	return buried
 }
 
-// blockedOf returns which of the actors the user blocks, or nil unless this was read ahead for
-// all of them.
+// blockedOf returns which of the actors the user blocks. It returns nil if this was not read
+// ahead for all of the actors.
 func (a *ahead) blockedOf(actors []vocab.ID) map[vocab.ID]bool {
 	for _, id := range actors {
 		if !a.actors[id] {
@@ -107,8 +106,8 @@ func (a *ahead) forgetObject(uri vocab.ID) {
 }
 
 // readAhead returns the object with this uri if the transaction has it in memory. The bool
-// reports whether the transaction knows without a query if there is such an object: if it is
-// true and the object is nil, there is none.
+// reports whether the transaction knows, without a query, whether there is such an object. If the
+// bool is true and the object is nil, there is no such object.
 func (t *tx) readAhead(uri vocab.ID) (*Object, bool) {
 	for _, o := range t.unsent.objects {
 		if o.URI == uri {

@@ -7,16 +7,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// hourAgo and dayAgo are the times after which an attempt counts for the limits of the last
-// hour and the last day. $2 is the current time. Attempts are stored by the minute, and a
-// minute counts until all of it is older than the hour or day.
+// hourAgo and dayAgo are the times after which an attempt counts for the hourly and the daily
+// limit. $2 is the current time. Attempts are stored by the minute, and a minute counts until all
+// of it is older than the hour or day.
 const (
 	hourAgo = `$2::timestamptz - interval '1 hour 1 minute'`
 	dayAgo  = `$2::timestamptz - interval '24 hours 1 minute'`
 )
 
-// Attempts are the numbers of actions that a token has tried in the last hour and day, and the
-// time of the first attempt in each.
+// Attempts has the numbers of actions that a token has tried in the last hour and in the last
+// day, and the times of the first attempts in the hour and in the day.
 type Attempts struct {
 	Hour, Day           int
 	HourSince, DaySince time.Time // the start of the first attempt's minute; the current time when there was no attempt
@@ -32,8 +32,8 @@ func (t Audits) FindAttempts(ctx context.Context, token uuid.UUID, now time.Time
 }
 
 // CountAttempt counts an attempt of a token to act, unless the token has reached the hourly or
-// the daily limit; it reports whether the token may act. It serializes attempts of one token by
-// a lock.
+// the daily limit. It reports whether the token may act. A lock makes attempts of one token wait
+// for each other.
 func (t Audits) CountAttempt(ctx context.Context, token uuid.UUID, now time.Time, hourly, daily int) (may bool, err error) {
 	if err := t.lock(ctx, "attempts "+token.String()); err != nil {
 		return false, err

@@ -7,10 +7,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// This file has the decisions of engine/audience in SQL: no other statement reads the fields
-// to, cc and audience. A test checks it with the truth table of that package. Stored documents
-// have no bto and bcc. The fields to, cc and audience may hold objects in place of ids; the SQL
-// finds nobody in these objects, which is the most private reading.
+// This file has the decisions of engine/audience in SQL. No statement elsewhere reads the fields
+// to, cc and audience. A test checks the SQL with the truth table of that package. Stored
+// documents have no bto and bcc. The fields to, cc and audience may hold objects in place of ids;
+// the SQL finds nobody in these objects, which is the most private reading.
 
 // publicForms are the ways to address everybody (ActivityPub §5.6); vocab reads all of them.
 const publicForms = `'{` + string(vocab.Public) + `,as:Public,Public}'::text[]`
@@ -18,8 +18,8 @@ const publicForms = `'{` + string(vocab.Public) + `,as:Public,Public}'::text[]`
 // addressesPublic holds for rows whose document addresses everybody.
 var addressesPublic = publicIn("raw")
 
-// addressesAny holds for rows whose document names any id of $2 in its field to or cc, the only
-// fields that collections look at. If $2 is null, it holds for all rows.
+// addressesAny holds for rows whose document names any id of $2 in its field "to" or "cc".
+// Collections depend only on these two fields. If $2 is null, it holds for all rows.
 const addressesAny = `($2::text[] IS NULL OR raw -> 'to' ?| $2 OR raw -> 'cc' ?| $2)`
 
 // listed returns the argument $2 of addressesAny for a list of ids, and null if the list is
@@ -35,7 +35,7 @@ func listed(to []vocab.ID) []string {
 	return all
 }
 
-// publicIn holds for a document that addresses everybody, in its field to or cc.
+// publicIn holds for a document that addresses everybody, in its field "to" or "cc".
 func publicIn(raw string) string {
 	return `(coalesce(` + raw + ` -> 'to' ?| ` + publicForms + `, false) OR coalesce(` + raw + ` -> 'cc' ?| ` + publicForms + `, false))`
 }
@@ -65,7 +65,7 @@ func privateIn(raw, author, followers string) string {
 	return `NOT (` + publicIn(raw) + ` OR ` + namedIn(raw, followers) + ` OR ` + hereIn(raw, author) + `)`
 }
 
-// sentTo holds for a document of the user's whose field to names an id. An index supports it.
+// sentTo holds for a document of the user's if its field "to" names an id. An index supports it.
 // The parameter id is an SQL expression.
 func sentTo(raw, id string) string { return raw + ` -> 'to' ? ` + id }
 
@@ -89,9 +89,9 @@ func hereIn(raw, author string) string {
 // collection.
 var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "actor_uri", "$1") + `)`
 
-// addressedIn selects those uris of a table that an activity sent by the user addresses. If
-// kind is not empty, only activities of this type count. It looks at the fields to and cc
-// alone, because the engine addresses by these and they have indexes.
+// addressedIn selects the uris of a table that any activity of the user's addresses. If kind is
+// not empty, only activities of this type count. It looks at the fields to and cc alone, because
+// the engine addresses by these and they have indexes.
 func addressedIn(table, kind string) string {
 	of := `SELECT ` + table + `.uri FROM ` + table + ` JOIN activities a ON a.raw -> `
 	outbound := `.uri WHERE a.direction = 'outbound'`

@@ -8,16 +8,17 @@ const audienceLock = 7305808869232653
 
 const holdAudience = `SELECT pg_advisory_xact_lock_shared($1)`
 
-// HoldAudience waits for a running transaction that changes blocks, followers or groups, if
-// there is one. From then on nothing changes these until this transaction ends.
+// HoldAudience waits for a running transaction that changes blocks, followers or groups, if there
+// is one. From then on no other transaction can change blocks, followers or groups until this
+// transaction ends.
 func (t *Tx) HoldAudience(ctx context.Context) error {
 	_, err := t.execBeside(ctx, "hold audience", holdAudience, audienceLock)
 	return err
 }
 
 // ChangeAudience waits for all transactions that hold the audience, and makes later ones wait
-// until this one ends. A transaction that already holds the audience must not call it: two such
-// transactions would deadlock.
+// until this one ends. A transaction that already holds the audience must not call
+// ChangeAudience, because two such transactions would deadlock.
 func (t *Tx) ChangeAudience(ctx context.Context) error {
 	t.ahead = ahead{}
 	_, err := t.execBeside(ctx, "change audience", `SELECT pg_advisory_xact_lock($1)`, audienceLock)

@@ -22,7 +22,7 @@ type Audit struct {
 	Params   json.RawMessage // without secrets and ciphertext
 	Outcome  string          // "ok", or the code of the refusal
 	Activity vocab.ID
-	Times    int // how often it was refused; 0 counts as once
+	Times    int // how often the action was refused; 0 counts as once
 }
 
 // Add records an action that was done.

@@ -17,8 +17,8 @@ type Block struct {
 
 // Add stores a block, in place of an existing one, and removes the actor from all groups. A
 // transaction that adds an Outbound block must have called ChangeAudience before. Then it sees
-// everything that other transactions have queued for the actor, and can withdraw that. No other
-// transaction sends more to the actor before this one commits.
+// all deliveries to the actor that other transactions have stored, and can withdraw them. No
+// other transaction adds deliveries to the actor before this one commits.
 func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
 	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
@@ -29,8 +29,8 @@ func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
 	return t.all.Groups.LeaveAll(ctx, b.Actor)
 }
 
-// Find returns the block between the user and the actor in this direction, or nil if there is
-// none.
+// Find returns the block between the user and the actor in one direction, or nil if there is no
+// such block.
 func (t Blocks) Find(ctx context.Context, direction string, actor vocab.ID) (*Block, error) {
 	return one[Block](ctx, t.tx, "read block", `SELECT actor_uri, direction, activity_uri FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
 }

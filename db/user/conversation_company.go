@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ListCompany returns up to limit current members of the encrypted conversation with this URI.
-// It returns none when the user has no such conversation, or when it is closed.
+// ListCompany returns up to limit current members of the encrypted conversation with this URI. It
+// returns no members when the user has no such conversation, or when the conversation is closed.
 func (t Threads) ListCompany(ctx context.Context, uri vocab.ID, limit int) ([]vocab.ID, error) {
 	type row struct{ Actor vocab.ID }
 	rows, err := collect[row](ctx, t.tx, "read company", `SELECT m.actor_uri FROM conversation_members m JOIN conversations c ON c.id = m.conversation_id

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ending says who ends a conversation, and when. own is true when the user does.
+// ending says who ends a conversation, and when. own is true when the user ends it.
 type ending struct {
 	by  vocab.ID
 	own bool
@@ -18,9 +18,9 @@ type ending struct {
 
 // closeWhere closes, for good, the open encrypted conversations that match a condition. The
 // condition is SQL about a row c of conversations. A closed conversation can still be read, but
-// nothing can be written to it. closeWhere returns the URIs of the closed conversations, and
-// adds an event for each. If another conversation already names a closed one as its
-// predecessor, it becomes the successor of the closed one.
+// nothing can be written to it. closeWhere returns the URIs of the closed conversations, and adds
+// an event for each. If another conversation already names a closed one as its predecessor, that
+// other conversation becomes the successor of the closed one.
 func (t Conversations) closeWhere(ctx context.Context, e ending, of string, args ...any) (closed []vocab.ID, err error) {
 	err = t.query(ctx, "close conversations", column(&closed), `WITH changed AS (`+addEntry+`, closed_at = $1 WHERE c.closed_at IS NULL AND c.mode = 'encrypted' AND `+of+` RETURNING id, entries, uri),
 		hosted AS (UPDATE mls_conversations SET status = 'closed', reset_group_id = NULL, updated_at = $1 WHERE id IN (SELECT id FROM changed)),
@@ -47,8 +47,8 @@ func (e ending) event(kind string, conversation vocab.ID) Event {
 	return Event{Type: kind, Source: "local", Payload: d.JSON(), At: e.at}
 }
 
-// nameSuccessors sets the successor of each closed conversation that has none: the first
-// conversation that names it as its predecessor.
+// nameSuccessors gives a successor to each closed conversation that has none, and adds an event
+// for it. The successor is the first conversation that names the closed one as its predecessor.
 func (t Conversations) nameSuccessors(ctx context.Context, closed []vocab.ID, now time.Time) error {
 	type row struct {
 		ID              uuid.UUID
@@ -78,7 +78,7 @@ func (t Pairs) Close(ctx context.Context, partner, by vocab.ID, now time.Time) (
 }
 
 // CloseHostedBy closes the encrypted conversations of a host that is gone. It also closes the
-// user's encrypted conversation of two with that actor.
+// user's encrypted conversation of two with the host.
 func (t Conversations) CloseHostedBy(ctx context.Context, host vocab.ID, now time.Time) ([]vocab.ID, error) {
 	return t.closeWhere(ctx, ending{host, false, now}, `(c.host_uri = $3 OR c.partner_uri = $3)`, host)
 }
@@ -89,8 +89,8 @@ func (t Conversations) Close(ctx context.Context, id uuid.UUID, by vocab.ID, now
 	return err
 }
 
-// Continue stores the successor of a conversation, unless it has one, and reports whether it
-// had none.
+// Continue stores the successor of a conversation, unless the conversation has a successor. It
+// reports whether it stored the successor.
 func (t Conversations) Continue(ctx context.Context, id uuid.UUID, successor vocab.ID, own bool, now time.Time) (bool, error) {
 	n, err := t.execBeside(ctx, "continue conversation", `WITH changed AS (`+addEntry+`, successor_uri = $2 WHERE id = $1 AND successor_uri IS NULL RETURNING id, entries)
 		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'successor', $3, $4 FROM changed`,
@@ -98,9 +98,9 @@ func (t Conversations) Continue(ctx context.Context, id uuid.UUID, successor voc
 	return n == 1, err
 }
 
-// AddContinued stores a conversation of two that is closed from the start and has a successor.
-// It adds an entry for the end and one for the successor, which follow the message seq of the
-// log.
+// AddContinued stores a conversation of two that is closed from the start and has a successor. It
+// adds an entry for the end and an entry for the successor. Both follow the message with the
+// number seq in the log.
 func (t Conversations) AddContinued(ctx context.Context, c Conversation, seq int64, now time.Time) error {
 	_, err := t.execBeside(ctx, "add continued conversation", `WITH added AS (
 			INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, partner_uri, successor_uri, closed_at, entries) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, 2) RETURNING id)

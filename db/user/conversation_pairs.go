@@ -20,9 +20,10 @@ type PairNote struct {
 // maxEarlier is how many earlier Notes are put into a new conversation at most.
 const maxEarlier = 1000
 
-// AddNote puts a Note into the conversation of the user and the partner. If there is none,
-// AddNote makes one that begins with the latest Notes that the two exchanged before. It returns
-// the conversation, and reports whether it made a new one. It locks the conversation's row.
+// AddNote puts a Note into the conversation of the user and the partner. If there is no such
+// conversation, AddNote makes one that begins with the latest Notes that the two exchanged
+// before. It returns the conversation, and reports whether the conversation is new. It locks the
+// conversation's row.
 func (t Pairs) AddNote(ctx context.Context, n PairNote) (*Conversation, bool, error) {
 	type row struct {
 		Made bool
@@ -86,12 +87,13 @@ const (
 	EntrySuccessor = "successor"
 )
 
-// addEntry is the beginning of a statement that adds an entry to conversations. It increases
-// the number of their entries. The rest of the statement must insert the entries.
+// addEntry is the beginning of a statement that adds one entry to each of some conversations.
+// This part increases the number of entries of these conversations. The rest must insert the
+// entries.
 const addEntry = `UPDATE conversations c SET entries = c.entries + 1`
 
 // Upgrade turns the user's conversation with one other actor into an encrypted one. This cannot
-// be undone. Its URI, host and group are replaced by those of c, and the host becomes its admin.
+// be undone. The conversation gets the URI, host and group of c, and the host becomes its admin.
 func (t Pairs) Upgrade(ctx context.Context, c Conversation, own bool, now time.Time) error {
 	_, err := t.execBeside(ctx, "upgrade conversation", `WITH changed AS (`+addEntry+`, mode = 'encrypted', uri = $2, host_uri = $3, group_id = $4, upgraded_at = $5
 			WHERE id = $1 RETURNING id, entries),

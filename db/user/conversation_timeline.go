@@ -14,7 +14,8 @@ import (
 // TimelineEntry is an entry that a conversation shows: a Note, a message of its log, or a
 // change of the conversation such as its end.
 type TimelineEntry struct {
-	Seq      int64  // its number in the log, or that of the last message before it
+	// Seq is the entry's number in the log, or the number of the last message before the entry.
+	Seq      int64
 	N        int64  // orders the entries that are not in the log; 0 for a message of the log
 	Kind     string // a kind of entry or of message
 	Own      bool
@@ -35,13 +36,13 @@ var TimelineEnd = TimelinePlace{math.MaxInt64, math.MaxInt64}
 
 func (e TimelineEntry) bytes() int { return len(e.Content) + len(e.Raw) + len(e.Readable) }
 
-// maxTimeline is about how many bytes a page of a timeline may have.
+// maxTimeline is the number of bytes after which a page of a timeline ends.
 const maxTimeline = 4 << 20
 
-// ListTimeline returns up to n entries of a conversation before a place, the newest first, and
-// stops after about 4 MiB of them. The result more reports whether there may be older entries.
-// Notes and messages of the log are in one order: a Note comes after the message that was the
-// last of the log when the Note arrived.
+// ListTimeline returns up to n entries of a conversation before a place, the newest first. It
+// stops after the entry with which they exceed maxTimeline bytes. The result "more" reports
+// whether there may be older entries. Notes and messages of the log are in one order. A Note
+// comes after the message that was the last of the log when the Note arrived.
 func (t Conversations) ListTimeline(ctx context.Context, id uuid.UUID, user vocab.ID, before TimelinePlace, n int) (out []TimelineEntry, more bool, err error) {
 	err = t.query(ctx, "read timeline", upTo(maxTimeline, TimelineEntry.bytes, &out), `SELECT * FROM (
 		(SELECT e.seq, e.n, e.kind, e.own, '' AS sender, 0::bigint AS epoch, NULL::bytea AS content, e.at, coalesce(e.object_uri, '') AS object, o.raw, o.readable

@@ -45,8 +45,8 @@ func (t Conversations) Add(ctx context.Context, c Conversation) error {
 }
 
 // IsTakenGroup reports whether err says that another confirmed conversation already has the MLS
-// group. A conversation is confirmed if the user hosts it, is one of its two, or has joined it
-// with a device.
+// group. A conversation is confirmed if the user hosts it, if it is a conversation of the user
+// with one other actor, or if a device of the user has joined it.
 func IsTakenGroup(err error) bool { return postgres.Violates(err, "conversations_claimed") }
 
 // Find returns a conversation that the user takes part in, nil when there is none.
@@ -54,7 +54,7 @@ func (t Conversations) Find(ctx context.Context, id uuid.UUID) (*Conversation, e
 	return one[Conversation](ctx, t.tx, "read conversation", `SELECT `+conversationColumns+` FROM conversations WHERE id = $1`, id)
 }
 
-// FindAt is Find by the conversation's URI. It locks the conversation's row.
+// FindAt does what Find does, but by the conversation's URI. It locks the conversation's row.
 func (t Conversations) FindAt(ctx context.Context, uri vocab.ID) (*Conversation, error) {
 	return one[Conversation](ctx, t.tx, "read conversation", `SELECT `+conversationColumns+` FROM conversations WHERE uri = $1 FOR UPDATE`, uri)
 }
@@ -80,7 +80,9 @@ type ConversationMember struct {
 	LeftSeq    *int64     `json:"-"`          // nil while it is a member
 	Leaving    bool       `json:"leaving"`    // it asked to be removed
 	RejoinedAt *time.Time `json:"-"`
-	Lightweb   bool       `json:"-"` // its server accepts messages from the host of a conversation; if false, it supports only the SWICG draft
+	// Lightweb says that the member's server accepts messages from the host of a conversation. If
+	// it is false, that server supports only the SWICG draft.
+	Lightweb bool `json:"-"`
 }
 
 // IsIn reports whether the actor is a member now.
@@ -88,7 +90,8 @@ func (m *ConversationMember) IsIn() bool { return m != nil && m.LeftSeq == nil }
 
 const memberColumns = `actor_uri, role, joined_seq, left_seq, leaving, rejoined_at, lightweb`
 
-// FindMember returns an actor's membership of a conversation, or nil if it never was a member.
+// FindMember returns an actor's membership of a conversation, or nil if the actor never was a
+// member.
 func (t Conversations) FindMember(ctx context.Context, id uuid.UUID, actor vocab.ID) (*ConversationMember, error) {
 	return one[ConversationMember](ctx, t.tx, "read member", `SELECT `+memberColumns+` FROM conversation_members WHERE conversation_id = $1 AND actor_uri = $2`, id, actor)
 }
@@ -110,8 +113,8 @@ func (t Conversations) ListMembers(ctx context.Context, id uuid.UUID) ([]Convers
 		WHERE conversation_id = $1 AND left_seq IS NULL ORDER BY joined_seq, actor_uri`, id)
 }
 
-// Join makes actors members of a conversation from a number of its log on. It leaves current
-// members as they are.
+// Join makes actors members of a conversation. They may read the messages of its log after the
+// number seq. Join leaves current members as they are.
 func (t Conversations) Join(ctx context.Context, id uuid.UUID, actors []vocab.ID, role string, seq int64) error {
 	_, err := t.execBeside(ctx, "add members", `INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq)
 		SELECT $1, unnest($2::text[]), $3, $4 ON CONFLICT (conversation_id, actor_uri)
@@ -119,7 +122,7 @@ func (t Conversations) Join(ctx context.Context, id uuid.UUID, actors []vocab.ID
 	return err
 }
 
-// Leave ends the membership of actors at a number of the conversation's log.
+// Leave ends the membership of actors, and stores seq as the number of the log at which it ended.
 func (t Conversations) Leave(ctx context.Context, id uuid.UUID, actors []vocab.ID, seq int64) error {
 	_, err := t.execBeside(ctx, "remove members", `UPDATE conversation_members SET left_seq = $3, leaving = false
 		WHERE conversation_id = $1 AND actor_uri = ANY($2::text[]) AND left_seq IS NULL`, id, texts(actors), seq)
@@ -138,9 +141,9 @@ func (t Conversations) NoteRejoin(ctx context.Context, id uuid.UUID, actor vocab
 	return err
 }
 
-// IsShared reports whether an actor is in an encrypted conversation that the user hosts, or
-// that a device of the user has joined. A Welcome that no device has confirmed does not count:
-// anybody can send one.
+// IsShared reports whether an actor is in an encrypted conversation that the user hosts, or that
+// a device of the user has joined. A Welcome that no device has confirmed does not count, because
+// anybody can send a Welcome.
 func (t Conversations) IsShared(ctx context.Context, actor vocab.ID) (shares bool, err error) {
 	err = t.row(ctx, "look for a shared conversation", `SELECT EXISTS (SELECT FROM conversation_members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.actor_uri = $1 AND m.left_seq IS NULL AND c.mode = 'encrypted' AND c.confirmed)`, []any{actor}, &shares)

@@ -15,10 +15,12 @@ type Databases struct {
 	schema      *schema.Databases
 	pool        *pool.Pool
 	types       Types
-	subscribers *subscribers               // notified of commits
-	class       pool.Class                 // the purpose of these Databases
-	mayOpen     func(context.Context) bool // called before a connection is opened for a stranger's work; nil: it always may be
-	took        *prometheus.HistogramVec   // times of transactions
+	subscribers *subscribers // notified of commits
+	class       pool.Class   // the purpose of these Databases
+	// mayOpen reports whether a connection may be opened for a stranger's work. If it is nil, one
+	// may always be opened.
+	mayOpen func(context.Context) bool
+	took    *prometheus.HistogramVec // times of transactions
 }
 
 // New returns the users' databases of an instance. The parameter connections is the pool of
@@ -45,9 +47,9 @@ func (d *Databases) As(class pool.Class) *Databases {
 	return &view
 }
 
-// ForStrangers returns d with the class pool.Stranger. mayOpen reports whether the work of a
-// context may open a connection, which costs as much as fifteen writes. It is not called when
-// an open connection is free.
+// ForStrangers returns d with the class pool.Stranger. mayOpen reports whether a connection may
+// be opened for the work of a context. To open one costs as much as fifteen writes. mayOpen is
+// not called when an open connection is free.
 func (d *Databases) ForStrangers(mayOpen func(context.Context) bool) *Databases {
 	view := d.As(pool.Stranger)
 	view.mayOpen = mayOpen

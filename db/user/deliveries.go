@@ -54,7 +54,7 @@ type Inbox struct {
 	Host            string // empty for a local inbox
 	Targets         []vocab.ID
 	FollowersDigest []byte // of the followers on its host, when followers are addressed (FEP-8fcf)
-	Skip            string // why it is skipped; empty: it is not
+	Skip            string // why the delivery to it is skipped; empty: the delivery is not skipped
 }
 
 // Delivery is one activity owed to one inbox.
@@ -70,12 +70,13 @@ type Delivery struct {
 	Host            string
 	Targets         []vocab.ID
 	FollowersDigest []byte
-	Attempts        int // that were made before
+	Attempts        int // how many attempts were made before
 	Created         time.Time
 	Forwarded       bool
 }
 
-// IdempotencyKey is the same at every attempt, and reveals nothing about other deliveries.
+// IdempotencyKey returns a key that is the same at every attempt, and that reveals nothing about
+// other deliveries.
 func (d Delivery) IdempotencyKey() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s-%d", d.Job, d.ID))
 	return hex.EncodeToString(sum[:16])
@@ -87,8 +88,10 @@ const (
 	DeliveryPending   = "pending"
 	DeliveryParked    = "parked" // waits because its host is inactive
 	DeliveryDelivered = "delivered"
-	DeliveryFailed    = "failed"  // given up
-	DeliverySkipped   = "skipped" // not attempted: the inbox is gone, or its host is blocked
+	DeliveryFailed    = "failed" // given up
+	// DeliverySkipped means that no attempt is made any more, for instance because the inbox is
+	// gone or the post was deleted.
+	DeliverySkipped = "skipped"
 )
 
 // DeliveryLeases are the leases that a transaction may take when it stores a job, so that the
@@ -100,15 +103,16 @@ type DeliveryLeases struct {
 	Except []string  // hosts to which nothing is sent now; see AllHostsOf
 }
 
-// Enqueue stores a job with a delivery to each inbox. The parameter due is when the deliveries
-// become due. If Enqueue is called in the transaction that stores the activity, a stored
-// activity is certain to be sent. A job with the same activity and inboxes is stored once.
+// Enqueue stores a job with a delivery to each inbox. The deliveries become due at the time in
+// the parameter due. If Enqueue is called in the transaction that stores the activity, an
+// activity is never stored without its deliveries. A job with the same activity and inboxes is
+// stored once.
 func (t Deliveries) Enqueue(ctx context.Context, j Job, inboxes []Inbox, due time.Time) error {
 	return t.EnqueueLeased(ctx, j, inboxes, due, DeliveryLeases{})
 }
 
-// EnqueueLeased does what Enqueue does, and also leases the deliveries that may be attempted
-// right away. The Commit passes these to the dispatcher.
+// EnqueueLeased does what Enqueue does, and also leases deliveries that may be attempted right
+// away. The Commit passes the leased deliveries to the dispatcher.
 func (t Deliveries) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time.Time, l DeliveryLeases) error {
 	if len(inboxes) == 0 {
 		return nil
@@ -160,9 +164,10 @@ func (t Deliveries) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, d
 	return err
 }
 
-// unblocked holds for a delivery d of job j unless an earlier open delivery about the same
-// object must come first: one to the same inbox, or an untried one to the same host. So a
-// Delete never overtakes its Create, and a dead inbox does not delay others on its host.
+// unblocked holds for a delivery d of job j unless an earlier open delivery about the same object
+// must come first. The earlier one goes to the same inbox, or is an untried delivery to the same
+// host. So a Delete never overtakes its Create, and a dead inbox does not delay others on its
+// host.
 //
 // The statistics of PostgreSQL's planner can be older than a backlog of deliveries. Then the
 // planner would compare all pending deliveries with each other. OFFSET keeps it from joining
@@ -188,8 +193,8 @@ type ClaimBounds struct {
 	Crowded   []string // hosts for which enough forwarded deliveries wait already
 }
 
-// Claim leases due deliveries to owner for the given time, the longest due first. They can be
-// deliveries of the user's own activities and forwarded ones.
+// Claim leases due deliveries to owner for the given time. It takes first those that have been
+// due for longest. They can be deliveries of the user's own activities and of forwarded ones.
 func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
 	hosts, _, patterns := hostPatterns(b.Except)
 	const due = `SELECT d.id FROM deliveries d
@@ -217,8 +222,8 @@ func (t Deliveries) Release(ctx context.Context, owner string, now time.Time) er
 
 // TakeOver ends the leases of earlier processes of the same kind as owner, and makes the leased
 // deliveries due now. The names of the processes of a kind begin with the parameter kind. Call
-// TakeOver only once the earlier processes are known to be gone. Processes of other kinds
-// release their deliveries, or their leases end.
+// TakeOver only once the earlier processes are known to be gone. The leases of processes of other
+// kinds end by Release, or when their time is over.
 func (t Deliveries) TakeOver(ctx context.Context, kind, owner string, now time.Time) error {
 	_, err := t.execBeside(ctx, "take over deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $3
 		WHERE status = 'pending' AND starts_with(lease_owner, $1) AND lease_owner <> $2`, kind, owner, now)
@@ -249,7 +254,8 @@ func (t Deliveries) CountOpen(ctx context.Context) ([]OpenDeliveries, error) {
 }
 
 // ListSentTo returns the inboxes to which posts or updates of an object were sent or will be
-// sent. If it is given the id of a reaction or Block, it returns the inboxes of that activity.
+// sent. If the parameter object is the id of a reaction or Block, it returns the inboxes to which
+// that activity was or will be sent.
 func (t Deliveries) ListSentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
 	type row struct {
 		URL     vocab.ID

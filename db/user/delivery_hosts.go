@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AllHostsOf is the beginning of an entry in a list of hosts that means a domain and all hosts
-// below it.
+// AllHostsOf is the beginning of some entries in a list of hosts. Such an entry stands for a
+// domain and all hosts below it.
 const AllHostsOf = "*."
 
 // hostPatterns divides a list of hosts. It returns single hosts as hosts, and entries that
@@ -28,8 +28,8 @@ func hostPatterns(list []string) (hosts, domains, patterns []string) {
 var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 
 // Resume makes up to n parked deliveries to a host due now, in the order of the times for which
-// they were planned. If waiting is true, it also changes pending deliveries that are due later.
-// It returns how many deliveries it changed.
+// they were planned. If waiting is true, it also makes pending deliveries due now that are due
+// later. It returns how many deliveries it changed.
 func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
 	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
 		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL

@@ -27,7 +27,7 @@ type Outcome struct {
 	Inbox             vocab.ID // the new inbox of its targets; empty: unchanged
 }
 
-// Finished is a delivery with a recorded outcome.
+// Finished is a delivery for which Finish has recorded an outcome.
 type Finished struct {
 	Delivery int64
 	Waited   *time.Time // when the job was created; set only for the first success of a job
@@ -47,9 +47,9 @@ func (t Deliveries) Finish(ctx context.Context, owner string, all []Outcome, now
 	return finished, nil
 }
 
-// finishedAtOnce is how many outcomes one statement records at most. More would be slow: the
-// planner assumes that an array has ten elements, and chooses a plan that compares each row
-// with each element.
+// finishedAtOnce is how many outcomes one statement records at most. More outcomes would be slow,
+// because the planner assumes that an array has ten elements, and chooses a plan that compares
+// each row with each element.
 const finishedAtOnce = 100
 
 func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
@@ -104,8 +104,9 @@ func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, 
 		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
 }
 
-// withoutDoubles returns the outcomes, but with DeliverySkipped for each delivery that would
-// move to an inbox to which another delivery of the same job already goes.
+// withoutDoubles returns the outcomes, but changes some to DeliverySkipped. These outcomes belong
+// to deliveries that would move to an inbox to which another delivery of the same job already
+// goes.
 func (t Deliveries) withoutDoubles(ctx context.Context, all []Outcome) ([]Outcome, error) {
 	var ids []int64
 	var inboxes []string

@@ -32,7 +32,7 @@ func JobStatuses() []string {
 // DeliveryFilter selects deliveries or jobs. All conditions must hold.
 type DeliveryFilter struct {
 	Job      uuid.UUID // zero: every job
-	Activity vocab.ID  // the job's activity, or the object of it; empty: every one
+	Activity vocab.ID  // the activity of the job, or that activity's object; empty: every activity
 	Hosts    []string  // empty: every one
 	Since    time.Time // created since then; zero: at any time
 }
@@ -56,7 +56,7 @@ func (f DeliveryFilter) ofJob(t *terms) {
 	if f.Job != (uuid.UUID{}) {
 		t.and(`j.id = ?`, f.Job)
 	}
-	if f.Activity != "" { // an array: without it the planner would scan jobs from the newest on
+	if f.Activity != "" { // without this array the planner would scan jobs from the newest on
 		t.and(`j.id = ANY(ARRAY(SELECT id FROM delivery_jobs WHERE activity_uri = ? UNION SELECT id FROM delivery_jobs WHERE object_uri = ?))`, f.Activity)
 	}
 }
@@ -112,7 +112,8 @@ func (t Jobs) List(ctx context.Context, f DeliveryFilter, status string, after *
 	reached := ""
 	if len(f.Hosts) > 0 {
 		of.and(`e.host = ANY(?)`, f.Hosts)
-		if len(of.where) == 1 { // the hosts are the only condition: old deliveries count, too
+		// The hosts are the only condition, so deliveries that have no row any more count, too.
+		if len(of.where) == 1 {
 			reached = fmt.Sprintf(` OR EXISTS (SELECT FROM jsonb_to_recordset(j.reached) AS r (host text) WHERE r.host = ANY($%d))`, len(of.args))
 		}
 	}
@@ -149,7 +150,9 @@ func (t Jobs) FindSent(ctx context.Context, activity vocab.ID, now time.Time) (*
 
 // DeliveryReport is the stored state of one delivery.
 type DeliveryReport struct {
-	ID                int64 // below 0: it succeeded long ago, and only its recipients are stored
+	// ID is below 0 if the delivery succeeded long ago and only its inbox and recipients are
+	// stored.
+	ID                int64
 	Job               uuid.UUID
 	Inbox             vocab.ID
 	Host              string // empty for a local inbox
@@ -170,7 +173,8 @@ type DeliveryReport struct {
 	UpdatedAt         *time.Time
 }
 
-// IdempotencyKey is the key that every attempt carried; empty when it is not stored any more.
+// IdempotencyKey returns the key that every attempt carried, or an empty string if the delivery
+// is not stored any more.
 func (r DeliveryReport) IdempotencyKey() string {
 	if r.ID < 0 {
 		return ""
@@ -178,11 +182,11 @@ func (r DeliveryReport) IdempotencyKey() string {
 	return Delivery{ID: r.ID, Job: r.Job}.IdempotencyKey()
 }
 
-// Says is the answer as text that Printable has made safe for a terminal.
+// Says returns the body of the answer as text. Printable has made it safe for a terminal.
 func (r DeliveryReport) Says() string { return Printable(string(r.Answer)) }
 
-// Fields are the stored header fields of the answer, as text like Says; nil when there are
-// none.
+// Fields returns the stored header fields of the answer, each made safe by Printable. It returns
+// nil when there are none.
 func (r DeliveryReport) Fields() map[string]string {
 	var fields map[string]string
 	for line := range strings.Lines(r.Headers) {
@@ -217,7 +221,7 @@ var deliveryColumns = `d.id, d.job_id, d.inbox, d.host, d.targets, CASE WHEN ` +
 var isLeased = strings.ReplaceAll(leased, "?", "$1")
 
 // ListDeliveries returns up to n deliveries of a job, sorted by id. It returns only deliveries
-// whose id is greater than the parameter after. Ids below 0 come first: they stand for old
+// whose id is greater than the parameter after. Ids below 0 come first. They are ids of old
 // deliveries that succeeded.
 func (t Jobs) ListDeliveries(ctx context.Context, job uuid.UUID, after int64, n int, now time.Time) ([]DeliveryReport, error) {
 	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `
@@ -236,16 +240,17 @@ func (t Jobs) ListOpenFirst(ctx context.Context, job uuid.UUID, n int, now time.
 
 // DeliveryState counts the deliveries to a host that are in one state.
 type DeliveryState struct {
-	Host   string     `json:"host"`   // empty: this server
-	Status string     `json:"status"` // DeliveryDelivering is possible, too
-	Count  int        `json:"count"`
-	Oldest time.Time  `json:"oldest_at"`                 // when the oldest was created
-	NextAt *time.Time `json:"next_attempt_at,omitempty"` // when the first of their next attempts is made; nil: none is planned
-	Error  string     `json:"last_error,omitempty"`      // the latest error
+	Host   string    `json:"host"`   // empty: this server
+	Status string    `json:"status"` // DeliveryDelivering is possible, too
+	Count  int       `json:"count"`
+	Oldest time.Time `json:"oldest_at"` // when the oldest was created
+	// NextAt is when the first of their next attempts will be made; nil: no attempt is planned.
+	NextAt *time.Time `json:"next_attempt_at,omitempty"`
+	Error  string     `json:"last_error,omitempty"` // the latest error
 }
 
-// CountStates counts deliveries by host and state. Deliveries that succeeded over a week ago
-// are not counted, since they have no row any more.
+// CountStates counts deliveries by host and state. Deliveries that succeeded long ago are not
+// counted, since they have no row any more.
 func (t Jobs) CountStates(ctx context.Context, now time.Time) ([]DeliveryState, error) {
 	return collect[DeliveryState](ctx, t.tx, "count deliveries", `SELECT host, state, count(*), min(created_at), min(next), coalesce((max(ARRAY[at, last_error]) FILTER (WHERE last_error IS NOT NULL))[2], '')
 		FROM (SELECT d.host, d.created_at, d.last_error, to_char(d.updated_at AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') AS at,

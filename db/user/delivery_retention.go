@@ -17,12 +17,14 @@ const shrinkBatch = 5000
 // DeliveryRetention says how long deliveries and their outcomes are stored.
 type DeliveryRetention struct {
 	Now       time.Time
-	Delivered time.Duration                                     // after this time a delivery that succeeded is reduced to its recipients
-	Jobs      time.Duration                                     // after this time a job is removed with its deliveries, unless one of them is open
-	Parked    time.Duration                                     // after this time a parked delivery is given up
-	Lasting   time.Duration                                     // applies instead of Parked to activities that take something back
-	Types     []string                                          // the types of these activities
-	Failed    func(d Delivery, why string, now time.Time) Event // makes the event that tells of a delivery that is given up
+	Delivered time.Duration // after this time a delivery that succeeded is reduced to its recipients
+	Jobs      time.Duration // after this time a job is removed with its deliveries, unless one of them is open
+	Parked    time.Duration // after this time a parked delivery is given up
+	Lasting   time.Duration // applies instead of Parked to activities that take something back
+	// Types are the types of the activities that take something back.
+	Types []string
+	// Failed makes the event that tells the user that a delivery is given up.
+	Failed func(d Delivery, why string, now time.Time) Event
 }
 
 // lapsed is the error of a parked delivery that is given up.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// superseded holds for a delivery d of job j that was given up and must not be retried: a later
-// activity of one of the types ? took its content back. A retry would make recipients show that
-// content again.
+// superseded holds for a delivery d of job j that was given up and must not be retried, because a
+// later activity of one of the types ? took its content back. A retry would make recipients show
+// that content again.
 const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.type = ANY(?)
 	AND k.created_at >= j.created_at AND k.id <> j.id)`
 
@@ -84,7 +84,7 @@ func (t Deliveries) Requeue(ctx context.Context, c DeliveryChoice, reset bool, a
 const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempts END, created_at = CASE WHEN $2 THEN $1 ELSE d.created_at END, updated_at = $1, ` + leaseLost
 
 // ClaimChosen leases up to n of the chosen deliveries to owner for the given time, the oldest
-// first. It passes over those that must wait for an earlier delivery.
+// first. It passes over deliveries that must wait for an earlier delivery.
 func (t Deliveries) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owner string, lease time.Duration, n int, now time.Time) ([]Delivery, error) {
 	q := terms{args: []any{now, reset, owner, now.Add(lease), n}}
 	c.of(&q, t.types, now)
@@ -116,7 +116,7 @@ func (t Deliveries) Drop(ctx context.Context, c DeliveryChoice, why string, afte
 	return last, dropped, err
 }
 
-// IsOwing reports whether a delivery is still open that belongs to a job from before a time.
+// IsOwing reports whether any delivery of a job that was created before a time is still open.
 func (t Deliveries) IsOwing(ctx context.Context, then time.Time) (owes bool, err error) {
 	err = t.row(ctx, "look for old deliveries", `SELECT EXISTS (SELECT FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
 		WHERE d.status IN ('pending', 'parked') AND j.created_at < $1)`, []any{then}, &owes)

@@ -26,8 +26,8 @@ func (t Events) FindWindow(ctx context.Context) (EventWindow, error) {
 	return *w, nil
 }
 
-// Raise raises the milliseconds in the ids of the events after a number. They become at least
-// milli, which is the time that the stream has reached.
+// Raise raises the milliseconds in the ids of the events after a number. The milliseconds become
+// at least milli, which is the time that the stream has reached.
 func (t Events) Raise(ctx context.Context, after, milli int64) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (t Events) Raise(ctx context.Context, after, milli int64) error {
 	return err
 }
 
-// CloseWithheld looks for an event that has counted withheld events for an hour. It replaces
-// that event by a copy with a new number, whose count does not change any more.
+// CloseWithheld looks for an event that has counted withheld events for an hour. It replaces that
+// event by a copy that has a new number, and in which the count does not change any more.
 func (t Events) CloseWithheld(ctx context.Context, now time.Time) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err
@@ -61,15 +61,15 @@ func (t *tx) lockEvents(ctx context.Context) error {
 
 // EventLimits limit how many events a user's database stores.
 type EventLimits struct {
-	Keep    int   // the most emitted events
-	Waiting int   // the most events, emitted or not
-	Bytes   int64 // the most bytes of all events
+	Keep    int   // how many emitted events may be stored
+	Waiting int   // how many events may be stored, emitted or not
+	Bytes   int64 // how many bytes all events may have
 }
 
 // Trim drops emitted events, the oldest first, until at most l.Keep are left. The parameter
 // emitted is the number up to which events were emitted. If the events that are left exceed
-// l.Waiting or l.Bytes, Trim also drops the oldest of them, emitted or not. In their place it
-// puts an event of the type stream.gap, which says how many of them were not emitted.
+// l.Waiting or l.Bytes, Trim also drops the oldest of them, emitted or not. An event of the type
+// stream.gap then stands for those that were not emitted, and says how many these are.
 //
 // The numbers of events have gaps, a huge one after a restore, so numbers do not tell how many
 // events there are. Trim stores the count of events for the next call, which adds the number of

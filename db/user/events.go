@@ -24,20 +24,22 @@ type Event struct {
 	Source  string // "ap", or "local" for an event that only this user has
 	Payload json.RawMessage
 	At      time.Time
-	Milli   int64 // the milliseconds of its id on the stream; they are never lower than those of an earlier event
+	// Milli has the milliseconds of the event's id on the stream. It is never lower than that of
+	// an earlier event.
+	Milli int64
 }
 
-// Add appends an event to the user's outbox when the transaction commits. Transactions that add
-// events commit one after another, in the order of the numbers of these events. So a reader
-// that continues after the last number that it has seen misses no event.
+// Add stores an event when the transaction commits. Transactions that add events commit one after
+// another, in the order of the numbers of these events. So a reader that continues after the last
+// number that it has seen misses no event.
 func (t Events) Add(ctx context.Context, e Event) error {
 	t.unsent.events = append(t.unsent.events, e)
 	return t.added(ctx, len(e.Payload))
 }
 
 // Withhold counts an event instead of adding it. One event like e is stored for all withheld
-// events of an hour. Its payload has their number in the member count. It keeps its own number
-// and time while the count grows.
+// events of an hour. The member count of its payload has the number of withheld events. While
+// this count grows, the number and the time of the stored event stay the same.
 func (t Events) Withhold(e Event) { t.unsent.withheld = append(t.unsent.withheld, e) }
 
 // List returns up to n events after a sequence number, the oldest first.

@@ -24,15 +24,15 @@ type FeedEntry struct {
 type FeedItem struct {
 	FeedEntry
 	Type      string
-	Raw       json.RawMessage // without the object if that is stored
+	Raw       json.RawMessage // without the object if the object is stored
 	ObjectURI vocab.ID        // empty when the object is not stored
-	Object    json.RawMessage // nil when it is not stored
+	Object    json.RawMessage // nil when the object is not stored
 	Readable  json.RawMessage // the result of vocab.Readable for the object; nil: not made yet
 
 	Revision, ObjectRevision string // see FeedLine
 
 	// The forms that KeepForms stored for these revisions and for the reader that ReadFor sets.
-	// If they are set, the documents are not read.
+	// If these forms are set, the documents are not read.
 	Form, ObjectForm string
 }
 
@@ -40,10 +40,12 @@ type FeedItem struct {
 type FeedLine struct {
 	FeedEntry
 	ObjectURI vocab.ID // empty when the object is not stored
-	Author    string   // the unchecked author of an announced object; empty: the object must be parsed to find out
+	// Author is the unchecked author of an announced object. If it is empty, the object must be
+	// parsed to find its author.
+	Author string
 
-	// A revision is the transaction that wrote the row: it changes whenever the stored activity
-	// or object does.
+	// A revision is the number of the transaction that wrote the row of the activity or object,
+	// so it changes with every change of the row.
 	Revision, ObjectRevision string
 }
 

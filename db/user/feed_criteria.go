@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MaxScanned is how many entries of the main feed are scanned at most for one page of a feed
-// that selects entries by a criterion.
+// MaxScanned limits how many entries or activities are scanned for one page of a feed that
+// selects its entries by a criterion.
 const MaxScanned = 2000
 
 // scanChunk is how many entries one query scans.
@@ -39,9 +39,9 @@ const objectTags = `ARRAY(SELECT left(name #>> '{}', 130) FROM (
 		UNION ALL SELECT jsonb_path_query(o.raw, '$.lwTags[*]')
 		UNION ALL SELECT jsonb_path_query(o.raw, '$.lwMetadata.tags[*]')) AS named LIMIT 200)`
 
-// ListOfActors returns up to n entries after a place, the newest first, in which one of the
-// actors posted or boosted something. It stops by size as List does, and after MaxScanned
-// entries. end is the place where it stopped, nil at the end of the feed.
+// ListOfActors returns up to n entries whose activity came from any of the actors. It lists those
+// after a place, the newest first. It stops by size as List does, and after MaxScanned entries.
+// end is the place where it stopped, nil at the end of the feed.
 func (t Feed) ListOfActors(ctx context.Context, actors []vocab.ID, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	return t.scanFeed(ctx, feedScan{`'{}'::text[], false`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
 }
@@ -88,8 +88,8 @@ func (t Feed) scanFeed(ctx context.Context, s feedScan, after *Place, n int) (it
 	return items, end, err
 }
 
-// scanEntries scans at most MaxScanned entries for up to n that meet a criterion. It returns
-// their ids and the place where it stopped, nil at the end.
+// scanEntries scans at most MaxScanned entries, until n of them meet a criterion. It returns the
+// ids of these n or fewer, and the place where it stopped, nil at the end.
 func scanEntries(read func(after *Place) ([]scannedEntry, error), meets func(scannedEntry) bool, after *Place, n int) (found []uuid.UUID, end *Place, err error) {
 	end = after
 	for looked := 0; looked < MaxScanned && len(found) < n; looked += scanChunk {

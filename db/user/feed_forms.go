@@ -2,8 +2,8 @@ package user
 
 import "context"
 
-// Form is a feed entry in the form in which a reader was shown it, so that it can be stored. It
-// has the rendered activity, and the rendered object if the object is stored.
+// Form is a feed entry as it was rendered for a reader. KeepForms stores it. It has the rendered
+// activity, and the rendered object if the object is stored.
 type Form struct {
 	FeedLine         // the entry and the revisions from which the form was made
 	Activity, Object string
@@ -23,8 +23,8 @@ const keptForms = `
 func (t Feed) ReadFor(reader string) { t.reader = reader }
 
 // KeepForms stores how entries are shown to a reader. It skips rows that have changed or that
-// another transaction is changing. It locks the rows, so that a later change of one finds the
-// form and can remove it.
+// another transaction is changing. It locks the rows, so that a later change of a row finds the
+// row's form and can remove it.
 func (t Feed) KeepForms(ctx context.Context, reader string, forms []Form) error {
 	n := len(forms)
 	uris, actors, objects, revisions, objectRevisions := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -37,7 +37,7 @@ func (t Feed) KeepForms(ctx context.Context, reader string, forms []Form) error 
 			object_revision = excluded.object_revision, form = excluded.form
 		WHERE (shown_forms.*) IS DISTINCT FROM (excluded.*)`
 	b := t.unsent.batch()
-	b.Queue(`SET LOCAL synchronous_commit = off`) // a lost form is made again
+	b.Queue(`SET LOCAL synchronous_commit = off`) // a form that a crash loses is made again
 	b.Queue(`INSERT INTO shown_forms (id, reader, object_revision, form)
 		SELECT o.id, $1, o.xmin, k.form FROM (SELECT DISTINCT ON (uri) * FROM unnest($2::text[], $3::text[], $4::text[]) AS k (uri, revision, form)) AS k
 			JOIN objects o ON o.uri = k.uri AND o.xmin = nullif(k.revision, '')::xid ORDER BY o.id FOR SHARE OF o SKIP LOCKED`+kept, reader, objects, objectRevisions, shownObjects)

@@ -12,7 +12,7 @@ import (
 // Unread is the number of entries of a feed after the place up to which the user has read it.
 type Unread struct {
 	Count int  `json:"count"`
-	More  bool `json:"more,omitempty"` // there are more than Count, or may be
+	More  bool `json:"more,omitempty"` // there are more than Count, or there may be more
 }
 
 // mostUnread is the highest count of unread entries.

@@ -13,8 +13,10 @@ import (
 
 // Grave is the id of a deleted object, with the Tombstone that replaces it.
 type Grave struct {
-	URI       vocab.ID
-	Author    vocab.ID // who deleted it: another actor may still use the id for its own object
+	URI vocab.ID
+	// Author is the actor that deleted the object; another actor may still use the id for its own
+	// object.
+	Author    vocab.ID
 	Tombstone json.RawMessage
 }
 
@@ -28,7 +30,8 @@ func (t Objects) Bury(ctx context.Context, g Grave, now time.Time) (bool, error)
 	return n == 1, err
 }
 
-// BuryAll does for many objects what Bury does for one. It returns how many were stored.
+// BuryAll does for many objects what Bury does for one. It returns how many of the objects were
+// stored.
 func (t Objects) BuryAll(ctx context.Context, graves []Grave, now time.Time) (stored int64, err error) {
 	for some := range slices.Chunk(graves, buriedAtOnce) {
 		n, err := t.addGraves(ctx, some, now)

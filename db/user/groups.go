@@ -62,7 +62,8 @@ func (t Groups) ListOf(ctx context.Context, actor vocab.ID) (groups []vocab.ID, 
 	return groups, err
 }
 
-// AddMember makes an actor a member of a group, unless it is one. activity is the Add.
+// AddMember makes an actor a member of a group, unless the actor is one already. activity is the
+// Add.
 func (t Groups) AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error {
 	_, err := t.exec(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		group, actor, activity, now)
@@ -95,7 +96,8 @@ func (t Groups) MoveMember(ctx context.Context, from, to vocab.ID) error {
 	return t.LeaveAll(ctx, from)
 }
 
-// Unnamed is a recipient that is reached through a group: documents do not name it.
+// Unnamed is a recipient that is reached through a group, because documents do not name the
+// recipient.
 type Unnamed struct {
 	Group vocab.ID
 	Actor vocab.ID
@@ -103,7 +105,8 @@ type Unnamed struct {
 	Still bool // the actor is a member of the group now
 }
 
-// ListRecipients returns the members of groups, and how many of the groups exist.
+// ListRecipients returns the members of the groups. The result found is how many of the groups
+// exist.
 func (t Groups) ListRecipients(ctx context.Context, groups []vocab.ID) (members []Unnamed, found int, err error) {
 	if found, err = t.count(ctx, `SELECT count(*) FROM groups WHERE uri = ANY($1)`, texts(groups)); err != nil {
 		return nil, 0, err
@@ -114,8 +117,8 @@ func (t Groups) ListRecipients(ctx context.Context, groups []vocab.ID) (members 
 	return members, found, err
 }
 
-// StillMembers returns those of the recipients who are members of their group now; their field
-// Still is ignored.
+// StillMembers returns those of the recipients who are members of their group now. It does not
+// read the field Still.
 func (t Groups) StillMembers(ctx context.Context, recipients []Unnamed) ([]Unnamed, error) {
 	if len(recipients) == 0 {
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ListKnown returns the actors of which the database holds anything, except the actor me. The
-// parameter version is the version of the database's schema.
+// ListKnown returns all actors that the database names, except the actor me. The parameter
+// version is the version of the database's schema.
 func (t Actors) ListKnown(ctx context.Context, version int, me vocab.ID) ([]schema.KnownActor, error) {
 	return collect[schema.KnownActor](ctx, t.tx, "list actors", schema.KnownActors(version), me)
 }

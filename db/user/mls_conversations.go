@@ -51,18 +51,18 @@ func (t Hosted) Find(ctx context.Context, id uuid.UUID) (*HostedConversation, er
 	return one[HostedConversation](ctx, t.tx, "read hosted conversation", `SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1`, id)
 }
 
-// FindGroup returns the id of the hosted conversation whose current MLS group this is, or
-// uuid.Nil if there is none.
+// FindGroup returns the id of the hosted conversation whose current MLS group is the parameter
+// group, or uuid.Nil if there is no such conversation.
 func (t Hosted) FindGroup(ctx context.Context, group string) (id uuid.UUID, err error) {
 	err = t.row(ctx, "look for hosted group", `SELECT coalesce((SELECT m.id FROM mls_conversations m JOIN conversations c USING (id) WHERE c.group_id = $1), $2)`, []any{group, uuid.Nil}, &id)
 	return id, err
 }
 
-// Lock returns what Find returns, and locks the conversation: other transactions that change it
-// wait until this one ends. Lock first takes the lock that HoldAudience takes, because a change
-// of the audience may change conversations. Then it locks the row in conversations before the
-// row in mls_conversations. Transactions that find a conversation by its partner lock the rows
-// in the same order.
+// Lock returns what Find returns, and locks the conversation. So other transactions that change
+// the conversation wait until this one ends. Lock first takes the lock that HoldAudience takes,
+// because a change of the audience may change conversations. Then it locks the row in
+// conversations before the row in mls_conversations. Transactions that find a conversation by its
+// partner lock the rows in the same order.
 func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, err error) {
 	var found []HostedConversation
 	b := t.unsent.batch()
@@ -100,15 +100,15 @@ func (t Hosted) AdvanceEpoch(ctx context.Context, c HostedConversation, next Nex
 	return n == 1, err
 }
 
-// CountMessages assigns n more numbers of a conversation's log. hash is the hash of the last of
-// these messages.
+// CountMessages assigns the next n numbers of a conversation's log to messages. The parameter
+// hash is the hash of the last of these messages.
 func (t Hosted) CountMessages(ctx context.Context, id uuid.UUID, n int, hash []byte, now time.Time) error {
 	_, err := t.execBeside(ctx, "number messages", `UPDATE mls_conversations SET last_seq = last_seq + $2, updated_at = $3, last_hash = $4 WHERE id = $1`, id, n, now, hash)
 	return err
 }
 
-// AskReset begins a reset of an active conversation; group is the id of its next MLS group. It
-// reports whether the conversation was active.
+// AskReset begins a reset of a conversation if it is active, and reports whether it was. The
+// parameter group is the id of the next MLS group.
 func (t Hosted) AskReset(ctx context.Context, id uuid.UUID, group string, now time.Time) (bool, error) {
 	n, err := t.execBeside(ctx, "ask for a reset", `UPDATE mls_conversations SET status = 'reset_pending', reset_group_id = $2, updated_at = $3
 		WHERE id = $1 AND status = 'active'`, id, group, now)
@@ -135,7 +135,7 @@ const (
 type LogEntry struct {
 	Seq        int64
 	Generation int32
-	Epoch      int64 // in which it was made
+	Epoch      int64 // the epoch in which the message was made
 	Kind       string
 	Sender     vocab.ID
 	Content    []byte

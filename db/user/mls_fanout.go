@@ -13,11 +13,13 @@ import (
 
 // Addressee is an actor who gets the messages of a conversation from its host.
 type Addressee struct {
-	Actor       vocab.ID
-	Role        string
-	JoinedSeq   int64
-	LeftSeq     *int64
-	Lightweb    bool // its server accepts messages from the host; if false, it supports only the SWICG draft
+	Actor     vocab.ID
+	Role      string
+	JoinedSeq int64
+	LeftSeq   *int64
+	// Lightweb says that the actor's server accepts messages from the host. If it is false, that
+	// server supports only the SWICG draft.
+	Lightweb    bool
 	Blocked     bool // the host blocks the actor
 	Inbox       vocab.ID
 	SharedInbox vocab.ID
@@ -40,15 +42,15 @@ func (t Hosted) NoteForeign(ctx context.Context, id uuid.UUID, actors []vocab.ID
 }
 
 // HasForeign reports whether a conversation has a member whose server supports only the SWICG
-// draft. The actors in the parameter but do not count.
+// draft. The actors in the parameter "but" do not count.
 func (t Hosted) HasForeign(ctx context.Context, id uuid.UUID, but []vocab.ID) (has bool, err error) {
 	err = t.row(ctx, "look for foreign members", `SELECT EXISTS (SELECT FROM conversation_members WHERE conversation_id = $1 AND left_seq IS NULL AND NOT lightweb AND actor_uri <> ALL($2::text[]))`,
 		[]any{id, texts(but)}, &has)
 	return has, err
 }
 
-// EnqueueAll is Enqueue for jobs that go to the same inboxes. Each job must have an activity
-// that was not enqueued before. The first job is delivered first.
+// EnqueueAll does what Enqueue does, for several jobs that go to the same inboxes. Each job must
+// have an activity that was not enqueued before. The first job is delivered first.
 func (t Deliveries) EnqueueAll(ctx context.Context, jobs []Job, inboxes []Inbox, due time.Time) error {
 	if len(jobs) == 0 || len(inboxes) == 0 {
 		return nil

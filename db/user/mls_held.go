@@ -19,8 +19,9 @@ type HeldActivity struct {
 }
 
 // HoldActivities stores activities that wait until the host has ordered the message with this
-// hash. If the host has ordered it already, nothing is stored. A second call for the same
-// message stores no activity again. TakeHeld returns the activities in the same order.
+// hash. If the host has ordered the message already, nothing is stored. A second call for the
+// same message does not store the activities again. TakeHeld returns the activities in the same
+// order.
 func (t Joined) HoldActivities(ctx context.Context, id uuid.UUID, hash []byte, all []HeldActivity, now time.Time) error {
 	for place, u := range all {
 		_, err := t.execBeside(ctx, "hold activity", `INSERT INTO mls_held (conversation_id, content_hash, place, activity_uri, body, recipients, inboxes, created_at)

@@ -13,7 +13,9 @@ import (
 // Kinds of messages that only an inbox has.
 const (
 	KindWelcome = "welcome"
-	KindOpaque  = "opaque" // its header tells no known kind, or it is application data that is not encrypted
+	// KindOpaque is for a message whose header tells no known kind, and for application data that
+	// is not encrypted.
+	KindOpaque = "opaque"
 )
 
 // InboxEntry is an MLS message that the user received. It can also be a message that the user
@@ -24,7 +26,7 @@ type InboxEntry struct {
 	Group        string     // the MLS group that the message names; empty when it names none
 	Seq          *int64     // its number in the host's log; nil: not ordered yet
 	Generation   int32
-	Epoch        int64 // in which it was made
+	Epoch        int64 // the epoch in which the message was made
 	Kind         string
 	Sender       vocab.ID
 	Object       vocab.ID
@@ -60,9 +62,9 @@ func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, err
 		e.Conversation, e.Hash, e.Seq, e.Generation, e.Epoch, e.Kind)
 }
 
-// Place adds the host's data to a message that arrived before the host had ordered it: e.Seq,
-// e.Generation, e.Sender and e.Receipt. The user's devices can read a commit or proposal only
-// from now on, so Place assigns a new Arrival to it.
+// Place adds e.Seq, e.Generation, e.Sender and e.Receipt, which come from the host, to a message
+// that arrived before the host had ordered it. The user's devices can read a commit or proposal
+// only from now on, so Place assigns a new Arrival to it.
 func (t Messages) Place(ctx context.Context, arrival int64, e InboxEntry) error {
 	comes := ""
 	if e.Kind != KindApplication {
@@ -171,15 +173,15 @@ func (t Joined) Find(ctx context.Context, id uuid.UUID) (*JoinedConversation, er
 	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`j.id = $1`, id)
 }
 
-// FindAt is Find by the conversation's URI.
+// FindAt does what Find does, but by the conversation's URI.
 func (t Joined) FindAt(ctx context.Context, uri vocab.ID) (*JoinedConversation, error) {
 	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`c.uri = $1`, uri)
 }
 
-// FindGroup is Find by an MLS group that is or was the group of the conversation. If several
-// conversations match, FindGroup prefers one that is confirmed, that is, that a device of the user
-// has joined. Among these it prefers one without a host, and after that one whose current group is
-// the given one.
+// FindGroup does what Find does, but by an MLS group that is or was the group of the
+// conversation. If several conversations match, FindGroup prefers one that is confirmed, that is,
+// that a device of the user has joined. Among these it prefers one without a host, and after that
+// one whose current group is the given one.
 func (t Joined) FindGroup(ctx context.Context, group string) (*JoinedConversation, error) {
 	return one[JoinedConversation](ctx, t.tx, "read joined conversation", joinedQuery+`c.group_id = $1 OR $1 = ANY(j.former_groups) ORDER BY c.confirmed DESC, (c.host_uri = '') DESC, (c.group_id = $1) DESC, c.id LIMIT 1`, group)
 }
@@ -219,8 +221,8 @@ func (t Joined) Save(ctx context.Context, j JoinedConversation, now time.Time) (
 	return whole, err
 }
 
-// NoteBehind makes the Commit tell subscribers that the host of a conversation may have
-// messages that this database lacks. If isGap is true, a later message is stored here.
+// NoteBehind makes the Commit tell subscribers that the host of a conversation may have messages
+// that this database lacks. The parameter isGap says whether a later message is stored here.
 func (t Joined) NoteBehind(id uuid.UUID, host vocab.ID, isGap bool) {
 	t.behind = append(t.behind, Behind{id, host, isGap})
 }
@@ -260,7 +262,7 @@ func (t Joined) SetRoster(ctx context.Context, id uuid.UUID, actors []vocab.ID, 
 }
 
 // Has reports whether the user has published this key package and not revoked it. Until the
-// transaction ends, no other one can revoke it.
+// transaction ends, no other transaction can revoke the package.
 func (t KeyPackages) Has(ctx context.Context, ref []byte) (has bool, err error) {
 	err = t.row(ctx, "look for key package", `SELECT EXISTS (SELECT FROM mls_key_packages WHERE ref = $1 AND state <> 'revoked' FOR SHARE)`, []any{ref}, &has)
 	return has, err

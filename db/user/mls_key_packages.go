@@ -16,7 +16,7 @@ type KeyPackage struct {
 	Device     string
 	Suite      int32
 	Content    []byte // the KeyPackage struct alone, without an MLSMessage around it
-	LastResort bool   // it may be claimed again and again, and is public
+	LastResort bool   // the package may be claimed again and again, and is public
 	NotAfter   time.Time
 	State      string
 	CreatedAt  time.Time
@@ -67,8 +67,8 @@ func (t KeyPackages) Find(ctx context.Context, id uuid.UUID) (*KeyPackage, error
 	return one[KeyPackage](ctx, t.tx, "read key package", `SELECT `+keyPackageColumns+` FROM mls_key_packages WHERE id = $1`, id)
 }
 
-// Claim returns one package of each device for an actor: a one-time package, which it marks as
-// claimed, or the package of last resort if the device has none.
+// Claim returns one package of each device for an actor. It returns a one-time package, and marks
+// it as claimed. If the device has no one-time package, it returns a package of last resort.
 func (t KeyPackages) Claim(ctx context.Context, claimer vocab.ID, now time.Time) ([]KeyPackage, error) {
 	once, err := collect[KeyPackage](ctx, t.tx, "claim key packages", `WITH devices AS (SELECT DISTINCT device_id FROM mls_key_packages WHERE `+usable+`),
 		picked AS (SELECT k.id FROM devices d CROSS JOIN LATERAL (SELECT id FROM mls_key_packages

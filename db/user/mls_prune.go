@@ -2,9 +2,10 @@ package user
 
 import "context"
 
-// pruneMessages removes old Welcomes, old held activities (see HeldActivity), and old messages
-// of the user's conversations. A device that has not fetched them by then must join again. A
-// conversation keeps its epoch, and the numbers of removed messages are not assigned again.
+// pruneMessages removes old Welcomes, old held activities (see HeldActivity), and old messages of
+// the user's conversations. A device that has not fetched such a Welcome or message by then must
+// join again. A conversation keeps its epoch, and the numbers of removed messages are not
+// assigned again.
 func pruneMessages(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
 	if p.Messages.IsZero() {
 		return did, nil, nil

@@ -36,7 +36,8 @@ func (w Welcome) args() []any {
 	return []any{w.ID, w.Conversation, w.Recipient, w.KeyPackage, w.Content, w.CreatedAt, w.Sender, w.Object}
 }
 
-// Take is Add for a Welcome that another server sent. It reports whether the Welcome is new.
+// Take does what Add does, for a Welcome that another server sent. It reports whether the Welcome
+// is new.
 func (t Welcomes) Take(ctx context.Context, w Welcome) (bool, error) {
 	n, err := t.execBeside(ctx, "take welcome", addWelcome+` ON CONFLICT DO NOTHING`, w.args()...)
 	return n == 1, err
@@ -87,8 +88,8 @@ func (t Welcomes) Lease(ctx context.Context, recipient vocab.ID, device string, 
 		SELECT `+welcomeColumns+` FROM leased w ORDER BY w.created_at, w.id`, recipient, n, now, until, device)
 }
 
-// Confirm stores that the recipient has joined by a Welcome. It returns the state that the
-// Welcome had before, or an empty string if the recipient has no Welcome with this id.
+// Confirm stores that the recipient has joined a conversation by a Welcome. It returns the state
+// that the Welcome had before, or an empty string if the recipient has no Welcome with this id.
 func (t Welcomes) Confirm(ctx context.Context, id uuid.UUID, recipient vocab.ID) (was string, err error) {
 	err = t.row(ctx, "confirm welcome", `WITH was AS (SELECT id, state FROM mls_welcomes WHERE id = $1 AND recipient_uri = $2 FOR UPDATE),
 			done AS (UPDATE mls_welcomes w SET state = 'consumed', leased_until = NULL FROM was WHERE w.id = was.id AND was.state IN ('available', 'in_flight'))

@@ -11,8 +11,9 @@ import (
 // user's follow again. After that time the move is removed.
 const MoveAgain = 30 * 24 * time.Hour
 
-// AddMove stores that an account moved to another one, and reports whether it did. It does
-// nothing if within MoveAgain the account moved before, or another account moved to it.
+// AddMove stores that an account moved to another one, and reports whether it stored this. It
+// stores nothing if within MoveAgain the account has moved already, or another account has moved
+// to this account.
 func (t Actors) AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error) {
 	n, err := t.execBeside(ctx, "remember move", `INSERT INTO moves (digest, target_digest, moved_at)
 		SELECT $1, $2, $3 WHERE NOT EXISTS (SELECT FROM moves WHERE target_digest = $1 AND moved_at > $4)

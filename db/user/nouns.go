@@ -2,10 +2,9 @@
 // one user.
 package user
 
-// Tx is a transaction on one user's database. It is valid only during the call of the function
-// to which it is passed. It has a field for each noun of the database, that is, for each kind
-// of data. The code that uses it must not wait for the network, for Redis or for another
-// database.
+// Tx is a transaction on one user's database. It is valid only during the call of the function to
+// which it is passed. It has a field for each noun of the database, that is, for each kind of
+// data. The code that uses a Tx must not wait for the network, for Redis or for another database.
 type Tx struct {
 	*tx
 
@@ -125,7 +124,7 @@ type (
 	Conversations struct{ *tx }
 	// Pairs holds conversations of two, from private Notes to encrypted ones.
 	Pairs struct{ *tx }
-	// Hosted holds encrypted conversations that the user hosts: this database orders their
+	// Hosted holds encrypted conversations that the user hosts. This database orders their
 	// messages.
 	Hosted struct{ *tx }
 	// Joined holds copies of encrypted conversations that another actor hosts, or that have no

@@ -42,8 +42,8 @@ func (o Object) Parse() (*vocab.Object, error) {
 
 const objectColumns = `id, uri, published, raw, updated_at, deleted_at, readable`
 
-// Add stores an object, unless it is stored already or its author deleted it before it arrived.
-// Add reports whether it stored the object.
+// Add stores an object, unless the object is stored already, or was deleted by its author before
+// it arrived. Add reports whether it stored the object.
 func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 	own := Owned{o.URI, o.Author}
 	there, read := t.readAhead(o.URI)
@@ -65,8 +65,8 @@ func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 	return n == 1, err
 }
 
-// IsBuried reports whether the author of an object deleted it. Old rows, which do not say who
-// deleted the object, count as well.
+// IsBuried reports whether the author of an object deleted it. Old rows do not say who deleted
+// the object, and count as deletions by the author.
 func (t Objects) IsBuried(ctx context.Context, o Owned) (buried bool, err error) {
 	err = t.row(ctx, "look for tombstone", `SELECT EXISTS (SELECT FROM tombstones WHERE digest = ANY($1))`, []any{[][]byte{o.key(), digest(o.ID)}}, &buried)
 	return buried, err
@@ -95,7 +95,7 @@ func (t Objects) Displace(ctx context.Context, o Object) error {
 	return err
 }
 
-// Find returns the object with this uri, or nil if there is none.
+// Find returns an object by its uri, or nil if there is none.
 func (t Objects) Find(ctx context.Context, uri vocab.ID) (*Object, error) {
 	if o, read := t.readAhead(uri); read {
 		return o, nil
@@ -115,8 +115,9 @@ func (t Objects) Hold(ctx context.Context, uris []vocab.ID) (bool, error) {
 	return missing == 0, err
 }
 
-// FindPublic returns the object with this uri if it addresses everybody, or, once deleted, if
-// the user's own Create of it did. It returns nil for every other object.
+// FindPublic returns an object by its uri if the object addresses everybody. It returns a deleted
+// object if the user's own Create of it addressed everybody. It returns nil for every other
+// object.
 func (t Objects) FindPublic(ctx context.Context, uri vocab.ID) (*Object, error) {
 	return one[Object](ctx, t.tx, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1 AND CASE WHEN deleted_at IS NULL THEN `+addressesPublic+`
 		ELSE EXISTS (SELECT FROM activities WHERE object_uri = $1 AND type = '`+vocab.Create+`' AND direction = $2 AND `+addressesPublic+`) END`, uri, Outbound)
@@ -127,9 +128,9 @@ func (t Objects) FindAll(ctx context.Context, uris []vocab.ID) ([]Object, error)
 	return collect[Object](ctx, t.tx, "read objects", `SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris))
 }
 
-// Replace gives new contents to an object, unless the object is deleted or its stored version
-// is newer. It reports whether it did. Many servers write times in whole seconds, so of two
-// changes in one second the one that arrives later counts.
+// Replace gives new contents to an object, unless the object is deleted or its stored version is
+// newer. It reports whether it changed the object. Many servers write times in whole seconds. So
+// of two changes within one second the change that arrives later counts.
 func (t Objects) Replace(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error) {
 	t.ahead.forgetObject(uri)
 	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4
@@ -138,9 +139,9 @@ func (t Objects) Replace(ctx context.Context, uri vocab.ID, raw, readable json.R
 	return n == 1, err
 }
 
-// SetReadable stores the results of vocab.Readable for objects that were stored without it. It
-// does not change objects that have such a result by now, because their contents may have
-// changed since.
+// SetReadable stores the results of vocab.Readable for objects that were stored without a result.
+// It does not change objects that have a result by now, because their contents may have changed
+// since.
 func (t Objects) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage) error {
 	ids := slices.Sorted(maps.Keys(made))
 	texts := make([]string, len(ids))

@@ -17,7 +17,8 @@ type Pin struct {
 // MaxPins is how many pinned objects of one actor are stored at most: the newest ones.
 const MaxPins = 20
 
-// Set pins an object. An object that is pinned already keeps its place.
+// Set pins an object. An object that is pinned already keeps its place. Set removes the actor's
+// oldest pins in excess of MaxPins.
 func (t Pins) Set(ctx context.Context, p Pin, now time.Time) error {
 	t.touched.touch(FeaturedPages)
 	_, err := t.execBeside(ctx, "pin object", `INSERT INTO pins (actor_uri, object_uri, activity_uri, pinned_at) VALUES ($1, $2, $3, $4)

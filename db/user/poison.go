@@ -18,7 +18,7 @@ type Poisoned struct {
 }
 
 // List returns up to n activities that were set aside, the oldest first. It begins after the
-// activity that is the parameter after. If the parameter only is not empty, it returns only
+// activity in the parameter after. If the parameter "only" is not empty, it returns only
 // activities with that id.
 func (t Poison) List(ctx context.Context, only vocab.ID, after Poisoned, n int) ([]Poisoned, error) {
 	return collect[Poisoned](ctx, t.tx, "list poison", `SELECT uri, actor_uri, raw, reason, created_at, forwarders FROM poison

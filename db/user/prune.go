@@ -31,9 +31,11 @@ type Pruning struct {
 type Pruned struct {
 	Activities int `json:"pruned_activities"` // with their entries in the feed
 	Objects    int `json:"pruned_objects"`
-	Reactions  int `json:"pruned_reactions"`  // by those activities, or to those objects
-	Actors     int `json:"pruned_actors"`     // copies of actors that no other row names, such as a block or a vote
-	Deliveries int `json:"pruned_deliveries"` // succeeded long ago: their jobs keep the recipients
+	Reactions  int `json:"pruned_reactions"` // by those activities, or to those objects
+	Actors     int `json:"pruned_actors"`    // copies of actors that no other row names, such as a block or a vote
+	// Deliveries counts those that succeeded long ago. Their recipients are now stored in their
+	// jobs.
+	Deliveries int `json:"pruned_deliveries"`
 	Jobs       int `json:"pruned_jobs"`       // with their deliveries
 	Lapsed     int `json:"failed_deliveries"` // parked deliveries that were given up
 	Audits     int `json:"pruned_audit"`      // records of actions
@@ -173,8 +175,8 @@ func contactsAmong(few string) string {
 			UNION ` + addressedIn(few, vocab.Create) + `)`
 }
 
-// newestOfFollower holds for an activity that is one of the newest keptOfFollower of a
-// follower.
+// newestOfFollower holds for an activity of a follower if the follower has sent fewer than
+// keptOfFollower newer ones.
 func newestOfFollower(a string) string {
 	return `CASE WHEN EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + a + `.actor_uri AND r.type = 'follower' AND r.status = 'accepted')
 		THEN (SELECT count(*) FROM (SELECT FROM activities n WHERE n.actor_uri = ` + a + `.actor_uri AND n.direction = 'inbound' AND n.id > ` + a + `.id LIMIT ` + strconv.Itoa(keptOfFollower) + `) newer) < ` + strconv.Itoa(keptOfFollower) + `
@@ -193,8 +195,9 @@ func involves(raw string) string {
 // authorFollowers is the author's followers collection, as named in the copy of the author.
 const authorFollowers = `(author.raw ->> 'followers')`
 
-// touched holds for a uri that the user reacted to, or about which the user sent an activity.
-// An activity of the types answers does not count, because Follows are accepted automatically.
+// touched holds for a uri that the user reacted to, or about which the user sent an activity. An
+// activity whose type is in the parameter answers does not count, because Follows are accepted
+// automatically.
 func touched(uri, answers string) string {
 	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = $1)
 		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type <> ALL(` + answers + `)))`
@@ -273,9 +276,9 @@ func (t *tx) removeActivities(ctx context.Context, me vocab.ID, ids []uuid.UUID)
 	return Pruned{Activities: int(activities), Reactions: int(reactions)}, err
 }
 
-// findOldObjects returns those of the objects that Prune has no reason to keep. It locks them
-// and then judges them once more: a transaction that called Hold for one of them has ended by
-// then, and a later one waits.
+// findOldObjects returns those of the objects that Prune has no reason to keep. It locks these
+// objects and then judges them once more. By then a transaction that called Hold for one of them
+// has ended, and a later transaction that calls Hold waits.
 func findOldObjects(ctx context.Context, t *tx, p Pruning, uris []string) (going []string, err error) {
 	judge := func(uris []string) (old []string, err error) {
 		err = t.query(ctx, "find old objects", column(&old), oldObjects, p.Me, p.Before, uris, t.types.Answer)
@@ -312,7 +315,7 @@ func pruneObjects(ctx context.Context, t *tx, p Pruning, uris []string) (Pruned,
 }
 
 // pruneOrphans looks at one batch of old objects, and removes those that Prune has no reason to
-// keep. So it finds objects that came without an activity, or whose activities are gone.
+// keep. These can be objects that came without an activity, or whose activities are gone.
 func pruneOrphans(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	type row struct {
 		ID  uuid.UUID

@@ -22,8 +22,8 @@ func (p PublicPost) Place() Place { return Place{At: p.Created, ID: p.CreateID} 
 // publicPost holds for an object o that addresses everybody and was not deleted.
 var publicPost = `o.deleted_at IS NULL AND ` + publicIn("o.raw")
 
-// ListPublic returns up to n public posts of the user after a place, the newest first. Unless
-// tag is empty, it returns only posts with this tag, in upper or lower case. It scans at most
+// ListPublic returns up to n public posts of the user after a place, the newest first. If tag is
+// not empty, it returns only posts with this tag, in upper or lower case. It scans at most
 // MaxScanned activities. end is the place where it stopped, nil at the end.
 func (t Posts) ListPublic(ctx context.Context, tag string, after *Place, n int) (posts []PublicPost, end *Place, err error) {
 	tags := `'{}'::text[]`

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// PublicObject is the part of a public object that collections list.
+// PublicObject is the part of a public object that is needed to list it in a collection.
 type PublicObject struct {
 	ID        uuid.UUID
 	URI       vocab.ID

@@ -24,7 +24,7 @@ const quotesOwn = `jsonb_path_exists(jsonb_build_array(o.raw -> 'inReplyTo', o.r
 	jsonb_path_query_array(o.raw, '$.tag[*] ? (@.rel == "https://misskey-hub.net/ns#_misskey_quote").href')),
 	'$[*] ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', $5::text))`
 
-// toldBefore holds for an activity a if an earlier one has told the user of the same quote: the
-// quoting post may come in both a Create and a QuoteRequest.
+// toldBefore holds for an activity a if an earlier activity has told the user of the same quote.
+// This happens because the quoting post may come in both a Create and a QuoteRequest.
 const toldBefore = `(a.type IN ('` + vocab.Create + `', '` + vocab.QuoteRequest + `') AND EXISTS (SELECT FROM activities q WHERE q.object_uri = a.object_uri
 	AND q.type IN ('` + vocab.Create + `', '` + vocab.QuoteRequest + `') AND q.type <> a.type AND q.actor_uri = a.actor_uri AND q.id < a.id))`

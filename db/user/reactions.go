@@ -34,8 +34,8 @@ func (t Reactions) Set(ctx context.Context, r Reaction, now time.Time) error {
 
 const reactionColumns = `object_uri, actor_uri, kind, emoji, type, activity_uri`
 
-// Find returns the stored reaction that has the object, actor, kind and emoji of like, nil when
-// there is none.
+// Find returns the stored reaction that has the same object, actor, kind and emoji as the
+// parameter "like". It returns nil when there is none.
 func (t Reactions) Find(ctx context.Context, like Reaction) (*Reaction, error) {
 	return one[Reaction](ctx, t.tx, "read reaction", `SELECT `+reactionColumns+` FROM reactions
 		WHERE object_uri = $1 AND kind = $2 AND actor_uri = $3 AND emoji = $4`, like.Object, like.Kind, like.Actor, like.Emoji)

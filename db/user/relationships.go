@@ -142,7 +142,7 @@ type Destination struct {
 	Actor       vocab.ID
 	Written     string // the actor's id as its server writes it; empty when that is the canonical form
 	Inbox       vocab.ID
-	SharedInbox vocab.ID // empty when its server has none
+	SharedInbox vocab.ID // empty when the actor's server has none
 }
 
 // FollowerDestinations returns the destinations of the accepted followers.
@@ -152,8 +152,8 @@ func (t Relationships) FollowerDestinations(ctx context.Context) ([]Destination,
 		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY a.uri`)
 }
 
-// RelatedDestinations returns the destinations of actors that are no followers but have another
-// accepted relationship with the user. Their servers show the user somewhere, too.
+// RelatedDestinations returns the destinations of actors that are no followers, but have another
+// accepted relationship with the user. The servers of these actors show the user somewhere, too.
 // RelatedDestinations leaves out actors that the user blocks.
 func (t Relationships) RelatedDestinations(ctx context.Context) ([]Destination, error) {
 	return collect[Destination](ctx, t.tx, "list related actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
@@ -169,8 +169,8 @@ func (t Relationships) KnownDestinations(ctx context.Context) ([]Destination, er
 		FROM actors a WHERE a.inbox <> '' ORDER BY a.uri`)
 }
 
-// ListFollowers returns the ids of up to n accepted followers of this origin, in the form that
-// their server writes, sorted by id.
+// ListFollowers returns the ids of up to n accepted followers of this origin, sorted. Each id is
+// in the form that the follower's server writes.
 func (t Relationships) ListFollowers(ctx context.Context, origin string, n int) (ids []string, err error) {
 	err = t.query(ctx, "list followers", func(rows pgx.Rows) error {
 		for len(ids) < n && rows.Next() {
@@ -216,7 +216,7 @@ func (t Actors) Save(ctx context.Context, a *vocab.Actor, now time.Time) error {
 	return err
 }
 
-// Renew is Save for an actor of which the user has a copy. It does nothing for others.
+// Renew does what Save does, but only for an actor of which the user has a copy.
 func (t Actors) Renew(ctx context.Context, a *vocab.Actor, now time.Time) error {
 	if there, err := t.Find(ctx, a.ID); err != nil || there == nil {
 		return err
@@ -250,8 +250,8 @@ func (t Actors) FindCalled(ctx context.Context, name, host string) (*vocab.Actor
 	return vocab.ParseActor(found[0].Raw)
 }
 
-// IsHeld reports whether the database has a relationship with the actor, an object that the
-// actor wrote, or an activity of the actor. The activity whose id is the parameter but does not
+// IsHeld reports whether the database has a relationship with the actor, an object that the actor
+// wrote, or an activity of the actor. The activity whose id is the parameter "but" does not
 // count.
 func (t Actors) IsHeld(ctx context.Context, actor, but vocab.ID) (holds bool, err error) {
 	err = t.row(ctx, "look for what is of an actor", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $1) OR EXISTS (SELECT FROM activities WHERE actor_uri = $1 AND uri <> $2)
@@ -259,10 +259,10 @@ func (t Actors) IsHeld(ctx context.Context, actor, but vocab.ID) (holds bool, er
 	return holds, err
 }
 
-// Forget removes everything of a deleted actor: relationships, reactions, pins, activities, its
-// entries in the feed, its memberships of groups, and its copy. The caller buries its objects
-// by Objects.BuryAll and removes its votes by Votes.Remove. Forget reports whether it removed
-// anything.
+// Forget removes what the database has of a deleted actor. These are its relationships,
+// reactions, pins, activities other than Deletes, entries in the feed, memberships of groups, and
+// its copy. The caller buries its objects by Objects.BuryAll and removes its votes by
+// Votes.Remove. Forget reports whether it removed anything.
 func (t Actors) Forget(ctx context.Context, actor vocab.ID) (knew bool, err error) {
 	for _, q := range []string{
 		`DELETE FROM relationships WHERE actor_uri = $1`,

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Request is a private message of a stranger. Its activity and object are stored, and only the
-// feed of requests shows them.
+// Request is a private message of a stranger. The activity and the object of a request are
+// stored, and only the feed of requests shows them.
 type Request struct {
 	Activity vocab.ID
 	Actor    vocab.ID
@@ -69,9 +69,9 @@ func (t Requests) Accept(ctx context.Context, actor vocab.ID, now time.Time) (ab
 	return about, err
 }
 
-// removed is the end of a query that begins with WITH gone, which removes requests. It removes
-// the activities and objects of these requests, and returns how many requests and how many
-// objects were removed.
+// removed is the end of a query. The query's beginning, WITH gone, removes requests. The end
+// removes the activities and objects of these requests, and returns how many requests and objects
+// were removed.
 var removed = `, acts AS (DELETE FROM activities a USING gone WHERE a.uri = gone.activity_uri AND a.actor_uri = gone.actor_uri RETURNING a.object_uri, a.actor_uri),
 	words AS (DELETE FROM objects o USING acts WHERE o.uri = acts.object_uri AND ` + schema.WrittenBy("o.raw", "acts.actor_uri") + ` RETURNING o.uri)
 	SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM words)`

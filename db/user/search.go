@@ -45,10 +45,10 @@ func (t Search) FindObjects(ctx context.Context, query string, requests bool, af
 	return found, explainTimeout(err)
 }
 
-// FindActors returns up to n actors of which the user has a copy. It returns actors whose
-// handle and name together contain each of the texts. The texts must be in lower case. In
-// handles and names PostgreSQL changes only the letters A to Z to lower case here. If requests
-// is false, senders of requests are left out.
+// FindActors returns up to n actors of which the user has a copy. It returns actors whose handle
+// and name together contain each of the texts. The texts must be in lower case. The case of the
+// letters A to Z does not matter in handles and names. If requests is false, senders of requests
+// are left out.
 func (t Search) FindActors(ctx context.Context, texts []string, requests bool, n int) ([]FoundActor, error) {
 	found, err := collect[FoundActor](ctx, t.tx, "search actors", `SELECT uri, raw FROM (
 			SELECT uri, raw, preferred_username, lower(preferred_username || '@' || split_part(uri, '/', 3) || ' ' || coalesce(raw ->> 'name', '')) AS called FROM actors) AS x

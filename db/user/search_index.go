@@ -11,7 +11,8 @@ import (
 )
 
 // SearchProgress says how far the search index is complete. The index has all objects up to the
-// id Objects. It also has all changes of objects by activities up to the id Activities.
+// object with the id Objects. It has their changes by all activities up to the activity with the
+// id Activities.
 type SearchProgress struct{ Objects, Activities uuid.UUID }
 
 // Unindexed is an object whose words are missing in the index or out of date.

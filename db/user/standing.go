@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Standing is the relationships and blocks between the user and an actor, in both directions.
-// The statuses are those of a Relationship, or empty.
+// Standing is the relationships and blocks between the user and an actor, in both directions. A
+// status is that of a Relationship; it is empty if there is none.
 type Standing struct {
 	Following  string                  // the status of the user's follow
 	FollowedBy string                  // the status of the actor's follow

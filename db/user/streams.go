@@ -28,7 +28,7 @@ func (t Streams) List(ctx context.Context) ([]Stream, error) {
 	return collect[Stream](ctx, t.tx, "list streams", readStreams+` ORDER BY s.name`)
 }
 
-// Find returns the stream with that id, nil when there is none.
+// Find returns a stream by its id, nil when there is none.
 func (t Streams) Find(ctx context.Context, uri vocab.ID) (*Stream, error) {
 	return one[Stream](ctx, t.tx, "read stream", readStreams+` WHERE s.uri = $1`, uri)
 }
@@ -67,7 +67,7 @@ func (t Streams) ListObjects(ctx context.Context, stream vocab.ID, after *Place,
 		stream, n, after.At, after.ID)
 }
 
-// FindObject returns an object that is in a stream, nil when it is not.
+// FindObject returns an object of a stream, nil when the object is not in the stream.
 func (t Streams) FindObject(ctx context.Context, stream, object vocab.ID) (*StreamObject, error) {
 	return one[StreamObject](ctx, t.tx, "read object of stream", readStreamObjects+` AND o.object_uri = $2`, stream, object)
 }

@@ -14,8 +14,8 @@ type DatedBlock struct {
 }
 
 // TakeOverBlocks adds those of the blocks that the user's database behind conn lacks. For each
-// of them it also ends everything that a Block ends, such as relationships. All of this happens
-// in one transaction. TakeOverBlocks returns how many blocks it added.
+// added block it also ends everything that a Block ends, such as relationships. All of this
+// happens in one transaction. TakeOverBlocks returns how many blocks it added.
 func (d *Databases) TakeOverBlocks(ctx context.Context, conn *pgx.Conn, blocks []DatedBlock) (added int, err error) {
 	t := newTx(d.types, beginWrite)
 	t.conn = conn

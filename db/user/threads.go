@@ -36,7 +36,7 @@ const (
 		WHEN 'array' THEN coalesce(o.raw -> 'inReplyTo' -> 0 ->> 'id', o.raw -> 'inReplyTo' ->> 0) END`
 )
 
-// Find returns the object with this uri, or nil if there is none.
+// Find returns an object by its uri, or nil if there is none.
 func (t Threads) Find(ctx context.Context, uri vocab.ID) (*HeldObject, error) {
 	return one[HeldObject](ctx, t.tx, "read object", `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = $1`, uri)
 }
@@ -49,9 +49,10 @@ func (t Threads) FindAll(ctx context.Context, uris []vocab.ID) (held []HeldObjec
 	return held, err
 }
 
-// ListAncestors returns up to n objects: the object with this uri, the object that it answers,
-// and so on as far as they are stored. They are sorted from the top of the thread down. If the
-// documents exceed MaxFeed bytes, the objects nearest to the top are left out.
+// ListAncestors returns the object whose id is the parameter uri, the object that it answers, and
+// so on, as far as they are stored and up to n objects. They are sorted from the top of the
+// thread down. If the documents exceed MaxFeed bytes, the objects nearest to the top are left
+// out.
 func (t Threads) ListAncestors(ctx context.Context, uri vocab.ID, n int) (chain []HeldObject, err error) {
 	err = t.query(ctx, "read ancestors", upTo(MaxFeed, HeldObject.Bytes, &chain), `WITH RECURSIVE up (uri, parent, height) AS (
 			SELECT o.uri, `+parent+`, 1 FROM objects o WHERE o.uri = $1
@@ -74,7 +75,7 @@ func (t Threads) ListAnswers(ctx context.Context, to []vocab.ID, n, bytes int) (
 type Responses struct {
 	Object                           vocab.ID
 	Replies, Likes, Dislikes, Boosts int
-	Liked, Disliked, Boosted         bool // the user did so
+	Liked, Disliked, Boosted         bool // the user gave this response
 }
 
 // CountResponses counts the responses to objects; me is the user's actor.

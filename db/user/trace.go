@@ -13,7 +13,8 @@ const maxTraced = 50
 
 // Trace is everything that one user's database knows of the id of an activity or object.
 type Trace struct {
-	Activities []TracedActivity // those with the id first, then those about it, the newest first
+	// Activities has those with the id first, then those about it, each the newest first.
+	Activities []TracedActivity
 	Object     *TracedObject
 	SeenAt     *time.Time // when the id was claimed, by its activity or an Undo of it
 	DeletedAt  *time.Time // when the id was stored as deleted
@@ -113,7 +114,8 @@ func (t Activities) traceJobs(ctx context.Context, id vocab.ID) ([]TracedJob, er
 	return jobs, nil
 }
 
-// within returns the bounds of all ids of the server that issued this one.
+// within returns the bounds between which all ids of one server lie. That server issued the
+// parameter id.
 func within(id vocab.ID) (from, to string) {
 	origin := id.Origin()
 	return origin + "/", origin + "0" // 0 is the character after the slash

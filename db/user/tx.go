@@ -28,7 +28,7 @@ type tx struct {
 	unsent unsent
 	ahead  ahead
 	types  Types
-	reader string // the reader whose stored forms are read: see Feed.ReadFor
+	reader string // the reader whose stored forms are read (see Feed.ReadFor)
 
 	// The Commit that subscribers get is made from the fields below.
 	touched     Touched
@@ -42,7 +42,7 @@ type tx struct {
 
 const (
 	maxTries   = 5                     // how many times a transaction is run at most when it conflicts with others
-	rerunPause = 20 * time.Millisecond // pauses between runs are random: this is the longest one before the second run, and the limit grows with each run
+	rerunPause = 20 * time.Millisecond // the longest pause before the second run; pauses are random, and their limit grows with each run
 )
 
 // How a transaction begins.
@@ -111,9 +111,9 @@ func (d *Databases) inTx(ctx context.Context, u vocab.Username, mode, begin stri
 }
 
 // once runs work in a transaction, which ends before the call returns. All idle connections die
-// when the database server restarts. If once was given a connection that had died, it runs work
-// again over another one. That is safe, because nothing can have been committed over a dead
-// connection.
+// when the database server restarts. If a connection turns out to have died in this way, work is
+// run again over another connection. That is safe, because nothing can have been committed over a
+// dead connection.
 func (d *Databases) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
 	for {
 		t := newTx(d.types, begin)
@@ -136,19 +136,20 @@ func (d *Databases) over(ctx context.Context, u vocab.Username, t *Tx, work func
 	return err != nil && !t.heard && l.IsReused() && l.Conn().IsClosed() && ctx.Err() == nil, err
 }
 
-// run runs work and then commits. If work or the commit fails, it rolls back.
+// run runs work and then commits. If work or the commit fails, run rolls back.
 func (t *Tx) run(ctx context.Context, work func(context.Context, *Tx) error) error {
 	err := work(holding.MarkHolder(ctx), t)
 	if err == nil {
 		err = t.commit(ctx)
 	}
 	if err != nil && !postgres.IsSettled(t.conn) {
-		_, _ = t.conn.Exec(ctx, `rollback`) // if it fails, Release drops the connection
+		_, _ = t.conn.Exec(ctx, `rollback`) // if the rollback fails, Release drops the connection
 	}
 	return err
 }
 
-// digest returns a short key for an id, for columns that need only equality: ids can be long.
+// digest returns a key for an id, for columns that need only equality. The key is short, while
+// ids can be long.
 func digest(id vocab.ID) []byte {
 	d := sha256.Sum256([]byte(id.Canonical()))
 	return d[:]
@@ -200,7 +201,7 @@ func (t *tx) send(ctx context.Context, attempt string, b *pgx.Batch) error {
 }
 
 // Lock waits until every other transaction on this database that has locked the same thing has
-// ended. Later reads of this transaction see what those have written.
+// ended. Later reads of this transaction see what those transactions have written.
 func (t *Tx) Lock(ctx context.Context, thing string) error { return t.lock(ctx, thing) }
 
 func (t *tx) lock(ctx context.Context, thing string) error {
@@ -251,9 +252,11 @@ func one[T any](ctx context.Context, t *tx, attempt, query string, args ...any) 
 // Place is where a page ends: the sort key of its last row. A sort key does not change when
 // rows are added.
 type Place struct {
-	At     time.Time
-	ID     [16]byte
-	Offset int // rows up to the end of the page when it was read; 0: not known
+	At time.Time
+	ID [16]byte
+	// Offset is how many rows there were up to the end of the page when the page was read; 0: not
+	// known.
+	Offset int
 }
 
 // first is the place before the newest row.

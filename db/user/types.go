@@ -3,7 +3,7 @@ package user
 // Types are the types of activities that the queries on users' databases distinguish. The
 // registry of handlers sets them.
 type Types struct {
-	Words       []string // contain the text of an object that their actor wrote
+	Words       []string // contain the text of an object that the activity's actor wrote
 	Authored    []string // are about an object of their own actor
 	ShowObject  []string // show their object to every reader of the activity
 	Ordered     []string // are undone by their own id, not by that of their object

@@ -18,7 +18,7 @@ type unsent struct {
 	feed       []FeedEntry
 	reactions  []reactionRow // one per object, actor, kind and emoji
 	size       int           // of the documents, in bytes
-	events     []Event       // sent with the commit only, as they take a lock
+	events     []Event       // sent only with the commit, because sending them takes a lock
 	withheld   []Event       // counted with the commit
 }
 
@@ -64,8 +64,8 @@ func (u *unsent) batch() *pgx.Batch {
 }
 
 // commit sends the unsent rows and the commit in one round trip. If the server has not answered
-// on this connection yet, it sends the rows alone first. If it sent everything in one round
-// trip and lost the connection, nobody could tell whether the transaction was committed.
+// on this connection yet, it sends the rows alone first. If commit sent everything in one round
+// trip and the connection was lost, nobody could tell whether the transaction was committed.
 func (t *tx) commit(ctx context.Context) error {
 	if !t.heard {
 		if err := t.send(ctx, "begin", t.unsent.batch()); err != nil {
@@ -86,8 +86,9 @@ func (t *tx) commit(ctx context.Context) error {
 	return err
 }
 
-// queueObjects stores objects that were not stored when they were added. If another transaction
-// has stored one since, this transaction fails with a conflict and is run again.
+// queueObjects stores objects that were not in the database when they were added. If another
+// transaction has stored one of them since, this transaction fails with a conflict and is run
+// again.
 func (u *unsent) queueObjects(b *pgx.Batch) {
 	if len(u.objects) == 0 {
 		return
@@ -183,7 +184,8 @@ func (t *tx) numberEvents(rows pgx.Rows) error {
 	return err
 }
 
-// lastMilli is the milliseconds of the newest event's id, milliOf those of an event's own time.
+// lastMilli selects the milliseconds of the newest event's id. milliOf computes the milliseconds
+// of an event's own time.
 const (
 	lastMilli = `coalesce((SELECT ms FROM event_outbox ORDER BY seq DESC LIMIT 1), 0)`
 	milliOf   = `floor(extract(epoch FROM created_at) * 1000)::bigint`

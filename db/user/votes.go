@@ -15,9 +15,9 @@ type Vote struct {
 	Option   int // its place among the options, from 0
 }
 
-// Add stores a vote, unless the actor has chosen this option before. If once is true, it stores
-// none if the actor has chosen any option before. It returns by how much the numbers of votes
-// and voters grew: 0 or 1.
+// Add stores a vote, unless the actor has chosen this option before. If the parameter "once" is
+// true, Add also stores no vote when the actor has chosen another option before. It returns by
+// how much the numbers of votes and voters grew, which is 0 or 1.
 func (t Votes) Add(ctx context.Context, v Vote, once bool, now time.Time) (votes, voters int64, err error) {
 	before, err := t.count(ctx, `SELECT count(*) FROM votes WHERE question_uri = $1 AND actor_uri = $2`, v.Question, v.Actor)
 	if err != nil || once && before > 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Withdraw skips open and failed deliveries of the user's posts to an actor. Deliveries of
-// public posts stay. If the parameter of is nil, Withdraw skips the deliveries of all other
-// posts. Otherwise it skips those of posts that address one of these collections. But a post
-// that also addresses the actor itself, or one of the ids in the parameter but, stays. If a
-// delivery also has other targets, it stays for these. An attempt that is being made now is
+// Withdraw skips open and failed deliveries of the user's posts to an actor. Deliveries of public
+// posts stay. If the parameter "of" is nil, Withdraw skips the deliveries of all other posts.
+// Otherwise it skips the deliveries of posts that address one of the collections in "of". But it
+// leaves out posts that also address the actor itself, or one of the ids in the parameter "but".
+// If a delivery also has other targets, it stays for these. An attempt that is being made now is
 // completed, and counts as tried.
 func (t Deliveries) Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, now time.Time) error {
 	_, err := t.execBeside(ctx, "withdraw deliveries", `
@@ -49,7 +49,7 @@ func (t Deliveries) WithdrawUntried(ctx context.Context, object vocab.ID, now ti
 func ofWords(types string) string { return `j.type = ANY(` + types + `)` }
 
 // isAnswered holds for a delivery d with a stored answer of the host, and forgetAnswer removes
-// this answer. It is removed because a host may answer with the text that it was sent.
+// this answer. The answer is removed because a host may answer with the text that it got.
 const (
 	isAnswered   = `(d.last_answer IS NOT NULL OR d.last_headers IS NOT NULL)`
 	forgetAnswer = `last_answer = NULL, last_headers = NULL`
@@ -86,8 +86,8 @@ type Revision struct {
 }
 
 // Revise removes the old text of an object from its activities, deliveries and jobs. An open
-// delivery of the Create carries the edited object, if any of its targets also gets the edit;
-// other open deliveries of the old text are skipped.
+// delivery of the Create then carries the edited object, if any of the delivery's targets also
+// gets the edit. Other open deliveries of the old text are skipped.
 func (t Deliveries) Revise(ctx context.Context, r Revision, now time.Time) error {
 	b := t.unsent.batch()
 	b.Queue(`UPDATE deliveries d SET status = 'skipped', last_error = $4, updated_at = $3, `+leaseLost+`, lease_owner = NULL FROM delivery_jobs j
@@ -103,6 +103,6 @@ func (t Deliveries) Revise(ctx context.Context, r Revision, now time.Time) error
 	return t.send(ctx, "revise object", b)
 }
 
-// carriesInside holds for an activity whose object is an activity with the object $1, as groups
-// announce it (FEP-1b12).
+// carriesInside holds for an activity whose object is an activity with the object $1, as Group
+// actors announce it (FEP-1b12).
 const carriesInside = `raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', $1::text))`
