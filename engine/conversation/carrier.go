@@ -25,16 +25,19 @@ const (
 // leaves no write of that request behind. If it returns an error, the whole transaction is
 // rolled back.
 type load struct {
-	id      uuid.UUID
-	work    func(context.Context, *user.Tx) error
-	skipped bool // the shared transaction left the load out, because another one had locked its conversation
+	id   uuid.UUID
+	work func(context.Context, *user.Tx) error
+	// skipped is true if the shared transaction left the load out, because another transaction had
+	// locked its conversation.
+	skipped bool
 	err     error
 	done    chan struct{} // closed once err is set to the result
 }
 
 // carriers runs loads in the databases of their hosts. Loads that wait for one host at the same
 // time share a transaction, so that they wait only once for the disk and for the lock under which
-// events are numbered. There is one goroutine for each transaction, and none while no load waits.
+// events are numbered. A host has up to maxTransactions goroutines, each of which runs one
+// transaction after another. It has none when no work is left.
 type carriers struct {
 	store Store
 
@@ -110,10 +113,10 @@ func (c *carriers) take(host vocab.Username) []*load {
 	return taken
 }
 
-// transact runs one transaction with the loads that wait when a connection becomes free. If it
-// fails and has several loads, each load is tried again in a transaction of its own, so that one
-// faulty load does not fail the others. A load that the transaction skipped also gets a
-// transaction of its own.
+// transact runs one transaction with the loads that wait when a connection becomes free. If the
+// transaction fails and has several loads, each load is tried again in a transaction of its own,
+// so that one faulty load does not fail the others. A load that the transaction skipped also gets
+// a transaction of its own. If the database is unavailable or busy, no load is tried again.
 func (c *carriers) transact(host vocab.Username) {
 	var loads []*load
 	take := func() []*load {
@@ -124,7 +127,7 @@ func (c *carriers) transact(host vocab.Username) {
 	}
 	err := c.try(host, take)
 	var alone []*load
-	for _, l := range take() { // without a connection try has taken none
+	for _, l := range take() { // if try got no connection, it has taken no load
 		l.err = err
 		if len(loads) > 1 && !isUnavailable(err) && (l.skipped || err != nil) {
 			alone = append(alone, l)
@@ -139,8 +142,8 @@ func (c *carriers) transact(host vocab.Username) {
 	}
 }
 
-// isUnavailable reports whether the database is unavailable or busy, so that another transaction
-// would fail as this one did.
+// isUnavailable reports whether err says that the database is unavailable or busy. Then another
+// transaction would fail, too.
 func isUnavailable(err error) bool {
 	k := fault.KindOf(err)
 	return k == fault.Unavailable || k == fault.Busy

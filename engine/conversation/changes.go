@@ -11,8 +11,9 @@ type Changes struct {
 	Adds, Removes bool
 }
 
-// ReadChanges tells whether a commit adds devices and whether it removes any. If isReadable is
-// false, the commit cannot be parsed, and the conversation will refuse it.
+// ReadChanges tells whether a commit adds devices and whether it removes devices. The changes of a
+// PrivateMessage are those that the committer declares. If isReadable is false, the commit cannot
+// be parsed, and the conversation will refuse it.
 func ReadChanges(commit Commit) (c Changes, isReadable bool) {
 	if isPrivate(commit.Message) {
 		return Changes{Adds: len(commit.Added) > 0, Removes: len(commit.Removed) > 0}, true

@@ -56,8 +56,9 @@ func host(ctx context.Context, tx *user.Tx, c user.Conversation, groupInfo []byt
 
 const takenGroup = "the MLS group has a conversation already"
 
-// explainTaken returns a Conflict for the error that an MLS group already has a conversation, and
-// every other error as it is. The parameter at is a JSON pointer to the group in the request.
+// explainTaken returns a Conflict if err says that the MLS group already has a conversation. It
+// returns every other error unchanged. The parameter at is a JSON pointer to the group in the
+// request.
 func explainTaken(err error, at string) error {
 	if user.IsTakenGroup(err) {
 		err = fault.Wrap(fault.Conflict, takenGroup, err).WithCode("group_taken").At(at)

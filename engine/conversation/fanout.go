@@ -27,7 +27,7 @@ type fanout struct {
 
 // newFanout returns a fanout to the members of a conversation, and to the actors whose membership
 // ended at the log number in the parameter left. If the host would be the only addressee, the
-// fanout has none.
+// fanout has no addressee.
 func newFanout(ctx context.Context, tx *user.Tx, d Deps, host vocab.Username, c *user.HostedConversation, left int64, now time.Time) (*fanout, error) {
 	f := &fanout{Deps: d, host: host, conversation: c, now: now}
 	all, err := tx.Hosted.ListAddressees(ctx, c.ID, left)
@@ -143,8 +143,9 @@ func (f *fanout) tellState(ctx context.Context, tx *user.Tx) error {
 	return tx.Deliveries.EnqueueAll(ctx, []user.Job{f.newJob(d, to)}, f.inboxesOf(to), f.now)
 }
 
-// describeRoster returns the host's list of the members and their roles, the status of the
-// conversation, and the conversation that it continues.
+// describeRoster returns the members and their roles, the status of the conversation, and the URI
+// of the conversation that it continues. It also says whether the conversation is one of two, and
+// whether it is mixed.
 func (f *fanout) describeRoster() vocab.Doc {
 	members := []any{}
 	for _, a := range f.addressees {
@@ -182,7 +183,7 @@ func (f *fanout) listOthers(holds func(user.Addressee) bool) (others []user.Addr
 	return others
 }
 
-// inboxesOf returns the inboxes of addressees, except those that the host blocks.
+// inboxesOf returns the inboxes of addressees. It leaves out the addressees that the host blocks.
 func (f *fanout) inboxesOf(to []user.Addressee) []user.Inbox {
 	var all []user.Destination
 	for _, a := range to {
@@ -194,8 +195,8 @@ func (f *fanout) inboxesOf(to []user.Addressee) []user.Inbox {
 }
 
 // newAdd returns the job that sends an Add, whose object is a message and whose target is the
-// conversation. If withRoster is true, the Add contains the roster, because commits and Welcomes
-// change it.
+// conversation. If withRoster is true, the Add contains the roster. Callers set it for commits and
+// Welcomes, because these change the roster.
 func (f *fanout) newAdd(object vocab.Doc, to []user.Addressee, withRoster bool) user.Job {
 	object["to"] = namesOf(to)
 	d := vocab.Doc{"type": vocab.Add, "object": object, "target": string(f.conversation.URI)}

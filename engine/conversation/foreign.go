@@ -24,9 +24,9 @@ func CheckForeign(a *vocab.Activity) error {
 	return err
 }
 
-// ReceiveForeign stores a message that came in a plain Create from its sender's server. Either
-// the message's group has no host, or its host will announce the place of the message in its log.
-// If the user is that host, ReceiveForeign puts the message into the log.
+// ReceiveForeign stores a message that came in a plain Create from its sender's server. Either the
+// message's group has no host, or the host of the group will announce the message's place in the
+// log. If the user is that host, ReceiveForeign puts the message into the log.
 func (o Orderer) ReceiveForeign(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) {
 	e, err := readMessage(a.Activity)
 	if err != nil {
@@ -71,11 +71,12 @@ func (o Orderer) ReceiveForeign(ctx context.Context, tx *user.Tx, a Arrival) (Ou
 	return r.keepInOrder(ctx)
 }
 
-// findPlace reports whether the message belongs to a stored conversation, and may store a new one
-// for it. A host has no right to a group before a device of the user has accepted that host's
-// invitation. So a Welcome from the sender of the message takes precedence over such an
-// invitation. If there is no such Welcome, the message belongs to the invitation's conversation
-// only if the sender is a member of it.
+// findPlace reports whether the message has a conversation. It uses the stored conversation, or
+// stores a new one to which a Welcome of the sender has invited the user. A host has no right to a
+// group before a device of the user has accepted that host's invitation. Until then, a Welcome
+// from the sender of the message takes precedence over the invitation. If there is no such
+// Welcome, the message belongs to the invitation's conversation only if the sender is a member of
+// it.
 func (r *receiver) findPlace(ctx context.Context) (bool, error) {
 	j := r.conversation
 	if j != nil && (j.Confirmed || j.Host == "") {
@@ -91,8 +92,8 @@ func (r *receiver) findPlace(ctx context.Context) (bool, error) {
 	return r.conversation != nil, err
 }
 
-// takeForeignWelcome stores one copy of a Welcome for each key package of the user that it names.
-// A Welcome in a plain Create does not tell to which conversation it belongs.
+// takeForeignWelcome stores one copy of a Welcome for each of the user's key packages that the
+// Welcome names. A Welcome in a plain Create does not tell to which conversation it belongs.
 func (r *receiver) takeForeignWelcome(ctx context.Context) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)

@@ -30,8 +30,7 @@ type Keys interface {
 // longer.
 const maxReply = 8 << 20
 
-// unreachableWait is how long a client is told to wait before it retries when a host does not
-// answer.
+// unreachableWait is the time after which a client may retry if a host did not answer.
 const unreachableWait = 30 * time.Second
 
 // ask sends a request to the host of a conversation, signed with the user's keys, and decodes a

@@ -79,8 +79,8 @@ type claimant struct {
 	found   []ClaimedPackage
 }
 
-// claim claims packages at a server that runs Lightweb too. That server gives a one-time package
-// to no other actor afterwards.
+// claim claims packages at a server that also runs Lightweb. Afterwards that server gives a
+// claimed one-time package to no other actor.
 func (q *claimant) claim(ctx context.Context, collection vocab.ID) error {
 	reply, err := q.Hosts.Ask(ctx, transport.Question{Method: http.MethodPost, URL: collection + "/claim", Body: []byte(`{}`), As: q.keys, Ed25519: q.ed25519})
 	switch {

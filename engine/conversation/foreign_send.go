@@ -40,8 +40,8 @@ func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *user.Conversa
 	return accepted, err
 }
 
-// checkHostless refuses messages that clients of other servers cannot read, such as commits and
-// proposals in PublicMessages.
+// checkHostless refuses a message that is too large, that belongs to another group, or that
+// clients of other servers cannot read, such as a commit or a proposal in a PublicMessage.
 func checkHostless(content []byte, group string) (*entry, error) {
 	if len(content) > maxCommit {
 		return nil, fault.New(fault.TooLarge, "a message has 1 MiB at most")

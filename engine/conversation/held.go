@@ -49,7 +49,8 @@ func (c *commit) readAdded() []addition {
 		if p.Type != mls.ProposalAdd || p.KeyPackage == nil {
 			continue
 		}
-		if a, err := readAddition(p.KeyPackage, c.now); err == nil { // else the host refuses it
+		// If there is an error, the host refuses the commit.
+		if a, err := readAddition(p.KeyPackage, c.now); err == nil {
 			all = append(all, a)
 		}
 	}
@@ -57,9 +58,10 @@ func (c *commit) readAdded() []addition {
 }
 
 // holdMessage stores the Create activities that carry a message of the user to members that know
-// only the SWICG draft, followed by the activities in the parameter then. They are sent once the
-// host has put the message in order. So nothing is sent before that, nothing is lost in a crash,
-// and no host can make the user's server send a message that the user's device did not write.
+// only the SWICG draft, followed by the activities in the parameter then. All these activities are
+// sent once the host has put the message in order. So nothing is sent before that, nothing is lost
+// in a crash, and no host can make the user's server send a message that the user's device did not
+// write.
 func (m *Members) holdMessage(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte, then []user.HeldActivity) error {
 	first, err := m.createForForeign(ctx, u, c, content)
 	if err != nil || len(first)+len(then) == 0 {
@@ -71,8 +73,8 @@ func (m *Members) holdMessage(ctx context.Context, u vocab.Username, c *user.Con
 }
 
 // createForForeign returns the Create that carries a message to the members that know only the
-// SWICG draft. It returns none if there is no such member or the message is not a
-// PrivateMessage, which they could not read.
+// SWICG draft. It returns none if there is no such member. It also returns none if the message is
+// not a PrivateMessage, because these members could not read it.
 func (m *Members) createForForeign(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte) ([]user.HeldActivity, error) {
 	to, foreign, err := m.listForeign(ctx, u, c)
 	if err != nil || len(foreign) == 0 || !isPrivate(content) {
@@ -119,9 +121,10 @@ func (m *Members) listForeign(ctx context.Context, u vocab.Username, c *user.Con
 	return all, foreign, err
 }
 
-// dropHeld returns refusal, which is the error of sending the user's message to the host, or nil.
-// If the host refused the message, dropHeld removes the activities that are held for it. They
-// stay if the refusal shows that the message is a commit that is in the log already.
+// dropHeld returns the parameter refusal unchanged. That is nil, or the error of sending the
+// user's message to the host. If the host refused the message, dropHeld removes the activities
+// that are held for the message. They stay if the refusal shows that the message is a commit that
+// the log already has.
 func (m *Members) dropHeld(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte, refusal error) error {
 	hash := hashOf(content)
 	var conflict *Conflict

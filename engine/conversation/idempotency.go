@@ -29,8 +29,9 @@ func keyOf(c *user.HostedConversation, caller vocab.ID, op, key string) string {
 	return "mls:" + hex.EncodeToString(digestOf(c.ID[:], []byte(caller), []byte(op), []byte(key)))
 }
 
-// storedAnswer returns the answer that an earlier request with that key got, or nil if there was
-// none. If that request had another digest, the key was reused, which is an error.
+// storedAnswer returns the answer that an earlier request with the same key got, or nil if there
+// was no such request. If that request had another digest, storedAnswer returns an error, because
+// the key was used for two requests.
 func storedAnswer(ctx context.Context, tx *user.Tx, key string, digest []byte, now time.Time) (*Accepted, error) {
 	stored, err := tx.Answers.Find(ctx, key, now)
 	if err != nil || stored == nil {

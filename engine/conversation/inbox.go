@@ -34,18 +34,18 @@ type Arrival struct {
 
 // Reasons why a user's devices cannot use a message, or cannot use it yet.
 const (
-	FutureEpoch     = "future_epoch"     // stored: the commits before it are missing
-	PastEpoch       = "past_epoch"       // stored: it is of an old epoch or of a former group
-	UnknownGroup    = "unknown_group"    // no conversation of the user has its group
-	WrongGroup      = "wrong_group"      // its group does not belong to its conversation
-	UnknownPackage  = "unknown_package"  // a Welcome for a key package that the user does not have
-	NotMember       = "not_member"       // its sender is no member of the conversation
+	FutureEpoch     = "future_epoch"     // the message is stored; commits before it are missing
+	PastEpoch       = "past_epoch"       // the message is stored; its epoch or group is too old
+	UnknownGroup    = "unknown_group"    // no conversation of the user has the message's group
+	WrongGroup      = "wrong_group"      // the message's group is not a group of its conversation
+	UnknownPackage  = "unknown_package"  // the user does not have the key package of the Welcome
+	NotMember       = "not_member"       // the sender is no member of the conversation
 	Contradiction   = "contradiction"    // another message has the same number, or another commit was made in the same epoch
 	FrozenCopy      = "frozen"           // the host of its conversation was proven to tell members different things
 	TooMany         = "too_many"         // too many messages wait from its sender, from the domain of its sender, or in all
-	Unreadable      = "unreadable"       // stored: a client may understand it
+	Unreadable      = "unreadable"       // the server cannot read the message, but may store it
 	BlockedWelcome  = "blocked"          // the user blocks its sender
-	HostedByUser    = "hosted"           // its group is a former group, or the next one, of a conversation of the user
+	HostedByUser    = "hosted"           // a conversation the user hosts had or will have its group
 	Unordered       = "unordered"        // the user hosts its group, and the conversation refused it
 	OutdatedMessage = "already_received" // the same message was received before
 )
@@ -156,9 +156,9 @@ func (r *receiver) fitsGroup(ctx context.Context) (bool, error) {
 }
 
 // lateness returns FutureEpoch or PastEpoch if the user's devices cannot read the message in the
-// present epoch of the user's copy of the conversation. Otherwise it returns an empty string. A
-// copy is at epoch 0 if it has only a Welcome whose host did not name the epoch, so no message of
-// that group counts as too early then.
+// present epoch of the user's copy of the conversation. Otherwise it returns an empty string. The
+// copy is at epoch 0 if it has only a Welcome and the host did not name the Welcome's epoch. Then
+// no message of the present generation counts as too early.
 func (r *receiver) lateness() string {
 	j, e := r.conversation, r.entry
 	switch {
@@ -237,7 +237,7 @@ func (r *receiver) row() user.InboxEntry {
 		row.Conversation = &j.ID
 		row.Receipt = e.provenReceipt(j.URI, hostKeys(r.Sender))
 	}
-	if row.Content == nil { // a report of a failure has none
+	if row.Content == nil { // a report of a failure has no message
 		row.Content = []byte{}
 	}
 	row.ContentAt = -1

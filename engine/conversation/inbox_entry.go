@@ -42,8 +42,8 @@ type rosterSaid struct {
 	actors      []vocab.ID
 	roles       []string
 	foreign     []vocab.ID // those that know only the SWICG draft
-	predecessor vocab.ID   // the conversation that it continues; empty if the host names none
-	isPair      bool       // it is a conversation of two: the host and the other member
+	predecessor vocab.ID   // the conversation that this one continues; empty if the host names none
+	isPair      bool       // the conversation is one of two actors: the host and the other member
 	isMixed     bool
 }
 
@@ -163,8 +163,8 @@ func classify(m envelope) *entry {
 // maxGroupID is how many bytes a group id may have; longer ones are replaced by their hash.
 const maxGroupID = 255
 
-// groupName returns the id of an MLS group as text. An id that is not valid text is encoded in
-// base64.
+// groupName returns the id of an MLS group as text. It returns base64 if the id is too long, is
+// not valid text, or begins like such a result.
 func groupName(id []byte) string {
 	if len(id) <= maxGroupID && utf8.Valid(id) && !bytes.ContainsRune(id, 0) && !bytes.HasPrefix(id, []byte("base64:")) {
 		return string(id)
@@ -277,9 +277,9 @@ func readRoster(d vocab.Doc) (*rosterSaid, error) {
 	return r, nil
 }
 
-// cutContent removes the base64 of the message from the text of an activity. It returns the rest
-// and the offset of the message, or the whole text and -1 if this engine would encode the
-// message in another way.
+// cutContent removes the base64 of the message from the text of an activity, and returns the rest
+// and the offset of the cut. If the text does not contain the base64 that this engine makes of the
+// message, cutContent returns the whole text and -1.
 func cutContent(a *vocab.Activity, message []byte) (rest string, at int32) {
 	raw := []byte(a.Raw)
 	if a.Doc.Hides() {

@@ -50,9 +50,10 @@ type MemberDeps struct {
 	Now      func() time.Time
 }
 
-// Members serves users as members of conversations with any host (a user of this server or an
-// actor of another server) or without one. Reads are answered from the user's own database;
-// changes are sent to the host. It is safe for concurrent use.
+// Members serves users as members of conversations. The host of a conversation may be a user of
+// this server or an actor of another server, or there may be no host. Reads other than GroupInfo
+// use the user's own database, and changes are sent to the host. Members is safe for concurrent
+// use.
 type Members struct {
 	MemberDeps
 	gaps *gaps
@@ -358,8 +359,8 @@ type MessagePage struct {
 	More    bool
 }
 
-// NewestMessages returns up to n received messages, the newest first. They are those with arrival
-// numbers lower than the parameter before, or the newest of all if that is zero.
+// NewestMessages returns up to n received messages, the newest first. If the parameter before is
+// not zero, it returns only messages with arrival numbers lower than before.
 func (m *Members) NewestMessages(ctx context.Context, u vocab.Username, before int64, n int) (p MessagePage, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if p.Total, err = tx.Messages.Count(ctx); err != nil {

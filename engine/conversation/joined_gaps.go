@@ -16,7 +16,8 @@ import (
 )
 
 // gapWaits are the waits between attempts to read missing messages from a host. After the last
-// one the attempts end, until a user reads the conversation or another message arrives.
+// wait there is one more attempt. If it fails, too, no attempt follows until a user reads the
+// conversation or another message arrives.
 var gapWaits = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
 const (
@@ -32,7 +33,7 @@ type gaps struct {
 	found  prometheus.Counter
 	pages  *policy.Limiter // pages of logs, by the host's domain
 	asking *policy.Pool    // reads that are under way
-	places *policy.Pool    // conversations that are being filled, or wait for that
+	places *policy.Pool    // conversations that are being filled, or wait to be filled
 	ctx    context.Context
 	stop   context.CancelFunc
 	work   sync.WaitGroup
@@ -69,7 +70,7 @@ func newGaps(m *Members) *gaps {
 }
 
 // Committed is called after each transaction of a user. If the transaction found conversations
-// incomplete, it begins to read their missing messages.
+// incomplete, Committed begins to read their missing messages.
 func (m *Members) Committed(_ context.Context, c user.Commit) {
 	for _, b := range c.Behind {
 		if b.IsGap {
@@ -103,7 +104,8 @@ func (g *gaps) seek(u vocab.Username, j *user.JoinedConversation) {
 	}
 }
 
-// begin begins to fill a copy. If that is already under way, it is done once more afterwards.
+// begin begins to fill a copy. If the copy is being filled already, it is filled once more
+// afterwards.
 func (g *gaps) begin(of copyKey, host vocab.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,7 +114,9 @@ func (g *gaps) begin(of copyKey, host vocab.ID) {
 		return
 	}
 	f := &filling{payer: policy.RegistrableDomain(host.Host())}
-	if g.closed || !g.places.Take(f.payer, 1) { // the next read of the conversation by a user calls begin again
+	if g.closed || !g.places.Take(f.payer, 1) {
+		// This copy is not filled now. A later call of begin can fill it: seek calls begin when a
+		// user reads the conversation, and Committed does when it finds the copy incomplete.
 		return
 	}
 	g.running[of] = f
@@ -153,9 +157,9 @@ func (g *gaps) run(of copyKey) {
 	}
 }
 
-// end is called when the messages that a user's copy of a conversation lacked have been read. If
-// begin was called for the copy meanwhile, end returns false, and the caller reads once more.
-// Otherwise, or if g is closed, end removes the copy from running and returns true.
+// end is called when an attempt to fill a user's copy of a conversation is over, with or without
+// success. If begin was called for the copy meanwhile, end returns false, and the caller reads
+// once more. Otherwise, or if g is closed, end removes the copy from running and returns true.
 func (g *gaps) end(of copyKey) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -210,7 +214,8 @@ func (g *gaps) fillPage(of copyKey) (more bool, err error) {
 	stored, key := g.storedOf(of.user, payer, j.Confirmed)
 	if ok, after := stored.Ready(key); !ok && j.Confirmed {
 		return false, askLater(after)
-	} else if !ok { // once a device has joined, the next read of the conversation begins again
+	} else if !ok {
+		// After a device has joined, the filling begins again when a user reads the conversation.
 		return false, nil
 	}
 	if !g.asking.Take(payer, 1) {
@@ -291,7 +296,8 @@ func (g *gaps) keepEntry(ctx context.Context, tx *user.Tx, of copyKey, e *entry)
 		return err
 	}
 	e.object = j.URI + "/log/" + vocab.ID(strconv.FormatInt(e.seq, 10))
-	tells := func(trust string) bool { return trust != "stranger" } // an event has told of the stranger's Welcome
+	// A stranger's message needs no event, because an event has told of the stranger's Welcome.
+	tells := func(trust string) bool { return trust != "stranger" }
 	r := &receiver{tx: tx, fills: true, entry: e, conversation: j,
 		Arrival: Arrival{Tells: tells, Me: g.Local.ID(of.user), Activity: &vocab.Activity{}, Sender: &vocab.Actor{ID: j.Host}, IsBlocked: blocked[e.sender] || blocked[j.Host], Now: g.Now(), Applied: g.Now()}}
 	_, err = r.takeMessage(ctx)

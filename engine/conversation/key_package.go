@@ -65,7 +65,7 @@ func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []New
 }
 
 // checkStock refuses more packages than a user may have. If the user was told that few are left
-// and there are enough again, it stores that, so that the user can be told anew.
+// and there are enough again, checkStock stores that the user can be told anew.
 func checkStock(ctx context.Context, tx *user.Tx, now time.Time) error {
 	s, err := tx.KeyPackages.CountStats(ctx, now)
 	switch {

@@ -43,7 +43,7 @@ type live struct {
 	epoch    atomic.Int64             // the epoch after the last transaction of this process; -1 if it is not known
 	seen     *user.HostedConversation // the row that the present batch locked; only the worker of box uses this field
 
-	// Guarded by the registry.
+	// The mutex of the registry guards these fields.
 	usedAt     time.Time
 	panics     []time.Time
 	restsUntil time.Time

@@ -32,7 +32,8 @@ var (
 	reviewed = append([]string{"Dislike", "UndoDislike"}, usual...)
 )
 
-// post is the manifest of all types that are not in manifests. They are sent unencrypted.
+// post is the manifest of all types that are not in manifests. Objects of these types are sent
+// unencrypted.
 var post = Manifest{Actions: usual}
 
 // manifests holds the types whose rules differ from those of posts.

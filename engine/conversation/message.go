@@ -119,7 +119,7 @@ type batch struct {
 	previous     []byte // hash of the last message before the batch
 	conversation *user.HostedConversation
 	members      map[vocab.ID]user.ConversationMember
-	logged       map[string]user.LoggedMessage // in the log already, by content hash
+	logged       map[string]user.LoggedMessage // messages that the log has already, by content hash
 	entries      []user.LogEntry
 	now          time.Time
 }
@@ -197,7 +197,7 @@ func (m *Message) checkLeave(c *user.HostedConversation) error {
 	if err := m.proposal.Verify(group); err != nil {
 		return badMessage(err, "/message")
 	}
-	leaf := memberAt(group, m.proposal.Sender.Leaf) // Verify found it
+	leaf := memberAt(group, m.proposal.Sender.Leaf) // not nil, because Verify found the leaf
 	if string(leaf.Identity) != string(m.Caller) || m.proposal.Proposals[0].Removed != leaf.Index {
 		return fault.New(fault.Forbidden, "a proposal asks for the removal of its sender").WithCode("wrong_sender").At("/message")
 	}

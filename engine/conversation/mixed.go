@@ -35,8 +35,8 @@ func (f *fanout) tellForeign(ctx context.Context, tx *user.Tx, entries []user.Lo
 	return tx.Deliveries.EnqueueAll(ctx, jobs, f.inboxesOf(to), f.now)
 }
 
-// tellForeignWelcome queues a Welcome for a recipient that knows only the SWICG draft, if the
-// host's user made the commit.
+// tellForeignWelcome queues a Welcome for its recipient if the recipient knows only the SWICG
+// draft and the host made the commit.
 func (f *fanout) tellForeignWelcome(ctx context.Context, tx *user.Tx, committer vocab.ID, w user.Welcome) error {
 	to := f.listForeign(func(a user.Addressee) bool { return a.Actor == w.Recipient })
 	if len(to) == 0 || committer != f.me() {
@@ -70,8 +70,7 @@ func (f *fanout) listMembers() (members []user.Addressee) {
 	return members
 }
 
-// newCreate returns the job that sends a Create of the host's user, in the form of the SWICG
-// draft.
+// newCreate returns the job that sends a Create of the host, in the form of the SWICG draft.
 func (f *fanout) newCreate(object vocab.Doc, path string, at time.Time, to []user.Addressee) user.Job {
 	uri, published := string(f.conversation.URI), at.UTC().Format("2006-01-02T15:04:05Z")
 	object["id"], object["to"], object["summary"], object["published"] = uri+path, namesOf(to), "Encrypted message.", published

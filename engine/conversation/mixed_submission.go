@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Orderer puts messages that arrive in the host's inbox into the log. Members send them to the
-// inbox if they know only the SWICG draft.
+// Orderer puts messages that arrive in the host's inbox into the log. Members that know only the
+// SWICG draft send their messages there.
 type Orderer struct {
 	Actors  Actors
 	Inboxes func([]user.Destination) []user.Inbox

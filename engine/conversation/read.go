@@ -143,9 +143,9 @@ func (r *Registry) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (c 
 	return c, err
 }
 
-// MarkRead stores how far a user has read a conversation. In the log that is up to the number
-// seq, and among the entries outside the log up to the number entry. If a number is zero, that
-// mark stays as it is.
+// MarkRead stores how far a user has read a conversation: its log up to the number seq, and the
+// entries outside the log up to the number entry. If one of the two numbers is zero, that mark
+// stays as it is.
 func (r *Registry) MarkRead(ctx context.Context, u vocab.Username, id uuid.UUID, seq, entry int64) error {
 	return r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if err := tx.Conversations.MarkRead(ctx, id, seq); err != nil {

@@ -49,7 +49,7 @@ func (r roster) write(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 	for _, id := range joined {
 		a := actors[id]
 		if a == nil {
-			continue // it is the host
+			continue // actors has no entry for the host
 		}
 		if err := tx.Actors.Save(ctx, a, now); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (c *commit) findAdded(ctx context.Context) error {
 		}
 		c.actors[id] = a
 		if len(c.actors) > maxAdded {
-			return nil // judge refuses it
+			return nil // judge refuses the commit
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func (c *commit) checkSender(group *mls.GroupInfo) error {
 	}
 	sender := c.message.Path
 	if !c.External {
-		sender = &memberAt(group, c.message.Sender.Leaf).LeafNode // Verify found it
+		sender = &memberAt(group, c.message.Sender.Leaf).LeafNode // not nil, because Verify found it
 	}
 	if string(sender.Identity) != string(c.Caller) || c.message.Path != nil && string(c.message.Path.Identity) != string(c.Caller) {
 		return fault.New(fault.Forbidden, "the commit is of another actor's device").WithCode("wrong_sender").At("/commit")
@@ -219,7 +219,8 @@ func readAddition(k *mls.KeyPackage, now time.Time) (addition, error) {
 }
 
 // checkRemovals refuses removals that the caller may not make. Members may remove their own
-// devices and actors that asked to leave; the admin may remove everybody.
+// devices and actors that asked to leave; the admin may remove everybody. With an external commit,
+// all callers may remove only their own devices.
 func (c *commit) checkRemovals(ctx context.Context, tx *user.Tx, to *user.HostedConversation, caller *user.ConversationMember, removed []vocab.ID) error {
 	others := slices.DeleteFunc(removed, func(actor vocab.ID) bool { return actor == c.Caller })
 	if len(others) == 0 || caller.Role == user.RoleAdmin && !c.External {

@@ -122,10 +122,10 @@ var (
 	welcomesDesc = prometheus.NewDesc("lightweb_mls_welcomes_pending", "Welcomes to users that no device has confirmed, as counted within the last minutes, of users whose databases can be read.", nil, nil)
 )
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (s *Stock) Describe(to chan<- *prometheus.Desc) { to <- packagesDesc; to <- welcomesDesc }
 
-// Collect is prometheus.Collector's. It sends nothing if the last count failed.
+// Collect implements prometheus.Collector. It sends nothing if the last count failed.
 func (s *Stock) Collect(to chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// welcomeLease is how long a Welcome that was handed out is not handed out again. A device that
-// has not confirmed it by then may have crashed, or is slow to store its new group.
+// welcomeLease is the time after which a Welcome is handed out again if no device has confirmed
+// it. The device that got it may have crashed, or may be slow to store its new group.
 const welcomeLease = 10 * time.Minute
 
 const mostWelcomes = 8
@@ -38,7 +38,7 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 	}
 	var was string
 	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
-		if group != "" { // locked before the Welcome's row, as in all transactions
+		if group != "" { // all transactions take this lock before the Welcome's row
 			if err := tx.Messages.Lock(ctx); err != nil {
 				return err
 			}
