@@ -7,7 +7,7 @@ type GroupInfo struct {
 	Epoch          uint64
 	Members        []Member // from the extension ratchet_tree; nil without it
 	HasExternalPub bool     // devices may join by an external commit
-	Signer         uint32   // the leaf index of the member that made it
+	Signer         uint32   // the leaf index of the member that made the GroupInfo
 
 	context   []byte // the GroupContext
 	signed    []byte // the GroupInfoTBS

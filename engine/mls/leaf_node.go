@@ -38,7 +38,7 @@ func (r *reader) readLeafNode() LeafNode {
 	return l
 }
 
-// readLeafOf reads a leaf, and refuses one of another source.
+// readLeafOf reads a leaf, and refuses a leaf of another source.
 func (r *reader) readLeafOf(source leafSource) *LeafNode {
 	l := r.readLeafNode()
 	if l.source != source {

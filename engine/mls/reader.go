@@ -37,7 +37,7 @@ func (r *reader) take(n int) []byte {
 	return taken
 }
 
-// readSince returns the bytes that were read since the rest of the message was start.
+// readSince returns the bytes that were read since r.rest was equal to start.
 func (r *reader) readSince(start []byte) []byte { return start[:len(start)-len(r.rest)] }
 
 func (r *reader) readUint8() uint8 {

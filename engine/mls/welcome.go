@@ -1,6 +1,6 @@
 package mls
 
-// Welcome holds what devices need to join a group (§12.4.3.1).
+// Welcome is the readable part of a message by which devices join a group (§12.4.3.1).
 type Welcome struct {
 	Suite       CipherSuite
 	KeyPackages [][]byte // the references of the key packages of those devices

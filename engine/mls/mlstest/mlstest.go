@@ -124,7 +124,7 @@ type Group struct {
 // NewGroup returns a group with one device.
 func NewGroup(d *Device) *Group { return NewGroupWith("urn:uuid:"+uuid.NewString(), d) }
 
-// NewGroupWith returns a group with that id and one device.
+// NewGroupWith returns a group with the given id and one device.
 func NewGroupWith(id string, d *Device) *Group { return &Group{ID: id, Leaves: []*Device{d}} }
 
 func (g *Group) writeContext() []byte {
@@ -155,7 +155,7 @@ func (g *Group) writeTree() []byte {
 	return vector(nodes)
 }
 
-// Info returns a GroupInfo of the group, signed by a device of it.
+// Info returns a GroupInfo of the group that one of the group's devices has signed.
 func (g *Group) Info(by *Device) []byte {
 	extensions := vector(join(uint16(2), vector(g.writeTree())), join(uint16(4), vector(vector(by.leafKey))))
 	signed := join(g.writeContext(), extensions, vector(make([]byte, 32)), g.Leaf(by))
@@ -214,8 +214,8 @@ func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
 	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content), g.makeNext(c.Remove, c.Add)
 }
 
-// Rejoin returns an external commit by which a device joins and others are removed, and the
-// group after it.
+// Rejoin returns an external commit, by which one device joins and others are removed. It also
+// returns the group after the commit.
 func (g *Group) Rejoin(by *Device, removed ...*Device) (commit []byte, next *Group) {
 	init := join(uint8(1), uint16(mls.ProposalExternalInit), vector(newKey()))
 	path := join(by.newLeaf(join(uint8(3), vector(make([]byte, 32)))), vector())
