@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newAccept returns the handler of Accept: an actor lets the user follow or quote it, or agrees
-// to be friends. It counts only as the answer to a Follow, Offer or QuoteRequest that the user
+// newAccept returns the handler of Accept: an actor lets the user follow or quote it, or agrees to
+// be friends. An Accept counts only as the answer to a Follow, Offer or QuoteRequest that the user
 // sent to that very actor (ActivityPub §7.6). An Accept that comes after a Reject of the same
 // request has no effect.
 func newAccept(local *actor.Local) Handler {
@@ -90,10 +90,10 @@ func mayAnswer(rel *user.Relationship, status string) bool {
 	return rel.Status != user.Rejected || status == user.Rejected
 }
 
-// isAnswerTo reports whether the answer's object is the Follow that made the relationship rel.
-// If a server leaves out the id of the Follow, the actor and object of the Follow are compared.
-// So they are in a Reject whose Follow has an id of the sender's server: Misskey removes a
-// follower in that way.
+// isAnswerTo reports whether the answer's object is the Follow that made the relationship rel. It
+// compares the ids, except in two cases. If the answer leaves out the id of the Follow, it
+// compares the actor and object of the Follow. It does the same if a Reject embeds a Follow whose
+// id is not on the user's server, because Misskey removes a follower by such a Reject.
 func isAnswerTo(r *Received, rel *user.Relationship, status string) bool {
 	o := r.Activity.Object
 	isRenamed := status == user.Rejected && o.Doc != nil && !o.ID.SameOrigin(r.Me)
@@ -108,8 +108,8 @@ func isAnswerTo(r *Received, rel *user.Relationship, status string) bool {
 	return err == nil && o.Type() == vocab.Follow && actor.ID.Same(r.Me) && object.ID.Same(r.Actor.ID)
 }
 
-// findAnswered returns the relationship that the user accepts. It is the one of the actor's
-// Offer, if the Accept names an Offer, and otherwise the one of the actor's Follow.
+// findAnswered returns the relationship that the user accepts. If the Accept names an Offer, the
+// relationship is that of the actor's Offer. Otherwise it is that of the actor's Follow.
 func findAnswered(ctx context.Context, tx *user.Tx, s *Sent) (*user.Relationship, error) {
 	if s.Activity.Object.Type() == vocab.Offer {
 		return findFriendship(ctx, tx, s.Target.ID, user.Inbound, s.Activity.Object.ID)
@@ -117,8 +117,8 @@ func findAnswered(ctx context.Context, tx *user.Tx, s *Sent) (*user.Relationship
 	return tx.Relationships.Find(ctx, user.Follower, s.Target.ID)
 }
 
-// receiveOfferAnswer turns the user's Offer into a friendship, or ends it. A Reject removes the
-// relationship, so a later Accept finds none to answer.
+// receiveOfferAnswer turns the user's Offer into a friendship, or removes the relationship if the
+// answer is a Reject. So an Accept that arrives after a Reject finds no relationship.
 func receiveOfferAnswer(ctx context.Context, tx *user.Tx, r *Received, offer user.Relationship, status string) (Effects, error) {
 	if offer.Status == status {
 		return Effects{}, ErrIgnored

@@ -24,7 +24,7 @@ func newAnnounce() Handler {
 		},
 		SentUndone: unsendReaction,
 		Needs: func(a *vocab.Activity) []vocab.ID {
-			if a.Object.Doc.IsActivity() { // and no post
+			if a.Object.Doc.IsActivity() { // an activity is no post, so nothing is fetched
 				return nil
 			}
 			return []vocab.ID{a.Object.ID}
@@ -56,8 +56,8 @@ func newAnnounce() Handler {
 	}
 }
 
-// isPassable reports whether an actor may boost o. It has to be a public post, or a post of the
-// actor's own.
+// isPassable reports whether an actor may boost o. The object o has to be a public post, or a post
+// of the actor's own.
 func isPassable(o *vocab.Object, actor vocab.ID) bool {
 	return isReadable(o) && !o.Doc.IsActivity() && (audience.IsPublic(o.Addressing) || o.AttributedTo.Same(actor))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // newBlock returns the handler of Block: an actor wants nothing to do with another one
-// (ActivityPub §6.9). It ends all relationships between the two, and an Undo does not restore
+// (ActivityPub §6.9). A Block ends all relationships between the two, and an Undo does not restore
 // them. Later activities of a blocked actor are dropped by the step persist.
 func newBlock(local *actor.Local) Handler {
 	return Handler{
@@ -100,8 +100,8 @@ func endFollowing(ctx context.Context, out sender, rel *user.Relationship, from 
 }
 
 // isBan reports whether a Block with this target keeps the user out of a place. A moderator of
-// Lemmy sends it and names the community or the server as target; the moderator itself blocks
-// nobody.
+// Lemmy sends such a Block, which names the community or the server as target. The moderator
+// itself does not block the user by it.
 func isBan(target, me vocab.ID) bool { return target != "" && !target.Same(me) }
 
 // undoBlock removes the actor's block of the user, if the Undo takes back that Block.

@@ -16,7 +16,7 @@ import (
 func registerMessages(r *Registry, local *actor.Local) {
 	for _, kind := range vocab.SealedTypes {
 		if kind == keyPackage {
-			continue // it is not encrypted
+			continue // a key package is not encrypted
 		}
 		r.Register(Key{Type: vocab.Create, ObjectType: kind}, newMessage(local))
 		r.Register(Key{Type: vocab.Add, ObjectType: kind}, newEntry())
@@ -111,8 +111,8 @@ func newConversationState() Handler {
 	return h
 }
 
-// receiveMessages returns a function that applies a message. It calls the function receive,
-// which stores the message and adds its events.
+// receiveMessages returns a function that applies a message. That function calls receive, which
+// stores the message and adds its events.
 func receiveMessages(receive func(context.Context, *user.Tx, conversation.Arrival) (conversation.Outcome, error)) func(context.Context, *user.Tx, *Received) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 		if !r.Named { // another server forwarded it
@@ -126,6 +126,6 @@ func receiveMessages(receive func(context.Context, *user.Tx, conversation.Arriva
 	}
 }
 
-// IsInvitation reports whether an activity adds a Welcome to a conversation, by which its
-// recipients can join.
+// IsInvitation reports whether an activity adds a Welcome to a conversation. By a Welcome its
+// recipients can join the conversation.
 func IsInvitation(a *vocab.Activity) bool { return isEntry(a) && a.Object.Doc.Sealed() == "Welcome" }

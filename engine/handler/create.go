@@ -41,7 +41,7 @@ func newCreate(local *actor.Local) Handler {
 			if err != nil {
 				return Effects{}, err
 			}
-			if !r.isReached() && !quotes { // it may still answer a post of the user
+			if !r.isReached() && !quotes { // the post may still answer a post of the user
 				if parent, err := findShown(ctx, tx, local.Addresses, r, o.InReplyTo); err != nil || parent == nil {
 					return Effects{}, ignoredUnless(err)
 				}
@@ -108,16 +108,16 @@ func authoredObject(r *Received) (*vocab.Object, error) {
 	}
 	if o.AttributedTo == "" { // checkAuthored has seen that no other author is named
 		o.AttributedTo = r.Actor.ID
-		o.Doc = maps.Clone(o.Doc) // other recipients read the activity's doc
+		o.Doc = maps.Clone(o.Doc) // because other recipients read the activity's doc, too
 		o.Doc["attributedTo"] = string(r.Actor.ID)
 	}
 	return o, nil
 }
 
-// isNews reports whether the author's post is stored, but the user has received no other Create
-// of it. In that case a boost or an early Update has brought the post. There may be another
-// Create, because relays send a Create of the same post under another id, before or after the
-// author's own.
+// isNews reports whether the author's post is stored, but the user has received no other Create of
+// the post. Then a boost or an early Update has brought the post. The user may have received
+// another Create, because relays send a Create of the same post under another id, before or after
+// the author's own.
 func isNews(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (bool, error) {
 	if theirs, err := isLiving(ctx, tx, o); err != nil || !theirs {
 		return false, err
@@ -136,8 +136,8 @@ func keepObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, n
 	return isLiving(ctx, tx, o)
 }
 
-// isLiving reports whether an object with that id is stored, is not deleted, and has the same
-// author.
+// isLiving reports whether an object with the id of o is stored, is not deleted, and has the same
+// author as o.
 func isLiving(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
 	there, err := tx.Objects.Find(ctx, o.ID)
 	if err != nil || there == nil || there.DeletedAt != nil {
@@ -146,10 +146,10 @@ func isLiving(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
 	return isAuthor(o.AttributedTo, there)
 }
 
-// putObject stores an object and reports whether it did. It does so if the id is free. It also
-// does so if another actor of the same server has taken the id, but that server shows the
-// object as this author's, that is, shown is true. If the id is taken and shown is false, the
-// error is ErrContested.
+// putObject stores o if its id is free, and reports whether it did. If an object of another author
+// has the id, the parameter shown decides. It is true if the server of o shows o as an object of
+// this author; then o replaces the other object. If shown is false, the error is ErrContested. If
+// the author's own object has the id, putObject returns false.
 func putObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
 	row := Stored(o, now)
 	added, err := tx.Objects.Add(ctx, row)
@@ -181,7 +181,8 @@ func isContested(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error
 	return !buried, err
 }
 
-// isShown reports whether the object was fetched from its server, which names the same author.
+// isShown reports whether the object was fetched from its server, and whether that server names
+// the same author.
 func (r *Received) isShown(o *vocab.Object) bool {
 	for _, f := range r.Fetched {
 		if f.ID == o.ID && f.AttributedTo == o.AttributedTo {
@@ -202,9 +203,10 @@ func Stored(o *vocab.Object, now time.Time) user.Object {
 	return row
 }
 
-// placeInFeed adds a received activity to the feed of a user that it was sent to, or to the
-// requests if it is a stranger's private message. If the activity was not sent to the user, but
-// only concerns something of the user's, the user sees it among the notifications.
+// placeInFeed adds a received activity to the user's feed, or to the requests if it is a
+// stranger's private message. It adds no muted activity to the feed. If the activity was not sent
+// to the user, but only concerns something of the user's, placeInFeed does nothing, and the user
+// sees the activity among the notifications.
 func placeInFeed(ctx context.Context, tx *user.Tx, r *Received) error {
 	switch {
 	case !r.isReached(), r.IsSealed():
@@ -243,7 +245,8 @@ func isLetter(r *Received) bool {
 	return r.Named && audience.OfActivity(r.Activity, r.Actor.Followers).IsPrivate()
 }
 
-// isMention reports whether a post names the user both in its addressing and in a Mention tag.
+// isMention reports whether the activity addresses the user and its post has a Mention tag for the
+// user.
 func isMention(r *Received) bool {
 	if !audience.Names(r.Activity.Addressing, r.Me) {
 		return false

@@ -68,7 +68,7 @@ func newDelete(local *actor.Local) Handler {
 			switch {
 			case s.Group != nil:
 				return tx.Groups.Remove(ctx, s.Group.ID)
-			case s.Object == nil: // the user itself: its database is deleted as a whole
+			case s.Object == nil: // the user is deleted, and the user's database with it
 				return nil
 			}
 			_, err := tx.Objects.Bury(ctx, user.Grave{URI: s.Object.URI, Author: s.Actor.ID, Tombstone: s.Activity.Object.Doc.JSON()}, s.Now)
@@ -77,7 +77,8 @@ func newDelete(local *actor.Local) Handler {
 	}
 }
 
-// checkDeletable refuses the deletion of an actor by another actor.
+// checkDeletable refuses the deletion of another actor, and of an object that is not on the
+// actor's server.
 func checkDeletable(a *vocab.Activity) error {
 	if vocab.IsActorType(a.Object.Type()) && !a.Object.ID.Same(a.Actor) {
 		return fault.New(fault.Invalid, "an actor can only delete itself").WithCode("foreign_object").At("/object")

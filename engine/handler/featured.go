@@ -97,8 +97,8 @@ func receiveCollected(featured func(context.Context, *user.Tx, *Received) error)
 	}
 }
 
-// isOpenToFollowers reports whether an activity is for all followers of its actor. An activity
-// without addressing counts as such, because many servers address a change of a collection to
+// isOpenToFollowers reports whether an activity is for all followers of its actor. It returns true
+// for an activity without addressing, because many servers address a change of a collection to
 // nobody.
 func isOpenToFollowers(r *Received) bool {
 	to := audience.OfActivity(r.Activity, r.Actor.Followers)

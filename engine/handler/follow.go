@@ -42,7 +42,8 @@ func newFollow(local *actor.Local, profiles Profiles) Handler {
 			if profiles.User(r.User).FollowPolicy == registry.ApprovalRequired && !known {
 				rel.Status = user.Pending
 			}
-			if err := tx.Actors.Save(ctx, r.Actor, r.Now); err != nil { // its inbox is needed
+			// The Accept needs the actor's inbox.
+			if err := tx.Actors.Save(ctx, r.Actor, r.Now); err != nil {
 				return Effects{}, err
 			}
 			if err := tx.Relationships.Set(ctx, rel, r.Now); err != nil {

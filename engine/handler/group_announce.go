@@ -268,8 +268,8 @@ func uncountGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Recei
 	}
 }
 
-// postOfGroup returns the stored post with an id if it is public and addressed to the sender,
-// which is a group. Else it returns nil.
+// postOfGroup returns the stored post with the given id if it is public and addressed to the
+// sender, which is a group. Otherwise it returns nil.
 func (r *Received) postOfGroup(ctx context.Context, tx *user.Tx, id vocab.ID) (*vocab.Object, error) {
 	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {

@@ -48,6 +48,8 @@ type Handler struct {
 	// the handler never stores it.
 	Apart func(a *vocab.Activity) bool
 
+	// In the comments of the fields below, it means an activity of the type.
+
 	Concern  audience.Concern // the users that it concerns without addressing them
 	Notifies Notice           // when it is shown in the feed of notifications
 	Aliases  []Alias          // further events that it causes when it is received
@@ -63,7 +65,7 @@ type Handler struct {
 	Words       bool // it contains the text of an object that its actor wrote
 	Authored    bool // it is about an object of its actor
 	ShowsObject bool // it is shown together with its object
-	Emoji       bool // its content is an emoji
+	Emoji       bool // its content may be an emoji
 	Group       bool // it is a Group's Announce of another actor's activity
 	Relates     bool // it is stored as long as there is a relationship with its actor
 	Unnamed     bool // it may come without an id, as Mastodon sends it
@@ -174,8 +176,10 @@ type Sent struct {
 	Spelling vocab.Spelling // how other servers write the ids that the activity names
 	Request  vocab.ID       // the stranger whose messages an Accept or Reject is about
 	Group    *user.Group    // the group that a Create, Delete, Add or Remove is about
-	Stream   *user.Stream   // the stream that an Add or Remove is about; without Group and Stream it is about the pins
-	Now      time.Time
+	// Stream is the stream that an Add or Remove is about. If Group and Stream are nil, the Add or
+	// Remove is about the pins.
+	Stream *user.Stream
+	Now    time.Time
 }
 
 // Key is the type, with or without an object type, for which a handler is registered.
@@ -250,8 +254,8 @@ func (r *Registry) IsApart(a *vocab.Activity) bool {
 	return h.Apart != nil && h.Apart(a)
 }
 
-// Knows reports whether an activity has a handler. Without one the activity is stored, and has
-// no effect.
+// Knows reports whether the handler of an activity has a function Received. Without that function
+// the activity is stored, and has no effect.
 func (r *Registry) Knows(a *vocab.Activity) bool { return r.Lookup(a).Received != nil }
 
 // Check refuses an activity that cannot take effect for any recipient.

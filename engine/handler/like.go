@@ -24,9 +24,9 @@ func newDislike(local *actor.Local) Handler {
 	return newReview(local, vocab.Dislike)
 }
 
-// newReview returns the handler of a reaction. It takes effect if the user has stored the
-// object, the actor may see it, and its type permits the reaction. Other reactions are ignored,
-// so that an actor cannot find out which objects exist.
+// newReview returns the handler of a reaction. The reaction takes effect if the user has stored
+// the object, the actor may see the object, and the type of the object permits the reaction. Other
+// reactions are ignored, so that an actor cannot find out which objects exist.
 func newReview(local *actor.Local, kind string) Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true},
@@ -60,8 +60,8 @@ func reactionOf(a *vocab.Activity, object, actor vocab.ID) user.Reaction {
 	return r
 }
 
-// findShown returns the stored object with an id, or nil if there is none or the sender may not
-// see it.
+// findShown returns the stored object with the given id. It returns nil if there is no such
+// object, if the object is a stamp, or if the sender may not see it.
 func findShown(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, id vocab.ID) (*vocab.Object, error) {
 	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {

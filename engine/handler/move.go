@@ -49,16 +49,17 @@ func newMove(local *actor.Local) Handler {
 	}
 }
 
-// Moved reports whether both accounts say that the old one has moved to the new one, and the new
-// one has not moved on. Both actors must have been fetched from their own servers just now.
+// Moved reports whether both accounts confirm the move: the one in old names the one in now as its
+// new account, and the one in now names the other as an alias and has not moved on. Both actors
+// must have been fetched from their own servers just now.
 func Moved(old, now *vocab.Actor) bool {
 	return old.MovedTo.Same(now.ID) && now.MovedTo == "" && slices.ContainsFunc(now.AlsoKnownAs, old.ID.Same)
 }
 
-// replaceFollow makes the user follow the new account in place of the old one, and replaces the
-// old one in groups. The server of the old account gets an Undo, as Mastodon sends one, because
-// otherwise it would go on delivering. If the user has a follow of the new account already,
-// even a refused one, no Follow is sent.
+// replaceFollow makes the user follow the new account in place of the old account, and replaces
+// the old account in groups. The server of the old account gets an Undo, as Mastodon sends one,
+// because otherwise that server would go on delivering. If the user has a follow of the new
+// account already, even a refused one, no Follow is sent.
 func replaceFollow(ctx context.Context, out sender, rel *user.Relationship, old, now *vocab.Actor) error {
 	if err := endFollowing(ctx, out, rel, old); err != nil {
 		return err

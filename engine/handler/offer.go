@@ -59,7 +59,8 @@ func isFriendRequest(r *Received) bool {
 	return err == nil && ok && f.Object.Same(r.Me)
 }
 
-// checkFriendRequest refuses an Offer of a friendship whose subject is not the sender.
+// checkFriendRequest refuses an Offer of a friendship whose subject is not the sender, or whose
+// object is not another actor.
 func checkFriendRequest(a *vocab.Activity) error {
 	f, ok, err := vocab.FriendshipOf(a.Object.Doc)
 	switch {
@@ -82,10 +83,10 @@ const (
 	maxOffers    = 2000
 )
 
-// receiveFriendRequest stores the Offer. If the user has offered the same friendship, the Offer
-// is accepted immediately; otherwise it waits for the user. If the actor has sent an Offer
-// before, the actor has lost its record of the friendship. In that case the status stays, and
-// an accepted friendship is accepted again.
+// receiveFriendRequest stores the Offer. If the user has offered the same friendship, the Offer is
+// accepted immediately; otherwise it waits for the user. If the actor has sent an Offer before,
+// the actor may have lost its record of the friendship. In that case the status stays, and an
+// accepted friendship is accepted again.
 func receiveFriendRequest(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received) (Effects, error) {
 	f, _, err := vocab.FriendshipOf(r.Activity.Object.Doc)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // note is the type of the objects in unencrypted conversations.
 const note = "Note"
 
-// keepReceivedNote adds a private Note that is for the user alone to the conversation with its
-// author. A Note that waits among the requests is added when the request is accepted.
+// keepReceivedNote adds a private Note to the conversation with its author, if the Note is for the
+// user alone. A Note that waits among the requests is added when the request is accepted.
 func keepReceivedNote(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) error {
 	if r.Request || r.IsSealed() || o.Type != note || !isBetween(r.Activity, o, r.Actor.ID, r.Me) {
 		return nil
@@ -24,15 +24,15 @@ func keepReceivedNote(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Ob
 	return err
 }
 
-// isBetween reports whether a post is addressed to exactly one actor besides its author, and
-// whether this is the actor with the id in the parameter other.
+// isBetween reports whether a post is addressed to exactly one actor besides its author, namely
+// the actor in the parameter other.
 func isBetween(a *vocab.Activity, o *vocab.Object, author, other vocab.ID) bool {
 	return audience.Counterpart(a.Addressing, author).Same(other) && (len(o.All()) == 0 || audience.Counterpart(o.Addressing, author).Same(other))
 }
 
-// keepSentNote adds a private Note that the user sends to one actor to the conversation of the
-// two. If that conversation is encrypted, it refuses the Note, and also a private object of any
-// other type. It does so even if the conversation is closed.
+// keepSentNote handles an object that the user sends to one actor in private. It adds a Note to
+// the conversation of the two. If that conversation is encrypted, it refuses the object, whatever
+// the type of the object is. It does so even if the conversation is closed.
 func keepSentNote(ctx context.Context, tx *user.Tx, s *Sent, o *vocab.Object) error {
 	partner := audience.Counterpart(s.Activity.Addressing, s.Actor.ID)
 	isCollection := strings.HasPrefix(string(partner), string(s.Actor.ID)+"/")
@@ -86,7 +86,7 @@ func acceptLetters(ctx context.Context, tx *user.Tx, s *Sent) error {
 }
 
 // isLetterTo reports whether a stored object is a Note that is addressed to exactly one actor
-// besides its author, and whether this is the actor with the id in the parameter to.
+// besides its author, namely the actor in the parameter to.
 func isLetterTo(ctx context.Context, tx *user.Tx, id, author, to vocab.ID) (bool, error) {
 	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {

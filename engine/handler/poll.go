@@ -50,7 +50,7 @@ func pollOf(o *vocab.Object) poll {
 	return poll{o.Doc, o.Doc.Subs("oneOf"), true}
 }
 
-// findOption returns the index of the option with that name, or -1 if there is none.
+// findOption returns the index of the option with the given name, or -1 if there is none.
 func (p poll) findOption(name string) int {
 	return slices.IndexFunc(p.options, func(o vocab.Doc) bool { return o.Words("name") == name })
 }
@@ -111,8 +111,8 @@ func takeCount(d, from vocab.Doc, name string) bool {
 	return true
 }
 
-// refreshPoll copies the counts from an Update without the time of a change: such an Update
-// changes nothing else.
+// refreshPoll copies the counts of votes from fresh, the poll in an Update that does not give the
+// time of a change. Such an Update changes nothing else.
 func refreshPoll(ctx context.Context, tx *user.Tx, stored *user.Object, fresh *vocab.Object) error {
 	o, err := stored.Parse()
 	if err != nil || o.Type != question || !pollOf(o).takeCounts(pollOf(fresh)) {

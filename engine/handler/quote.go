@@ -280,8 +280,8 @@ func (s sender) viewersOf(ctx context.Context, o *vocab.Object) (map[vocab.ID]au
 	return viewers, err
 }
 
-// WithoutActors removes an actor from the targets of inboxes if the map in the parameter but
-// has true for the actor. It also removes inboxes that have no targets left.
+// WithoutActors removes actors from the targets of inboxes, and removes inboxes that have no
+// targets left. The map named but has true for each actor that is removed.
 func WithoutActors(inboxes []user.Inbox, but map[vocab.ID]bool) (left []user.Inbox) {
 	for _, i := range inboxes {
 		var actors []vocab.ID

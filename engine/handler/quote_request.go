@@ -96,9 +96,9 @@ func quotingPost(r *Received) *vocab.Object {
 	return o
 }
 
-// receiveRequest answers a request. A request for a post that the actor cannot see is ignored,
-// as if the post did not exist. The quoting post is stored here only if it is public. Any other
-// post is stored only if the actor sends it to the user.
+// receiveRequest answers a request. A request for a post that the actor cannot see is ignored, as
+// if the post did not exist. receiveRequest stores the quoting post only if it is public. A
+// quoting post that is not public is stored only if the actor sends it to the user.
 func (q quotes) receiveRequest(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	quoting := quotingPost(r)
 	quoted, err := findShown(ctx, tx, q.local.Addresses, r, r.Activity.Object.ID)

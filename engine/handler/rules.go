@@ -36,7 +36,8 @@ func checkOwnObject(a *vocab.Activity) error {
 	return nil
 }
 
-// checkAuthored refuses an embedded object that has another author or is no post.
+// checkAuthored refuses an object that is not on the actor's server. It also refuses an embedded
+// object that has another author or is no post.
 func checkAuthored(a *vocab.Activity) error {
 	if err := checkOwnObject(a); err != nil {
 		return err
@@ -71,7 +72,7 @@ var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Rej
 	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Arrive", "Travel", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
 	"Link", "Mention", "Tombstone", "Relationship", "QuoteRequest", vocab.QuoteAuthorization}
 
-// isAuthor reports whether the actor is the author of a stored object. A Tombstone has none.
+// isAuthor reports whether the actor is the author of a stored object. A Tombstone has no author.
 func isAuthor(actor vocab.ID, stored *user.Object) (bool, error) {
 	o, err := stored.Parse()
 	if err != nil {

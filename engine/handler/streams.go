@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sendAdd applies an Add of the user: it adds an actor to a group, a stream to the user's
-// streams, an object to a stream, or an object to the pinned ones.
+// sendAdd applies an Add of the user. It adds an actor to a group, adds a stream to the user's
+// streams, adds an object to a stream, or pins an object.
 func sendAdd(ctx context.Context, tx *user.Tx, s *Sent) error {
 	a := s.Activity
 	switch {

@@ -39,7 +39,7 @@ func Listed(ctx context.Context, tx *user.Tx, l Listing) (queued bool, err error
 	if err != nil || rel != nil && rel.Status != user.Rejected {
 		return false, err
 	}
-	follow := derivedID(me, "follow", l.By.ID) // no Follow is stored: any id will do
+	follow := derivedID(me, "follow", l.By.ID) // if no Follow is stored, any id will do
 	if rel != nil {
 		follow = rel.Activity
 	} else if sent, err := tx.Activities.Latest(ctx, vocab.Follow, me, l.By.ID); err != nil {
@@ -59,8 +59,8 @@ func Listed(ctx context.Context, tx *user.Tx, l Listing) (queued bool, err error
 	return true, out.storeActivity(ctx, vocab.Doc{"id": string(undo), "type": vocab.Undo, "object": followDoc(follow, me, l.By.ID)}, follow, follow, l.By)
 }
 
-// Listing is the statement of the server of the actor By about whether it lists a user among
-// the actor's followers.
+// Listing is a statement by the server of the actor By: it says whether the server lists a user
+// among the actor's followers.
 type Listing struct {
 	Local *actor.Local
 	User  vocab.Username

@@ -18,7 +18,7 @@ func StoredTypes() user.Types { return data.storedTypes() }
 // LastingTypes returns the types whose deliveries are retried for 30 days.
 func LastingTypes() []string { return data.Types(func(h Handler) bool { return h.Lasting }) }
 
-// HasEmoji reports whether the content of a type is an emoji.
+// HasEmoji reports whether the content of activities of a type may be an emoji.
 func HasEmoji(kind string) bool { return data.OfType(kind).Emoji }
 
 // HasWords reports whether activities of a type contain the text of an object that their actor

@@ -129,8 +129,8 @@ func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, id vocab.ID
 }
 
 // mayRemember reports whether the user's database should store an id of the sender that it does
-// not have yet. It should if the user and the sender have a relationship. It also should if the
-// database has something else of the sender and there is room for the id.
+// not have yet. It returns true if the user and the sender have a relationship. It also returns
+// true if the database has something else of the sender and there is room for the id.
 func (r *Received) mayRemember(ctx context.Context, tx *user.Tx) (bool, error) {
 	for _, kind := range user.RelationshipTypes {
 		if rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID); err != nil || rel != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ParseRequest parses the activity in the body of a request with these headers. If the type may
-// come without an id (Handler.Unnamed), an activity without one gets an id on its actor's
-// server. The id is made from the body and the signature, so that it is the same when the
-// request comes again, and another one when the actor sends the like of it later.
+// ParseRequest parses the activity in the body of a request with the headers h. If the type may
+// come without an id (Handler.Unnamed), an activity without an id gets one on its actor's server.
+// The id is made from the body and the signature. So a repeat of the request gives the same id,
+// and a later request with an equal activity gives another id.
 func ParseRequest(body []byte, h http.Header) (*vocab.Activity, error) {
 	d, err := vocab.ParseDoc(body)
 	if err != nil {
