@@ -175,9 +175,10 @@ type Object struct {
 	approved bool            // see Approved
 }
 
-// Stored returns the object in the form in which users' databases store it. The form has
-// canonical ids. It has no hidden recipients and no authors of other servers. It has a stamp (see
-// QuoteAuthorization) only if that was verified. readable holds the texts that readers are shown.
+// Stored returns the object in the form in which users' databases store it. The form names other
+// things by canonical ids. It has no hidden recipients and no authors of other servers. It has a
+// stamp (see QuoteAuthorization) only if the stamp was verified. readable holds the texts that
+// readers are shown.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()
@@ -238,8 +239,9 @@ func (o *Object) Authors() []ID {
 	return ids
 }
 
-// chooseAuthor returns one of the actors to which the object with this id is attributed. It
-// prefers a Person, because PeerTube also names a channel (Group).
+// chooseAuthor returns one of the actors to which the object d is attributed; id is the id of d.
+// It prefers a Person on the server of the object, because PeerTube also names a channel (Group).
+// If there is none, it takes the first actor on that server, or else the first actor.
 func chooseAuthor(d Doc, id ID) (ID, error) {
 	named, err := d.IDs("attributedTo")
 	if err != nil || len(named) == 0 {

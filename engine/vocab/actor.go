@@ -29,7 +29,7 @@ type Actor struct {
 	DeliversMLS                int64    // deliveryVersion of lw:mls: the version of the server's protocol for encrypted conversations; 0 is the SWICG draft
 	Raw                        json.RawMessage
 
-	reduced bool // Reduced has written Raw
+	reduced bool // the method Reduced made Raw
 }
 
 // ActorKey is a public key that an actor lists.

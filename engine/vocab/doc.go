@@ -115,9 +115,9 @@ func (d Doc) aliasedProperty(name string) (any, error) {
 const maxType = 255
 
 // Type returns the type of the document in its short form, or an empty text if it has none. Of
-// several types it returns the most specific one. Names of ActivityStreams, which have no colon,
-// are the most specific, except its base types. These come next, and all other types come last. Of
-// equally specific types it returns the first.
+// several types it returns the most specific one. Names without a colon, which are those of
+// ActivityStreams, are the most specific, except the base types such as Object. The base types
+// come next, and names with a colon come last. Of equally specific types it returns the first.
 func (d Doc) Type() (string, error) {
 	v, err := d.aliasedProperty("type")
 	if err != nil {
@@ -151,8 +151,8 @@ func rankType(name string) int {
 	}
 }
 
-// IsActivity reports whether the document is an activity: it has an actor and an object. Posts of
-// Pleroma and Mobilizon have an actor too.
+// IsActivity reports whether the document is an activity: it has an actor and an object. An actor
+// alone is not enough, because posts of Pleroma and Mobilizon have an actor, too.
 func (d Doc) IsActivity() bool { return d["actor"] != nil && d["object"] != nil }
 
 // ID returns the id of the document. It returns an empty id for a document without an id, which is

@@ -15,8 +15,9 @@ const (
 // relationships is the namespace of the types of friendship.
 const relationships = "https://lightwebbrowser.org/ns/"
 
-// ParseFriendship returns the short name of the type of friendship in value. This may be a URI, or
-// a short name with or without lw: before it. ok is false if value is not a type of friendship.
+// ParseFriendship returns the short name of the type of friendship in value. The value may be a
+// URI, or a short name with or without lw: before it. ok is false if value is not a type of
+// friendship.
 func ParseFriendship(value string) (kind string, ok bool) {
 	for _, prefix := range []string{relationships, Lightweb, "lw:"} {
 		if rest, cut := strings.CutPrefix(value, prefix); cut {

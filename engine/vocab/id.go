@@ -63,9 +63,9 @@ func parseURI(s string) (scheme, authority string, err error) {
 	return parseAnyURI(s)
 }
 
-// plainOrigin returns the length of the origin of an id that is canonical already, and 0 for any
-// other id. It is a fast path, because nearly all ids are canonical and many ids are compared for
-// each activity.
+// plainOrigin returns the length of the origin of an id that is canonical already. It returns 0
+// for all other ids, and for canonical ids with unusual characters. It is a fast path, because
+// nearly all ids are canonical and many ids are compared for each activity.
 func plainOrigin(s string) int {
 	rest, secure := strings.CutPrefix(s, "https://")
 	if !secure {
@@ -233,7 +233,7 @@ func (id ID) Same(other ID) bool {
 	return id == other || id.Canonical() == other.Canonical()
 }
 
-// Document returns id without its fragment, which is the address from which id is fetched.
+// Document returns id without its fragment. The result is the address from which id is fetched.
 func (id ID) Document() ID {
 	d, _, _ := strings.Cut(string(id), "#")
 	return ID(d)

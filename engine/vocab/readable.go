@@ -25,7 +25,7 @@ var wordings = []struct {
 // its property. The parameter raw holds the bytes of the received document, which show the order
 // of the languages; at is the path of the object in that document.
 //
-// This is slow, so it is done once, when the object is stored. Show inserts the texts.
+// Readable is slow, so it is called once, when the object is stored. Show inserts the texts.
 func Readable(d Doc, raw []byte, at ...string) Doc {
 	out := Doc{}
 	for _, w := range wordings {
@@ -50,7 +50,7 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 
 // cleanTranslations returns the language map with harmless texts. The parameter clean is the
 // harmless form of the parameter text, so that text need not be cleaned again if it is in the map.
-// differs is true if the map has another text.
+// differs is true if the map has a text other than the parameter text.
 func cleanTranslations(languages Doc, text, clean string, cleaned func(string) string) (out Doc, differs bool) {
 	out = Doc{}
 	for tag := range languages {
@@ -147,8 +147,8 @@ func membersAt(raw []byte, at []string) (names []string) {
 	return names
 }
 
-// enterMember moves the decoder into the next object, to the value with this name. It reports
-// whether there is one.
+// enterMember moves the decoder into the next object, to the value of the member with the given
+// name. It reports whether there is such a member.
 func enterMember(d *jsontext.Decoder, name string) bool {
 	if d.PeekKind() != '{' {
 		return false

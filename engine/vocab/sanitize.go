@@ -185,7 +185,7 @@ func PlainText(s string) (text string) {
 }
 
 // hasMarkup reports whether a text has an HTML element, a comment, or an unknown tag with
-// attributes.
+// attributes. It also returns true for a text that is longer than maxText.
 func hasMarkup(s string) bool {
 	z := nethtml.NewTokenizer(strings.NewReader(cutText(s)))
 	for {

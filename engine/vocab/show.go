@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Show returns an object in the form that readers are shown. The parameter d is its stored
-// form, in which a stamp was verified; readable is the result of Readable. The texts are in the
-// first of the reader's languages that is available. The member source.content is the plain
+// Show returns an object in the form that readers are shown. The parameter d is the stored form of
+// the object, in which a stamp was verified; readable is the result of Readable. The texts are in
+// the first of the reader's languages that is available. The member source.content is the plain
 // text, and no text except content has HTML. The object is attributed to one author of its own
-// server, if it has such an author. Embedded things that are not parts of the object are
-// replaced by their ids. The member quote has the id of the quoted post, in whatever form d
-// names that post.
+// server, if it has such an author. Embedded things that are not parts of the object are replaced
+// by their ids. The member quote has the id of the quoted post, in whatever form d names that
+// post.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduceDoc(d)
 	text := readable.Text("text")
@@ -115,10 +115,10 @@ func reduceValue(name string, v any) any {
 	return v
 }
 
-// showEmbedded returns the shown form of an embedded thing. That is its id if it has one, unless
-// the thing is a part of the document (see parts) and names no maker. A thing that has no id and
-// names its maker is not shown, because its original could not be fetched, except as a part of the
-// document. Of the texts of an embedded thing, only the name is shown.
+// showEmbedded returns the shown form of an embedded thing. A thing with an id is shown as its id,
+// unless it is a part of the document (see parts) and names no maker. A thing that has no id and
+// names its maker is not shown, because its original could not be fetched. But a part of the
+// document is shown all the same. Of the texts of an embedded thing, only the name is shown.
 func showEmbedded(name string, d Doc) any {
 	id, err := d.ID()
 	switch {

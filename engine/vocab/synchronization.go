@@ -50,9 +50,9 @@ func (s Synchronization) String() string {
 	return `collectionId="` + string(s.Collection) + `", url="` + string(s.URL) + `", digest="` + hex.EncodeToString(s.Digest[:]) + `"`
 }
 
-// ParseSynchronization reads the value of the field. It must have at most 4 KiB and the three
-// parameters that Synchronization has. All parameters must be in quotes, and none may occur
-// twice. The caller must not trust the result before it has verified it.
+// ParseSynchronization reads the value of the field. The value must have at most 4 KiB and the
+// three parameters that Synchronization has. All parameters must be in quotes, and none may occur
+// twice. The caller must verify the result before trusting it.
 func ParseSynchronization(field string) (Synchronization, error) {
 	malformed := fault.New(fault.Invalid, "Collection-Synchronization is malformed")
 	if len(field) > maxSynchronization {

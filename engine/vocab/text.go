@@ -99,7 +99,7 @@ type words struct {
 	strings.Builder
 	ends  int  // how many line ends to write before the next word
 	space bool // write a space before the next word, unless ends is above 0
-	pre   int  // how deep in pre elements, in which white space is preserved
+	pre   int  // the number of open pre elements, in which white space is preserved
 }
 
 func (w *words) tag(name string, kind nethtml.TokenType) {
