@@ -6,12 +6,14 @@ import "github.com/lightweb/lightweb/engine/vocab"
 // the type declares it.
 type Concern struct {
 	Holders       bool // it concerns users who have stored something of its actor
-	FollowersOnly bool // if Holders is true, it concerns only those of them who follow its actor
+	FollowersOnly bool // if Holders is true, it concerns only holders who follow its actor
 	Owner         bool // it concerns the owner of the object that it is about
-	PublicOnly    bool // it concerns the owner only if it is public, because a private one is for the actors that it names
-	Circle        bool // if it names nobody, it is for the followers of its actor
-	Post          bool // it contains a new post; if the post is private, it may not be forwarded to others
-	Edit          bool // it changes a post; if the post is private and it came to a user's own inbox, it is for that user alone
+	// PublicOnly says that it concerns the owner only if it is public, because otherwise it is for
+	// the actors that it names.
+	PublicOnly bool
+	Circle     bool // if it names nobody, it is for the followers of its actor
+	Post       bool // it contains a new post; if the post is private, it may not be forwarded to others
+	Edit       bool // it changes a post; if the post is private and it came to a user's own inbox, it is for that user alone
 }
 
 // Arrival is an activity that was delivered to this server, with the circumstances of the
@@ -48,7 +50,8 @@ func (a Arrival) Reach() Reach {
 		r.Followers = append(r.Followers, a.Forwarder.ID)
 	}
 	toFollowers := a.isForFollowers()
-	letter := a.Concern.Edit && a.Inbox != "" && !toFollowers // it is for the owner of the inbox; others get a delivery of their own
+	// Such an edit is for the owner of the inbox alone; others get a delivery of their own.
+	letter := a.Concern.Edit && a.Inbox != "" && !toFollowers
 	switch c := a.Concern; {
 	case c.Holders && !c.FollowersOnly && !letter:
 		r.Acquainted = true
@@ -96,9 +99,9 @@ func IsForFollowers(a *vocab.Activity, c Concern, followers vocab.ID) bool {
 	return !to.IsPrivate() || c.Circle && to.IsUnaddressed()
 }
 
-// About returns the ids that an activity is about: its object, the object and actor of an
-// embedded activity, the parent of a reply and the quoted post. Their local owners are concerned
-// even if they are not addressed.
+// About returns the ids that an activity is about, if it concerns their local owners without
+// addressing them. The ids are those of its object, the object and actor of an embedded activity,
+// the parent of a reply and the quoted post.
 func About(a *vocab.Activity, c Concern) []vocab.ID {
 	if !c.Owner || c.PublicOnly && !IsPublic(a.Addressing) {
 		return nil

@@ -33,7 +33,7 @@ func (a Audience) MaySee(v Viewer) bool {
 }
 
 // MayList reports whether the viewer sees the object in the author's collections. An object that
-// only names the viewer is listed to nobody except the author, although the viewer may see it.
+// only names the viewer is not listed to the viewer, although the viewer may see it.
 func (a Audience) MayList(v Viewer) bool {
 	if v.ID != "" && v.ID.Same(a.author) {
 		return true
@@ -41,8 +41,8 @@ func (a Audience) MayList(v Viewer) bool {
 	return !v.Blocked && slices.ContainsFunc(Lists(a.author, v), func(id vocab.ID) bool { return slices.Contains(a.to.To, id) || slices.Contains(a.to.Cc, id) })
 }
 
-// Lists returns the ids that let a viewer find an object in the author's collections: its to or
-// cc must have at least one of them.
+// Lists returns the ids that let a viewer find an object in the author's collections. The to or cc
+// of the object must have at least one of these ids.
 func Lists(author vocab.ID, v Viewer) []vocab.ID {
 	all := append([]vocab.ID{vocab.Public}, v.Circles...)
 	if v.ID.SameOrigin(author) {
@@ -52,8 +52,9 @@ func Lists(author vocab.ID, v Viewer) []vocab.ID {
 }
 
 // MayReplace reports whether the holder, an actor that has stored an object, may get the new
-// version after an edit by the author. A holder outside of the new audience keeps the old
-// version. An edit that addresses nobody does not change the audience.
+// version after an edit by the author. A holder outside of the new audience keeps the old version.
+// If the new version addresses nobody, the audience of the old version decides. If the old version
+// addresses nobody either, MayReplace returns true.
 func MayReplace(before, after Audience, holder Viewer) bool {
 	if !after.IsUnaddressed() {
 		return after.MaySee(holder)
@@ -68,11 +69,10 @@ type Recipient struct {
 	Answers bool // the post answers an object that the user has stored and that the post's author may see
 }
 
-// IsLetterOfStranger reports whether a post is a private message to a user from an actor that
-// has no permission to write one. It is false for an answer that addresses the user's
-// followers. It is also false for an answer that addresses the followers of an actor that the
-// user follows, and that this actor forwards. Such answers belong to their thread (ActivityPub
-// §7.1.2).
+// IsLetterOfStranger reports whether a post is a private message to a user from an actor that has
+// no permission to write one. It is false for an answer that addresses a collection in r.Circles.
+// That is the collection of the user's followers, or of the followers of an actor that the user
+// follows and that forwarded the answer. Such answers belong to their thread (ActivityPub §7.1.2).
 func IsLetterOfStranger(post Audience, r Recipient) bool {
 	inThread := r.Answers && slices.ContainsFunc(r.Circles, post.Names)
 	return post.IsPrivate() && !r.Known && !inThread

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The actors in the table, and two collections: Circle has the followers of Carol, and Others
-// those of another actor, dave. Carol is the author. Bob is the actor that the rows name most
-// often.
+// The actors in the table, and two collections: Circle has the followers of Carol, and Others has
+// the followers of another actor, Dave. Carol is the author. Bob is the actor that the rows name
+// most often.
 const (
 	Carol    = "https://carol.example/users/carol"
 	Circle   = Carol + "/followers"
@@ -137,7 +137,7 @@ func Named(t testing.TB, name string) Case {
 	return Case{}
 }
 
-// Yes reports whether the answer for a column is y. The parameter of holds the answers of all
+// Yes reports whether the answer for a column is y. The parameter named of has the answers of all
 // columns.
 func Yes(t testing.TB, of string, column int) bool {
 	t.Helper()
