@@ -56,7 +56,8 @@ func (c *Cached) Page(ctx context.Context, u vocab.Username, feed string, after 
 	return stored, nil
 }
 
-// keep caches a page that was read from the database because the cached part was incomplete.
+// keep caches a page that was read from the database because the cache did not have all of it. If
+// the lines in the cache are outdated, keep removes the feed from the cache instead.
 func (c *Cached) keep(ctx context.Context, u vocab.Username, feed string, after *user.Place, part cache.Part, stored Stored) error {
 	isFillable := c.cache.IsFillable(part)
 	switch {
@@ -84,9 +85,9 @@ func isOutdated(lines []string, entries []Shown) bool {
 	return slices.ContainsFunc(entries, func(e Shown) bool { return !revisions[activityRevision(e.line)] })
 }
 
-// warnOf logs why a page was not cached. That is no failure: the reader has the page, and the
-// next reader's page is read from the database, too. It does not log that Redis is unavailable:
-// the watcher of Redis does.
+// warnOf logs why a page was not cached. That is no failure: the reader has the page, and the page
+// of the next reader is read from the database, too. warnOf does not log that Redis is
+// unavailable, because the watcher of Redis logs that.
 func (c *Cached) warnOf(ctx context.Context, u vocab.Username, err error) {
 	if err != nil && !keyspace.IsAway(err) && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "page not cached", "user", u, "err", err)
@@ -169,7 +170,7 @@ func (c *Cached) assemble(ctx context.Context, u vocab.Username, part cache.Part
 }
 
 // authorOrActor returns the author of the object, or the sender if the author is not known. The
-// addressing may name the followers of this actor.
+// addressing may name the followers of the returned actor.
 func (s Shown) authorOrActor() vocab.ID {
 	if s.AuthorURI != "" {
 		return s.AuthorURI
@@ -177,8 +178,8 @@ func (s Shown) authorOrActor() vocab.ID {
 	return s.ActorURI
 }
 
-// wanted are the lines of a page and the documents that they name. Each object and card is there
-// once.
+// wanted are the lines of a page and the documents that the lines name. Each object and each card
+// is only once in all.
 type wanted struct {
 	rows    []wantedRow
 	all     []cache.Document
@@ -272,8 +273,8 @@ func cardKey(id vocab.ID) string           { return "actor:" + string(id) }
 // absent.
 const Form = "2"
 
-// readerOf returns a text that is the same for all readers who are shown the same. They read the
-// same languages, and their documents have the same version of the format.
+// readerOf returns a text that is the same for all readers who are shown the same documents. These
+// are readers of the same languages, as long as the format of documents has the same version.
 func readerOf(languages []string) string { return Form + " " + strings.Join(languages, ",") }
 
 // activityRevision includes the actor, because two actors of one server may use the same id.

@@ -54,9 +54,9 @@ func resolveName(feed string) (string, error) {
 
 func isCriterion(name string) bool { return name != "" && utf8.RuneCountInString(name) <= maxCriterion }
 
-// selectEntries returns entries of a feed that All does not list, and the place where it stopped
-// looking. The place is nil if it has reached the end of that feed or of the main feed. The
-// fault is NotFound if there is no such group or stream.
+// selectEntries returns entries of a feed that All does not list, and the place where
+// selectEntries stopped looking. The place is nil if it reached the end of that feed or of the
+// main feed. The fault is NotFound if there is no such group or stream.
 func selectEntries(ctx context.Context, tx *user.Tx, feed string, after *user.Place, n int) ([]user.FeedItem, *user.Place, error) {
 	if feed == Archive {
 		items, err := tx.Posts.ListArchived(ctx, after, n)

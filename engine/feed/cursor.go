@@ -44,9 +44,9 @@ func EncodeCursor(scope string, p user.Place) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, checksum(scope, b)...))
 }
 
-// DecodeCursor returns the place that EncodeCursor wrote for the same scope. For an empty text
-// it returns nil, the beginning. The fault is Invalid for any other text: each place has exactly
-// one text.
+// DecodeCursor returns the place that EncodeCursor wrote for the same scope. For an empty text it
+// returns nil, the beginning. The fault is Invalid for any other text, because each place has
+// exactly one text.
 func DecodeCursor(scope, s string) (*user.Place, error) {
 	if s == "" {
 		return nil, nil
@@ -74,7 +74,7 @@ func DecodeCursor(scope, s string) (*user.Place, error) {
 
 func checksum(scope string, body []byte) []byte {
 	h := sha256.New()
-	h.Write(body) // bodies have one length, so that no other pair of scope and body gives the same bytes
+	h.Write(body) // no other body and scope give the same bytes, as bodies have one length
 	h.Write([]byte(scope))
 	return h.Sum(nil)[:cursorChecksum]
 }

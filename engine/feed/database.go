@@ -40,8 +40,8 @@ type Database struct {
 	hasEmoji  func(kind string) bool
 }
 
-// NewDatabase returns the feeds in users' databases. hasEmoji reports whether activities of a
-// type have an emoji as their content.
+// NewDatabase returns the feeds in users' databases. hasEmoji reports whether activities of a type
+// may have an emoji as their content.
 func NewDatabase(databases Transactor, local Local, profiles Profiles, hasEmoji func(kind string) bool) *Database {
 	return &Database{databases, local, profiles, hasEmoji}
 }
@@ -168,8 +168,9 @@ func (d *Database) keep(ctx context.Context, u vocab.Username, reader string, ma
 	})
 }
 
-// readRows reads the items that find returns, with the forms that are stored for the readers
-// that readerOf names. It reads the user's copies of their actors in the same transaction.
+// readRows reads the items that find returns, with the forms that are stored for the parameter
+// reader, a result of readerOf. If reader is empty, it reads no forms. It reads the user's copies
+// of the items' actors in the same transaction.
 func (d *Database) readRows(ctx context.Context, u vocab.Username, reader string, find find) (rows []Row, stored Stored, err error) {
 	var copies map[vocab.ID]vocab.Card
 	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {

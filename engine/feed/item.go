@@ -66,7 +66,7 @@ func (p Page) JSON() json.RawMessage {
 	return append(p.appendReading(b), '}')
 }
 
-// appendReading writes how far the user has read the feed.
+// appendReading writes how many entries are unread, and how far the user has read the feed.
 func (p Page) appendReading(b []byte) []byte {
 	if p.Unread != nil {
 		b = strconv.AppendInt(append(b, `,"unread":{"count":`...), int64(p.Unread.Count), 10)

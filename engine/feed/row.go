@@ -85,7 +85,7 @@ func actorsOf(rows []Row) []vocab.ID {
 }
 
 // authorOrActor returns the author of the object, or the sender if the author is not known. The
-// addressing may name the followers of this actor.
+// addressing may name the followers of the returned actor.
 func (r Row) authorOrActor() vocab.ID {
 	if r.author != "" {
 		return r.author
@@ -121,8 +121,8 @@ func (r Row) showEntry(languages []string, followers vocab.ID, hasEmoji bool) (s
 	return s
 }
 
-// formOf returns the form of an entry that was made from its documents, so that it can be
-// stored. ok is false if the form was stored before or is too large for a cache. It is also
+// formOf returns the form of an entry, so that it can be stored. ok is false if the form was
+// stored before, if the entry has no revision, or if the form is too large for a cache. It is also
 // false if the readable text of the object is not stored yet, because storing that text changes
 // the object's revision.
 func (r Row) formOf(s Shown) (form user.Form, ok bool) {

@@ -14,13 +14,13 @@ var All = []string{Main, Notifications, Requests}
 // Cache returns the cache in front of the database.
 func (c *Cached) Cache() *cache.Cache { return c.cache }
 
-// warmTries is how often Warm reads the beginning of a feed: to make its token, to make its
-// page, and to see that both are there.
+// warmTries is the number of times that Warm reads the beginning of a feed: to make its token, to
+// make its page, and to see that both are there.
 const warmTries = 3
 
-// Warm reads a feed, so that the first pages of its index and the documents that they name are
-// cached. The parameter pages is how many pages Warm reads at most. It returns how many pages
-// and entries it has read. A feed that changes all the while is not cached.
+// Warm reads a feed, so that the first pages of its index and the documents that these pages name
+// are cached. It reads at most as many pages as the parameter pages says. It returns how many
+// pages and entries it has read. A feed that does not stop changing meanwhile is not cached.
 func (c *Cached) Warm(ctx context.Context, u vocab.Username, feed string, pages int) (made, entries int, err error) {
 	var after *user.Place
 	for range warmTries - 1 {
