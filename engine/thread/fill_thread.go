@@ -30,10 +30,10 @@ type filling struct {
 }
 
 // fillThread adds to a thread the objects that other servers show and the user's database lacks.
-// First it fetches the missing ancestors. Then it fetches the objects that the owner of the
-// thread lists. If there is no such list, it fetches the replies to each object in the thread
-// instead (FEP-f228). It stores none of the objects. If a server does not answer, only its
-// objects are missing. The fault is RateLimited if the user has had too many threads filled in.
+// First it fetches the missing ancestors. Then it fetches the objects that the owner of the thread
+// lists. If there is no such list, it fetches the replies to each object in the thread instead
+// (FEP-f228). It stores none of the objects. If a server does not answer, only the objects of that
+// server are missing. The fault is RateLimited if too many threads were filled in for the user.
 func (r *Reader) fillThread(ctx context.Context, q Query, c *collected) error {
 	if ok, after := r.fillings.Allow(q.User.String()); !ok {
 		return fault.New(fault.RateLimited, "your programs have too many threads filled in").WithCode("rate_limited").After(after)
@@ -150,8 +150,8 @@ func (f *filling) fetchAll(ctx context.Context, ids []vocab.ID) (pieces []*piece
 	return pieces
 }
 
-// fetch gets an object that another actor has named, and its author. The object's server does
-// not learn which user it is for.
+// fetch gets an object that another actor has named, together with the author of the object. The
+// object's server does not learn for which user the object is fetched.
 func (f *filling) fetch(ctx context.Context, id vocab.ID) (*piece, error) {
 	if f.Local.IsLocal(id) {
 		return f.find(ctx, id)
@@ -174,7 +174,7 @@ func (f *filling) logMissing(ctx context.Context, id vocab.ID, err error) {
 	f.Log.DebugContext(ctx, "thread not filled in", "user", f.User, "object", id, "err", err)
 }
 
-// attach adds to the thread those of the pieces that answer an object in it.
+// attach adds to the thread the pieces that answer an object in the thread, and returns them.
 func (f *filling) attach(pieces []*piece) (attached []*piece) {
 	inside := map[vocab.ID]bool{f.item.ID: true}
 	for _, p := range f.replies {

@@ -58,7 +58,8 @@ func (r *Reader) Public(ctx context.Context, tx *user.Tx, o *vocab.Object, after
 	if err != nil {
 		return t, err
 	}
-	if len(held) > 0 && len(held) < len(uris) { // they are large: the next page reads the rest
+	if len(held) > 0 && len(held) < len(uris) {
+		// The answers are large, so the next page reads the rest.
 		last := held[len(held)-1]
 		t.End = &user.Place{At: last.Published, ID: last.ID}
 	}

@@ -47,8 +47,8 @@ func (r *Reader) showPieces(ctx context.Context, q Query, pieces []*piece) (show
 	return shown, actors, err
 }
 
-// addCards sets the cards of local users to the current ones. If the user has no copy of an
-// author, it takes the card from the actor that was fetched.
+// addCards sets the cards of local users to the current ones. If an author of another server has
+// no card yet, addCards takes the card from the actor that was fetched.
 func (r *Reader) addCards(cards map[vocab.ID]vocab.Card, pieces []*piece) {
 	for _, p := range pieces {
 		if p.author == "" {
@@ -61,7 +61,7 @@ func (r *Reader) addCards(cards map[vocab.ID]vocab.Card, pieces []*piece) {
 				card = vocab.CardOf(p.author, doc)
 			}
 		} else if card == (vocab.Card{}) && p.by != nil {
-			if doc, err := vocab.ParseDoc(p.by.Raw); err == nil { // it does not fail: Raw was parsed when the actor was found
+			if doc, err := vocab.ParseDoc(p.by.Raw); err == nil { // no failure: Raw was parsed before
 				card = vocab.CardOf(p.author, doc)
 			}
 		}

@@ -57,8 +57,8 @@ type Others interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Finder gets an object that is not in a user's database from the object's own server, and the
-// author of the object.
+// Finder gets an object that is not in a user's database, and the author of the object, from the
+// object's own server.
 type Finder interface {
 	FindObject(ctx context.Context, u vocab.Username, id vocab.ID) (*vocab.Object, *vocab.Actor, error)
 }
@@ -108,7 +108,7 @@ type Object struct {
 	Liked      bool            `json:"liked"` // by the user
 	Disliked   bool            `json:"disliked"`
 	Boosted    bool            `json:"boosted"`
-	Object     json.RawMessage `json:"object"` // as in feeds
+	Object     json.RawMessage `json:"object"` // in the same form as in feeds
 }
 
 // Entry is one object with its author.
@@ -119,10 +119,12 @@ type Entry struct {
 
 // Thread is an object with its ancestors and the answers to it.
 type Thread struct {
-	Ancestors []Object                `json:"ancestors"` // the topmost first
-	Item      Object                  `json:"item"`
-	Replies   []Object                `json:"replies"` // answers to the item first, then answers to those; each level the oldest first
-	Actors    map[vocab.ID]vocab.Card `json:"actors"`  // the authors
+	Ancestors []Object `json:"ancestors"` // the topmost first
+	Item      Object   `json:"item"`
+	// Replies has the answers to the item first, then the answers to these, and so on. Each level
+	// begins with the oldest.
+	Replies   []Object                `json:"replies"`
+	Actors    map[vocab.ID]vocab.Card `json:"actors"` // the authors
 	Truncated bool                    `json:"truncated"`
 }
 
