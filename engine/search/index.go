@@ -27,13 +27,14 @@ type pass struct {
 	*Searcher
 	user    vocab.Username
 	isBegun bool
-	at      user.SearchProgress // the position of this pass, which begins by the time overlap before stored
-	stored  user.SearchProgress
+	// at is the position of this pass. The pass begins earlier than stored, by the time overlap.
+	at     user.SearchProgress
+	stored user.SearchProgress
 }
 
 func (s *Searcher) newPass(u vocab.Username) *pass { return &pass{Searcher: s, user: u} }
 
-// indexBatches indexes up to that many batches, and reports whether nothing is left.
+// indexBatches indexes at most the given number of batches, and reports whether nothing is left.
 func (p *pass) indexBatches(ctx context.Context, batches int) (complete bool, err error) {
 	for range batches {
 		if complete, err = p.indexBatch(ctx); complete || err != nil {
@@ -67,7 +68,9 @@ func (p *pass) indexBatch(ctx context.Context) (complete bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read what is not indexed: %w", err)
 	}
-	if !areChanged { // else the same activities are read again, until none of their objects is left
+	// If objects have changed, the same activities are read again, until none of their objects is
+	// left.
+	if !areChanged {
 		p.at.Activities = laterOf(p.at.Activities, edits.Last)
 		if len(found) > 0 {
 			p.at.Objects = found[len(found)-1].ID
@@ -148,7 +151,7 @@ func idAt(at time.Time) (id uuid.UUID) {
 	return id
 }
 
-// stepBack returns an id that is earlier by overlap, the longest time of a transaction.
+// stepBack returns an id that is earlier than id by overlap, the longest time of a transaction.
 func stepBack(id uuid.UUID) uuid.UUID {
 	if id.Version() != 7 {
 		return id

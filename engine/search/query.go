@@ -13,7 +13,7 @@ const maxQuery = 200
 // parsedQuery is a search after parsing.
 type parsedQuery struct {
 	words  string   // a tsquery, for the texts of objects
-	called []string // for the handles and names of actors
+	called []string // words to find in the handles and names of actors
 }
 
 // parseQuery parses a search: words that all must occur, "words in a row", and -words that must

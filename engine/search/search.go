@@ -30,7 +30,8 @@ type Shower interface {
 	Held(ctx context.Context, q thread.Query, uris []vocab.ID) (shown []thread.Object, actors map[vocab.ID]vocab.Card, looked int, err error)
 }
 
-// Gate decides whether an actor may be heard. CheckActor returns nil if so, or else why not.
+// Gate decides whether an actor may be heard. CheckActor returns nil if so, or else an error with
+// the reason.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }
@@ -126,8 +127,8 @@ func (s *Searcher) Search(ctx context.Context, q Query) (page Page, err error) {
 	return page, err
 }
 
-// searchActors returns the actors with these words in their handles and names, except those that
-// the user blocks or the gate refuses.
+// searchActors returns the actors whose handles and names have the words in the parameter called.
+// It leaves out actors that the user blocks or the gate refuses.
 func (s *Searcher) searchActors(ctx context.Context, tx *user.Tx, called []string, requests bool) (kept []user.FoundActor, err error) {
 	found, err := tx.Search.FindActors(ctx, called, requests, maxPeople)
 	if err != nil {

@@ -60,8 +60,8 @@ func writeVector(words []string) string {
 	return b.String()
 }
 
-// objectText returns all text of an object that people read, in every language. A deleted or an
-// encrypted object has none.
+// objectText returns all text of an object that people read, in every language. It returns no text
+// for a deleted or encrypted object.
 func objectText(d, readable vocab.Doc) string {
 	if d.Sealed() != "" {
 		return ""
