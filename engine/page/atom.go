@@ -68,7 +68,8 @@ func (l List) Atom(self string) []byte {
 		f.Entries = append(f.Entries, entry)
 	}
 	for _, e := range f.Entries {
-		f.Updated = max(f.Updated, e.Updated) // all have one form and zone, so the greater text is the later time
+		// All times have the same form and zone, so the greater text is the later time.
+		f.Updated = max(f.Updated, e.Updated)
 	}
 	if next := l.Next(len(f.Entries)); next != "" {
 		f.Links = append(f.Links, atomLink{"next", atomType, next})

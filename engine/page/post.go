@@ -23,14 +23,14 @@ type Post struct {
 	Doc       vocab.Doc // as vocab.Show returns it
 }
 
-// limits restrict how much is shown of a post. html and link are bytes, tags, files and options
-// are counts, and the others are characters.
+// limits restrict how much is shown of a post. The fields html and link count bytes. The fields
+// tags, files and options count items, and the other fields count characters.
 type limits struct {
 	html, excerpt, line, link int
 	tags, files, options      int
 }
 
-// A post on its own page has more room than one among others.
+// A post on its own page has more room than a post among other posts.
 var (
 	amongOthers = limits{html: 2_000, excerpt: 400, line: 100, link: 300, tags: 6, files: 4, options: 8}
 	onItsOwn    = limits{html: 20_000, excerpt: 4_000, line: 500, link: 2_000, tags: 64, files: 16, options: 20}
@@ -192,8 +192,8 @@ func (p Post) readPoll(most limits) (options []option, closes string) {
 	return options, ""
 }
 
-// cutText returns a text with at most that many characters unchanged. Of a longer text it
-// returns so many of the first characters, with an ellipsis.
+// cutText returns s unchanged if it has at most the given number of characters. Otherwise it
+// returns that many characters from the beginning of s, with an ellipsis.
 func cutText(s string, characters int) string {
 	if len(s) <= characters || utf8.RuneCountInString(s) <= characters {
 		return s

@@ -8,11 +8,13 @@ import (
 
 // Thread is one of a person's posts, with the posts that it answers and the answers to it.
 type Thread struct {
-	Person  Person
-	Post    Post
-	Above   []Post // the posts that it answers, the topmost first
-	Below   []Post // the answers, the oldest first
-	IsLater bool   // this is not the first page: it shows the post in short form, and nothing above it
+	Person Person
+	Post   Post
+	Above  []Post // the posts that it answers, the topmost first
+	Below  []Post // the answers, the oldest first
+	// IsLater is true for all pages except the first. They show the post in short form, and
+	// nothing above the post.
+	IsLater bool
 
 	// Next returns the address of the answers after the first n, or "" if there are none.
 	Next func(n int) string
@@ -47,7 +49,7 @@ func (t Thread) HTML() []byte {
 	return renderTemplate("thread", d)
 }
 
-// renderMain returns the post that the page is about.
+// renderMain returns the HTML of the post that the page is about.
 func (t Thread) renderMain() []byte {
 	if whole := t.Post.renderPost(t.Person, onItsOwn, true); len(whole) <= maxMain && !t.IsLater {
 		return whole
