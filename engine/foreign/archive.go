@@ -54,7 +54,8 @@ type entries struct {
 	seen         map[[sha256.Size]byte]bool // digests of the names of visited entries
 }
 
-// add counts an entry, and refuses one with an invalid type, path or size, or a repeated name.
+// add counts an entry. It refuses too many entries, and an entry with an invalid type, path or
+// size. It also refuses a second document or picture with the same name.
 func (e *entries) add(name string, mode fs.FileMode, size int64) error {
 	clean := strings.TrimSuffix(name, "/")
 	switch e.names++; {
@@ -128,8 +129,8 @@ func (e *entries) readZip(f *os.File) error {
 	return nil
 }
 
-// hand visits an entry, and then reads the rest of it, because only its end shows that it is
-// complete.
+// hand visits an entry if it is a document or a picture (see isRead). Then it reads the entry to
+// its end, because only the end shows that the entry is complete.
 func (e *entries) hand(name string, content io.Reader) error {
 	spent := &spender{e, content}
 	if isRead(name) {

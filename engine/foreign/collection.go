@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxItem is how many bytes one item of a collection, or one other property of it, may have.
+// maxItem is how many bytes one item of a collection, or another property of the collection, may
+// have.
 const maxItem = 64 << 20
 
 // ReadItems calls visit for each item of a collection. It holds only one item in memory at a

@@ -12,7 +12,7 @@ type listReader struct {
 	isOver bool // the directory of the zip was read
 }
 
-// ReadAt is io.ReaderAt's.
+// ReadAt implements io.ReaderAt.
 func (l *listReader) ReadAt(b []byte, at int64) (int, error) {
 	n, err := l.from.ReadAt(b, at)
 	if l.left -= int64(n); l.left < 0 && !l.isOver {

@@ -21,7 +21,7 @@ func (e *entries) readTar(f *os.File) error {
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			_, err := io.Copy(io.Discard, &spender{e, gz}) // up to the checksum at the end
+			_, err := io.Copy(io.Discard, &spender{e, gz}) // this also verifies the checksum at the end
 			return err
 		}
 		if err != nil {
