@@ -32,7 +32,7 @@ const (
 	Unsupported                 // a media type or encoding that is not accepted
 	RateLimited                 // too often
 	Unavailable                 // a dependency does not answer: try later
-	Busy                        // another process is doing it, or time ran out: try again
+	Busy                        // another process is doing the same, or time ran out: try again
 	Protocol                    // a peer's response violates the protocol
 	Config                      // the configuration is wrong
 	Usage                       // the command line is wrong
