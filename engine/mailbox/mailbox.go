@@ -28,12 +28,12 @@ var (
 
 // Owner holds the functions that a mailbox calls. Only the worker calls them, one at a time.
 type Owner[S, T any] struct {
-	// Slot acquires a slot, such as a transaction, calls use with it, and releases it. It may
-	// call use again, for the same batch.
+	// Slot acquires a slot, such as a transaction, calls the function use with it, and then
+	// releases the slot. Slot may call use again, for the same batch.
 	Slot func(use func(ctx context.Context, slot S) error) error
-	// Together returns how many letters at the beginning of first are handled together. That is
-	// at least one. If Together is nil, all of them are. Only the letters that are handled
-	// together fail if the worker panics.
+	// Together returns how many letters at the beginning of first are handled together. The number
+	// is at least one. If Together is nil, all letters in first are handled together. Only the
+	// letters that are handled together fail if the worker panics.
 	Together func(first []*Letter[T]) int
 	// Handle handles a batch in a slot.
 	Handle func(ctx context.Context, slot S, batch []*Letter[T]) error
@@ -41,14 +41,14 @@ type Owner[S, T any] struct {
 	// not answer keeps its place, and is in the next batch. If Settle returns an error, the
 	// worker waits before it takes the next batch.
 	Settle func(batch []*Letter[T], err error) error
-	// Panicked reports a panic of the worker.
+	// Panicked is told of a panic of the worker.
 	Panicked func(value any, stack []byte)
 }
 
 // Limits are the limits of a mailbox.
 type Limits struct {
 	Letters int // letters in the mailbox at one time, including those being handled
-	Batch   int // letters that are handled together
+	Batch   int // the most letters that are handled together
 	Backoff Backoff
 }
 

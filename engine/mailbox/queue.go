@@ -164,7 +164,7 @@ func (q *queue[T]) wake() {
 	}
 }
 
-// goOn reports whether the worker has a letter to handle. If not, the worker has to end.
+// goOn reports whether the worker has a letter to handle. If there is none, the worker has to end.
 func (q *queue[T]) goOn() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
