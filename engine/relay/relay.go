@@ -34,7 +34,8 @@ type Poster interface {
 }
 
 // Gate decides with which servers this server communicates. Check returns an error with the
-// reason if a host may not be contacted, CheckActor if activities of an actor are not accepted.
+// reason if a host may not be contacted. CheckActor returns such an error if activities of an
+// actor are not accepted.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -51,13 +52,13 @@ type Deps struct {
 	Now    func() time.Time
 }
 
-// List is the list of this server's relays. While Run is running, it is at most about a second
-// old. It is safe for concurrent use.
+// List is the list of this server's relays. While Run is running, it reads the list again every
+// second. A List is safe for concurrent use.
 type List struct {
 	Deps
 
 	mu       sync.RWMutex
-	accepted map[vocab.ID]bool // by canonical id
+	accepted map[vocab.ID]bool // the keys are the canonical ids of the accepted relays
 	active   []instance.Relay  // the accepted relays; the slice is replaced, never changed
 }
 
@@ -150,8 +151,9 @@ func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow voc
 // NewFollowID returns an id for a Follow by which this server follows a relay.
 func (l *List) NewFollowID() vocab.ID { return l.newID("follows") }
 
-// newID returns an id for an activity of the instance actor. The activity is not stored, so a
-// request for the id gets the instance actor's document.
+// newID returns an id for an activity of the instance actor. The activity is not stored. Its id
+// is the instance actor's id with a fragment, so a request for it gets the instance actor's
+// document.
 func (l *List) newID(kind string) vocab.ID {
 	return l.Actor + "#" + vocab.ID(kind) + "/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
