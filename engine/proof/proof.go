@@ -84,8 +84,8 @@ func hashParts(d, options vocab.Doc) ([]byte, error) {
 	return both, nil
 }
 
-// Proof is the proof of a document. Parse has found it worth verifying, but nothing in it is
-// trusted yet.
+// Proof is the proof of a document. Parse has made its checks, but the signature is not verified
+// yet, so nothing in the proof can be trusted.
 type Proof struct {
 	Method vocab.ID // the id of the key; the caller finds out which actor owns the key
 
@@ -93,11 +93,11 @@ type Proof struct {
 }
 
 // Parse returns the proof of d, or nil if d has none. It also returns nil for a proof that this
-// engine cannot verify, because FEP-8b32 says to ignore such a proof. Its type or cryptosuite is
-// another one, or it names a key that is not on the web. Parse refuses a proof that is
-// malformed, has expired or was created more than an hour after now. It also refuses several
-// proofs, and a proof with an option (domain, challenge, previousProof) that this engine cannot
-// check.
+// engine cannot verify, because FEP-8b32 says to ignore such a proof. Such a proof has another
+// type or cryptosuite, or names a key that is not on the web. Parse refuses a proof that is
+// malformed, has expired or was created more than an hour after now. It also refuses a document
+// with several proofs, and a proof with an option (domain, challenge, previousProof) that this
+// engine cannot check.
 func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if d["proof"] == nil {
 		return nil, nil
@@ -170,8 +170,8 @@ func checkOptions(d, o vocab.Doc, now time.Time) error {
 	return nil
 }
 
-// Verify returns nil if the proof was made with key. It does not check for keys of small order,
-// for which any proof can be forged, because the parsers of keys refuse such keys.
+// Verify returns nil if the proof was made with key. For a key of small order, any proof can be
+// forged. Verify does not check for such keys, because the parsers of keys refuse them.
 func (p *Proof) Verify(key ed25519.PublicKey) error {
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, p.covered, p.value) {
 		return refuseProof("proof_wrong", "the proof does not hold")
