@@ -18,7 +18,7 @@ const LookEvery = 2 * time.Second
 
 const (
 	restTime  = 5 * time.Second // how long a changed file must stay unchanged before its profile is announced, because people who edit by hand save often
-	againTime = time.Minute     // until the next attempt after a failure
+	againTime = time.Minute     // the wait after a failure until the next attempt
 	maxSeen   = 500             // users whose profiles are compared in one look
 	maxTold   = 20              // users whose profiles are announced in one look
 )
@@ -26,7 +26,8 @@ const (
 // Files are the users' files.
 type Files interface {
 	Stamps() (map[vocab.Username]registry.Stamp, error)
-	// Problem reads the file, and returns why it cannot be used, or nil if it can.
+	// Problem reads the file of u. It returns the reason why the file cannot be used, or nil if
+	// the file can be used.
 	Problem(u vocab.Username) error
 }
 
@@ -119,12 +120,11 @@ func (w *Watcher) noteChanges(ctx context.Context) error {
 	return nil
 }
 
-// noteChange lets the file of u rest, that is, the profile is due only after restTime. It also
-// reads the file now, so a file that cannot be used is logged immediately. Another reason is
-// that a file counts as absent only after two checks have found none, and this is the first
-// check.
+// noteChange makes the profile of u due after restTime. It also reads the file now, for two
+// reasons. First, a file that cannot be used is then logged immediately. Second, the registry
+// treats a file as absent only after two checks have found no file, and this is the first check.
 func (w *Watcher) noteChange(u vocab.Username, now time.Time) {
-	_ = w.Files.Problem(u) // compareProfile reads it again
+	_ = w.Files.Problem(u) // not used, because compareProfile reads the file again
 	w.due[u] = now.Add(restTime)
 }
 
@@ -145,7 +145,9 @@ func (w *Watcher) tellDue(ctx context.Context) error {
 		return err
 	}
 	for _, u := range some {
-		w.due[u] = now.Add(againTime) // users who are not active have no entry in profiles, so they are looked at again after againTime, too
+		// Users who are not active have no entry in profiles. So they, too, are looked at again
+		// after againTime.
+		w.due[u] = now.Add(againTime)
 	}
 	told := 0
 	for _, p := range profiles {
