@@ -29,7 +29,7 @@ type Next func(ctx context.Context) error
 
 // Step is one part of the work on an exchange of type X.
 type Step[X any] struct {
-	Name string // as in docs/architecture.md; the prefix of errors and the label of timings
+	Name string // the name in docs/architecture.md, in errors and in the metrics
 	Run  func(ctx context.Context, x X, next Next) error
 }
 
@@ -94,8 +94,9 @@ func (p *Pipeline[X]) runFrom(ctx context.Context, x X, i int) error {
 	return nil
 }
 
-// Inbound is one activity that is being received, with the results that the steps of
-// inbox.Receive have so far. Beside each of the last three fields is the step that sets it.
+// Inbound is one activity that is being received, with the results of those steps of
+// inbox.Receive that have run so far. The comments of the last three fields name the steps that
+// set them.
 type Inbound struct {
 	Request    *http.Request    // the peer's request; its body has been read
 	Body       []byte           // the bytes that the signature covers
