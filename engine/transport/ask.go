@@ -38,9 +38,9 @@ const (
 )
 
 // Ask sends a question. It follows no redirect. If the answer is 401, Ask signs the question in
-// the other way (see knock) and sends it once more. An error means that there was no answer, or
-// that the answer was not JSON. The body of a 401, 410 or 5xx is not read, so it need not be
-// JSON.
+// the other way (see knock) and sends it once more. An error means that there was no answer, that
+// the answer could not be read, or that it was not JSON. The body of an answer with the status
+// 401, 410 or 5xx is not read, so it need not be JSON.
 func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxDrain is how many bytes of an unneeded body are read and discarded. After a body of usual
-// size this is enough for the connection to be used again.
+// maxDrain is how many bytes of an unneeded body are read and discarded. A body of usual size is
+// then read to its end, so the connection can be used again.
 const maxDrain = 4 << 10
 
 // discardBody reads up to maxDrain bytes of an unneeded body, and returns how many it read.
@@ -56,8 +56,8 @@ func tooLarge(limit int64) error {
 	return fault.Wrap(fault.Protocol, "the peer's answer is too large", fmt.Errorf("body over %d bytes", limit))
 }
 
-// classifyReadError wraps an error in reading a body in a fault of the right kind: either the
-// body is malformed, or it did not arrive.
+// classifyReadError wraps an error in reading a body in a fault. The kind of the fault says
+// whether the body is malformed or did not arrive.
 func classifyReadError(ctx context.Context, err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) || errors.Is(err, io.EOF) {

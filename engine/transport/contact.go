@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// contact is one Get, Post or Ask in progress. Its requests differ in their URL and in how they
-// are signed.
+// contact is one Get, Post or Ask in progress. The requests of one contact differ only in their
+// URLs and in how they are signed.
 type contact struct {
 	*Client
 	pool    *http.Transport
@@ -95,8 +95,8 @@ func isSignatureRefusal(status int) bool {
 }
 
 // rememberDialect stores the dialect of the last request, which the host accepted. If the host
-// advertises Ed25519, a stored dialect is not replaced, because a host that refused Ed25519 may
-// accept RSA as before.
+// advertises Ed25519, a stored dialect is not replaced, because a host that refused the Ed25519
+// key may still accept the RSA key in the stored dialect.
 func (x *contact) rememberDialect(ctx context.Context) {
 	host := x.at.Host()
 	if x.keys == nil || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
@@ -108,9 +108,9 @@ func (x *contact) rememberDialect(ctx context.Context) {
 	x.hosts.Learn(ctx, host, x.knock.dialect)
 }
 
-// sendRequest sends one request, and calls read with the answer. Every request passes the same
-// checks. newRequest checks the URL and asks the gate before it signs. The guard checks the
-// address when the connection is dialed.
+// sendRequest sends one request, and calls the function read with the answer. Every request
+// passes the same checks. newRequest checks the URL and asks the gate before it signs. The guard
+// checks the address when the connection is dialed.
 func (x *contact) sendRequest(ctx context.Context, read func(*http.Response) error) (err error) {
 	status := 0
 	defer func() { x.countRequest(x.method, status, err) }()

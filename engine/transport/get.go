@@ -25,8 +25,8 @@ type Request struct {
 	Accept  string // the media types to accept; if empty, those of ActivityPub
 	Limit   int64  // the greatest size of the decompressed body in bytes; 1 MiB if zero
 	Ed25519 bool   // the peer advertises that it accepts Ed25519 signatures, so the Ed25519 key is used
-	// SameOrigin refuses a redirect to another origin before a request is sent there. Only the
-	// server of URL may vouch for the document, and no other server should get a request.
+	// SameOrigin says that only the server of URL may vouch for the document. A redirect to
+	// another origin is then refused, and no request is sent there.
 	SameOrigin bool
 	// Check, if set, returns an error for an answer of 200 whose document is incomplete, such as
 	// an actor without inbox or key. Some servers leave those out when they cannot read the
@@ -47,8 +47,8 @@ type Response struct {
 }
 
 // Get fetches r.URL and follows up to three redirects. It returns the last answer, whatever its
-// status. An error means that there was no answer, that the answer could not be read, or that
-// r.Check refused it.
+// status. An error means that there was no answer, that the answer could not be read, that a
+// redirect was refused, or that r.Check refused the answer.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return nil, err

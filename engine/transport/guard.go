@@ -46,8 +46,8 @@ func refuseAddress(format string, args ...any) error {
 }
 
 // checkURL returns id as the URL to request, or an error if that URL may not be contacted. The
-// host of the URL has the form that is sent and signed. Some hosts can be judged only by their
-// addresses, so dial checks those.
+// host of the URL has the form that is sent and signed. Some hosts can be judged only by their IP
+// addresses, which dial checks later.
 func (g *guard) checkURL(id vocab.ID) (*url.URL, error) {
 	id, err := vocab.ParseID(string(id.Document()))
 	if err != nil {

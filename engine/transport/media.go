@@ -11,7 +11,8 @@ const acceptTypes = vocab.MediaType + ", " + vocab.ActivityJSON
 
 // IsActivityMediaType reports whether contentType is one of the two media types of ActivityPub
 // §3.2. A document of any other type may be a file that a user uploaded, so its server does not
-// vouch for it. A malformed type, several types, and another profile give false.
+// vouch for it. The result is false for a malformed type, for several types, and for another
+// profile.
 func IsActivityMediaType(contentType string) bool {
 	t, params, err := mime.ParseMediaType(contentType)
 	if err != nil {

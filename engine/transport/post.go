@@ -33,15 +33,17 @@ type Post struct {
 
 // Attempt is the result of a Post.
 type Attempt struct {
-	Status     int               // of the final answer; zero when there was none
-	RetryAfter time.Duration     // the wait that the peer asked for, at most 24 h
-	Location   string            // after a 2xx, the URL of the object that the peer made, if it is given; else the target of a redirect that was not followed
-	Headers    string            // the stored fields of the answer, one on each line, up to 1 KiB
-	Excerpt    []byte            // the beginning of the answer's body, up to 1 KiB; nil when the body is empty
-	Dialect    signature.Dialect // of the signature of the request that got the answer
-	Took       time.Duration     // from the beginning of the first request
-	BytesOut   int64             // bytes of the bodies of all answered requests
-	BytesIn    int64             // bytes that were read of the answers' bodies
+	Status     int           // of the final answer; zero when there was none
+	RetryAfter time.Duration // the wait that the peer asked for, at most 24 h
+	// Location is the URL of the object that the peer made, if the status is 2xx and the answer
+	// has that URL. If the answer is a redirect that was not followed, Location is its target.
+	Location string
+	Headers  string            // the stored fields of the answer, one on each line, up to 1 KiB
+	Excerpt  []byte            // the beginning of the answer's body, up to 1 KiB; nil when the body is empty
+	Dialect  signature.Dialect // of the signature of the request that got the answer
+	Took     time.Duration     // from the beginning of the first request
+	BytesOut int64             // bytes of the bodies of all answered requests
+	BytesIn  int64             // bytes that were read of the answers' bodies
 }
 
 // Post delivers p.Body. It follows at most one redirect, and only if the redirect keeps the
@@ -85,7 +87,7 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 
 // postFinal posts until an answer is final, with at most one second knock (see knock). If the
 // host refuses both ways to sign, a gets the answer to the request in the dialect that is stored
-// for the host, or the last answer if none is stored.
+// for the host, or the last answer if no dialect is stored.
 func (x *contact) postFinal(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 	x.moveTo(ctx, inbox)
 	var reason Attempt

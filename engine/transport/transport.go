@@ -100,7 +100,9 @@ func (c *Client) newPool() *http.Transport {
 	var only http.Protocols
 	only.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:                  nil, // none, not even from the environment: a proxy would bypass the guard
+		// There is no proxy, not even one of the environment, because a proxy would bypass the
+		// guard.
+		Proxy:                  nil,
 		DialContext:            c.guard.dial,
 		Protocols:              &only,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
