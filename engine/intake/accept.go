@@ -13,13 +13,13 @@ import (
 // Arrival is an accepted activity with its recipients, of which there is at least one.
 type Arrival struct {
 	Recipients []vocab.Username
-	Item       func(u vocab.Username) Item // returns the item of the activity for one of them
-	Row        func() instance.Intake      // returns the row of the journal for all of them
+	Item       func(u vocab.Username) Item // returns the activity's item for the recipient u
+	Row        func() instance.Intake      // returns the activity's row, for all recipients
 }
 
 // Accept makes an activity durable for its recipients. For one recipient it waits for the commit
-// in that user's database. For several, or for one who is stalled, it waits for the commit of
-// the journal.
+// in that user's database. For several recipients, or for one who is stalled, it waits for the
+// commit of the journal.
 func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 	if len(a.Recipients) > 1 {
 		return i.keepInJournal(ctx, a, nil)
@@ -36,8 +36,8 @@ func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 }
 
 // entry is one activity that is being applied to one user's database. It keeps its place in the
-// user's queue until it is committed or waits in the journal, so that no newer activity
-// overtakes it by the other route.
+// user's queue until it is committed or waits in the journal, so that no newer activity is
+// applied before it.
 type entry struct {
 	item   Item
 	number int64      // its number in the order of arrival
@@ -47,11 +47,11 @@ type entry struct {
 	letter *letter    // its place in the queue; nil for an entry that a drain applies
 }
 
-// maxSize is the largest number of bytes that one body is counted as. It is a quarter of the pool,
-// so that a single large body finds room.
+// maxSize limits how many bytes one body counts as. It is a quarter of the pool, so that a single
+// large body finds room.
 const maxSize = 16 << 20
 
-// size returns how many bytes of memory an entry without a row is counted as.
+// size returns how many bytes of memory an entry without a row counts as.
 func (e *entry) size() int64 { return min(e.item.Size(), maxSize) }
 
 // submitItem queues an item for u's writer and waits for its commit. When ctx ends first, the
@@ -96,7 +96,7 @@ func (i *Intake) queueEntry(u vocab.Username, e *entry) error {
 	return nil
 }
 
-// giveUp ends the wait of a request for its entry, whose processing continues. If the entry was
+// giveUp ends the wait of a request for its entry. The entry is still processed. If the entry was
 // answered in the meantime, giveUp returns that answer.
 func (i *Intake) giveUp(ctx context.Context, e *entry) error {
 	i.mu.Lock()

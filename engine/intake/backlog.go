@@ -91,10 +91,10 @@ func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []in
 	}
 }
 
-// setAll replaces all counts by those of the journal. The two may differ because an earlier
-// process and administrators write to the journal, too, and because an activity that came twice
-// was counted twice. An activity that is being written meanwhile is counted from the next call
-// on.
+// setAll replaces all counts by those of the journal. The counts and the journal may differ
+// because an earlier process and administrators write to the journal, too, and because an
+// activity that came twice was counted twice. An activity that is being written meanwhile is
+// counted from the next call on.
 func (b *Backlogs) setAll(all []instance.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,5 +137,5 @@ func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved 
 	return reserved, refusal
 }
 
-// bytesOf returns how many bytes an activity is counted as in the journal.
+// bytesOf returns how many bytes of the journal an activity counts as.
 func bytesOf(in *instance.Intake) int64 { return int64(len(in.Raw) + len(in.Fetched)) }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	pageBytes = 4 << 20               // of rows that wait for one user, in memory at a time
+	pageBytes = 4 << 20               // bytes of waiting rows that a drain reads at a time
 	lull      = 20 * time.Millisecond // the wait of a drain that found no row although one is being written
 )
 
@@ -39,7 +39,7 @@ type drain struct {
 type page struct {
 	rows  []instance.Waiting
 	newer bool // some row that was read is not older than the oldest entry in memory
-	short bool // less than a full page waits
+	short bool // fewer rows wait than a page can hold
 }
 
 func (d *drain) run(wait time.Duration) {
@@ -116,13 +116,15 @@ func (d *drain) planNext(p page, n int) time.Duration {
 		return 0
 	}
 	if n == 0 {
-		return lull // a row is being written, or another server is being asked about one
+		// No row is ready. A row is still being written, or another server has not yet answered a
+		// question about a row.
+		return lull
 	}
 	return 0
 }
 
 // endStall ends the stall if the drain has caught up, and reports whether it did. The stall goes
-// on while a row waits in the journal, or is about to.
+// on while a row waits in the journal, or is about to wait there.
 func (d *drain) endStall(p page, arrivals int) bool {
 	i, s := d.intake, d.stall
 	i.mu.Lock()
@@ -177,8 +179,8 @@ func (d *drain) probeUser() error {
 	return i.Store.Read(ctx, u, func(context.Context, *user.Tx) error { return nil })
 }
 
-// drainPage applies the oldest waiting rows that are older than every entry in memory. It
-// returns them, and the number of those that no longer wait.
+// drainPage applies the oldest waiting rows that are older than every entry in memory. It returns
+// these rows, and how many of them no longer wait.
 func (d *drain) drainPage() (p page, n int, err error) {
 	i, u := d.intake, d.writer.user
 	if !i.holdSlot(i.slots.pages) {
@@ -242,7 +244,9 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 // readPage returns the first waiting rows that are older than every entry in memory. It leaves
 // out rows about which another server is being asked.
 func (d *drain) readPage(ctx context.Context) (p page, err error) {
-	before := d.oldestInMemory() // this comes before the journal is read, so every older activity waits there by then or has taken effect
+	// The oldest entry is determined before the journal is read. So each activity older than that
+	// entry has taken effect by then, or waits in the journal.
+	before := d.oldestInMemory()
 	for after := int64(0); len(p.rows) == 0 && !p.newer; {
 		rows, err := d.intake.Store.Instance.Journal.ListWaiting(ctx, d.writer.user, after, d.limit, pageBytes*d.limit/maxBatch)
 		if err != nil {

@@ -1,10 +1,10 @@
 // Package intake applies accepted activities to the databases of their recipients. An activity is
 // durable before it is acknowledged. Each activity is applied once, in the order of arrival.
 //
-// An activity for one user goes to that user's writer. One for several users, or for a user
-// whose database cannot be used now, goes to the intake journal first. A user whose database
-// cannot be used is stalled until a drain has applied all activities that wait in the journal
-// for the user.
+// An activity for one user goes to that user's writer. An activity for several users, or for a
+// user whose database cannot be used now, goes to the intake journal first. A user whose database
+// cannot be used is stalled until a drain has applied all activities that wait in the journal for
+// the user.
 package intake
 
 import (
@@ -39,7 +39,7 @@ var (
 // Item is one activity that is being applied to one user's database, as the pipeline built it.
 type Item interface {
 	Payer() string        // the domain that caused it; empty for this server itself
-	ArrivedAt() time.Time // at this server
+	ArrivedAt() time.Time // when it arrived at this server
 	Size() int64          // of the stored activity, in bytes
 	Outcome() Outcome     // the outcome of the last Apply
 }

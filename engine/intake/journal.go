@@ -9,9 +9,9 @@ import (
 )
 
 // journal tracks the rows of the intake journal that this process works on. For each row it
-// counts the requests that write the row, and the entries in memory that apply it. When a row
-// has neither, the row is ended: Journal.Finish removes it from the database, unless it waits
-// for some user.
+// counts the requests that write the row, and the entries in memory that apply it. When a row has
+// no such request and no such entry left, the row is ended. Then Journal.Finish removes the row
+// from the database, unless the row waits for some user.
 type journal struct {
 	intake *Intake
 
@@ -97,7 +97,7 @@ func (j *journal) letWait(r *row) {
 }
 
 // endEntry records that an entry is committed or waits in the journal. If err is not nil, the
-// entry ended without either.
+// entry is neither committed nor waiting.
 func (j *journal) endEntry(e *entry, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -137,7 +137,7 @@ func (j *journal) settleRow(r *row) {
 	}
 }
 
-// endRows ends in the database the rows that have ended in memory, up to 1000 of them together.
+// endRows ends in the database the rows that have ended in memory, in groups of at most 1000.
 // Rows that cannot be ended now are tried again by the next call.
 func (j *journal) endRows() {
 	j.ending.Lock()

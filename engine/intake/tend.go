@@ -67,8 +67,8 @@ func (i *Intake) tendOften() {
 	}
 }
 
-// Tend ends in the database the rows that have ended in memory, stalls users that have
-// activities waiting, and updates the metrics of the journal.
+// Tend ends in the database the rows that have ended in memory, and removes idle writers. It
+// stalls the users for which activities wait, and updates the metrics of the journal.
 func (i *Intake) Tend() (err error) {
 	defer func() {
 		if err != nil {

@@ -121,8 +121,8 @@ func (w *writer) leaveToJournal(batch []*letter) {
 }
 
 // putOff stalls the user, because the entries in left cannot be applied now. They stay first in
-// the queue. But if the first of them could not even be set aside and has no row, putOff
-// refuses its request instead, so that the peer can send the activity again.
+// the queue. But if the first of them could not even be set aside and has no row, putOff refuses
+// the request of that entry instead, so that the peer can send the activity again.
 func (w *writer) putOff(left []*entry, cause error) {
 	if !isPassing(cause) && left[0].row == nil {
 		left[0].letter.Answer(cause)
@@ -135,7 +135,7 @@ func (w *writer) putOff(left []*entry, cause error) {
 }
 
 // spill makes the rows of a batch wait in the journal. It tells the requests of entries without a
-// row to write one. While the journal cannot be written either, the entries stay in memory.
+// row to write a row. While the journal cannot be written either, the entries stay in memory.
 func (w *writer) spill(batch []*letter) error {
 	kept := w.refuse(entriesOf(batch))
 	if len(kept) == 0 {
