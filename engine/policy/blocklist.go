@@ -33,8 +33,8 @@ type Row struct {
 	Err      error  // why the line is invalid
 }
 
-// ErrObfuscated is the error for a domain with asterisks. They hide a part of the domain, or
-// make it stand for several domains.
+// ErrObfuscated is the error for a domain with asterisks. The asterisks hide a part of the
+// domain, or make the domain stand for several domains.
 var ErrObfuscated = fault.New(fault.Invalid, "a part of the domain is hidden")
 
 // ParseDomain returns a domain in the form that lists have: in lower case, with A-labels,
@@ -66,10 +66,11 @@ func ParseDomain(written string) (string, error) {
 	return id.Host(), nil
 }
 
-// ReadBlocklist reads a list of domains. It may be in Mastodon's format, whose first line names
-// its columns, or have a domain on each line with notes after #. Invalid lines are returned with
-// the reason in Err. The fault is TooLarge if the list exceeds MaxBlocklist or MaxBlocklistLines,
-// and Invalid if the data is not such a list. In both cases no row is returned.
+// ReadBlocklist reads a list of domains. The list is either in Mastodon's format, whose first
+// line names the columns, or it has one domain on each line, and notes after #. Invalid lines are
+// returned with the reason in Err. The fault is TooLarge if the list exceeds MaxBlocklist or
+// MaxBlocklistLines, and Invalid if the data is not such a list. In both cases no row is
+// returned.
 func ReadBlocklist(r io.Reader) ([]Row, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBlocklist+1))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // Payer is a kind of party that pays for work, which means that the work uses up that party's
-// share of a budget. The party that caused the work pays, as far as it is verified when the work
-// is counted.
+// share of a budget. The party that caused the work pays, as far as that party is verified when
+// the work is counted.
 type Payer string
 
 // The kinds of payers. Before a signature is verified only the client address is known;
@@ -139,8 +139,8 @@ var units = []struct {
 }{{1, "a second"}, {60, "a minute"}, {3600, "an hour"}, {86400, "a day"}}
 
 // rateOf returns the rate as text. It uses the unit of time in which the rate equals the burst.
-// If there is none, it uses the shortest unit in which the rate is at least one, and adds the
-// burst.
+// If there is no such unit, it uses the shortest unit in which the rate is at least one, and adds
+// the burst.
 func (b *Budget) rateOf() string {
 	in := func(n int) float64 { return b.Rate.PerSecond * units[n].seconds }
 	often := 0

@@ -16,7 +16,7 @@ type Mode uint8
 // The modes.
 const (
 	Open      Mode = iota // every host that is not blocked may talk to us
-	Allowlist             // only hosts that are allowed, and not blocked, may
+	Allowlist             // only hosts that are allowed, and not blocked, may talk to us
 )
 
 // Domains is a compiled policy. A domain on a list matches itself and all domains below it. A
@@ -100,8 +100,8 @@ func normalizeDomain(host string) string {
 	return normalizeAny(host)
 }
 
-// isPlain reports whether host is in normalized form already. Nearly all hosts are, and every
-// request checks a few, so this is a fast path.
+// isPlain reports whether host is in normalized form already. Nearly all hosts are in that form,
+// and every request checks a few hosts, so isPlain is a fast path.
 func isPlain(host string) bool {
 	letters, last := false, byte('.')
 	for i := range len(host) {
@@ -144,8 +144,8 @@ func normalizeAny(host string) string {
 	return name
 }
 
-// isForeign reports whether r cannot be in a host name. An underscore can, because some names in
-// use have one.
+// isForeign reports whether r cannot be in a host name. An underscore is allowed, because some
+// host names in use have one.
 func isForeign(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }

@@ -31,12 +31,12 @@ type Gate struct {
 type compiled struct {
 	Lists
 	domains   *Domains
-	suspended map[vocab.ID]bool // by canonical id
+	suspended map[vocab.ID]bool // the keys are canonical ids
 }
 
 // NewGate returns a gate for the lists that load returns. load is called for every check, so it
-// must be fast. It must not change a list that it has returned: to change a list, it returns a
-// new one. own is the host of this server, which is always allowed.
+// must be fast. load must not change a list that it has returned. If a list changes, load returns
+// a new one. own is the host of this server, which is always allowed.
 func NewGate(load func() Lists, mode Mode, own string) *Gate {
 	return &Gate{load: load, mode: mode, own: own}
 }

@@ -22,16 +22,15 @@ type Limiter struct {
 	half int
 
 	mu sync.Mutex
-	// There are two generations of buckets. When young is full, it replaces old, and the buckets
-	// in old that were not used since are dropped. So a flood of new keys cannot make the limiter
-	// grow. A flood can make the limiter forget keys, but a forgotten key gets at most one more
-	// burst.
+	// There are two generations of buckets. A bucket in old that is used moves to young. When
+	// young is full, it replaces old, and the buckets that are left in old are dropped. So a
+	// flood of new keys cannot make the limiter grow. A flood can make the limiter forget keys,
+	// but a forgotten key gets at most one more burst.
 	young, old map[string]*rate.Limiter
 }
 
 // NewLimiter returns a limiter with the rate r. The parameter keys is the highest number of keys
-// that the limiter remembers. It remembers at least half that many of the keys that were used
-// last.
+// that the limiter remembers. It remembers at least the keys/2 keys that were used last.
 func NewLimiter(r Rate, now func() time.Time, keys int) *Limiter {
 	r.Burst = max(r.Burst, 1)
 	return &Limiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*rate.Limiter{}}
@@ -66,7 +65,8 @@ func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
 }
 
 // Spend takes n tokens for key, but at most a burst. It takes them even if the bucket has fewer.
-// Then the bucket's balance is below zero, and Allow finds no token until it has risen to one.
+// Then the bucket's balance is below zero, and Allow finds no token until the balance has risen
+// to one.
 func (l *Limiter) Spend(key string, n int) {
 	if l.rate.PerSecond <= 0 {
 		return

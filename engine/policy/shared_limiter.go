@@ -6,8 +6,8 @@ import (
 )
 
 // SharedLimiter has one token bucket for each key, whose tokens the payers share. Tokens that
-// refill a bucket are credited to all payers that took some. So in the long run each of several
-// payers that want more gets the same share. A SharedLimiter remembers a limited number of keys,
+// refill a bucket are credited to all payers that took some. So in the long run, payers that
+// always want more tokens get equal shares. A SharedLimiter remembers a limited number of keys,
 // and is safe for concurrent use.
 type SharedLimiter struct {
 	rate Rate
@@ -57,7 +57,7 @@ func (l *SharedLimiter) AllowMany(key, payer string, n int, kept float64) (ok bo
 }
 
 // lackOf returns how many tokens must be refilled until any payer may take n from a bucket of
-// this size. A payer may do so if half of the bucket is left afterwards. If n is too large for
+// this size. Any payer may take n if half of the bucket is left afterwards. If n is too large for
 // that, all tokens must be refilled.
 func (b *sharedBucket) lackOf(n, size float64) float64 {
 	return b.root.held - max(size-n-freely*size, 0)

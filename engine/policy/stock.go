@@ -171,8 +171,8 @@ func (s *stock) sharesOf(payer string) (shares [mostLevels]*share, levels int) {
 	return shares, n + 1
 }
 
-// networksOf returns the networks of a payer that is an address, the widest first. One customer
-// of a provider may have many addresses in such a network.
+// networksOf returns the networks of a payer that is an address, the widest first. They are
+// counted because one customer of a provider may have many addresses in such a network.
 func networksOf(payer string) (networks [mostLevels - 1]netip.Prefix, n int) {
 	address, is := strings.CutPrefix(payer, addressPayer)
 	if !is {
@@ -187,7 +187,7 @@ func networksOf(payer string) (networks [mostLevels - 1]netip.Prefix, n int) {
 		wider = []int{48, 56}
 	}
 	for _, bits := range wider {
-		networks[n], _ = p.Addr().Prefix(bits) // no error: the address has enough bits
+		networks[n], _ = p.Addr().Prefix(bits) // no error, because the address has enough bits
 		n++
 	}
 	return networks, n
