@@ -37,7 +37,9 @@ func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 	if len(head) > maxCaptureHead || len(rest) > maxCaptureBody {
 		return nil, nil, errCaptureTooLarge
 	}
-	if len(hosts.FindAllIndex(head, 2)) > 1 { // http.ReadRequest would take the first of them; a server answers 400
+	// http.ReadRequest would take the first host header, but a server answers such a request with
+	// 400.
+	if len(hosts.FindAllIndex(head, 2)) > 1 {
 		return nil, nil, fault.New(fault.Invalid, "the captured request has more than one host header")
 	}
 	b := bufio.NewReader(io.MultiReader(bytes.NewReader(head), bytes.NewReader(rest)))

@@ -93,9 +93,10 @@ func (s *reading) makeCavageBases() (err error) {
 	return err
 }
 
-// parseCavageHeader reads the parameters of a Signature header (draft-cavage-12 §4.1), quoted or
-// bare, in any order. The result also contains unknown parameters, which callers ignore as the
-// draft says. parseCavageHeader refuses a parameter that occurs twice.
+// parseCavageHeader reads the parameters of a Signature header (draft-cavage-12 §4.1). Their
+// values may be quoted or bare, and their order does not matter. The result also contains unknown
+// parameters, which callers ignore as the draft says. parseCavageHeader refuses a parameter that
+// occurs twice.
 func parseCavageHeader(s string) (map[string]string, error) {
 	malformed := refuse("malformed_signature", "the signature header is malformed")
 	params := map[string]string{}
@@ -228,9 +229,9 @@ func parseUnix(params map[string]string, name string) (int64, error) {
 	return t, nil
 }
 
-// cavageBases returns the strings that may have been signed (draft-cavage-12 §2.3). There are
-// two when the target has a query, because Fedify and some other peers sign the target without
-// its query.
+// cavageBases returns the strings that may have been signed (draft-cavage-12 §2.3). There are two
+// strings when the target has a query, because Fedify and some other peers sign the target
+// without its query.
 func (m *message) cavageBases(covered []string, params map[string]string) ([]string, error) {
 	targets := []string{m.target}
 	if path, _, ok := strings.Cut(m.target, "?"); ok {

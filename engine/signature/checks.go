@@ -24,8 +24,8 @@ type Finding struct {
 	Err     error // why the check failed; nil if it succeeded
 }
 
-// First runs checks in order until one fails. It returns the error of that check, with the name
-// of the check before it. Requests are verified this way.
+// First runs checks in order until one fails. It returns the error of that check, and puts the
+// name of the check in front of the error. Requests are verified this way.
 func First[T any](of T, checks []Check[T]) error {
 	for _, c := range checks {
 		if err := c.Run(of); err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // hashBody returns the digest of body by the named algorithm, or nil if the algorithm is not
-// supported. The name is in lower case. MD5 and SHA-1 are left out on purpose, because two
-// bodies with the same digest can be made.
+// supported. The name is in lower case. MD5 and SHA-1 are left out on purpose, because anybody
+// can make two bodies with the same digest.
 func hashBody(algorithm string, body []byte) []byte {
 	switch algorithm {
 	case "sha-256":
@@ -46,7 +46,7 @@ func checkContentDigest(h http.Header, body []byte) error {
 	}
 	known := false
 	for _, name := range d.Names() {
-		member, _ := d.Get(name) // found: the name is from Names
+		member, _ := d.Get(name) // found, because the name is from Names
 		item, ok := member.(httpsfv.Item)
 		if !ok {
 			return refuse("malformed_content_digest", "content-digest is malformed")

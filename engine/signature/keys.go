@@ -127,7 +127,7 @@ func parsePKCS1(der []byte) (*rsa.PublicKey, error) {
 
 // MarshalPublicKeyPEM returns k encoded as SPKI, which every peer can read.
 func MarshalPublicKeyPEM(k *rsa.PublicKey) string {
-	der, _ := x509.MarshalPKIXPublicKey(k) // no error: it fails only for unknown types of key
+	der, _ := x509.MarshalPKIXPublicKey(k) // no error, because only an unknown type of key causes one
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 

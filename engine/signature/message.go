@@ -14,10 +14,10 @@ type message struct {
 	header    http.Header
 	method    string
 	scheme    string // of the origin
-	authority string // of the origin: lower case, without a default port (RFC 9421 §2.2.3)
+	authority string // of the origin, in lower case, without a default port (RFC 9421 §2.2.3)
 	host      string // the Host field as on the wire
 	raw       string // the request target as on the wire
-	target    string // raw in origin form: path and query, neither decoded nor cleaned
+	target    string // raw in origin form, that is, path and query, neither decoded nor cleaned
 }
 
 // newOutgoing returns the message of a request that will be sent.

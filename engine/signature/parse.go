@@ -13,10 +13,10 @@ type Options struct {
 	Now    time.Time // the time that signatures are compared with
 }
 
-// Parse returns the signatures of r that are worth verifying, or an error if there are none. If
-// r has a Signature-Input field, Parse reads the signatures of RFC 9421 (at most three);
-// otherwise it reads the one signature of draft-cavage. It never reads both, so an attacker who
-// can break one dialect gets no second try. Parse also checks the digest of body, so a claim
+// Parse returns the signatures of r that pass its checks, or an error if no signature does. If r
+// has a Signature-Input field, Parse reads the signatures of RFC 9421 (at most three); otherwise
+// it reads the one signature of draft-cavage. It never reads both dialects, so a request that
+// fails in one dialect cannot pass in the other. Parse also checks the digest of body, so a claim
 // that verifies vouches for body.
 func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
 	q, err := readRequest(r, body, o)

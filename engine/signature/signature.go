@@ -112,8 +112,8 @@ func Sign(r *http.Request, body []byte, k Key, d Dialect, now time.Time) error {
 	return nil
 }
 
-// Claim is one signature in a request. Parse has found it worth verifying, but nothing in it is
-// trusted yet.
+// Claim is one signature in a request. Until Verify has accepted the claim, nothing in it can be
+// trusted.
 type Claim struct {
 	Dialect   Dialect
 	Label     string    // the label in RFC 9421; empty in draft-cavage
@@ -149,8 +149,8 @@ func checkKeyID(s string) error {
 	return nil
 }
 
-// isDigestNeeded reports whether the signature must cover a digest. Every POST needs one,
-// because it has effects, and so does every request with a body.
+// isDigestNeeded reports whether the signature must cover a digest. Every POST needs a digest,
+// because a POST has effects. Every other request with a body needs one, too.
 func isDigestNeeded(method string, body []byte) bool {
 	return method == http.MethodPost || len(body) > 0
 }

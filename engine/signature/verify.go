@@ -58,8 +58,9 @@ func (a *against) readKey() error {
 	return nil
 }
 
-// checkAgreement refuses a named algorithm that does not fit the key. If it fits, checkSignature
-// tries only this algorithm in RFC 9421, but all algorithms of the key in draft-cavage.
+// checkAgreement refuses a named algorithm that does not fit the key. If the algorithm fits,
+// checkSignature tries only this algorithm in RFC 9421, but all algorithms of the key in
+// draft-cavage.
 func (a *against) checkAgreement() error {
 	if a.Algorithm == "" || a.Algorithm == "hs2019" {
 		return nil
