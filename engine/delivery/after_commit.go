@@ -16,7 +16,9 @@ func (d *Dispatcher) Committed(ctx context.Context, c user.Commit) {
 		d.loop.queueRows(c.User, c.Leased, c.LeasedUntil.Add(-leaseTime), c.LeasedUntil)
 		d.loop.requestTurn(c.User, atOnce)
 	})
-	if !taken && len(c.Leased) > 0 { // released now, so that they do not wait until the next process takes them over
+	// The deliveries are released now, so that they do not wait until the next process takes them
+	// over.
+	if !taken && len(c.Leased) > 0 {
 		d.releaseUser(ctx, c.User, nil)
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	lookAfter = 3 // failed attempts, after which the target actor is fetched to learn its current inbox
-	maxAsked  = 8 // actors that are fetched when their common inbox is gone
+	lookAfter = 3 // after so many failures, the target actor is fetched to learn its current inbox
+	maxAsked  = 8 // at most so many actors are fetched when their common inbox is gone
 )
 
 // reaction is what an attempt shows about the state of the host.
@@ -170,7 +170,9 @@ func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	}
 	a, err := s.Actors.Fresh(ctx, r.Targets[0])
 	if err != nil || r.Inbox.Same(a.Inbox) || r.Inbox.Same(a.SharedInbox) {
-		return "", false // it has not moved, or this is not known; the attempt goes to r.Inbox
+		// The inbox has not moved, or the actor could not be fetched. The attempt goes to
+		// r.Inbox.
+		return "", false
 	}
 	inbox := a.Inbox
 	if shared {

@@ -13,8 +13,12 @@ const (
 	longestRest   = 30 * time.Minute // the longest such wait
 	inactiveAfter = 7 * day          // how long attempts must have failed before the host's deliveries are parked
 	inactiveRest  = day              // the time between two probes of an inactive host
-	rampStep      = 8                // answers of a host that is back, after which one more attempt at the same time is allowed
-	deliveredNews = time.Hour        // the time of the last answer is stored again once the stored one is this old
+	// rampStep is how many answers of a host that is back allow one more attempt at the same
+	// time.
+	rampStep = 8
+	// deliveredNews is how old the stored time of the last answer must be before a newer time is
+	// stored.
+	deliveredNews = time.Hour
 )
 
 // breaker decides whether anything may be sent to a host, from the results of earlier attempts.
@@ -22,7 +26,7 @@ const (
 type breaker struct {
 	failures  int       // attempts without an answer since the host last answered
 	since     time.Time // time of the first of these failures
-	failed    time.Time // time of the last of them
+	failed    time.Time // time of the last of these failures
 	why       string
 	recent    []time.Time // times of the last failures, at most openAfter
 	delivered time.Time
@@ -85,7 +89,7 @@ func (b *breaker) isInactive() bool { return !b.inactive.IsZero() }
 func (b *breaker) isAway() bool { return b.probes > 0 || b.isInactive() }
 
 // limitAttempts returns how many attempts may be made at the same time, and how many of them may
-// be retries. The parameter is the usual limit.
+// be retries. The parameter limit is the usual limit of attempts.
 func (b *breaker) limitAttempts(limit int) (all, retries int) {
 	switch {
 	case b.isAway():
@@ -161,7 +165,7 @@ func newBreaker(h instance.Host) breaker {
 		paused: h.PausedAt != nil}
 }
 
-// storedHost returns the row to store for the host with this name.
+// storedHost returns the row that stores b for the host in the parameter name.
 func (b *breaker) storedHost(name string) instance.Host {
 	return instance.Host{Host: name, Failures: b.failures, FailingSince: timePointer(b.since), FailedAt: timePointer(b.failed), Failure: b.why,
 		DeliveredAt: timePointer(b.delivered), ClosedUntil: timePointer(b.closesAt()), Probes: b.probes, InactiveAt: timePointer(b.inactive)}

@@ -18,7 +18,7 @@ const (
 )
 
 // leases holds the deliveries in memory, which are those that this process has leased. The
-// registrable domains of their hosts share the room for them.
+// registrable domains of their hosts share the room for these deliveries.
 type leases struct {
 	pool        *policy.Pool
 	rows        map[vocab.Username]map[int64]*row

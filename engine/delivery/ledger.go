@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// soon is how near a mark that is too early may come before it is corrected. A mark is the time by
-// which a user is due, as the instance database has it. Without the correction, a process that
-// looks for due users would find the user without need.
+// soon decides when a mark that is too early is corrected, namely once less than soon is left
+// until the mark. A mark is the time by which a user is due, as the instance database has it.
+// Without the correction, a process that looks for due users would find the user without need.
 const soon = ledgerPoll + time.Second
 
 // ledger holds all changes that must be written. A user's next turn writes the outcomes of that

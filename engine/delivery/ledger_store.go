@@ -82,7 +82,7 @@ func (d *Dispatcher) readChanges(ctx context.Context) {
 }
 
 // writeBatch writes a batch. It returns the parts that could not be written, and the users whose
-// marks another process has changed since.
+// marks another process has changed meanwhile.
 func (d *Dispatcher) writeBatch(ctx context.Context, b batch) (failed batch, marked []instance.Due) {
 	var err error
 	if len(b.due) > 0 {

@@ -22,7 +22,7 @@ func newLogSamples(now func() time.Time) logSamples {
 // logSample chooses which lines of a kind are shown, and counts the others.
 type logSample struct {
 	shown    *policy.SharedLimiter
-	unlogged atomic.Int64 // since the last line that was shown
+	unlogged atomic.Int64 // lines that were left out since the last line that was shown
 }
 
 // level returns the level for a line about a domain, and how many lines were left out before it.

@@ -124,8 +124,8 @@ func (l *loop) endTurn(name vocab.Username, t turn, got turnResult, err error, n
 	l.schedule.endTurn(u, t.hasMore(got.rows) || len(l.ledger.entries[name]) > 0)
 }
 
-// queueRows queues deliveries of u that were leased. If one is in memory already, its lease had
-// expired, and this claim renewed it.
+// queueRows queues deliveries of u that were leased. If a delivery is in memory already, its
+// lease had expired, and this claim has renewed the lease.
 func (l *loop) queueRows(u vocab.Username, rows []user.Delivery, now, until time.Time) {
 	bodies := map[uuid.UUID][]byte{}
 	for _, delivery := range rows {
@@ -157,7 +157,8 @@ func (l *loop) beginAttempt(now time.Time) *row {
 		if r.until.Sub(now) >= margin {
 			return r
 		}
-		l.queues.list(l.queues.endAttempt(r)) // it has waited so long that its lease could expire during the attempt
+		// The delivery has waited so long that its lease could expire during the attempt.
+		l.queues.list(l.queues.endAttempt(r))
 		l.record(r, l.backoff.postponeDelivery(r.Delivery, now, "", now))
 	}
 	return nil

@@ -35,7 +35,8 @@ func (b backoff) judgeAttempt(d user.Delivery, a transport.Attempt, err error, n
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout, a.Status/100 != 4:
 		o.Error = "the host answered " + statusText(a.Status)
 		b.retryLater(&o, d, a.RetryAfter, now)
-	case d.Attempts+1 >= maxRefusals: // a clock, key or cache that was wrong for a while explains earlier refusals, but not so many
+	// A clock, a key or a cache that is wrong for a while can cause refusals, but not so many.
+	case d.Attempts+1 >= maxRefusals:
 		o.Status, o.Error = user.DeliveryFailed, "the host refused it: "+statusText(a.Status)
 	default:
 		o.Error = "the host refused it: " + statusText(a.Status)
@@ -47,7 +48,8 @@ func (b backoff) judgeAttempt(d user.Delivery, a transport.Attempt, err error, n
 // judgeError completes the outcome of an attempt that got no answer.
 func (b backoff) judgeError(o *user.Outcome, d user.Delivery, err error, now time.Time) {
 	o.Error = err.Error()
-	if errors.Is(err, transport.ErrPaused) { // paused by this server: the attempt does not count, so that no pause can end the delivery
+	// This server is paused. The attempt does not count, so that no pause can end the delivery.
+	if errors.Is(err, transport.ErrPaused) {
 		o.Spent, o.NextAt = false, now.Add(pausedWait)
 		return
 	}
@@ -56,7 +58,7 @@ func (b backoff) judgeError(o *user.Outcome, d user.Delivery, err error, now tim
 		o.Status, o.Spent = user.DeliverySkipped, false
 	case fault.Gone, fault.NotFound, fault.NoUser: // there is no such local inbox
 		o.Status = user.DeliverySkipped
-	case fault.Invalid: // the inbox is no URL, or the local inbox refuses the body: a retry would not help
+	case fault.Invalid: // no URL, or a local inbox that refuses the body; a retry would not help
 		o.Status = user.DeliveryFailed
 	default:
 		b.retryLater(o, d, 0, now)
@@ -68,8 +70,8 @@ func statusText(status int) string {
 	return strings.TrimSpace(fmt.Sprint(status, " ", http.StatusText(status)))
 }
 
-// retryLater sets the time at which d is tried again. That is after the backoff, and not before
-// the time in atLeast has passed. If no retry is left, d fails.
+// retryLater sets the time at which d is tried again. The wait until then is the wait of the
+// backoff, but at least atLeast. If no retry is left, d fails.
 func (b backoff) retryLater(o *user.Outcome, d user.Delivery, atLeast time.Duration, now time.Time) {
 	wait, again := b.nextWait(d, now)
 	if !again {

@@ -6,7 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resumeBatch is how many deliveries of a user to one host a turn makes due again at most.
+// resumeBatch is the largest number of a user's deliveries to one host that one turn makes due
+// again.
 const resumeBatch = 1000
 
 // parking records which users have deliveries that wait until a host is back, and which of these

@@ -22,7 +22,7 @@ type hostQueue struct {
 	domain             string // the registrable domain, to which its attempts and leases are charged; empty for this server
 	limit              int    // attempts at the same time
 	fresh, retries     []*row // deliveries before their first attempt and after it, in the order of claiming
-	forwarded          []*row // attempted when no delivery of the users' own can be
+	forwarded          []*row // attempted when none of the users' own can be attempted
 	inflight, retrying int
 	forwarding         int                // attempts in flight at forwarded deliveries
 	listed             map[*rotation]bool // the rotations that contain it

@@ -15,7 +15,8 @@ func (l *loop) awaitHost(host string, u vocab.Username, now time.Time) {
 }
 
 // planResume returns how many deliveries of u the next turn of u makes due again, by host. For an
-// inactive host it is one, which probes the host. For any other host it is up to resumeBatch.
+// inactive host the number is one, and that delivery probes the host. For any other host the
+// number is resumeBatch at most.
 func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {
 	plan := map[string]int{}
 	hosts := l.parking.takeAsked(u, func(host string) bool {
@@ -26,7 +27,7 @@ func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {
 		switch h := l.queues.hosts[host]; {
 		case h != nil && h.isInactive():
 			plan[host] = 1
-		case h != nil && h.isOpen(now): // they are made due again when the breaker closes
+		case h != nil && h.isOpen(now): // the deliveries become due again when the breaker closes
 			l.parking.addWaiting(host, u)
 		default:
 			plan[host] = resumeBatch
@@ -94,7 +95,7 @@ func (l *loop) probeInactiveHosts(now time.Time) {
 		if h := l.queues.hosts[host]; h == nil || !h.isInactive() || h.isOpen(now) || h.waiting()+h.inflight > 0 {
 			continue
 		}
-		for u := range users { // any one of them will do
+		for u := range users { // any user will do
 			l.resumeForUser(host, u)
 			break
 		}

@@ -39,8 +39,8 @@ func (r *rotation) next(attempts *policy.Pool) *hostQueue {
 	return nil
 }
 
-// removeFirst removes and returns the first host of a domain. If the domain has more hosts, it
-// goes to the end of the domains.
+// removeFirst removes and returns the first host of a domain. If the domain has more hosts, the
+// domain goes to the end of r.domains.
 func (r *rotation) removeFirst(domain string) *hostQueue {
 	hosts := r.hosts[domain]
 	h := hosts[0]

@@ -9,7 +9,7 @@ import (
 
 const (
 	maxTurns      = 8               // turns at the same time; each holds a database connection
-	firstTurnWait = 5 * time.Second // the wait until the next turn of a user whose database failed, doubled each time
+	firstTurnWait = 5 * time.Second // the wait after a failed turn, doubled after each further one
 	maxTurnWait   = 5 * time.Minute // the longest such wait
 )
 

@@ -176,7 +176,7 @@ func (p postgres) writeEntries(ctx context.Context, tx *user.Tx, all []entry, no
 	}
 	for _, e := range all {
 		if !written[e.outcome.Delivery] {
-			continue // the lease is lost: another process decides how the delivery ends
+			continue // the lease is lost, so another process decides how the delivery ends
 		}
 		if e.outcome.Status == user.DeliveryFailed {
 			if err := tx.Events.Add(ctx, FailedEvent(e.delivery, e.outcome.Error, now)); err != nil {

@@ -8,7 +8,9 @@ import (
 const (
 	sweepRound = 15 * time.Second       // the time of a sweep over all users, if they are few
 	sweepPace  = 500 * time.Millisecond // the pause between two users, if they are many
-	firstPace  = 50 * time.Millisecond  // the pause in the first round: a process that was killed may not have marked all users that are due
+	// firstPace is the pause in the first round. It is shorter, because a process that was killed
+	// may not have marked all users that are due.
+	firstPace = 50 * time.Millisecond
 )
 
 // sweepUsers gives every user a turn from time to time, so slowly that it costs next to nothing.

@@ -37,8 +37,8 @@ type part struct {
 }
 
 // synchronizationField returns the header field about the followers on the inbox's server, or an
-// empty string if the request has no such field. A retry has none, because the followers may have
-// changed since the digest was made.
+// empty string if the request has no such field. A retry has no such field, because the followers
+// may have changed since the digest was made.
 func (s *sender) synchronizationField(r *row) string {
 	if s.Synchronization == nil || r.Attempts > 0 || r.Instance || len(r.FollowersDigest) != len(vocab.FollowersDigest{}) {
 		return ""
