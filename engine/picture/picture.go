@@ -31,12 +31,12 @@ const (
 	ImageSide = 2048
 )
 
-const quality = 90 // of JPEG
+const quality = 90 // the quality of a JPEG, from 1 to 100
 
 // mediaTypes are the accepted media types, by the names of their formats in package image.
 var mediaTypes = map[string]string{"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 
-// IsTaken reports whether files of that media type are accepted.
+// IsTaken reports whether files of the type mediaType are accepted.
 func IsTaken(mediaType string) bool {
 	for _, t := range mediaTypes {
 		if t == mediaType {
