@@ -73,8 +73,8 @@ func (a Addresses) TagPage(u vocab.Username, tag string) string {
 	return a.Page(u) + "/tags/" + url.PathEscape(strings.ToLower(tag))
 }
 
-// HrefOf returns the target of a link or hashtag in a text by u. It is empty for a handle, which
-// must be looked up.
+// HrefOf returns the target of a link or hashtag in a text by u. The result is empty for a
+// handle, because a handle must be looked up.
 func (a Addresses) HrefOf(u vocab.Username, s vocab.Span) string {
 	switch s.Kind {
 	case vocab.LinkSpan:
@@ -100,12 +100,12 @@ func (a Addresses) InstanceID() vocab.ID { return vocab.ID(a.origin + "/actor") 
 // Handle returns the handle of u, such as @alice@example.org.
 func (a Addresses) Handle(u vocab.Username) string { return "@" + u.String() + "@" + a.host }
 
-// NewActivityID returns an id for an activity of u, greater than earlier ones.
+// NewActivityID returns a new id for an activity of u. The id is greater than earlier ids.
 func (a Addresses) NewActivityID(u vocab.Username) vocab.ID {
 	return a.ID(u) + "/activities/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
-// NewObjectID returns an id for an object of u, greater than earlier ones.
+// NewObjectID returns a new id for an object of u. The id is greater than earlier ids.
 func (a Addresses) NewObjectID(u vocab.Username) vocab.ID {
 	return a.ID(u) + "/objects/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
@@ -139,10 +139,10 @@ func (a Addresses) Holder(id vocab.ID) (u vocab.Username, rest string, ok bool) 
 	return u, path[end:], true
 }
 
-// Owner returns the user whose actor has this id.
+// Owner returns the user of the actor that id names.
 func (a Addresses) Owner(id vocab.ID) (vocab.Username, bool) { return a.ownerOfPath(id, "") }
 
-// InboxOwner returns the user whose personal inbox this is.
+// InboxOwner returns the user of the personal inbox that id names.
 func (a Addresses) InboxOwner(id vocab.ID) (vocab.Username, bool) { return a.ownerOfPath(id, "/inbox") }
 
 func (a Addresses) ownerOfPath(id vocab.ID, want string) (vocab.Username, bool) {

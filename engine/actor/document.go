@@ -19,7 +19,7 @@ type described struct {
 	user  registry.User
 	keys  *keyset
 	doc   vocab.Doc
-	actor *vocab.Actor // Raw is doc
+	actor *vocab.Actor // its Raw has the bytes of doc
 }
 
 // Document returns the actor document of u. The document is shared, so it must not be changed.
@@ -201,7 +201,8 @@ func (l *Local) ProfileDigest(u vocab.Username) []byte {
 func (l *Local) applicationDoc(keys *keyset) vocab.Doc {
 	d := l.actorDoc(string(l.InstanceID()), "Application", instanceName, keys)
 	d["inbox"] = string(l.SharedInbox())
-	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())} // some relays look nowhere else
+	// Some relays look for the inbox only here.
+	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())}
 	d["name"] = l.host
 	d["url"] = l.origin + "/"
 	d["manuallyApprovesFollowers"] = true

@@ -52,7 +52,7 @@ func (p *claimed) examineClaim() []signature.Finding {
 	return append(found, p.claim.Examine(p.key)...)
 }
 
-// ExplainSender returns the result of each check that Admits makes of the actor with that id. It
+// ExplainSender returns the result of each check that Admits makes of the actor that id names. It
 // makes no check when id is empty.
 func (v *Verifier) ExplainSender(id vocab.ID) []signature.Finding {
 	if id == "" {
@@ -66,7 +66,7 @@ func VerifierOf(a *vocab.Actor, gate Gate, origin string) *Verifier {
 	return &Verifier{actors: given{a}, gate: gate, origin: origin}
 }
 
-// given finds the keys of one actor, whose document is already there.
+// given finds the keys of one actor, whose document need not be fetched.
 type given struct{ *vocab.Actor }
 
 func (g given) ByKey(_ context.Context, keyID vocab.ID) (*vocab.Actor, error) {

@@ -41,7 +41,7 @@ func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*v
 
 // fetcher fetches documents of other servers.
 type fetcher struct {
-	local  *Local // its instance actor signs
+	local  *Local // the instance actor of local signs the requests
 	client Fetcher
 }
 
@@ -56,7 +56,8 @@ func (f *fetcher) signRequest(req transport.Request) (transport.Request, error) 
 }
 
 // fetchDocument fetches an ActivityStreams document from the origin of req.URL. It follows no
-// redirect to another origin, because otherwise that server could speak for this one (FEP-fe34).
+// redirect to another origin, because otherwise the server of that origin could speak for the
+// server of req.URL (FEP-fe34).
 func (f *fetcher) fetchDocument(ctx context.Context, req transport.Request) (document, error) {
 	if f.local.isOwn(req.URL) {
 		return document{}, fault.New(fault.NotFound, "there is no such document here")
@@ -69,7 +70,7 @@ func (f *fetcher) fetchDocument(ctx context.Context, req transport.Request) (doc
 	if err := checkStatus(res.Status); err != nil {
 		return document{}, err
 	}
-	// A file that a user uploaded to an honest server must not pass as that server's own.
+	// A file that a user uploaded to an honest server must not pass as a document of that server.
 	if t := res.Header.Get("Content-Type"); !transport.IsActivityMediaType(t) {
 		return document{}, fault.Wrap(fault.Protocol, "what the peer shows is no ActivityStreams document", fmt.Errorf("content-type %.80q", t))
 	}

@@ -16,7 +16,7 @@ import (
 // maxJRD is the size of the largest WebFinger answer that is read, in bytes.
 const maxJRD = 256 << 10
 
-// confirmed is the actor that a handle was found to belong to, and when.
+// confirmed is the actor to which a handle was found to belong, and the time of that finding.
 type confirmed struct {
 	id vocab.ID
 	at time.Time
@@ -136,7 +136,7 @@ type found struct {
 
 // followHandle queries WebFinger for h. If the answer is about an account of another name, it
 // also queries that name, and both answers must name the same actor. Otherwise one host could
-// give away a name of the other.
+// link a name of another host to any actor.
 func (f fingers) followHandle(ctx context.Context, h handle) (found, error) {
 	first, err := f.askHost(ctx, h)
 	if err != nil || first.subject.isSame(h) {

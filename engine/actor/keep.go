@@ -50,7 +50,7 @@ func (m *memory) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int) e
 }
 
 // storeActor stores the copy of an actor that is in memory. If it is not in memory any more,
-// storeActor stores a itself, with zero Unix time as the time of the fetch, because the real one
+// storeActor stores a itself, with zero Unix time as the time of the fetch, because the real time
 // is unknown. So the next Resolve fetches the actor again.
 func (m *memory) storeActor(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	row := instance.RemoteActor{Actor: a, FetchedAt: time.Unix(0, 0)}

@@ -33,9 +33,10 @@ func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
 	return signature.ParsePublicKeyPEM(a.Keys[i].PEM)
 }
 
-// indexOfKey returns the index of the key in a.Keys, or -1. The key must have exactly this id,
-// and be on the server of a. PeerTube before 7.1 and some relays name the actor in place of its
-// key. That counts as the key if the actor has only one.
+// indexOfKey returns the index of the key in a.Keys, or -1. The key must have exactly the id
+// keyID, and be on the server of a. PeerTube before 7.1 and some relays name the actor in place
+// of its key. Then the actor's id counts as the id of its key, if the actor has only one key and
+// that key is in PEM.
 func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 	if !keyID.SameOrigin(a.ID) {
 		return -1
@@ -101,7 +102,7 @@ func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, e
 	row, err := r.Store.FindByKey(ctx, keyID)
 	if err != nil || row == nil {
 		if fault.KindOf(err) == fault.Invalid {
-			err = nil // as in recallActor
+			err = nil // the stored document is ignored, as in recallActor
 		}
 		return "", err
 	}
@@ -109,8 +110,8 @@ func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, e
 	return row.Actor.ID, nil
 }
 
-// findOwner returns the actor with that id if it lists the key. If the cached or stored copy of
-// the actor does not list the key, findOwner calls Refresh for a newer copy.
+// findOwner returns the actor that id names, if that actor lists the key. If the cached or stored
+// copy of the actor does not list the key, findOwner calls Refresh for a newer copy.
 func (r *Resolver) findOwner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor, error) {
 	for _, ask := range []func(context.Context, vocab.ID) (*vocab.Actor, error){r.Current, r.Refresh} {
 		a, err := ask(ctx, id)

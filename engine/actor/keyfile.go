@@ -20,8 +20,8 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// rsaBits is the size of new RSA keys. Every peer accepts this size, and it is the cheapest to
-// sign with.
+// rsaBits is the size of new RSA keys. Every peer accepts keys of this size, and they are the
+// cheapest to sign with.
 const rsaBits = 2048
 
 // maxKeyFile is the size of the largest key file that is read, in bytes.
@@ -137,9 +137,9 @@ func refuseFile(path, why, hint string) error {
 	return fault.New(fault.Config, "the key file "+filepath.Base(path)+" "+why).WithHint(hint)
 }
 
-// isOwner reports whether the file belongs to the account of this process. If that is root, the
-// file may also belong to the account that owns users_dir, because the engine runs under that
-// account.
+// isOwner reports whether the file belongs to the account of this process. If that account is
+// root, the file may also belong to the account that owns users_dir, because the engine runs
+// under that account.
 func (k *Keyring) isOwner(file fs.FileInfo) bool {
 	owner := ownerOf(file)
 	if owner == k.uid || k.uid != 0 {

@@ -47,7 +47,7 @@ type Keyring struct {
 	sets    *lru[vocab.Username, looked]
 }
 
-// looked is what the last look at the files of a set of keys found.
+// looked is the result of the last look at the files of a set of keys.
 type looked struct {
 	set     *keyset // nil when the files were refused
 	at      time.Time

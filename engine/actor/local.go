@@ -16,7 +16,8 @@ type Profiles interface {
 }
 
 // Local serves the actors of this server: their addresses, documents and proofs. It opens no
-// database, so it also answers for users that do not exist. The caller must check that they do.
+// database, so it also answers for a user that does not exist. The caller must check that the
+// user exists.
 type Local struct {
 	Addresses
 	software  string
@@ -34,7 +35,7 @@ func NewLocal(origin string, keys *Keyring, profiles Profiles, software string) 
 }
 
 // OfferPages declares that this server has web pages about users and their public posts. It must
-// be called before the first actor is asked for.
+// be called before the first document of an actor is built.
 func (l *Local) OfferPages() { l.pages = true }
 
 // HasPages reports whether OfferPages was called.
@@ -43,7 +44,7 @@ func (l *Local) HasPages() bool { return l.pages }
 // MovedTo returns the account that u has moved to, or "" if u has not moved.
 func (l *Local) MovedTo(u vocab.Username) vocab.ID { return l.profiles.User(u).Profile.MovedTo }
 
-// actorAt returns the local actor with that id.
+// actorAt returns the local actor that id names.
 func (l *Local) actorAt(id vocab.ID) (*vocab.Actor, error) {
 	if u, ok := l.Owner(id); ok {
 		return l.Actor(u)

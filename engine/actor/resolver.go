@@ -70,7 +70,7 @@ type Resolver struct {
 	*flights
 	*fetchBudget
 	*memory
-	claims  *lru[vocab.ID, claim] // by key id, of keys with a document of their own
+	claims  *lru[vocab.ID, claim] // by key id, for keys that have a document of their own
 	handles *lru[string, confirmed]
 	stale   staleActors
 }
@@ -106,12 +106,12 @@ func weighActor(a *instance.RemoteActor) int {
 	return len(a.Actor.Raw)
 }
 
-// Resolve returns the actor with that id. It uses a local actor, or a copy in the cache or the
-// store that is younger than the TTL. Otherwise it fetches the actor from its own server. If
-// that server does not answer, an older copy is used. The fault is Gone after the server or the
-// actor itself has said that the actor was deleted. It stays Gone until the server shows the
-// actor again, and a deleted actor is fetched as often as others. The fault is Forbidden for an
-// actor that the policy refuses.
+// Resolve returns the actor that id names. It uses a local actor, or a copy in the cache or the
+// store that is younger than the TTL. Otherwise it fetches the actor from its own server. If that
+// server does not answer, an older copy is used. The fault is Gone after the server or the actor
+// itself has said that the actor was deleted. It stays Gone until the server shows the actor
+// again, and a deleted actor is fetched as often as others. The fault is Forbidden for an actor
+// that the policy refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolveWithin(ctx, id, r.TTL)
 }
@@ -311,7 +311,7 @@ func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *instance.R
 // full document.
 func checkWhole(res *transport.Response) error {
 	if !transport.IsActivityMediaType(res.Header.Get("Content-Type")) {
-		return nil // no document at all, so none that was stripped
+		return nil // the answer is no document, so nothing was left out of one
 	}
 	a, err := vocab.ParseActor(res.Body)
 	if err == nil && len(a.Keys) == 0 {

@@ -69,7 +69,7 @@ func (k *Keyring) prepareRotation(dir, next string, set *keyset) error {
 	if err := makeKeys(next, ed25519Fragment+"-"+strings.ToLower(rand.Text()[:8])); err != nil {
 		return err
 	}
-	if err := os.Chtimes(last, set.since, set.since); err != nil { // the actor keeps its age
+	if err := os.Chtimes(last, set.since, set.since); err != nil { // the actor's age must not change
 		return err
 	}
 	fragment := set.Ed25519.ID[strings.IndexByte(set.Ed25519.ID, '#'):]

@@ -109,7 +109,7 @@ func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *instance.Rem
 	if ok, after := r.ownRate.Allow(string(id.Canonical()), policy.PayerOf(ctx), 0); !ok {
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)
 	}
-	// This fetch has a name of its own, so it does not join a fetch that is under way. That one
+	// This fetch has a name of its own, so it does not join a fetch that is under way. That fetch
 	// may have begun before the change.
 	got, err := shareFlight(ctx, r.flights, "changed actor", id, func(ctx context.Context) (*instance.RemoteActor, error) { return r.askServer(ctx, id, have) })
 	if err != nil {

@@ -39,7 +39,7 @@ func newStandings(now func() time.Time) standings {
 // maxStandings is the greatest number of entries in each cache of standings.
 const maxStandings = 50_000
 
-// noteProof remembers whether the request of ctx was proven to come from an actor of that host.
+// noteProof remembers whether the request of ctx was proven to come from an actor of host.
 func (s standings) noteProof(ctx context.Context, host string, proven bool) {
 	payer := policy.PayerOf(ctx)
 	switch {
@@ -71,13 +71,13 @@ func (s standings) isProven(payer, domain string) bool {
 // fetchBudget limits the fetches, by domain and by payer.
 type fetchBudget struct {
 	standings  standings
-	rate       *policy.SharedLimiter // of actors and keys
+	rate       *policy.SharedLimiter // of fetches of actors and keys
 	ownRate    *policy.SharedLimiter // of fetches that an actor's own Updates cause, by actor
 	objectRate *policy.SharedLimiter
 }
 
 // NoteProof remembers, for the client address that sent the request of ctx, whether the request
-// was proven to come from an actor of that host.
+// was proven to come from an actor of host.
 func (b *fetchBudget) NoteProof(ctx context.Context, host string, proven bool) {
 	b.standings.noteProof(ctx, host, proven)
 }

@@ -14,7 +14,7 @@ import (
 const maxListed = 1 << 20
 
 // FollowersAt returns the address at which another server gets the list of those followers of u
-// that belong to it (FEP-8fcf). That server must sign its request.
+// that belong to that server (FEP-8fcf). The server must sign its request.
 func (a Addresses) FollowersAt(u vocab.Username) vocab.ID { return a.Followers(u) + "_synchronization" }
 
 // Synchronization returns the statement about u's followers on one server (FEP-8fcf). digest is

@@ -34,8 +34,8 @@ func NewVerifier(r *Resolver, gate Gate, origin string, now func() time.Time) *V
 	return &Verifier{r, remembering{r}, gate, origin, now}
 }
 
-// Claims returns the signatures of the request that are worth verifying. Nothing in them is proven
-// yet.
+// Claims returns the signatures of the request that pass the checks of signature.Parse. Nothing
+// in them is proven yet.
 func (v *Verifier) Claims(req *http.Request, body []byte) ([]signature.Claim, error) {
 	return signature.Parse(req, body, signature.Options{Origin: v.origin, Now: v.now()})
 }
@@ -78,8 +78,8 @@ func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vo
 }
 
 // Introduce returns the actor who signed the headers of a request whose body is not read yet. It
-// does not check the body. Once the body is read, Claims tells whether it is the one that was
-// signed.
+// does not check the body. Once the body is read, Claims tells whether the body is the one that
+// was signed.
 func (v *Verifier) Introduce(ctx context.Context, req *http.Request) (*vocab.Actor, error) {
 	claims, err := v.readHeaders(req)
 	if err != nil {
@@ -186,8 +186,8 @@ type claimed struct {
 	key   crypto.PublicKey
 }
 
-// ownerChecks find the owner of the key, and keyChecks read the key. After them the claim is
-// verified with the key.
+// ownerChecks find the owner of the key, and keyChecks read the key. After these checks, the
+// claim is verified with the key.
 var (
 	ownerChecks = []signature.Check[*claimed]{
 		{Name: "policy", Run: (*claimed).checkPolicy},

@@ -122,7 +122,7 @@ func decodeResource(resource string) (string, error) {
 	return s, nil
 }
 
-// userOfHandle returns the user of that handle, or the zero Username if it is a handle of the
+// userOfHandle returns the user of the handle h, or the zero Username if h is a handle of the
 // instance.
 func (a Addresses) userOfHandle(h handle) (u vocab.Username, ok bool) {
 	name := strings.ToLower(h.user)
