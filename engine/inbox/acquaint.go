@@ -9,11 +9,11 @@ import (
 )
 
 // acquaintRecipients commits to the instance database that the recipients of an activity are
-// acquaintances of its actors, that is, that these actors may concern them. It must run before
-// anything by these actors enters a user's database. Recipients who will certainly store
-// nothing are first removed from x; when none is left, x.unkept gives the reason. Nothing is
-// committed for an Undo or Delete, because it brings nothing to a user who has stored nothing
-// by its actor.
+// acquaintances of its actors, which means that these actors may concern the recipients. It must
+// run before anything by these actors enters a user's database. Recipients who will certainly
+// store nothing are first removed from x; when none is left, x.unkept gives the reason. Nothing
+// is committed for an Undo or Delete, because such an activity brings nothing to a user who has
+// stored nothing by its actor.
 func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	if i.Handlers.Lookup(x.Activity).TakesBack {
 		return nil

@@ -23,7 +23,9 @@ const (
 	outcomeIgnored   = "ignored"
 	outcomeStranger  = "private_from_stranger" // ignored, since it is a private message of a stranger
 	outcomePoison    = "poison"
-	outcomeContested = "contested" // another actor of its server uses the id of its object: it waits until that server has answered which actor owns the object
+	// Another actor of the sender's server uses the id of the object. The activity waits until
+	// that server has said which actor owns the object.
+	outcomeContested = "contested"
 )
 
 // applier is the Apply half of the pipeline.
@@ -53,11 +55,10 @@ func newApplier(i *Inbox) *applier {
 }
 
 // Apply runs the Apply half of the pipeline for a batch, in one transaction of the user's
-// database. When the transaction is repeated, Apply runs again and first discards the results
-// of the earlier run. It releases the claimed ids of activities that were ignored. There are
-// two reasons: an activity that does not concern the user when it comes to the shared inbox may
-// still come to the user's own inbox, or the other way round, and a forgery must not block an
-// id.
+// database. When the transaction is repeated, Apply runs again and first discards the results of
+// the earlier run. It releases the claimed ids of activities that were ignored. There are two
+// reasons. First, an activity that was ignored may come again, by the shared inbox or by the
+// user's own inbox, and may then concern the user. Second, a forgery must not block an id.
 func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) error {
 	batch := make([]*applying, len(items))
 	for n, item := range items {
@@ -96,13 +97,15 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[use
 	if x.outcome == outcomeApplied {
 		delete(claimed, x.ownID())
 	}
-	delete(claimed, user.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID}) // the activity that this one disabled may be in the same batch; its id stays claimed
+	// The activity that x has disabled may be in the same batch. The id of that activity stays
+	// claimed.
+	delete(claimed, user.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID})
 	return nil
 }
 
-// applyRecovering turns a panic in a step into an error of the activity that caused it. Without
-// it the panic would end the process: net/http recovers panics in handlers, but nothing recovers
-// them here.
+// applyRecovering turns a panic in a step into an error of the activity that caused it. Otherwise
+// the panic would fail the whole batch of a writer, or end the process if a drain applies the
+// activity.
 func (p *applier) applyRecovering(ctx context.Context, x *applying) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -56,14 +56,14 @@ func (p *applier) isRefused(x *applying) bool {
 		ids = append(ids, x.Target.ID)
 	}
 	if p.Handlers.Lookup(x.Activity).Words {
-		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // no error: validateSchema has parsed it
+		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // validateSchema has parsed them
 		ids = append(ids, authors...)
 	}
 	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil })
 }
 
 // dismissBlocked ignores an activity of a blocked actor. A deletion or an Undo still takes
-// effect: authors can take back their content although they are blocked.
+// effect, so that authors can take back their content although they are blocked.
 func (p *applier) dismissBlocked(ctx context.Context, x *applying) error {
 	if p.Handlers.Lookup(x.Activity).TakesAway {
 		if err := p.runHandler(ctx, x); err != nil {

@@ -8,11 +8,11 @@ import (
 
 // bounds limits, for each sender or registrable domain, the actions that cost this server more
 // than a request does. For example, a forwarded activity goes to every server of a user's
-// followers, and a report is stored until the operator resolves it. An activity that others
-// pass on without a proof, or a post that a relay passes on, makes this server fetch from
-// another one. An activity for users takes space in their databases. The limiter knocks
-// remembers the requests that were counted a moment ago (see countRequest), and large limits
-// the requests with a large body.
+// followers, and a report is stored until the operator resolves it. An activity that others pass
+// on without a proof, or a post that a relay passes on, makes this server fetch from another
+// server. An activity for users takes space in their databases. The limiter knocks remembers the
+// requests that were counted a moment ago (see countRequest), and large limits the requests with
+// a large body.
 type bounds struct {
 	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, fetchedForGroup, knocks, large *policy.Limiter
 

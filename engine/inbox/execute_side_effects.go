@@ -3,9 +3,9 @@ package inbox
 import "context"
 
 // executeSideEffects runs the handler of the activity's type, and forwards the activity if the
-// user must forward it to followers. An activity of an unknown type has no handler: it is
-// stored, not refused. Whether to forward is decided before the handler runs, because a Delete
-// removes the object on which the decision depends.
+// user must forward it to followers. An activity of an unknown type has no handler. It is stored,
+// not refused. Whether to forward is decided before the handler runs, because a Delete removes
+// the object on which the decision depends.
 func (p *applier) executeSideEffects(ctx context.Context, x *applying) error {
 	forwards, err := p.forwarder.isOwedToFollowers(ctx, x)
 	if err != nil {

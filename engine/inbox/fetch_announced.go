@@ -25,7 +25,9 @@ func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 	case !handler.IsGroup(x.Actor) || len(followers) == 0:
 		x.unkept = IgnoredNoEffect
 		return nil
-	case len(needs) == 0: // nothing to fetch: the group's own word is enough, or no proof would help
+	case len(needs) == 0:
+		// Nothing has to be fetched, because the group's own word is enough, or because no proof
+		// would help.
 		return nil
 	case f.Local.IsLocal(needs[0]):
 		return f.fetchLocal(ctx, x, needs[0])

@@ -40,8 +40,9 @@ func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 }
 
 // fetchNeed fetches one object. An object that does not exist, or that this server may not see,
-// stays unfetched: the handler then ignores the activity. fetchNeed fails only when the server
-// cannot be reached now, or by a fault of this server; then the peer sends the activity again.
+// stays unfetched, and the handler then ignores the activity. fetchNeed fails only when the
+// server cannot be reached now, or by a fault of this server; then the peer sends the activity
+// again.
 func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error {
 	if id.Same(x.Actor.ID) {
 		return f.fetchSender(ctx, x)
@@ -72,7 +73,7 @@ func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) erro
 // that changes too often, or whose server does not answer, is fetched again a little later.
 func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	came := x.came
-	if came.IsZero() { // it did not arrive in a request
+	if came.IsZero() { // the activity did not arrive in a request
 		came = f.Now()
 	}
 	var a *vocab.Actor
@@ -90,9 +91,9 @@ func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// unansweredFault returns an error when err leaves it open whether something exists: its server
-// cannot be reached now, or this server failed. It returns nil when err says that the thing does
-// not exist, or that this server may not see it.
+// unansweredFault returns an error when err leaves open whether a thing exists, because the
+// thing's server cannot be reached now, or because this server failed. It returns nil when err
+// says that the thing does not exist, or that this server may not see it.
 func unansweredFault(err error, public string) error {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:

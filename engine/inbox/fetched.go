@@ -16,10 +16,11 @@ import (
 const maxReaders = 16
 
 // fetchForReader fetches an object again, after the object's server refused it to the instance
-// actor. This time a recipient of the activity signs the request. An object on another server than
-// that of the activity's sender is not fetched so, because the sender could then disclose a user's
-// name to that server. fetchForReader returns the error refusal in that case, if a relay passed
-// the activity on, and if no recipient may ask for the object.
+// actor. This time a recipient of the activity signs the request. An object on another server
+// than that of the activity's sender is not fetched in this way, because the sender could then
+// disclose a user's name to that server. In that case fetchForReader returns the error refusal.
+// It also returns refusal if a relay passed the activity on, or if no recipient may ask for the
+// object.
 func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
 	if x.relay || !id.SameOrigin(x.Actor.ID) {
 		return nil, refusal
@@ -80,10 +81,11 @@ func (f *fetcher) isAccepted(ctx context.Context, u vocab.Username, actor vocab.
 	return accepted, err
 }
 
-// selectReadable returns the fetched objects that the user may read. If they were fetched in
-// the name of another user, the user may read only the objects whose own addressing includes
-// the user. If the object of an Announce is not among the fetched ones, it may be stored in the
-// user's database. It is returned if the sender is its author.
+// selectReadable returns the fetched objects that the user may read. If they were fetched in the
+// name of another user, the user may read only the objects whose own addressing includes the
+// user. If the object of an Announce is not among these, selectReadable looks for it in the
+// user's database. If the object is stored there and the sender is its author, only this object
+// is returned.
 func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
 	all := x.fetched
 	if !x.reader.IsZero() && x.reader != x.User {
@@ -109,7 +111,7 @@ func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID
 	return map[vocab.ID]*vocab.Object{id: o}, nil
 }
 
-// isFor reports whether an object addresses the user itself, or the sender's followers when the
+// isFor reports whether an object addresses the user, or addresses the sender's followers and the
 // user is one of them.
 func isFor(x *applying, o *vocab.Object) bool {
 	v := audience.Viewer{ID: x.Me}
@@ -134,7 +136,7 @@ func writeFetched(objects map[vocab.ID]*vocab.Object, reader vocab.Username, pro
 		docs[string(id)] = o.Doc.JSON()
 	}
 	if !reader.IsZero() {
-		docs[readerKey], _ = json.Marshal(reader) // no error: a name can always be encoded
+		docs[readerKey], _ = json.Marshal(reader) // no error, because a name can always be encoded
 	}
 	if proven {
 		docs[provenKey] = json.RawMessage("true")

@@ -59,9 +59,9 @@ func (f *forwarder) mayForwardTo(x *applying, inboxes int) bool {
 func (f *forwarder) isRetraction(x *applying) bool { return f.handlers.Lookup(x.Activity).TakesBack }
 
 // isOwedToFollowers reports whether the user must forward the activity to the user's followers
-// (ActivityPub §7.1.2). The activity must name the collection of these followers and be linked
-// to something that belongs to the user. If the sender does not follow the user, the link must
-// lead to a public object. If the sender follows the user, it may lead to the user, or to any
+// (ActivityPub §7.1.2). The activity must name the collection of these followers and be linked to
+// something that belongs to the user. If the sender does not follow the user, the link must lead
+// to a public object. If the sender follows the user, the link may lead to the user, or to any
 // object that the sender may see. So strangers cannot reach a user's followers by a mention
 // alone. An activity that names hidden recipients cannot be forwarded as it came, and a vote is
 // private; neither is forwarded.
@@ -87,9 +87,9 @@ type search struct {
 	left     int  // how many more links it may look at
 }
 
-// findLink reports whether a link of the document d leads to something that belongs to the
-// user. It also follows the links of the linked documents, if d embeds them, or they were
-// fetched, or the user has stored them. It follows at most the given number of links in a row.
+// findLink reports whether a link of the document d leads to something that belongs to the user.
+// It also follows the links of a linked document that d embeds, that was fetched, or that the
+// user has stored. It follows at most the given number of links in a row.
 func (s *search) findLink(ctx context.Context, d vocab.Doc, links int) (bool, error) {
 	for _, name := range []string{"object", "inReplyTo", "target", "tag"} {
 		refs, err := d.Refs(name)
@@ -138,7 +138,7 @@ func (s *search) isLink(ctx context.Context, r vocab.Ref, links int) (bool, erro
 	return false, nil
 }
 
-// findHeld returns the object or activity with that id, as it was fetched or as the user's
+// findHeld returns the object or activity that id names, as it was fetched or as the user's
 // database has it. It returns nil when there is none.
 func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if id == "" {

@@ -97,7 +97,7 @@ type receiving struct {
 	refused    error                                // set by resolveAddressing: the answer if some recipients were left out; the peer then retries
 	unkept     string                               // the reason why the activity is stored for nobody, if Receive has found one
 	gone       bool                                 // set by resolveActor and verifySignature: the actor's server says that the actor was deleted
-	meant      map[vocab.Username]bool              // set by respond: the user to whose own inbox it came, and the users that it addresses
+	meant      map[vocab.Username]bool              // set by respond: the users that the activity is meant for in person (see meantFor)
 }
 
 // applying is one activity on its way through Apply, for one recipient.
@@ -150,9 +150,9 @@ func New(d Deps) *Inbox {
 	return i
 }
 
-// Receive takes one request to an inbox through both halves of the pipeline. user is the owner
-// of the inbox, or zero for the shared inbox. When Receive returns nil, the activity is durable
-// for every recipient, or no local user wants it; the peer is answered 202.
+// Receive takes one request to an inbox through both halves of the pipeline. user is the owner of
+// the inbox, or zero for the shared inbox. When Receive returns nil, the activity is durable for
+// every recipient, or no local user wants it. In both cases the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}, came: i.Now()}
 	return i.conclude(x, i.admitRequest(ctx, x))
@@ -200,11 +200,11 @@ func droppedBy(x *receiving) string {
 	return IgnoredUnproven
 }
 
-// Deliver delivers an activity between two local users: from sends it, and to receives it. It
-// is from's own activity, or one of another actor that from forwards. The delivery queue
-// handles local recipients like those of other servers. A forwarded activity is treated as if
-// the forwarder were on another server: forwarding alone does not make it an activity for the
-// user in person.
+// Deliver delivers an activity from one local user (the parameter from) to another (to). The
+// activity is the first user's own, or that user forwards it for another actor. The delivery
+// queue handles local recipients like those of other servers. A forwarded activity is treated as
+// if the forwarder were on another server. So forwarding alone does not make it an activity for
+// the user in person.
 func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {

@@ -23,8 +23,8 @@ func (i *Inbox) keepActors(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// spendBudget takes n from the payer's budget if anything is left of it, else it refuses. The
-// empty payer, for this server's own users, pays nothing.
+// spendBudget takes n from the payer's budget if anything is left of the budget. Otherwise it
+// refuses. The empty payer, for this server's own users, pays nothing.
 func spendBudget(l *policy.Limiter, payer string, n int) error {
 	if payer == "" {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// parseBody parses the body. It refuses an activity whose actor is suspended, or is on a
-// blocked server or on this one. Then it selects the signatures that count: those by keys of
-// the actor's server. If there are none, another actor passes the activity on. In that case
-// only the first signature counts, so that nobody can make this server ask several servers for
-// keys.
+// parseBody parses the body. It refuses an activity whose actor is suspended, or is on a blocked
+// server or on this server. Then it selects the signatures that count: those by keys of the
+// actor's server. If there are no such signatures, another actor passes the activity on. In that
+// case only the first signature counts, so that nobody can make this server ask several servers
+// for keys.
 func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	var err error
 	if x.Activity, err = handler.ParseRequest(x.Body, x.Request.Header); err != nil {

@@ -35,9 +35,9 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 	return claimed, p.markBlocked(ctx, tx, batch)
 }
 
-// persist stores the activity if it concerns the user, and no actor that sent it or whose
-// objects it brings is blocked. claimIDs has claimed the id; the handler stores the object and
-// the feed entry.
+// persist stores the activity if it concerns the user, and no actor that sent it or whose objects
+// it brings is blocked. claimIDs has claimed the id. The handler stores the object and the feed
+// entry, and for some types the activity, too (see handler.Registry.IsApart).
 func (p *applier) persist(ctx context.Context, x *applying) error {
 	isApart := p.Handlers.IsApart(x.Activity)
 	if x.Blocked = x.blocked && isApart && !p.isRefused(x); x.blocked && !x.Blocked {
@@ -84,10 +84,10 @@ func (p *applier) objectID(x *applying) vocab.ID {
 }
 
 // isConcerned reports whether the activity concerns the user. It does when it names the user,
-// when the user follows the sender and it is for followers or for everybody, or when it is
-// about something that belongs to the user. If its type concerns all users who have stored
-// something of its actor, the result is true as well; the handler then finds out whether the
-// activity concerns this user.
+// when it is for followers or for everybody and the user follows the sender, or when it is about
+// something that belongs to the user. If its type concerns all users who have stored something of
+// its actor, the result is true as well; the handler then finds out whether the activity concerns
+// this user.
 func (p *applier) isConcerned(x *applying) bool {
 	a, c := x.Activity, p.Handlers.Lookup(x.Activity).Concern
 	toFollowers := audience.IsForFollowers(a, c, x.Actor.Followers)

@@ -27,9 +27,9 @@ func (b *budgets) checkHost(host string) error {
 }
 
 // countRequest counts a request against its signer and the signer's host. It does not count a
-// second knock, that is, a request that repeats an earlier one in the other signature dialect,
-// because many peers send each request in both dialects, whatever this server answers to the
-// first one.
+// second knock, that is, a request that repeats an earlier one in the other signature dialect.
+// The reason is that many peers send each request in both dialects, whatever this server answers
+// to the first request.
 func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	digest := sha256.Sum256(x.Body)
 	// The key contains the signer, so that no signer uses up the second knock of another.

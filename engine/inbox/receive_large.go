@@ -18,8 +18,8 @@ import (
 var errTooLarge = fault.New(fault.TooLarge, "the body is too large")
 
 const (
-	// perLargeByte is how many bytes of memory each byte of a body beyond BodyLimit takes. It
-	// is less than perByte because the number of values in a document is limited: a larger
+	// perLargeByte is how many bytes of memory each byte of a body beyond BodyLimit takes. It is
+	// less than perByte because the number of values in a document is limited, so a larger
 	// document has longer texts, not more values.
 	perLargeByte = 6
 	// mostAsked is the greatest number of users whose databases are read to find out whether
@@ -80,7 +80,8 @@ func (i *Inbox) recognizeSender(ctx context.Context, x *receiving) error {
 
 // isKnownSender reports whether the sender may write in private to the user, or, for the shared
 // inbox, to any user that the sender may concern. It looks only at the first mostAsked of these
-// users. If it finds none, and the database of one could not be read, it returns that error.
+// users. If it finds no such user, and the database of a user could not be read, it returns that
+// error.
 func (i *Inbox) isKnownSender(ctx context.Context, x *receiving) (known bool, err error) {
 	var users []vocab.Username
 	if x.User.IsZero() {
@@ -114,7 +115,7 @@ func (i *Inbox) checkLarge(x *receiving) error {
 }
 
 // checkLargeMessage refuses a large body whose object is not readable as an MLS message. An
-// object of that kind is stored only when it is small.
+// object that is not readable is stored only when it is small.
 func checkLargeMessage(x *receiving) error {
 	if x.large > 0 && !conversation.IsMessage(x.Activity.Object.Doc) {
 		return errTooLarge

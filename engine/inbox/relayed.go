@@ -85,8 +85,8 @@ func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	}), nil
 }
 
-// fetchPost replaces an activity that a relay passes on by a Create from the author's server.
-// If that server shows a Create under the announced id, this is the Create. If it shows a
+// fetchPost replaces an activity that a relay passes on by a Create from the author's server. If
+// that server shows a Create under the announced id, fetchPost takes that Create. If it shows a
 // public post, the Create is built from the post. The id of the built Create is the post's id
 // with a fragment, so that the post arrives once, whichever relay brings it.
 func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {

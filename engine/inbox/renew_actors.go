@@ -42,7 +42,9 @@ func (r *renewer) add(id vocab.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting[id] || !r.room.Take(domain, 1) {
-		return // it is queued already, or there is no room and it is fetched when something is sent to it
+		// The actor is queued already. Or there is no room, and the actor is fetched when
+		// something is sent to it.
+		return
 	}
 	r.waiting[id] = true
 	r.lines[domain] = append(r.lines[domain], id)
@@ -70,14 +72,14 @@ func (r *renewer) endRun() bool {
 	return !r.running
 }
 
-// renewAll runs one round: each domain gets some time for its actors.
+// renewAll runs one round, in which each domain gets some time for its actors.
 func (r *renewer) renewAll() {
 	var round errgroup.Group
 	round.SetLimit(maxRenewing)
 	for domain, n := range r.countLines() {
 		round.Go(func() error { r.renewLine(domain, n); return nil })
 	}
-	_ = round.Wait() // no error: renewLine returns none
+	_ = round.Wait() // no error, because renewLine returns none
 }
 
 func (r *renewer) countLines() map[string]int {

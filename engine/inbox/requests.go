@@ -28,7 +28,7 @@ func isVote(x *applying) bool {
 func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
 	o := fetched[a.Object.ID]
 	if o == nil && a.Type != vocab.Announce {
-		o, _ = vocab.ObjectOf(a.Object.Doc) // no error: validateSchema has parsed it
+		o, _ = vocab.ObjectOf(a.Object.Doc) // no error, because validateSchema has parsed it
 	}
 	var post audience.Audience
 	switch {
@@ -152,8 +152,8 @@ func (p *applier) isKnown(ctx context.Context, x *applying) (bool, error) {
 	return mayWrite(ctx, x.tx, p.Profiles.User(x.User), x.Actor.ID, x.IsSealed())
 }
 
-// mayWrite reports whether a user permits an actor to write in private. The rule insecure_dm
-// may permit it. For a sealed (encrypted) message it is also enough that both are in an
+// mayWrite reports whether a user permits an actor to write in private. The rule insecure_dm may
+// permit it. For a sealed (encrypted) message it is also enough that both are in the same
 // encrypted conversation.
 func mayWrite(ctx context.Context, tx *user.Tx, u registry.User, actor vocab.ID, sealed bool) (bool, error) {
 	var ties []string

@@ -11,13 +11,13 @@ import (
 )
 
 // resolveActor finds the sender. If the request was signed by another server, which passes the
-// activity on, the sender is found later, once that server is verified. For a Delete by which
-// an actor deletes itself there are two special cases. When the actor's server answers 410 for
-// that actor, this proves the deletion. Nobody can verify the request's signature any more, so
-// a Delete that this server builds replaces the one that came. When the actor's server answers
-// 404, the Delete proves nothing. It is dropped and not refused, because the peer would send a
-// refused Delete again for days. Once such a Delete is accepted, resolveActor records that the
-// actor is gone.
+// activity on, the sender is found later, once that server is verified. For a Delete by which an
+// actor deletes itself there are two special cases. When the actor's server answers 410 for that
+// actor, this proves the deletion. Nobody can verify the request's signature any more, so a
+// Delete that this server builds replaces the one that came. When the actor's server answers 404,
+// the Delete proves nothing. It is dropped and not refused, because the peer would send a refused
+// Delete again for days. Once a Delete that an actor signed is accepted, resolveActor records
+// that the actor is gone.
 func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Next) error {
 	id := x.Activity.Actor
 	deletesItself := deletesItself(x.Activity)

@@ -13,10 +13,10 @@ import (
 )
 
 // resolveAddressing finds the local users that the activity may concern. If there are any, it
-// fetches the objects that the handler needs. It may find too many users, but never too few,
-// because each user's own transaction decides again, by the user's relationships. Groups are
-// never expanded for received activities. A report is for the operator alone and ends here, and
-// so do the activities between relays and the instance actor.
+// fetches the objects that the handler needs. It never finds too few users. It may find too many,
+// which does no harm, because each user's own transaction decides again, by the user's
+// relationships. Groups are never expanded for received activities. A report is for the operator
+// alone and ends here, and so do the activities between relays and the instance actor.
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
 	ctx = paidBySigner(ctx, x)
 	if x.Activity.Type == vocab.Flag {

@@ -21,8 +21,8 @@ func (i *Inbox) respond(ctx context.Context, x *receiving) error {
 
 // makeDurable makes the activity durable before it is acknowledged, so that no acknowledged
 // activity is lost. For one recipient it waits for the commit in that user's database. For
-// several, or for one whose database cannot take it now, it waits for the commit of the intake
-// journal.
+// several recipients, or for one whose database cannot be used now, it waits for the commit of
+// the intake journal.
 func (i *Inbox) makeDurable(ctx context.Context, x *receiving) error {
 	if err := i.acquaintRecipients(ctx, x); err != nil || len(x.Recipients) == 0 {
 		return err

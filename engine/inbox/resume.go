@@ -11,9 +11,9 @@ import (
 )
 
 // Resume rebuilds the activities that wait in the journal as Receive had built them. Each gets
-// the time of its arrival, which also counts as the date of an activity without one, however
-// long the activity waited. Resume contacts no other server. For a row whose activity cannot be
-// parsed it returns an error in that row's result.
+// the time of its arrival. That time also counts as the date of an activity without a date,
+// however long the activity waited. Resume contacts no other server. For a row whose activity
+// cannot be parsed it returns an error in that row's result.
 func (p *applier) Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]intake.Resumed, error) {
 	resumed := make([]intake.Resumed, len(page))
 	activities := make([]*vocab.Activity, len(page))
@@ -74,7 +74,8 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 }
 
 // movedTo returns the target of a Move if the stored copies of both accounts confirm the Move,
-// and nil otherwise. Receive stored these copies when the Move arrived.
+// and nil otherwise. Receive stored these copies when the Move arrived. movedTo also commits that
+// u may follow the target.
 func (p *applier) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old, target *vocab.Actor) (*vocab.Actor, error) {
 	if a.Type != vocab.Move || target == nil || !handler.Moved(old, target) {
 		return nil, nil

@@ -21,7 +21,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 		return fmt.Errorf("read it again: %w", err)
 	}
 	x := &receiving{Inbound: pipeline.Inbound{User: u, Activity: a, Recipients: []vocab.Username{u}}}
-	if len(p.Forwarders) > 0 { // it is applied as sent by the same forwarder
+	if len(p.Forwarders) > 0 { // the activity is applied as if the same forwarder had sent it
 		x.passer = &vocab.Actor{ID: p.Forwarders[0]}
 	}
 	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
@@ -36,7 +36,9 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err := i.acquaintRecipients(ctx, x); err != nil {
 		return err
 	}
-	if i.Handlers.Lookup(a).Concern.Holders { // it may have come to the shared inbox, for a user who has only stored something of its actor
+	// The activity may have come to the shared inbox, for a user who has only stored something of
+	// its actor.
+	if i.Handlers.Lookup(a).Concern.Holders {
 		x.User = vocab.Username{}
 	}
 	x.meant = x.meantFor(i.Deps)

@@ -21,9 +21,9 @@ const (
 )
 
 // rivals asks servers which of two of their actors owns an object, when both use its id. The
-// object of one of them is stored already. The activity of the other one waits in the journal
-// until the server has answered; after a restart, the next process finds it there and asks
-// again. Each activity is asked about once, however many users it is for.
+// object of one of them is stored already. The activity of the other actor waits in the journal
+// until the server has answered; after a restart, the next process finds it there and asks again.
+// The question about an activity is asked once, however many users the activity is for.
 type rivals struct {
 	Deps
 	work    *intake.Background
@@ -149,9 +149,8 @@ func (r *rivals) IsOpen(u vocab.Username, seq int64) bool {
 	return q != nil && q.waiting[u] && q.answered.IsZero()
 }
 
-// takeAnswer replaces the activity's object by the one that the server showed. It reports
-// whether the user may apply the activity: false means that the server does not show the object
-// as the actor's.
+// takeAnswer replaces the activity's object by the one that the server showed. It returns false
+// if the server does not show the object as the actor's, so that the user ignores the activity.
 func (r *rivals) takeAnswer(seq int64, x *applying) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,7 @@ const synchronizationField = "Collection-Synchronization"
 const (
 	followersEqual    = "equal"
 	followersHealed   = "healed"
-	followersWait     = "limited" // they differ, but the sender's server was asked for its list too recently to ask again
+	followersWait     = "limited" // the digests differ, but the list was fetched too recently
 	followersUnproven = "unproven"
 	followersFailed   = "failed"
 )
@@ -47,7 +47,9 @@ type synchronizer struct {
 	ctx  context.Context // cancelled when the inbox closes
 	stop context.CancelFunc
 
-	compared *policy.Limiter // comparisons, by sender: each reads the databases of all users who may follow it
+	// Comparisons, by sender. Each one reads the databases of all users who may follow the
+	// sender.
+	compared *policy.Limiter
 	asked    *policy.Limiter // lists that are fetched, by sender
 	undone   *policy.Limiter // Undos that are sent for listed users, by domain
 
@@ -78,8 +80,8 @@ func newSynchronizer(i *Inbox) *synchronizer {
 // domain returns the sender's registrable domain.
 func (o offer) domain() string { return policy.RegistrableDomain(o.by.ID.Host()) }
 
-// parseOffer returns the offer in a verified request. It reports false, as if the request had
-// none, unless the verified signature covers the field, the field is about the signer's own
+// parseOffer returns the offer in a verified request. It reports false, as if the request had no
+// offer, unless all signatures that count cover the field, the field is about the signer's own
 // followers, and its URL is on the signer's own server.
 func parseOffer(x *receiving) (offer, bool) {
 	lines := x.Request.Header[synchronizationField]
@@ -233,10 +235,10 @@ func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []voc
 }
 
 // healFollows ends the follows of users who are not listed, and sends an Undo for listed users
-// who do not follow the sender. The parameter follows was read before the list was fetched. A
-// user who has begun to follow the sender since then is left alone. A failure for one user does
-// not stop the others. The next comparison repairs it, and deals with the users that a limit
-// left out.
+// who do not follow the sender. The follows in the map follows were read before the list was
+// fetched. A user who has begun to follow the sender since then is left alone. A failure for one
+// user does not stop the others. The next comparison repairs it, and deals with the users that a
+// limit left out.
 func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows map[vocab.Username]vocab.ID, listed []vocab.ID) error {
 	names := map[vocab.Username]bool{}
 	var strangers []vocab.Username

@@ -30,8 +30,8 @@ func newTakenAway(now func() time.Time) *takenAway {
 	return &takenAway{now: now, since: now(), young: map[[sha256.Size]byte]struct{}{}, room: policy.TakenAway.NewPool()}
 }
 
-// markOf returns a hash of an id, with the actor that it belongs to and the user that it would
-// reach.
+// markOf returns a hash of an id, of the actor that the id belongs to, and of the user that the
+// activity or object would reach.
 func markOf(u vocab.Username, id, actor vocab.ID) [sha256.Size]byte {
 	return sha256.Sum256([]byte(u.String() + "\n" + string(id) + "\n" + string(actor)))
 }

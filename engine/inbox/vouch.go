@@ -32,7 +32,9 @@ func (v *voucher) vouchFor(ctx context.Context, x *receiving, passer *vocab.Acto
 		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
 	}
 	x.passer = passer
-	if !deletesItself(x.Activity) { // the account may have come back since then, so an old proof must not delete it
+	// A proof is not enough to delete an account, because the account may have come back since
+	// the proof was made.
+	if !deletesItself(x.Activity) {
 		if proven, err := v.proveActor(ctx, x); err != nil || proven {
 			return err
 		}
@@ -84,7 +86,8 @@ func (v *voucher) refuseDisproven(ctx context.Context, x *receiving) error {
 	return err
 }
 
-// fetchActivity replaces the activity by the one that the actor's server shows under its id.
+// fetchActivity replaces the activity by the one that the actor's server shows under the
+// activity's id.
 func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 	if !x.Activity.ID.SameOrigin(x.Activity.Actor) {
 		return v.endUnvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
