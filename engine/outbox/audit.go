@@ -20,7 +20,7 @@ const (
 	auditTime        = 5 * time.Second
 )
 
-// newAudit returns the audit record of a dispatch that ended with this outcome.
+// newAudit returns the audit record of the dispatch x, which ended with the given outcome.
 func newAudit(x *exchange, outcome string) user.Audit {
 	return user.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.answer.Activity}
 }
@@ -29,7 +29,8 @@ func newAudit(x *exchange, outcome string) user.Audit {
 // client still gets the refusal.
 func (r *refusals) recordRefusal(ctx context.Context, x *exchange, refusal error) {
 	kind := refused{token: x.Token, outcome: refusalCode(refusal), hour: x.now.Truncate(time.Hour)}
-	if _, known := vocabulary[x.Action.Name]; known { // otherwise clients could invent names without limit
+	// No other names are stored, because clients could invent names without limit.
+	if _, known := vocabulary[x.Action.Name]; known {
 		kind.action = x.Action.Name
 	}
 	counted := r.countRefusal(x.User, kind)
@@ -127,13 +128,13 @@ func auditedParams(raw []byte) []byte {
 }
 
 // audited lists the parameters of actions. True means that an audit record has the value of the
-// parameter, false that it has only the size.
+// parameter. False means that the record has only the size.
 var audited = map[string]bool{"actorUri": true, "objectId": true, "activityId": true, "recipientUri": true, "inReplyTo": true, "to": true, "cc": true,
 	"visibility": true, "sensitive": true, "name": true, "content": false, "summary": false, "title": false, "tags": false, "type": true, "streamId": true, "feed": true, "entryId": true, "cursor": true, "conversationId": true, "with": true, "upgrades": true, "predecessor": true, "seq": true, "entry": true,
 	"commit": false, "groupInfo": false, "welcomes": false, "added": false, "removed": true, "proposal": false, "icon": true, "image": true, "fields": false}
 
-// textSize returns the number of bytes of a text. For any other value it is the number of bytes
-// of its JSON.
+// textSize returns the number of bytes of a text. For any other value, the result is the number
+// of bytes of the value's JSON.
 func textSize(v any) int {
 	if s, ok := v.(string); ok {
 		return len(s)

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// block blocks an actor: the follows between it and the user end, and the user gets nothing from
-// it any more. The Block is not sent to the actor (ActivityPub §6.9), unless the operator has
-// configured that Blocks are sent.
+// block blocks an actor. The Block ends the follows and friendships between the actor and the
+// user, and the user gets nothing from the actor any more. The Block is not sent to the actor
+// (ActivityPub §6.9), unless the operator has configured that Blocks are sent.
 type block struct {
 	ActorURI string `json:"actorUri" schema:"actor"`
 

@@ -63,8 +63,8 @@ func decodeAll(name string, values []string) (all [][]byte, err error) {
 	return all, nil
 }
 
-// submitCommit sends the commit. If it can read the changes that the commit makes, and the
-// function isMeant rejects them, it refuses the commit. The text of that refusal is words.
+// submitCommit sends the commit. It refuses the commit if the changes that the commit makes are
+// readable and the function isMeant rejects them. The text of that refusal is words.
 func (p *memberChange) submitCommit(ctx context.Context, in *conversations, x *exchange, isMeant func(conversation.Changes) bool, words string) (bool, error) {
 	c, err := in.findGroup(ctx, x, p.ConversationID)
 	if err != nil {

@@ -28,9 +28,9 @@ func (f *fanOut) lockAudience(ctx context.Context, tx *user.Tx, x *exchange) err
 	return tx.HoldAudience(ctx)
 }
 
-// chooseInboxes chooses the inboxes that the activity goes to, in the transaction that stores
-// it. Followers get it if their collection is addressed, other actors if they are named or in an
-// addressed group. The address Public adds only relays (ActivityPub §5.6). The sender is left
+// chooseInboxes chooses the inboxes that the activity goes to, in the transaction that stores it.
+// Followers get it if their collection is addressed. Other actors get it if they are named or in
+// an addressed group. The address Public adds only relays (ActivityPub §5.6). The sender is left
 // out (§7.1). An actor that the policy refuses is skipped, and the job shows that. A local
 // activity goes to no other server, even if it names actors there.
 func (f *fanOut) chooseInboxes(ctx context.Context, tx *user.Tx, x *exchange) error {

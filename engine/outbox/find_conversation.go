@@ -16,7 +16,7 @@ import (
 const maxSealed = 1 << 20
 
 // conversations finds the conversations that actions are about, and carries out the actions in
-// encrypted ones.
+// encrypted conversations.
 type conversations struct {
 	registry *conversation.Registry
 	members  *conversation.Members
@@ -33,7 +33,8 @@ func (in *conversations) findConversation(ctx context.Context, x *exchange, id s
 	return c, err
 }
 
-// findGroup finds the conversation that an action is about. It refuses one without an MLS group.
+// findGroup finds the conversation that an action is about. It refuses a conversation without an
+// MLS group.
 func (in *conversations) findGroup(ctx context.Context, x *exchange, id string) (*user.Conversation, error) {
 	c, err := in.findConversation(ctx, x, id)
 	if err == nil && c.GroupID == "" {

@@ -7,9 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FindObject returns the object with this id, and the author of the object. It finds them in the
-// way in which an action of the user's does, but stores nothing. If there is no such object, the
-// fault has the code that a Like would get.
+// FindObject returns the object that id names, and the author of the object. It finds them as an
+// action of the user does, but stores nothing. If there is no such object, the fault has the code
+// that a Like would get.
 func (o *Outbox) FindObject(ctx context.Context, u vocab.Username, id vocab.ID) (*vocab.Object, *vocab.Actor, error) {
 	me, err := o.Local.Actor(u)
 	if err != nil {

@@ -30,8 +30,8 @@ func (p *follow) findRecipients(ctx context.Context, f *finder, x *exchange) (er
 	p.actor = x.counterpart.ID
 	x.to = []vocab.ID{p.actor}
 	x.addNamed(x.counterpart)
-	// This is stored before the Follow is sent, because the actor's next post must reach the
-	// user.
+	// The acquaintance is stored before the Follow is sent, because the actor's next post must
+	// reach the user.
 	return f.instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, true)
 }
 

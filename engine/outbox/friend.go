@@ -206,8 +206,8 @@ func (p *rejectFriendRequest) findEarlier(ctx context.Context, tx *user.Tx, _ *e
 	return "", err
 }
 
-// readUnchanged reads the relationship again. It refuses if the Offer that made it is gone or was
-// replaced.
+// readUnchanged reads the relationship again. It refuses the action if the Offer that made the
+// relationship is gone or was replaced.
 func readUnchanged(ctx context.Context, tx *user.Tx, before *user.Relationship) (*user.Relationship, error) {
 	rel, err := tx.Relationships.Find(ctx, before.Type, before.Actor)
 	if err == nil && (rel == nil || rel.Activity != before.Activity) {

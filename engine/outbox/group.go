@@ -68,7 +68,7 @@ func (p *groupName) checkUnchanged(ctx context.Context, tx *user.Tx, x *exchange
 // createGroup makes a group.
 type createGroup struct{ groupName }
 
-// findRecipients gives the group an id that does not reveal its name.
+// findRecipients gives the group an id that does not reveal the group's name.
 func (p *createGroup) findRecipients(_ context.Context, f *finder, x *exchange) error {
 	id := uuid.New()
 	x.group = &user.Group{ID: id, Name: p.Name, URI: f.local.Groups(x.User) + vocab.ID("/"+id.String())}

@@ -16,8 +16,8 @@ type actorFinder interface {
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 }
 
-// actorsFor returns the actorFinder for the action. If an LLM engine dispatched the action, it
-// is the restricted one (held).
+// actorsFor returns the actorFinder for the action. If an LLM engine dispatched the action, the
+// result is the restricted one (held).
 func (f *finder) actorsFor(x *exchange) actorFinder {
 	if x.Assistant {
 		return held{f, x.User}
@@ -46,7 +46,7 @@ func refuseUnheld(name string) error {
 		WithCode("not_known_here").At("/params/" + name)
 }
 
-// Resolve returns a stored copy of the actor with this id. It prefers the copy that
+// Resolve returns a stored copy of the actor that id names. It prefers the copy that
 // h.actors.Known returns to the copy in the user's database.
 func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if id.Same(h.local.ID(h.user)) {
@@ -72,7 +72,7 @@ func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 }
 
 // readCopy returns the copy of an actor in the user's database. It returns nil if the database
-// has other data of the actor but no copy, and errUnheld if it has nothing.
+// has other data of the actor but no copy, and errUnheld if it has no data of the actor.
 func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err error) {
 	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *user.Tx) error {
 		if a, err = tx.Actors.Find(ctx, id); err != nil || a != nil {
@@ -87,7 +87,7 @@ func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err er
 	return a, err
 }
 
-// Handle returns the actor that had this handle when it was last fetched.
+// Handle returns the actor that had the handle when the actor was last fetched.
 func (h held) Handle(ctx context.Context, handle string) (*vocab.Actor, error) {
 	a, err := h.actors.KnownHandle(ctx, handle)
 	switch {

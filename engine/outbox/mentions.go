@@ -132,8 +132,8 @@ func (f *finder) withoutBlocked(ctx context.Context, x *exchange, found mentions
 	return found, err
 }
 
-// linkText returns a function that maps each part of the user's text that can be a link to the
-// address of the link.
+// linkText returns a function that is called for each part of the user's text that may become a
+// link. That function returns the address of the link, or an empty text for no link.
 func (x *exchange) linkText(local actor.Addresses) vocab.Href {
 	return func(s vocab.Span) string {
 		if s.Kind != vocab.HandleSpan {

@@ -105,7 +105,7 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 	}
 	p.note.visibility = widerVisibility(said, p.Visibility)
 	if p.note.visibility == "" && p.hasRecipients() {
-		p.note.visibility = audience.Direct // as in ActivityPub: only for the actors that to and cc name
+		p.note.visibility = audience.Direct // as in ActivityPub, only for the actors that to and cc name
 	}
 	if p.note.visibility == audience.Local && slices.ContainsFunc(x.named, f.isElsewhere) {
 		return badParam("to", "to and cc name an actor of another server, and a local post is for nobody there").WithCode("not_local")

@@ -156,8 +156,8 @@ func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) 
 	return obj, err
 }
 
-// findCreatedObject returns the object of the user's Create with this id, or nil if there is
-// none.
+// findCreatedObject returns the object that u made by the Create whose id is create, or nil if
+// there is no such object.
 func (f *finder) findCreatedObject(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
 	var objects []vocab.ID
 	err := f.store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {

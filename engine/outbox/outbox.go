@@ -62,7 +62,7 @@ type Keys interface {
 }
 
 // Gate decides whether requests may be sent to a host, and deliveries to an actor. Its methods
-// return nil if so, else the reason.
+// return nil, or the reason why nothing may be sent.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -210,9 +210,9 @@ type exchange struct {
 	leases   user.DeliveryLeases
 }
 
-// Dispatch carries out the action of d. If the error is nil, all its results are stored and
-// will be delivered. A repeated dispatch with the same Idempotency-Key gets the same answer.
-// Every dispatch is audited; a refused one may only be counted.
+// Dispatch carries out the action of d. If the error is nil, all results of the action are
+// stored, and the deliveries will be made. A repeated dispatch with the same Idempotency-Key gets
+// the same answer. Every dispatch is audited; a refused one may only be counted.
 func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
 	x := &exchange{Dispatch: d, now: o.Now().UTC().Truncate(time.Millisecond)}
 	err := o.pipeline.Run(ctx, x)

@@ -33,7 +33,8 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 	if settled {
 		return o.answers.respond(ctx, x)
 	}
-	return next(context.WithoutCancel(ctx)) // without cancellation: the activity is stored, even if the client has disconnected
+	// The activity is stored, so the later steps run even if the client has disconnected.
+	return next(context.WithoutCancel(ctx))
 }
 
 // storeDispatch stores the dispatch in the transaction of persist. It reports whether an earlier

@@ -26,8 +26,9 @@ type tellProfile struct {
 
 func (p *tellProfile) checkParams() error { return nil }
 
-// findRecipients reads the actor after the digest of the profile. If the file changes between the
-// two, the stored digest is older than the sent profile, and the profile is sent once more.
+// findRecipients reads the actor after the digest of the profile. If the file changes between
+// these two reads, the stored digest is older than the sent profile, and the profile is sent once
+// more.
 func (p *tellProfile) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
 	if err := f.linkBio(ctx, x); err != nil {
 		return err
@@ -134,7 +135,7 @@ func (p *updateProfile) writeProfile(to *registry.Profile) {
 		to.Name = *p.Name
 	}
 	if p.Summary != nil {
-		to.Summary, to.Mentions = *p.Summary, nil // its handles are looked up anew
+		to.Summary, to.Mentions = *p.Summary, nil // the handles in the summary are looked up anew
 	}
 	if p.Icon != nil {
 		to.Icon = vocab.ID(*p.Icon)
@@ -165,7 +166,8 @@ func explainUnwritten(err error) error {
 }
 
 // TellProfile sends the user's current actor document to everybody who shows the user somewhere.
-// If the account has moved, it first sends the followers a Move. Neither is sent a second time.
+// If the account has moved, it first sends the followers a Move. Neither the Move nor an
+// unchanged document is sent a second time.
 func (o *Outbox) TellProfile(ctx context.Context, u vocab.Username) error {
 	if to := o.Local.MovedTo(u); to != "" {
 		if err := o.tellMove(ctx, u, to); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// findQuoted finds the object that the note quotes. It must be public.
+// findQuoted finds the object that the note quotes. It refuses an object that is not public.
 func (n *note) findQuoted(ctx context.Context, f *finder, x *exchange, value string) error {
 	if value == "" {
 		return nil
@@ -29,7 +29,7 @@ func (n *note) findQuoted(ctx context.Context, f *finder, x *exchange, value str
 }
 
 // chooseAsked decides whether the author of the quoted object is asked for approval. The author
-// is not asked if it is the user, or if it may not see the note.
+// is not asked if the author is the user, or may not see the note.
 func (x *exchange) chooseAsked() {
 	if x.quoted == nil {
 		return
@@ -51,7 +51,7 @@ func setQuote(d vocab.Doc, quoted vocab.ID) {
 }
 
 // quoteLine returns the first line of a note that quotes. The line is for readers whose servers
-// do not support quotes. Other servers hide it. It is empty if the note quotes nothing.
+// do not support quotes. Other servers hide it. The line is empty if the note quotes nothing.
 func quoteLine(d vocab.Doc) string {
 	quoted := html.EscapeString(string(vocab.QuoteOf(d)))
 	if quoted == "" {

@@ -92,7 +92,7 @@ func (p *boost) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (voca
 	return readReaction(ctx, tx, p.object, user.Announce, vocab.Announce, x.actor.ID)
 }
 
-// readReaction returns the id of the activity by which the actor reacted to the object. It is
+// readReaction returns the id of the activity by which the actor reacted to the object. The id is
 // empty when the actor has no reaction of this type.
 func readReaction(ctx context.Context, tx *user.Tx, object vocab.ID, kind, reaction string, actor vocab.ID) (vocab.ID, error) {
 	r, err := tx.Reactions.Find(ctx, user.Reaction{Object: object, Actor: actor, Kind: kind})

@@ -61,7 +61,7 @@ func (f *finder) listExpected(ctx context.Context, x *exchange) (ids []vocab.ID,
 	return ids, err
 }
 
-// replaceRenewed sets the inboxes of recipients that renewRecipients fetched to the current ones.
+// replaceRenewed gives the recipients that renewRecipients has fetched their current inboxes.
 func (x *exchange) replaceRenewed(to []user.Destination) []user.Destination {
 	for n, d := range to {
 		a := x.renewed[d.Actor]

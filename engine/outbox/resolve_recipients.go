@@ -13,9 +13,9 @@ import (
 )
 
 // resolveRecipients finds the object of the action and the addressed actors. Their inboxes are
-// chosen later, when the activity is stored. The user's own actor is read first: its document
-// has the user's keys, so an activity that could not be signed is refused here, before anything
-// is stored.
+// chosen later, when the activity is stored. The user's own actor is read first. Its document has
+// the user's keys. So if the activity could not be signed, the action is refused here, before
+// anything is stored.
 func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error) {
 	if x.actor, err = o.Local.Actor(x.User); err != nil {
 		return refuseWithoutKeys(err)
@@ -116,10 +116,10 @@ func (x *exchange) addNamed(actors ...*vocab.Actor) {
 	}
 }
 
-// reachActor returns the actor with this id. If it cannot be fetched, the copy in the user's
-// database is used, because an actor that got an activity must also get its Undo, even while its
-// server does not answer. Without a copy the result has only the id, and nothing is sent to the
-// actor.
+// reachActor returns the actor that id names. If the actor cannot be fetched, the copy in the
+// user's database is used, because an actor that got an activity must also get the Undo of that
+// activity, even while the actor's server does not answer. Without a copy the result has only the
+// id, and nothing is sent to the actor.
 func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
 	a, failed := f.actorsFor(x).Resolve(ctx, id)
 	if failed == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// restrainAssistant refuses an action that an LLM engine may not do although its scope allows
-// it: to write a non-public post to an actor that the user does not talk with.
+// restrainAssistant refuses an action that an LLM engine may not do although its scope allows it,
+// namely to write a non-public post to an actor that the user does not talk with.
 func (o *Outbox) restrainAssistant(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if x.activity.Type != vocab.Create || audience.IsPublic(x.activity.Addressing) {
 		return nil

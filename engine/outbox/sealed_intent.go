@@ -19,7 +19,7 @@ type sealedIntent interface {
 }
 
 // submitSealed carries out and answers an action that is for an encrypted conversation. It
-// reports whether the action is for one.
+// reports whether the action is for an encrypted conversation.
 func (o *Outbox) submitSealed(ctx context.Context, x *exchange, intent sealedIntent) (bool, error) {
 	done, err := intent.submit(ctx, o.conversations, x)
 	if !done || err != nil {

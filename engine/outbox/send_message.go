@@ -36,8 +36,8 @@ func (p *sendMessage) checkParams() error {
 	return checkContent(p.Content)
 }
 
-// submit sends ciphertext to the conversation if it is encrypted, and reports whether it is. If
-// it is not, submit sets the recipient to the partner in the conversation.
+// submit sends ciphertext if the conversation is encrypted, and reports whether the conversation
+// is encrypted. If it is not, submit sets the recipient to the partner in the conversation.
 func (p *sendMessage) submit(ctx context.Context, in *conversations, x *exchange) (bool, error) {
 	if p.ConversationID == "" {
 		return false, nil

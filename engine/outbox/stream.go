@@ -224,7 +224,7 @@ func refuseFull(words string) error {
 }
 
 // findAdd returns the id of the Add that put the object into the stream or among the featured
-// posts. It is empty when the object is not there.
+// posts. The id is empty when the object is not there.
 func (p *streamName) findAdd(ctx context.Context, tx *user.Tx, x *exchange, object vocab.ID) (vocab.ID, error) {
 	if x.stream == nil {
 		pins, err := tx.Pins.List(ctx, x.actor.ID)

@@ -62,7 +62,9 @@ func (o *Outbox) storePlacing(ctx context.Context, tx *user.Tx, x *exchange) err
 		return nil
 	}
 	y := x.placing.x
-	if _, err := x.placing.add.findEarlier(ctx, tx, y); err != nil { // finds no Add of a new object, but refuses if the stream is full or gone
+	// A new object has no earlier Add. But findEarlier also refuses if the stream is full or
+	// gone.
+	if _, err := x.placing.add.findEarlier(ctx, tx, y); err != nil {
 		return atTarget(err)
 	}
 	if err := o.fanOut.chooseInboxes(ctx, tx, y); err != nil {

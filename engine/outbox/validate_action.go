@@ -48,7 +48,7 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 	if local, is := wanted.(localIntent); is {
 		return o.applyLocally(ctx, x, local)
 	}
-	x.intent = wanted.(intent) // word admits only types that are intents
+	x.intent = wanted.(intent) // the function word accepts only types that are intents
 	return next(ctx)
 }
 
@@ -56,7 +56,9 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 // same digest ask for the same.
 func digestAction(a pipeline.Action) []byte {
 	b := bytes.NewBufferString(a.Name + "\n")
-	if err := json.Compact(b, a.Params); err != nil { // it fails only if there are no parameters, because read has accepted them
+	// Compact fails only if there are no parameters, because read has refused all other malformed
+	// JSON.
+	if err := json.Compact(b, a.Params); err != nil {
 		b.WriteString("{}")
 	}
 	sum := sha256.Sum256(b.Bytes())

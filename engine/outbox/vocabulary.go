@@ -77,8 +77,8 @@ func sealedWord[T any, P interface {
 	return action{readParams[T, P], reflect.TypeFor[T](), scopes, words}
 }
 
-// vocabulary has every action that can be dispatched. The list is closed for security: nothing
-// adds to it at run time.
+// vocabulary has every action that can be dispatched. For security, nothing adds an action at run
+// time.
 var vocabulary = map[string]action{
 	"Follow":              word[follow](people, "Follow an actor."),
 	"Unfollow":            word[unfollow](people, "Take a Follow back."),
@@ -125,8 +125,8 @@ var vocabulary = map[string]action{
 // Actions returns the names of all actions, sorted.
 func Actions() []string { return slices.Sorted(maps.Keys(vocabulary)) }
 
-// RequiredScopes returns the scopes that allow the action: the token needs one of them. For an
-// unknown action it returns the scopes that allow any action, so that every token that may
+// RequiredScopes returns the scopes that allow the action. The token needs one of these scopes.
+// For an unknown action it returns the scopes that allow any action, so that every token that may
 // dispatch something is told that the action does not exist.
 func RequiredScopes(name string) []string {
 	if a, ok := vocabulary[name]; ok {
