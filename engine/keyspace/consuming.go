@@ -11,8 +11,10 @@ import (
 // Delivered is an entry that was delivered to a reader of a consumer group.
 type Delivered struct {
 	Entry
-	Tries int  // how often it was delivered, this time included
-	Lost  bool // the stream does not have it any more: only its ID is set, and it is acknowledged
+	Tries int // how often the entry was delivered, this time included
+	// Lost says that the stream does not have the entry any more. Then only ID is set, and the
+	// entry is acknowledged.
+	Lost bool
 }
 
 // ErrNoGroup says that the stream or the group does not exist.
@@ -78,9 +80,9 @@ type Idle struct {
 	Next  ID         // where the next page begins; the zero ID after the last
 }
 
-// TakeOver delivers one entry to this reader. The entry has not been acknowledged, and its last
-// delivery, to any reader, is at least as long ago as the parameter idle says. It examines only
-// a few entries, beginning at the id that the parameter from gives.
+// TakeOver delivers to this reader one entry that has not been acknowledged. The last delivery of
+// that entry, to any reader, is at least as long ago as the parameter idle says. TakeOver examines
+// only a few entries, beginning at the id from.
 func (m Member) TakeOver(ctx context.Context, from ID, idle time.Duration) (part Idle, err error) {
 	err = m.store.call(ctx, "take over "+m.key(m.Stream), func(ctx context.Context) error {
 		found, next, deleted, err := m.store.client.XAutoClaimWithDeleted(ctx, &redis.XAutoClaimArgs{Stream: m.key(m.Stream), Group: m.Group, Consumer: m.Name,
@@ -135,8 +137,8 @@ func (m Member) Acknowledge(ctx context.Context, id ID) error {
 	})
 }
 
-// Bury adds an entry with these fields to the dead letters of the stream, and drops the oldest
-// dead letters. The parameter keep is about how many stay.
+// Bury adds an entry with these fields to the dead letters of the stream. It drops the oldest dead
+// letters, so that approximately keep of them stay.
 func (m Member) Bury(ctx context.Context, fields []string, keep int) error {
 	return m.store.call(ctx, "bury an entry of "+m.key(m.Stream), func(ctx context.Context) error {
 		return m.store.client.XAdd(ctx, &redis.XAddArgs{Stream: m.key(m.Stream + ":dead"), MaxLen: int64(keep), Approx: true, Values: fields}).Err()

@@ -82,7 +82,7 @@ func groupsOf(answer *redis.XInfoGroupsCmd) ([]Group, error) {
 	for n, f := range found {
 		groups[n] = Group{Name: f.Name, Unacknowledged: f.Pending, Consumers: f.Consumers}
 		if f.Pending > 0 {
-			groups[n].Pending.Seq = 1 // any id but zero; addPending reads the real one
+			groups[n].Pending.Seq = 1 // any id but zero; addPending reads the real id
 		}
 		if err == nil {
 			groups[n].Delivered, err = ParseID(f.LastDeliveredID)
@@ -117,8 +117,8 @@ func (s *Store) addPending(ctx context.Context, users []vocab.Username, stream s
 	return err
 }
 
-// Oldest returns the id of the first entry of a stream for each of many users, in one round
-// trip. It is the zero ID where there is no entry.
+// Oldest returns the id of the first entry of a stream for each of many users, in one round trip.
+// The id is zero for a user whose stream has no entry.
 func (s *Store) Oldest(ctx context.Context, users []vocab.Username, stream string) ([]ID, error) {
 	ids := make([]ID, len(users))
 	err := s.call(ctx, "read first ids", func(ctx context.Context) error {

@@ -1,10 +1,11 @@
 // Package keyspace is the only package that uses Redis. Every key begins with the name of the
 // user that it belongs to, or with a name that no user can have. No other package builds keys.
 //
-// Redis has two roles, and one server may have both. The cache holds data that can be rebuilt,
-// and may lose any key at any time. The events are streams that programs depend on. A call ends
-// within a quarter of a second. After three failed calls the server is considered away: calls
-// then fail immediately until it answers again.
+// Redis has two roles, and one server may have both. The cache holds data that can be rebuilt, and
+// may lose any key at any time. The events are streams that programs depend on. A call ends within
+// a quarter of a second, unless it waits for an entry of a stream. After three failed calls in a
+// row the server is considered away. Then calls fail immediately, except for one call every half
+// second, until the server answers again.
 package keyspace
 
 import (
@@ -164,7 +165,8 @@ func (s *Store) callWithin(ctx context.Context, limit time.Duration, attempt str
 	defer cancel()
 	err := work(limited)
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", attempt, ctx.Err()) // the caller gave up: no failure of the server
+		// The caller gave up, which is no failure of the server.
+		return fmt.Errorf("%s: %w", attempt, ctx.Err())
 	}
 	isAway := err != nil && !isAnswer(err)
 	s.breaker.record(time.Now(), isAway)
@@ -188,7 +190,7 @@ func (s *Store) away(attempt string, err error) error {
 // moment.
 var notNow = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"}
 
-// isAnswer reports whether err is the server's answer to a call. An error to reach the server is
+// isAnswer reports whether err is the server's answer to a call. A failure to reach the server is
 // no answer, and neither is an error that begins with a word in notNow.
 func isAnswer(err error) bool {
 	var answer redis.Error

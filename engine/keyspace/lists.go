@@ -18,9 +18,9 @@ type Glance struct {
 	Elements []string // of the list, as far as it reaches
 }
 
-// Glance reads the texts of some keys, and then the elements of a list up to the one whose index
-// is last; with -1 it reads all of them. This is one round trip, but no transaction: another
-// process may write between the texts and the list.
+// Glance reads the texts of some keys, and then the elements of a list up to the index last. If
+// last is -1, it reads all elements. It needs one round trip, but is no transaction: another
+// process may write after the texts are read and before the list is.
 func (k Space) Glance(ctx context.Context, texts []string, list string, last int) (g Glance, err error) {
 	keys := make([]string, len(texts))
 	for n, name := range texts {
@@ -57,8 +57,7 @@ func textsOf(found *redis.SliceCmd) []string {
 	return texts
 }
 
-// ReplaceList replaces a list by one with these elements. The parameter while is how long the
-// list lasts.
+// ReplaceList replaces the elements of a list. The list expires after the duration while.
 func (k Space) ReplaceList(ctx context.Context, list string, elements []string, while time.Duration) error {
 	values := make([]any, len(elements))
 	for n, e := range elements {
@@ -201,7 +200,7 @@ func (s *Store) sweep(ctx context.Context, server redis.Cmdable, dryRun bool, is
 	return nil
 }
 
-// sweepStep is about how many keys one call of a sweep examines.
+// sweepStep is approximately the number of keys that one call of a sweep examines.
 const sweepStep = 1000
 
 // Delete removes keys, and returns how many of them existed.

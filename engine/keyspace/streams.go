@@ -74,9 +74,9 @@ end
 return last`)
 
 // Append appends entries to a stream if the last id of the stream equals the parameter after. It
-// returns the new last id. If the stream has another last id, Append adds nothing and returns
-// that id. All entries must have the same number of fields. Append drops the oldest entries of
-// the stream; the parameter keep is about how many stay.
+// returns the new last id. If the stream has another last id, Append adds nothing and returns that
+// id. All entries must have the same number of fields. Append drops the oldest entries of the
+// stream, so that approximately keep of them stay.
 func (k Space) Append(ctx context.Context, stream string, after ID, keep int, entries []Entry) (last ID, err error) {
 	if len(entries) == 0 {
 		return after, nil
@@ -248,8 +248,8 @@ func (s *Store) Sizes(ctx context.Context, users []vocab.Username, stream string
 	return sizes, err
 }
 
-// Trim removes the oldest entries of a stream, and returns how many bytes that freed. The
-// parameter keep is how many entries stay.
+// Trim removes the oldest entries of a stream, so that keep entries stay. It returns how many
+// bytes that freed.
 func (k Space) Trim(ctx context.Context, stream string, keep int) (freed int64, err error) {
 	err = k.store.call(ctx, "trim "+k.key(stream), func(ctx context.Context) error {
 		before, err := k.store.client.MemoryUsage(ctx, k.key(stream)).Result()

@@ -56,7 +56,9 @@ func parse(address string) (*redis.UniversalOptions, error) {
 		DB: single.DB, Username: single.Username, Password: single.Password, TLSConfig: single.TLSConfig,
 		ContextTimeoutEnabled: true, DialTimeout: callLimit, ReadTimeout: callLimit, WriteTimeout: callLimit, PoolTimeout: callLimit,
 		DialerRetries: 1, MaxRetries: -1, MaxRedirects: 3, ConnMaxIdleTime: 5 * time.Minute, DisableIdentity: true,
-		Protocol:                 2, // with 3 each reply is also searched for notifications, which nobody here subscribes to
+		// With protocol 3 the client would search each reply for notifications, and it subscribes
+		// to none.
+		Protocol:                 2,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if strings.HasPrefix(single.Addr, "/") != (single.Network == "unix") {

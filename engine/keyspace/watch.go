@@ -37,8 +37,8 @@ func (s *Store) watch(ctx context.Context) {
 	}
 }
 
-// probe reads the version and settings of the server, and warns about those that do not suit its
-// role. It returns false if it has to be tried again.
+// probe reads the version and the settings of the server, and warns of those that do not suit the
+// server's role. It returns false if the server has to be probed again.
 func (s *Store) probe(ctx context.Context) bool {
 	var info string
 	err := s.call(ctx, "probe Redis", func(ctx context.Context) (err error) {

@@ -31,8 +31,10 @@ const closeLimit = time.Minute
 type Config struct {
 	Dir          string // the data directory
 	EventsMemory int64  // memory limit of the events, in bytes
-	Host         bool   // this process serves: if there is no server program, it runs the stand-in
-	Log          *slog.Logger
+	// Host says that this process serves the instance. Then it runs the stand-in if there is no
+	// server program.
+	Host bool
+	Log  *slog.Logger
 }
 
 // Redis is a running private Redis. It is not stopped before this process calls Close. Its
@@ -68,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Redis, error) {
 }
 
 // FindCache returns the URL of the cache server, or "" if no process of the instance runs it. It
-// does not keep the server running: the server may end at any time.
+// does not keep the server running, so the server may end at any time.
 func FindCache(ctx context.Context, cfg Config) (url string, err error) {
 	r := &Redis{}
 	if err := r.choosePlace(ctx, cfg); err != nil {
@@ -272,7 +274,7 @@ func (r *Redis) ensureServers(ctx context.Context) error {
 }
 
 // Close ends the use of Redis by this process. The last process that does so stops the servers.
-// It has up to closeLimit even if ctx has ended.
+// Close may take up to closeLimit, even if ctx has ended.
 func (r *Redis) Close(ctx context.Context) error {
 	if r.standIn != nil {
 		return r.standIn.close()
@@ -295,8 +297,8 @@ func (r *Redis) Close(ctx context.Context) error {
 	return r.leaveServers(ctx, users)
 }
 
-// leaveServers releases the users lock, and stops the servers if no other process holds it. The
-// caller holds start.lock.
+// leaveServers releases the users lock. Before that it stops the servers, if no other process
+// holds the lock. The caller holds start.lock.
 func (r *Redis) leaveServers(ctx context.Context, users *daemon.Lock) error {
 	defer users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)

@@ -55,7 +55,7 @@ func (s *server) raise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if running { // the process that started it may have had another limit
+	if running { // the process that started the server may have set another limit
 		_, err := askServer(ctx, s.socket, "CONFIG", "SET", "maxmemory", strconv.FormatInt(s.memory, 10))
 		return err
 	}
@@ -84,11 +84,11 @@ func (s *server) settleServer(ctx context.Context) (running bool, err error) {
 		switch {
 		case !standing.IsAlive():
 			return false, nil
-		case !absent: // it is loading its data, or ending
+		case !absent: // the server is loading its data, or is ending
 			mute = time.Now()
 		case time.Since(mute) > patience && standing == daemon.Ours:
-			// Its socket is gone: the data directory was moved while it ran, or the socket was
-			// removed.
+			// The server's socket is gone, because the data directory was moved while the server
+			// ran, or because the socket was removed.
 			return false, s.killServer(ctx, pid)
 		case time.Since(mute) > patience:
 			return false, fault.New(fault.Conflict, fmt.Sprintf("Redis seems to be run by process %d, which does not answer", pid)).

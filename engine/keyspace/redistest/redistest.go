@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// Program returns the path of a Redis server program. It skips the test if there is none.
+// Program returns the path of a Redis server program. If there is none, it skips the test, or
+// fails it if LIGHTWEB_TEST_ALL is 1.
 func Program(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"redis-server", "valkey-server"} {
@@ -75,8 +76,8 @@ func (s *Server) run(args ...string) {
 	})
 }
 
-// Kill ends the server like a power cut. Restart starts it again, with the data that it had
-// written.
+// Kill ends the server at once, as a power cut does. Restart starts the server again, with the
+// data that it had written before.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // fails if the process has ended
 	_ = s.cmd.Wait()         // reports that the process was killed
@@ -244,8 +245,9 @@ func freePort(t testing.TB) string {
 	return ""
 }
 
-// Eventually waits until the given function returns true, which depends on another process. It
-// fails the test after a minute: Sentinel asks for replicas every ten seconds.
+// Eventually waits until is returns true. The test fails if that takes longer than a minute. The
+// limit is this long because the result depends on another process: Sentinel, for example, asks
+// for replicas only every ten seconds.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(time.Minute)
