@@ -4,7 +4,7 @@ import "fmt"
 
 // Closing is the reason for which the engine ends a socket. Next returns it as its error.
 type Closing struct {
-	Code   int // of a WebSocket (RFC 6455 §7.4)
+	Code   int // the code with which a WebSocket is closed (RFC 6455 §7.4)
 	Reason string
 }
 

@@ -20,7 +20,7 @@ const (
 	MaxSignal = 4 << 10
 
 	// maxCompany is the most actors that a conversation may have if signals about it are passed
-	// on. In a larger one nobody waits to see who types.
+	// on. In a larger conversation nobody waits to see who types.
 	maxCompany = 100
 
 	// maxSeq is the largest number of a log entry in a signal. JSON holds integers up to it
@@ -61,7 +61,8 @@ func (m *passed) check() error {
 	return nil
 }
 
-// rule returns the permission of a user that says who may see such a signal.
+// rule returns the function that takes from a user's permissions the rule for signals of the type
+// of m.
 func (m *passed) rule() func(registry.Permissions) registry.Rule {
 	if m.Type == read {
 		return seeReadReceipts
@@ -146,8 +147,8 @@ func (h *Hub) Arrive(ctx context.Context, from Read, to vocab.Username, actor vo
 }
 
 // arrive shows the actor's signal to a user if both are in the conversation, and if the user lets
-// the actor see the user's own signals of that type. It drops a signal that has arrived before,
-// or is old.
+// the actor see the user's own signals of that type. It drops a signal that is old, or not newer
+// than the last one that it has shown.
 func (h *Hub) arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, m *passed) error {
 	pair := pairOf(actor, h.Local.ID(to))
 	if h.tailOf(to) == nil || !h.heard.isNews(pair, m.Timestamp, h.Now()) {

@@ -10,7 +10,7 @@ import (
 )
 
 // deliveredGroup is the name of a consumer group of each user's stream. The position of the group
-// is the last event that was sent to any client of the user. It never moves back.
+// is the last event that was sent to any client of the user. The position never moves back.
 const deliveredGroup = "ws"
 
 // delivered stores, for each user, the last event that was sent to a client, until MarkDelivered

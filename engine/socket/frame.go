@@ -15,8 +15,8 @@ const (
 	stream = event.Stream
 
 	// withheldType is the type of an event that counts other events, which are not told one by
-	// one. When it is committed, its count may still grow. When the counting is over, it gets a
-	// new number.
+	// one. After such an event is committed, its count may still grow. When the counting is over,
+	// another row replaces the event, with a new number.
 	withheldType = "events.withheld"
 
 	// requestPrefix begins the types of events about private messages of strangers. Events of
@@ -50,7 +50,8 @@ type frameDoc struct {
 func newFrame(id keyspace.ID, d frameDoc) Frame {
 	body, err := vocab.Marshal(d)
 	if err != nil {
-		panic("socket: a frame cannot be written: " + err.Error()) // its payload was read as JSON
+		// Every payload was read as JSON before.
+		panic("socket: a frame cannot be written: " + err.Error())
 	}
 	return Frame{ID: id, Type: d.Type, Body: body}
 }

@@ -231,8 +231,8 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// CompareStreams starts reads of events that a stream has and no commit of this process
-// announced, and of events that could not be read before.
+// CompareStreams starts reads of missing events. A stream has some of them although no commit of
+// this process announced them. The others could not be read before.
 func (h *Hub) CompareStreams(ctx context.Context) {
 	tails := h.listTails()
 	for len(tails) > 0 {
@@ -298,8 +298,8 @@ func (h *Hub) EndSessions(u vocab.Username, sessions ...string) {
 	}
 }
 
-// Close ends every socket and refuses new ones. It waits until all clients have been told, or
-// ctx ends.
+// Close ends every socket and refuses new ones. It waits until all sockets are closed and all
+// reads have ended, or ctx ends.
 func (h *Hub) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closing = true

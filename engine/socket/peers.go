@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	tellers  = 8               // signals that are sent to other servers at the same time
-	tellTime = 3 * time.Second // limit for sending one of them
+	tellers  = 8               // the most signals that are sent to other servers at the same time
+	tellTime = 3 * time.Second // the time limit for sending one signal
 	lateTime = 5 * time.Second // a signal that waited longer is dropped
 
 	// restTime is how long a server that did not accept a signal gets no others.
@@ -56,7 +56,7 @@ type Peers struct {
 	queue   chan telling
 
 	mu    sync.Mutex
-	rests map[string]time.Time // the hosts that get nothing, and until when
+	rests map[string]time.Time // the time until which a host gets no signals
 }
 
 // telling is a signal to one actor that waits to be sent.
@@ -73,7 +73,8 @@ func NewPeers(d PeerDeps) *Peers {
 		queue: make(chan telling, policy.SignalsWaiting.Pool), rests: map[string]time.Time{}}
 }
 
-// Tell queues a signal to actors. It never waits: if the queue has no room, it drops the signal.
+// Tell queues a signal to actors. It never waits. It drops a signal if the queue has no room, if
+// the sender signals too often, or if the actor's host did not accept a signal lately.
 func (p *Peers) Tell(from vocab.Username, to []vocab.ID, m passed) {
 	body, err := vocab.Marshal(m)
 	if err != nil {

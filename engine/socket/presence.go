@@ -115,8 +115,8 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	return frames
 }
 
-// shownAmong returns the users among some whose presence the user may see, as their own rules
-// decide. It reads only the rules of users that have a relationship with the user.
+// shownAmong returns those users in some whose presence the socket's user may see. Their own rules
+// decide that. It reads only the rules of users to which the socket's user has a relationship.
 func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown []vocab.Username, err error) {
 	ties, err := s.hub.tiesTo(ctx, s.request.User, some)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown [
 	return shown, nil
 }
 
-// setPresent stores whether a socket's client says that the user is present. It returns how many
-// sockets of the user say so.
+// setPresent stores whether a socket's client says that the user is present. It returns the number
+// of the user's sockets whose clients say so.
 func (t *tail) setPresent(s *Socket, is bool) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

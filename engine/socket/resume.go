@@ -12,7 +12,9 @@ import (
 // Reasons of a reset.
 const (
 	trimmed = "trimmed" // the events after the cursor are no longer all stored
-	ahead   = "ahead"   // the cursor is not of this stream: the server was set back to an older state
+	// ahead says that the server has no event with the id of the cursor, because it was set back
+	// to an older state.
+	ahead = "ahead"
 )
 
 // start finds out where the socket begins, and returns the first frames.
@@ -29,9 +31,9 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 	return append(frames, s.presentFrames(ctx)...), nil
 }
 
-// findStart returns the cursor after which a socket begins. That is the client's own cursor in
-// the parameter after, or the last event if the client has none. If the events from the client's
-// cursor on cannot all be read, the reason says why, and the cursor is the last event, too.
+// findStart returns the cursor after which a socket begins. That is the client's own cursor in the
+// parameter after, or the last event if the client has none. If the events after the client's
+// cursor cannot all be read, reason says why, and the socket also begins after the last event.
 func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.ID) (cursor keyspace.ID, reason string, err error) {
 	first, last, known := h.streamBounds(ctx, u)
 	switch {

@@ -37,23 +37,25 @@ const (
 	// seconds.
 	presenceTime = 90 * time.Second
 
-	// Limits of a user's signals, for all of the user's sockets together: in a second, and in a
-	// burst.
+	// Limits of the signals that all of a user's sockets together may send: in each second, and in
+	// a burst.
 	signalsPerSec  = 10
 	signalsAtATime = 30
 
-	signalTime = 5 * time.Second // for one signal
+	signalTime = 5 * time.Second // the time limit for handling one signal
 )
 
 // signal is a message of a client.
 type signal struct {
-	Type         string   `json:"type"`
-	Actor        vocab.ID `json:"to"`           // for typing and read: the recipient
-	Object       vocab.ID `json:"object"`       // the object that was read or is being answered; may be empty
-	On           bool     `json:"on"`           // for typing: whether the user is still typing
-	Conversation vocab.ID `json:"conversation"` // for typing and read: the signal is for the members of this conversation, and to is empty
-	Seq          int64    `json:"seq"`          // for read: the last entry of the conversation's log that was read
-	State        string   `json:"state"`        // for presence
+	Type   string   `json:"type"`
+	Actor  vocab.ID `json:"to"`     // for typing and read: the recipient
+	Object vocab.ID `json:"object"` // the object that was read or is being answered; may be empty
+	On     bool     `json:"on"`     // for typing: whether the user is still typing
+	// Conversation is, for typing and read, the conversation whose members get the signal. Then
+	// Actor is empty.
+	Conversation vocab.ID `json:"conversation"`
+	Seq          int64    `json:"seq"`   // for read: the last entry of the conversation's log that was read
+	State        string   `json:"state"` // for presence
 }
 
 // signalDoc is a signal as its recipients get it.
@@ -153,8 +155,7 @@ func (h *Hub) newSignal(kind string, from vocab.Username) signalDoc {
 func seePresence(p registry.Permissions) registry.Rule     { return p.SeePresence }
 func seeReadReceipts(p registry.Permissions) registry.Rule { return p.SeeReadReceipts }
 
-// viewersAmong returns the users among some who meet the given rule of u and are not blocked by
-// u.
+// viewersAmong returns those users in some who meet the given rule of u and are not blocked by u.
 func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.Username, rule func(registry.Permissions) registry.Rule) (viewers []vocab.Username, err error) {
 	ties, err := h.tiesTo(ctx, u, some)
 	if err != nil {

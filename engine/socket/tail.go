@@ -32,8 +32,8 @@ type tail struct {
 	behind  bool         // there may be events after last that have to be read
 	reading bool
 
-	// recent are the last events that were given to sockets: all events after recentFrom. A
-	// socket that lacks only these need not read them.
+	// recent has the frames of the last events that were given to sockets, which are all events
+	// after recentFrom. A socket that lacks only these need not read them.
 	recent     []Frame
 	recentFrom int64
 }
