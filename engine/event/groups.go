@@ -15,8 +15,8 @@ const (
 	// groupsEvery is how often the positions of groups with readers are checked.
 	groupsEvery = time.Second
 
-	// othersEvery says which of these checks also include the groups without readers: every
-	// tenth.
+	// othersEvery is the number of these checks after which one also includes the groups without
+	// readers.
 	othersEvery = 10
 )
 
@@ -40,8 +40,9 @@ type groupKey struct {
 // groupMark is the known state of a group.
 type groupMark struct {
 	acknowledged int64 // the position that is stored in the user's database
-	missed       int64 // up to this number, trimmed entries have been counted
-	isTold       bool  // a log line has said that entries were missed
+	// missed is the number of the last entry for which it is settled whether the group missed it.
+	missed int64
+	isTold bool // a log line has said that entries were missed
 }
 
 // keepGroups maintains the groups until ctx ends.
@@ -193,7 +194,8 @@ func (g *groups) createGroup(ctx context.Context, key groupKey) error {
 	return g.Streams.Of(key.user).CreateGroup(ctx, Stream, key.name, after)
 }
 
-// markOf returns the position of a group in the database, or 0 if it has none.
+// markOf returns the position of a group in the database, or 0 if the database has no position of
+// the group.
 func markOf(ctx context.Context, tx *user.Tx, name string) (int64, error) {
 	marks, err := tx.Events.ListGroupMarks(ctx)
 	for _, m := range marks {

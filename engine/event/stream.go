@@ -25,14 +25,14 @@ const (
 	maxWaiting = 1_000_000
 	maxBytes   = 1 << 30
 
-	// withheldType is the type of an event that counts other events, the withheld ones, which
-	// are not stored one by one. It counts for an hour (withheldFor) and is emitted only
-	// afterwards, though it has its number from the beginning.
+	// withheldType is the type of an event that counts other events, the withheld ones, which are
+	// not stored one by one. The event counts for an hour (withheldFor). Then another row replaces
+	// it, with a new number, and only that row is emitted.
 	withheldType = "events.withheld"
 )
 
-// stream is the known state of a user's stream. The emitter's mutex guards its fields, except
-// mark and isKnown: while a worker handles the stream, only that worker uses these two.
+// stream is the known state of a user's stream. The emitter's mutex guards its fields, except mark
+// and isKnown. While a worker handles the stream, only that worker uses these two.
 type stream struct {
 	user     vocab.Username
 	told     []user.Event // committed and not emitted, in no order
@@ -45,7 +45,7 @@ type stream struct {
 	closeAt  time.Time // when the counting of withheld events ends; zero: none are counted
 	closing  bool      // the counting has to end now
 	highest  int64     // the highest number of a committed event
-	trimmed  int64     // the value of highest when old events were last dropped
+	trimmed  int64     // the value of highest when the last task began
 	used     time.Time // when events were last emitted
 
 	mark    keyspace.ID // the last id of the stream
@@ -91,9 +91,8 @@ func (e *Emitter) doTask(ctx context.Context, s *stream, t task) error {
 	return err
 }
 
-// emitTold emits the events that are not on the stream. It appends the events in the task if
-// they follow directly on the last one of the stream. Else it reads the events from the
-// database.
+// emitTold emits the events that are not on the stream. It appends the events in the task if they
+// follow directly on the last event of the stream. Else it reads the events from the database.
 func (e *Emitter) emitTold(ctx context.Context, s *stream, t task) error {
 	slices.SortFunc(t.told, func(a, b user.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	told := slices.DeleteFunc(t.told, func(ev user.Event) bool { return s.isKnown && ev.Seq <= int64(s.mark.Seq) })

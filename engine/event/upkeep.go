@@ -162,7 +162,7 @@ func (e *Emitter) verifyResting(ctx context.Context) {
 	}
 }
 
-// rest is a copy of the state of a stream at rest: nothing of it has to be emitted.
+// rest is a copy of the state of a stream at rest, that is, one that has nothing to emit.
 type rest struct {
 	user vocab.Username
 	mark keyspace.ID

@@ -1,6 +1,6 @@
-// Package consumer reads a user's events as a member of a consumer group. It is for programs
-// that must handle every event, such as an LLM engine. docs/events.md describes the guarantees
-// that it relies on.
+// Package consumer reads a user's events as a member of a consumer group. It is for programs that
+// must handle every event, such as an LLM engine. docs/events.md describes the guarantees that
+// this package relies on.
 //
 // Every event is handled at least once, and acknowledged afterwards. If a consumer dies, the
 // events that it has not acknowledged are delivered again. Events are delivered in the order of
@@ -31,13 +31,13 @@ const (
 	// MaxTries is how often an event is delivered at most. Then it becomes a dead letter.
 	MaxTries = 5
 
-	// keptDead is about how many dead letters of a user are stored.
+	// keptDead is approximately the number of dead letters that are stored for a user.
 	keptDead = 1000
 
 	maxReason = 1000 // bytes of the error in a dead letter
 	remember  = 10_000
 	waitLimit = time.Second // longest wait for events, and for noticing the end of a context
-	retry     = time.Second // wait after Redis did not answer
+	retry     = time.Second // how long to wait after Redis did not answer
 	leastHold = 100 * time.Millisecond
 )
 
@@ -67,19 +67,20 @@ type Config struct {
 // Consumer reads one user's events.
 type Consumer struct {
 	Config
-	member   keyspace.Member
-	handle   func(context.Context, event.Event) error
-	seen     *repeats
-	settle   func(context.Context) error // tells Redis the result of the last event; nil: nothing to tell
-	resumed  bool                        // all events delivered before the start are handled
-	last     keyspace.ID                 // the last event of those delivered before the start
-	sweep    keyspace.ID                 // where the search for events of dead consumers continues
-	takeOver time.Time                   // when that search begins again
+	member  keyspace.Member
+	handle  func(context.Context, event.Event) error
+	seen    *repeats
+	settle  func(context.Context) error // tells Redis the result of the last event; nil: nothing to tell
+	resumed bool                        // all events delivered before the start are handled
+	// last is the last event that Resume returned.
+	last     keyspace.ID
+	sweep    keyspace.ID // where the search for events of dead consumers continues
+	takeOver time.Time   // when that search begins again
 }
 
 // New returns a consumer that calls handle with one event after another. If handle returns an
-// error, the event is delivered again. While handle runs, the event is not delivered to another
-// consumer.
+// error, the event is delivered again, up to MaxTries times in all. While handle runs, the event
+// is not delivered to another consumer.
 func New(c Config, handle func(context.Context, event.Event) error) *Consumer {
 	if c.Idle == 0 {
 		c.Idle = DefaultIdle
