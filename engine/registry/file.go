@@ -22,7 +22,8 @@ const (
 	lookEvery = 200 * time.Millisecond
 	// settledAfter is the age that a file must have when it is read, so that its time and size
 	// show every later change. A younger file is read again at the next check, because a change
-	// may leave its time and size equal: some file systems store times in steps of two seconds.
+	// may leave its time and size equal on a file system that stores times in steps of two
+	// seconds.
 	settledAfter = 2 * time.Second
 )
 
@@ -30,7 +31,7 @@ const (
 type file[T any] struct {
 	path   string
 	limit  int64
-	decode func([]byte) (T, error) // without data it returns the defaults
+	decode func([]byte) (T, error) // if there is no data, it returns the defaults
 	in     *Registry
 
 	// unusable is the text that is logged if the file has no good value. If it is empty, nothing
@@ -38,18 +39,20 @@ type file[T any] struct {
 	unusable string
 
 	mu      sync.Mutex // held while the file is checked or written
-	ours    bool       // this process has just written the file: the change is not logged
+	ours    bool       // this process has just written the file, so the change is not logged
 	current atomic.Pointer[reading[T]]
 }
 
 // reading is the result of the last check of a file. It is never changed once published.
 type reading[T any] struct {
 	value T
-	good  bool  // value can be used: it is from a valid file or the defaults; while err is set, it is the last good one
-	err   error // why the present file cannot be used
+	// good says that value can be used, because it is from a valid file or the defaults. While err
+	// is set, value is the last good one.
+	good bool
+	err  error // why the present file cannot be used
 
 	looked  time.Time
-	info    fs.FileInfo // of the file that was read, valid or not; nil if there is no file
+	info    fs.FileInfo // describes the file that was read, valid or not; nil if there is no file
 	digest  [sha256.Size]byte
 	settled bool
 	missing bool // the file was missing at the last check

@@ -37,7 +37,7 @@ func (m Moderation) compileMutes() *mutes {
 // HasKeywords reports whether any keywords are muted.
 func (m Moderation) HasKeywords() bool { return m.compiled != nil && len(m.compiled.keywords) > 0 }
 
-// HidesActor reports whether an actor, its domain, or a parent domain of that is muted.
+// HidesActor reports whether an actor is muted, or its domain, or a parent of that domain.
 func (m Moderation) HidesActor(id vocab.ID) bool {
 	if m.compiled == nil {
 		return false
@@ -96,8 +96,8 @@ func hasWord(text, word string) bool {
 	}
 }
 
-// joinsWord reports whether two neighbouring characters belong to one word. It is false for
-// scripts without spaces between words, where this cannot be told.
+// joinsWord reports whether two neighbouring characters belong to one word. The result is false
+// for scripts without spaces between words, because nothing there tells where a word ends.
 func joinsWord(a, b rune) bool {
 	return isWordRune(a) && isWordRune(b) && !unicode.In(a, unspaced...) && !unicode.In(b, unspaced...)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Permissions holds the rules for what a user permits to actors. Each rule is met by some
-// actors, and its comment is about these.
+// Permissions holds the rules for what a user permits to actors. The comment of each rule says
+// what is permitted to the actors that meet it.
 type Permissions struct {
 	InsecureDM      Rule `json:"insecure_dm"`       // their private messages do not count as a stranger's
 	SeePresence     Rule `json:"see_presence"`      // they see that the user is online or typing
@@ -39,15 +39,15 @@ func DefaultPermissions() Permissions {
 }
 
 // closedPermissions returns the rules for a user whose file cannot be used. Nobody may see
-// anything, because the file may have said so. Messages of actors that the user follows are
-// still received as usual, because the feed of requests has room for only a few.
+// anything, and no conversation is encrypted, because the file may say so. The default rule for
+// private messages still holds, because the feed of requests has room for only a few messages.
 func closedPermissions() Permissions {
 	p := DefaultPermissions()
 	p.SeePresence, p.SeeReadReceipts, p.EncryptedChat = Rule{}, Rule{}, Rule{}
 	return p
 }
 
-// UnmarshalJSON replaces the whole rule: lists that the JSON leaves out become empty.
+// UnmarshalJSON replaces the whole rule, so lists that the JSON leaves out become empty.
 func (r *Rule) UnmarshalJSON(data []byte) error {
 	type plain Rule
 	var read plain

@@ -40,7 +40,8 @@ func (r *Registry) StorePicture(u vocab.Username, data []byte, extension string)
 		return "", fmt.Errorf("store picture: %w", err)
 	}
 	now := r.now()
-	return name, os.Chtimes(file, now, now) // if it was stored before, it is the newest again
+	// A picture that was stored before becomes the newest again.
+	return name, os.Chtimes(file, now, now)
 }
 
 // namePicture returns the first part of a picture's name, a hash of its data.
@@ -81,8 +82,8 @@ func (r *Registry) ListPictures(u vocab.Username) (names []string, err error) {
 	return names, nil
 }
 
-// ReadPicture returns a picture of u. The error is fs.ErrNotExist if there is none, or if the
-// name has not the form of a picture's name.
+// ReadPicture returns a picture of u. The error is fs.ErrNotExist if there is no such picture, if
+// it is too large, or if the name does not have the form of a picture's name.
 func (r *Registry) ReadPicture(u vocab.Username, name string) ([]byte, error) {
 	if !pictureForm.MatchString(name) {
 		return nil, fs.ErrNotExist

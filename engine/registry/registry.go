@@ -41,7 +41,7 @@ func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 	return r
 }
 
-// Server returns the current policy. The slices in it are shared: they must not be changed.
+// Server returns the current policy. The slices in it are shared, so they must not be changed.
 // While the file is not valid, the last good policy is returned, and Problem returns the reason.
 // Server returns an error only if the file has not been valid since the start.
 func (r *Registry) Server() (Server, error) {
@@ -49,7 +49,7 @@ func (r *Registry) Server() (Server, error) {
 }
 
 // User returns the configuration of u, or the defaults if there is no file. The slices in it are
-// shared: they must not be changed. While the file is not valid, the last good configuration is
+// shared, so they must not be changed. While the file is not valid, the last good configuration is
 // returned, or ClosedUser if there was none, and Problem returns the reason.
 func (r *Registry) User(u vocab.Username) User {
 	f := r.userFile(u)
@@ -134,7 +134,8 @@ func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error 
 func (r *Registry) CreateUser(u vocab.Username) error { return CreateFile(r.File(u), ExampleUser) }
 
 // TouchUser renews the time of u's file, and creates the file if there is none. So the serving
-// process reads the file again, and announces the actor of u to other servers if it has changed.
+// process reads the file again, and announces the actor of u to other servers if the actor has
+// changed.
 func (r *Registry) TouchUser(u vocab.Username) error {
 	if err := r.CreateUser(u); err != nil {
 		return err

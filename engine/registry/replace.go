@@ -46,7 +46,7 @@ func MoveFile(from, to string) error {
 
 // CreateFile writes the result of the function content to a new file at path, as safely as
 // ReplaceFile. If the file exists already, it stays as it is. If several callers create the same
-// file at the same time, the complete content of one of them stays. Once CreateFile has returned
+// file at the same time, the complete content of one caller stays. Once CreateFile has returned
 // nil, the file survives a power cut, even if another caller made it. Only the owner of the file
 // can read it.
 func CreateFile(path string, content func() ([]byte, error)) error {
@@ -121,8 +121,9 @@ func makeFolder(dir string) error {
 	return errors.Join(adoptFile(f, parent), f.Close(), syncFolder(parent))
 }
 
-// LockFolder locks dir against other processes that lock it, and waits until it can. The lock
-// lasts until unlock is called or this process ends. The folder is made if there is none.
+// LockFolder locks dir against other processes that lock it. It waits while another process has
+// the lock. The lock lasts until unlock is called or this process ends. The folder is made if
+// there is none.
 func LockFolder(dir string) (unlock func(), err error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxServerFile is the size of the largest policy file that is read or written, in bytes. It has
-// room for a million domains.
+// maxServerFile is the size of the largest policy file that is read or written, in bytes. Such a
+// file has room for a million domains.
 const maxServerFile = 64 << 20
 
 // MaxComment is the length of the longest comment on a domain or actor, in characters.

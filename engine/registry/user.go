@@ -112,7 +112,8 @@ type Collections struct {
 
 // Messaging says how private messages are received.
 type Messaging struct {
-	Strangers       Strangers `json:"strangers"`                   // for private messages of strangers
+	// Strangers says how private messages of strangers are received.
+	Strangers       Strangers `json:"strangers"`
 	AllowInsecureDM bool      `json:"allow_insecure_dm,omitempty"` // outdated; true means AllowStrangers
 }
 
@@ -151,9 +152,9 @@ func DefaultUser() User {
 }
 
 // ClosedUser returns the configuration of a user whose file is not valid and has not been valid
-// since the start. It shows and permits nothing that a file could forbid, except private
-// messages: those that the default rules permit are received, and those of strangers wait among
-// the requests, because dropped messages would be lost.
+// since the start. It shows and permits nothing that a file could forbid. Private messages are the
+// exception, because dropped messages would be lost. Those that the default rules permit are
+// received, and those of strangers wait among the requests.
 func ClosedUser() User {
 	c := DefaultUser()
 	c.FollowPolicy, c.Quotes = ApprovalRequired, NobodyQuotes
