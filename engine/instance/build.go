@@ -93,8 +93,8 @@ func (in *Instance) build() error {
 }
 
 // NewGate returns a gate that applies the mode of c and the policy file that r reads. While the
-// file is broken, its last good version applies, and an error is logged. NewGate refuses a file
-// that was never valid: the fault is Config.
+// file is broken, its last good version applies, and an error is logged. The fault is Config if
+// the file was never valid.
 func NewGate(c Config, r *registry.Registry, log *slog.Logger) (*policy.Gate, error) {
 	if _, err := r.Server(); err != nil { // without the blocked domains nothing may be accepted or sent
 		return nil, fault.New(fault.Config, err.Error()).WithHint("mend the file, or remove it to block nobody")
@@ -127,6 +127,7 @@ func (in *Instance) MakeKeys(ctx context.Context) error {
 	if len(users) == 0 {
 		return in.Keys.CreateInstance()
 	}
-	_, err = in.Keys.Instance() // another process may have created them and a user since the first look
+	// Another process may have created the keys and a user since the first look.
+	_, err = in.Keys.Instance()
 	return err
 }

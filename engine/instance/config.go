@@ -21,7 +21,7 @@ import (
 // configuration that may change while the engine serves. Begin with DefaultConfig, and check the
 // result with Validate.
 type Config struct {
-	Version string // of this program, for NodeInfo and User-Agent; not a setting
+	Version string // the version of this program, for NodeInfo and User-Agent; not a setting
 
 	PublicURL   string // the origin of every id, such as https://example.org: scheme, host, port if unusual, no path
 	Listen      string // host:port of the public listener
@@ -31,17 +31,21 @@ type Config struct {
 	UsersDir    string // absolute path; has a folder for each user, with keys and config.json
 
 	Database struct {
-		URL            Secret // postgres://… of the server, on which lightweb chooses the names of databases; empty: a private cluster in DataDir
-		MaxConnections int    // to all users' databases together: 4 to 10000
+		// URL names the server, as postgres://…; lightweb chooses the names of the databases on
+		// it. If it is empty, there is a private cluster in DataDir.
+		URL            Secret
+		MaxConnections int    // the most connections to all users' databases together: 4 to 10000
 		Name, Template string // the names of the instance database and of the template, if several instances share a server; not settings
 	}
 	Redis struct {
-		URL       Secret // of the cache, and of the events unless EventsURL is set; empty: a private one in DataDir
-		EventsURL Secret // of the streams of events
+		// URL is that of the cache, and of the events unless EventsURL is set. If it is empty,
+		// there is a private Redis in DataDir.
+		URL       Secret
+		EventsURL Secret // the URL of the Redis for the streams of events
 	}
 	Events struct {
 		MaxLen int   // events stored on a user's stream: 1000 to 1000000
-		Memory int64 // of all streams together, in bytes: 16 MiB to 1 TiB
+		Memory int64 // the memory limit of all streams together, in bytes: 16 MiB to 1 TiB
 	}
 	TLS struct {
 		Cert, Key string // PEM files, both or neither; without them the listener has plain HTTP, for a proxy in front of it
@@ -70,13 +74,18 @@ type Config struct {
 		ActorTTL    time.Duration // how long a stored remote actor is used without a new fetch: 1m to 720h
 	}
 	Delivery struct {
-		Concurrency     int           // parallel requests in total: 1 to 10000
-		HostConcurrency int           // parallel requests to one host: 1 to Concurrency
-		Timeout         time.Duration // of one attempt, connecting included: 10ms to 5m
-		Retention       time.Duration // of the results of an activity's deliveries: 240h to 87600h
+		Concurrency     int // parallel requests in total: 1 to 10000
+		HostConcurrency int // parallel requests to one host: 1 to Concurrency
+		// Timeout is the time limit of one attempt, connecting included: 10ms to 5m.
+		Timeout time.Duration
+		// Retention is how long the results of an activity's deliveries are stored: 240h to
+		// 87600h.
+		Retention time.Duration
 	}
 	Conversations struct {
-		Retention time.Duration // of messages of the conversations that users host: 24h to 87600h
+		// Retention is how long messages of the conversations that users host are stored: 24h to
+		// 87600h.
+		Retention time.Duration
 	}
 	Limits struct {
 		Body             int64 // bytes of one request: 1 KiB to 64 MiB

@@ -122,7 +122,7 @@ func (h *hosts) chargeDomain(host string) bool {
 	return ok
 }
 
-// printable returns the printable characters of s, up to maxSoftware bytes.
+// printable returns the printable ASCII characters among the first maxSoftware bytes of s.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -133,8 +133,8 @@ func printable(s string) string {
 }
 
 // renameSoftware reports whether to store name as the name of a host's software. The result is
-// true if name differs from the remembered one, and if that one was remembered at least
-// softwareStored ago or there is none. Then renameSoftware also remembers name.
+// true if no name is remembered. It is also true if another name is remembered, and has been for
+// at least softwareStored. Then renameSoftware also remembers name.
 func (h *hosts) renameSoftware(host, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,7 +22,8 @@ func (in *Instance) CountOwed(ctx context.Context, u vocab.Username) (n int, err
 }
 
 // RemoveUser removes everything of a user who is being deleted, except the name, which is never
-// used again. If a call was cut short, call it again: the state of the user changes last.
+// used again. A call that was cut short may be repeated, because the state of the user changes
+// last.
 func (in *Instance) RemoveUser(ctx context.Context, u vocab.Username) error {
 	for _, step := range []func(context.Context, vocab.Username) error{
 		in.dropWaiting, in.DB.Instance.Users.BeginRemoval, in.DB.DropUserDatabase, in.sweepRedis, in.removeFiles, in.DB.Instance.Users.FinishDeletion,
