@@ -21,8 +21,9 @@ type Trace struct {
 	Local   bool        `json:"local"`           // whether URI belongs to this server
 	Blocked bool        `json:"blocked"`         // whether the policy refuses the server of URI
 	Users   []UserTrace `json:"users"`           // one for each user that the activity or object may concern
-	Known   bool        `json:"known"`           // whether this server has any record of it
-	Ignored *Ignored    `json:"ignored,omitempty"`
+	// Known says whether this server has any record of the activity or object.
+	Known   bool     `json:"known"`
+	Ignored *Ignored `json:"ignored,omitempty"`
 }
 
 // Outcomes of an activity for one user.
@@ -91,16 +92,16 @@ type TracedDelivery struct {
 	Status     string     `json:"status"`
 	Attempts   int        `json:"attempts"`
 	NextAt     *time.Time `json:"next_at,omitempty"`
-	LastStatus int        `json:"last_status,omitempty"` // of the last HTTP response
+	LastStatus int        `json:"last_status,omitempty"` // the status of the last HTTP response
 	Error      string     `json:"error,omitempty"`
 }
 
 // Activity reports what happened to the activity or object with the id uri, for each user that it
 // may concern. These are its owner, the users who are acquainted with an actor on the server of
-// the id, and the users for which it waits in the journal. No other user has anything from that
-// server, so Activity opens no other database. If the parameter only is a user, Activity looks at
-// that user alone. The fault is Invalid if uri is malformed, and NoUser if the user does not exist
-// or is deleted.
+// uri, and the users for which the activity waits in the journal. No other user has anything from
+// that server, so Activity opens no other user's database. If the parameter only is a user,
+// Activity looks at that user alone. The fault is Invalid if uri is malformed, and NoUser if the
+// user does not exist or is deleted.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {
@@ -165,7 +166,7 @@ func concernedUsers(
 	return in.DB.Instance.Users.Active(ctx, users)
 }
 
-// isOwner reports whether the activity or object with this id belongs to u.
+// isOwner reports whether the activity or object that id names belongs to u.
 func isOwner(in *instance.Instance, u vocab.Username, id vocab.ID) bool {
 	owner, _, ok := in.Local.Holder(id)
 	return ok && owner == u
@@ -182,8 +183,8 @@ func readTrace(ctx context.Context, in *instance.Instance, id vocab.ID, u vocab.
 	return t, err
 }
 
-// author returns the sender of the activity with this id, or the author of the object with it. It
-// returns an empty id if neither is stored.
+// author returns the sender of the activity that id names, or the author of the object that id
+// names. It returns an empty id if neither the activity nor the object is stored.
 func (t traced) author(id vocab.ID) vocab.ID {
 	if len(t.Activities) > 0 && t.Activities[0].URI == id {
 		return t.Activities[0].Actor

@@ -51,7 +51,8 @@ func (s userFacts) describe() UserTrace {
 	return out
 }
 
-// conclusions say what the facts mean. The first entry whose function when returns true applies.
+// conclusions lists the meanings that the facts can have. The first entry whose function when
+// returns true applies.
 var conclusions = []struct {
 	outcome string
 	when    func(s userFacts) bool
@@ -151,7 +152,7 @@ func (s userFacts) remedy() string {
 	return "see 'lightweb db status'"
 }
 
-// someOf names up to three actors, and says when there are more.
+// someOf names up to three actors, and adds "others" if there are more.
 func someOf(ids []vocab.ID) string {
 	var names []string
 	for _, id := range ids[:min(len(ids), 3)] {

@@ -79,7 +79,7 @@ func (t *explainer) hintFromVariants() string {
 }
 
 // verifiesAt reports whether one of the signatures would verify if the request had been sent to
-// origin with that Host. It ignores all other failed checks.
+// origin with the given Host. It ignores all other failed checks.
 func (t *explainer) verifiesAt(origin, host string) bool {
 	r := new(http.Request)
 	*r = *t.Request

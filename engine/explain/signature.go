@@ -27,14 +27,17 @@ type SignedRequest struct {
 	Body    []byte
 	Origin  string    // the scheme and host to which it was sent; if empty, public_url is used
 	At      time.Time // when it arrived; if zero, the time that the newest signature states is used
-	Key     []byte    // the signer's RSA key as PEM, Multikey, or actor document; if nil, the engine finds the key by its id
-	Offline bool      // nothing is fetched, so the key must be stored on this server
+	// Key is the signer's key as PEM or Multikey, or the signer's actor document. If it is nil,
+	// the engine finds the key by its id.
+	Key     []byte
+	Offline bool // nothing is fetched, so the key must be stored on this server
 }
 
 // SignatureReport shows the result of every check of a request.
 type SignatureReport struct {
-	Verified   bool               `json:"verified"`
-	Code       string             `json:"code,omitempty"` // of the first failed check; the sender got the same code
+	Verified bool `json:"verified"`
+	// Code is the code of the first failed check. The sender got the same code.
+	Code       string             `json:"code,omitempty"`
 	Hint       string             `json:"hint,omitempty"` // how to fix that check
 	Method     string             `json:"method"`
 	URL        string             `json:"url"` // the URL that the signature must cover
@@ -42,7 +45,7 @@ type SignatureReport struct {
 	At         time.Time          `json:"at"`
 	Actor      vocab.ID           `json:"actor,omitempty"` // the actor in the body
 	BodyBytes  int                `json:"body_bytes"`
-	Checks     []Check            `json:"checks"` // of the request as a whole
+	Checks     []Check            `json:"checks"` // the checks of the request as a whole
 	Signatures []CheckedSignature `json:"signatures"`
 	Ignored    *Ignored           `json:"ignored,omitempty"` // set when the activity was accepted and stored for no user
 
@@ -58,7 +61,7 @@ type CheckedSignature struct {
 	Covered   []string   `json:"covered"`
 	Created   *time.Time `json:"created,omitempty"`
 	Expires   *time.Time `json:"expires,omitempty"`
-	Owner     vocab.ID   `json:"owner,omitempty"` // of the key
+	Owner     vocab.ID   `json:"owner,omitempty"` // the owner of the key
 	Checks    []Check    `json:"checks"`
 	Base      []string   `json:"base"` // the lines that must have been signed
 }
@@ -73,9 +76,11 @@ type Check struct {
 
 // Results of a check.
 const (
-	CheckPassed     = "passed"
-	CheckFailed     = "failed"
-	CheckNotReached = "not_reached" // this check depends on an earlier one, which failed
+	CheckPassed = "passed"
+	CheckFailed = "failed"
+	// CheckNotReached says that the check was not made, because an earlier check failed, or
+	// because there is nothing to check.
+	CheckNotReached = "not_reached"
 )
 
 // Err returns nil if the request verifies. Otherwise the fault is Protocol if the sender made a
