@@ -1,5 +1,5 @@
-// Package archive writes and reads backup files. A backup is a tar, packed with gzip, that
-// begins with a manifest and ends with the SHA-256 sums of all other entries. It holds rows and
+// Package archive writes and reads backup files. A backup is a tar, packed with gzip, that begins
+// with a manifest and ends with the SHA-256 sums of all other entries. A backup holds rows and
 // files. It never holds a statement to execute or a path to write to.
 package archive
 
@@ -14,7 +14,7 @@ import (
 )
 
 // format is the version of the archives that this package writes, and the newest that it reads.
-const format = 3 // 2 brought pictures, 3 documents
+const format = 3 // version 2 added pictures, version 3 added documents
 
 // FirstEntry is the name of the manifest, by which an archive is recognized.
 const FirstEntry = "manifest.json"
@@ -70,7 +70,8 @@ type Name struct {
 // isInParts reports whether the content may be spread over several entries.
 func (n Name) isInParts() bool { return n.Kind == Rows || n.Kind == Known }
 
-// String returns the name in the archive. Each part of rows has a number appended to it.
+// String returns the name in the archive. For a part of rows, partName appends the number of the
+// part.
 func (n Name) String() string {
 	if n.Kind == Document {
 		return n.Item

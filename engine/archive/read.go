@@ -19,7 +19,7 @@ import (
 
 const (
 	maxEntry = 16 << 20  // bytes of one entry
-	maxSums  = 256 << 20 // bytes of the sums: two million entries
+	maxSums  = 256 << 20 // bytes of the sums, which is enough for two million entries
 )
 
 // File is a configuration or a key in an archive.
@@ -122,7 +122,7 @@ func (r *Reader) verifyAll(ctx context.Context) error {
 	}
 }
 
-// place is the position of a part of rows.
+// place is the name of an entry and, for rows, the number of the part that the entry has.
 type place struct {
 	name Name
 	part int
@@ -177,7 +177,9 @@ func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
 
 // stream reads the entries of an archive one after another. Read reads the current entry.
 type stream struct {
-	ctx    context.Context // of the call that reads, because io.Reader takes no context
+	// ctx is the context of the call that reads. It is stored here because io.Reader takes no
+	// context.
+	ctx    context.Context
 	raw    *bufio.Reader
 	gz     *gzip.Reader
 	tar    *tar.Reader

@@ -7,10 +7,10 @@ import (
 
 // Limits on the archive of one user. They exist because such an archive may come from anybody.
 const (
-	maxUserBytes   = 10 << 30 // of all entries
+	maxUserBytes   = 10 << 30 // the bytes of all entries
 	maxUserEntries = 1_000_000
-	maxUserFiles   = 64 << 20  // of configurations and keys, which are stored in memory
-	maxRatio       = 300       // of the unpacked bytes to the packed bytes
+	maxUserFiles   = 64 << 20  // the bytes of configurations and keys, which are stored in memory
+	maxRatio       = 300       // the greatest ratio of the unpacked bytes to the packed bytes
 	freeBytes      = 100 << 20 // unpacked bytes below which the ratio is not checked
 )
 
