@@ -1,6 +1,6 @@
-// Package cache stores lists that belong to a user in Redis. It has two layers: an index, with
-// the lines of each list page by page, and the documents that the lines name. Any key may vanish
-// at any time, and Redis may be unavailable: then the caller reads the database.
+// Package cache stores lists that belong to a user in Redis. It has two layers: an index, with the
+// lines of each list page by page, and the documents that the lines name. Any key may vanish at
+// any time, and Redis may be unavailable. In both cases the caller reads the database.
 //
 // No reader gets stale data after a write was acknowledged. Every list has a token, a text that
 // is never made twice. A page is valid while it begins with the token of its list. Before a
@@ -11,8 +11,8 @@
 // unavailable during the write, or lost the deletion in a failover. It accepts no token from
 // before its own start, because a command may have written to the database while no engine ran.
 //
-// Documents need no token: a line names a revision of its document, and another revision counts
-// as absent.
+// Documents need no token, because a line names a revision of its document, and another revision
+// counts as absent.
 package cache
 
 import (
@@ -113,9 +113,9 @@ func (c *Cache) Read(ctx context.Context, q Query) Part {
 	return p
 }
 
-// take fills the part from the elements of a page, if the page is valid and has all that the
-// query asks for. The first element is the page's head, and at lines of the page stand before
-// the part. The mark of the last of these shows that the place has not moved.
+// take fills the part from the elements of a page, if the page is valid and has all that the query
+// asks for. The first element is the page's head. The parameter at is the number of lines of the
+// page before the part. The mark of the last of these lines shows that the place has not moved.
 func (p *Part) take(elements []string, at int) {
 	if len(elements) <= at {
 		return
@@ -152,8 +152,9 @@ func markOf(line string) string {
 	return mark
 }
 
-// IsFillable reports whether the page of the query is worth making: the list has not changed
-// since it was last read, and the page begins where the query does.
+// IsFillable reports whether the page of the query is worth making. That is so if the index does
+// not have the part, the list has not changed since it was last read, and the page begins where
+// the query does.
 func (c *Cache) IsFillable(p Part) bool {
 	return p.token != "" && !p.IsHeld && p.query.Offset%c.PageSize == 0
 }
@@ -248,8 +249,8 @@ func (c *Cache) believe(u vocab.Username, list, token string) string {
 	return token
 }
 
-// renew makes the missing tokens, and returns the token of the list q.Beside. The pages of the
-// list are made by a later read: a list that changes between any two reads is not worth the
+// renew makes the missing tokens, and returns the token of the list q.Beside. Only a later read
+// makes the pages of the list, because a list that changes between any two reads is not worth the
 // work.
 func (c *Cache) renew(ctx context.Context, q Query, token, beside string) string {
 	var texts []keyspace.Text

@@ -9,10 +9,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Document is a document in the cache, or the revision of one that a reader asks for.
+// Document is a document in the cache. A reader who asks for a document sets only its key and its
+// revision.
 type Document struct {
 	Key      string
-	Revision string // without a line end
+	Revision string // a text without line ends
 	Body     string
 	While    time.Duration // how long it is stored; 0 means the constant keep
 }
