@@ -75,8 +75,8 @@ func (look accounts) unprivileged(dir, made string) (Account, error) {
 		WithHint("'useradd --system lightweb'")
 }
 
-// named returns the number of the user with that name, and the number of the user's group. ok is
-// false when there is no such user.
+// named returns the number of the user who has the given name, and the number of the user's group.
+// ok is false when there is no such user.
 func (look accounts) named(name string) (uid, gid int, ok bool) {
 	u, err := look(name)
 	if err != nil {

@@ -46,11 +46,11 @@ func MakeDir(dir string) (string, error) {
 	return real, nil
 }
 
-// SocketDir returns the folder for a socket with that file name. It is in dir, unless the path
-// is too long for some Unix (104 bytes with the final zero) or contains a character that a
-// connection string or a server's configuration cannot contain. Then it is in /tmp, not in
-// os.TempDir, so that a service and a command line with another environment find the same
-// folder.
+// SocketDir returns the folder for a socket whose file has the given name. The folder is in dir,
+// unless the path is too long for some Unix (104 bytes with the final zero) or contains a
+// character that a connection string or a server's configuration cannot contain. Then the folder
+// is in /tmp, not in os.TempDir, so that a service and a command line with another environment
+// find the same folder.
 func SocketDir(dir, name string) string {
 	run := filepath.Join(dir, "run")
 	if len(filepath.Join(run, name)) < 104 && !strings.ContainsAny(run, ",\\\"\n") {

@@ -15,9 +15,9 @@ import (
 // however it ends.
 type Lock struct{ f *os.File }
 
-// TakeLock takes the lock on the file at path. If there is no file, TakeLock creates one that
-// the given account can open. While others hold the lock, it waits until ctx ends. The parameter
-// how is LOCK_SH or LOCK_EX.
+// TakeLock takes the lock on the file at path. If there is no file, TakeLock creates one that the
+// given account can open. While others hold the lock, TakeLock waits, but not after ctx has ended.
+// The parameter how is LOCK_SH or LOCK_EX.
 func TakeLock(ctx context.Context, path string, how int, as Account) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -61,9 +61,11 @@ func (l *Lock) Try(how int) (bool, error) {
 	return false, fmt.Errorf("lock %s: %w", l.f.Name(), err)
 }
 
-// Release releases the lock. Closing the file is not enough: a child that is just being started
-// has a copy of the descriptor, which keeps the lock until the child has executed its program.
+// Release releases the lock. Closing the file is not enough, because a child that is just being
+// started has a copy of the descriptor, which keeps the lock until the child has executed its
+// program.
 func (l *Lock) Release() {
-	_ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN) // no error matters: the file is closed next
-	_ = l.f.Close()                                   // nothing was written
+	// An error does not matter, because the file is closed next.
+	_ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN)
+	_ = l.f.Close() // nothing was written
 }
