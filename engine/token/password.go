@@ -28,8 +28,8 @@ type costs struct {
 }
 
 // used holds the costs of new hashes, which are the least that OWASP recommends. most holds the
-// greatest costs of a stored hash that is still computed, because another program may have
-// written it.
+// greatest costs at which a stored hash is still computed. There is such a limit because another
+// program may have written the hash.
 var (
 	used = costs{memory: 19 << 10, passes: 2, lanes: 1}
 	most = costs{memory: 64 << 10, passes: 10, lanes: 4}
