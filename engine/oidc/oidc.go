@@ -24,7 +24,8 @@ const (
 	maxCode    = 4096
 )
 
-// Config names the provider, and the client as which this server is registered there.
+// Config names the provider, and has the data of the client that the provider has registered for
+// this server.
 type Config struct {
 	Issuer       string // the provider's issuer, spelled as in the provider's documents
 	ClientID     string
@@ -45,7 +46,7 @@ type Provider struct {
 	pending *pending
 	asking  chan struct{} // held by the caller that fetches the description
 	known   *oidc.Provider
-	failure error     // of the last fetch
+	failure error     // the error of the last fetch
 	again   time.Time // the description is not fetched again before this time
 }
 
@@ -54,10 +55,10 @@ func New(c Config) *Provider {
 	return &Provider{Config: c, pending: newPending(c.Now), asking: make(chan struct{}, 1)}
 }
 
-// BeginLogin begins a login. It returns the address to which the browser is sent, and a secret
-// for this browser alone, which the browser shows when it comes back. FinishLogin returns the
-// parameter page again. The fault is Unavailable if the provider does not answer, or too many
-// logins are under way.
+// BeginLogin begins a login. It returns the address to which the browser is sent, and a secret for
+// this browser alone, which the browser shows when it comes back. The parameter page is the page
+// that FinishLogin returns in the end. The fault is Unavailable if the provider does not answer,
+// or too many logins are under way.
 func (p *Provider) BeginLogin(ctx context.Context, payer, page string) (location, browser string, err error) {
 	known, err := p.learnProvider(ctx)
 	if err != nil {
@@ -151,8 +152,8 @@ func (p *Provider) verifyToken(ctx context.Context, known *oidc.Provider, raw, n
 }
 
 // learnProvider returns the provider's description of itself. Only one request at a time fetches
-// it. After a failure it is not fetched again for retryAfter, so that the other requests need not
-// wait for the same failure.
+// it. After a failure the description is not fetched again for retryAfter, so that the other
+// requests need not wait for the same failure.
 func (p *Provider) learnProvider(ctx context.Context) (*oidc.Provider, error) {
 	select {
 	case p.asking <- struct{}{}:

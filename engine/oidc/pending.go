@@ -32,15 +32,17 @@ type pending struct {
 	pool *policy.Pool
 
 	mu     sync.Mutex
-	logins map[[32]byte]login // by the digests of their states
-	order  [][32]byte         // in the order in which the logins began, which is the order in which they end
+	logins map[[32]byte]login // the logins by the digests of their states
+	// order has the keys in the order in which the logins began. Their lifetimes end in the same
+	// order.
+	order [][32]byte
 }
 
 func newPending(now func() time.Time) *pending {
 	return &pending{now: now, pool: policy.PendingLogins.NewPool(), logins: map[[32]byte]login{}}
 }
 
-// addLogin adds a login, unless the payer has no room for one.
+// addLogin adds a login, unless the payer or the pool has no room for another login.
 func (p *pending) addLogin(payer, page string) (state string, l login, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
