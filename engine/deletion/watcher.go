@@ -16,8 +16,8 @@ const LookEvery = 2 * time.Second
 
 const againTime = 15 * time.Second // the time before a step that made no progress is tried again
 
-// MostWait is how long a deletion waits for its deliveries to other servers. It is as long as a
-// Delete is retried.
+// MostWait is how long a deletion waits for its deliveries to other servers. A Delete is retried
+// for the same time.
 const MostWait = 30 * 24 * time.Hour
 
 // Users are the users of the instance.
@@ -53,7 +53,7 @@ type Deps struct {
 type Watcher struct {
 	Deps
 	told map[vocab.Username]bool
-	due  map[vocab.Username]time.Time // of the next step
+	due  map[vocab.Username]time.Time // when the next step may be taken
 }
 
 // NewWatcher returns a watcher. Only one goroutine may use it.
