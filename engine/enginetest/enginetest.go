@@ -23,8 +23,8 @@ import (
 	"github.com/lightweb/lightweb/db/dbtest"
 )
 
-// folder contains all files of a test run. Every user can pass through it, as the user that
-// PostgreSQL runs as must.
+// folder contains all files of a test run. Every user can pass through it, because PostgreSQL may
+// run as another user than the tests.
 var folder string
 
 // Main runs a package's tests and removes the files that they made. Every package that uses
@@ -85,7 +85,7 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// Dir makes a folder that every user can pass through. It is removed when the test ends.
+// Dir makes a folder that every user can pass through. The folder is removed when the test ends.
 func Dir(t testing.TB) string {
 	t.Helper()
 	Binary(t) // this checks that the folder exists

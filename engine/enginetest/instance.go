@@ -33,7 +33,9 @@ type Instance struct {
 	rows          *rows // nil until a test asks for rows
 
 	describing sync.Mutex
-	described  apitest.Description // of its client API; zero until a test makes a request to that API
+	// described is the description of the client API. It is zero until a test makes a request to
+	// that API.
+	described apitest.Description
 }
 
 // Start makes an instance and waits until it serves. Settings are environment variables, such
@@ -189,8 +191,8 @@ func (i *Instance) Ready(t testing.TB) int {
 	return ask(t, http.MethodGet, "http://"+i.admin+"/readyz", nil, nil).Status
 }
 
-// Metric returns the value of a metric of the process, by its displayed name and labels. It
-// returns 0 while the metric is not displayed.
+// Metric returns the value of a metric of the process, by the name and labels that the page of
+// metrics shows. It returns 0 while the page does not show the metric.
 func (i *Instance) Metric(t testing.TB, name string) float64 {
 	t.Helper()
 	for line := range strings.Lines(i.Metrics(t)) {

@@ -20,7 +20,7 @@ func besideThis(path ...string) string {
 
 // install runs the script named install in a folder. The path of the folder is relative to the
 // folder of this source file. The script installs the packages of a program, and install returns
-// the line that it prints.
+// the line that the script prints.
 func install(folder string) (line string, err error) {
 	var out, errs bytes.Buffer
 	c := exec.Command(besideThis(folder, "install"))
@@ -73,8 +73,8 @@ func installed(t testing.TB, what string, find func() (string, error)) string {
 	return path
 }
 
-// startNode starts a program that ends when its standard input ends, at the end of the test.
-// The program's standard error is shown if the test fails.
+// startNode starts a program that ends when its standard input is closed, which is at the end of
+// the test. The program's standard error is shown if the test fails.
 func startNode(t testing.TB, c *exec.Cmd, what string) (stdin io.Writer, stdout io.Reader, log *journal) {
 	t.Helper()
 	log, err := openJournal()

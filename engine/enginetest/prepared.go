@@ -21,8 +21,8 @@ import (
 const thrifty = "shared_buffers = 64MB\nfsync = off\nmax_wal_size = 256MB\n"
 
 // prepared makes a data directory as the first start of an engine does, without the keys of the
-// instance. It has a cluster with the instance database and the template of users' databases.
-// It returns the cluster's folder, or nothing where PostgreSQL is missing.
+// instance. The directory has a cluster with the instance database and the template of users'
+// databases. prepared returns the cluster's folder, or nothing where PostgreSQL is missing.
 var prepared = sync.OnceValues(func() (pg string, err error) {
 	dir := filepath.Join(folder, "prepared")
 	ctx, log := context.Background(), slog.New(slog.DiscardHandler)

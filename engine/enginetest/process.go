@@ -137,8 +137,8 @@ func run(t testing.TB, env []string, args ...string) Ran {
 	return Ran{c.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// RunUntil runs a command of the instance. It kills the command if that has not ended after the
-// time in the parameter kill.
+// RunUntil runs a command of the instance. It kills the command if the command has not ended after
+// the duration kill.
 func (i *Instance) RunUntil(t testing.TB, kill time.Duration, args ...string) {
 	t.Helper()
 	c := exec.Command(Binary(t), args...)
@@ -148,6 +148,7 @@ func (i *Instance) RunUntil(t testing.TB, kill time.Duration, args ...string) {
 		t.Fatal(err)
 	}
 	timer := time.AfterFunc(kill, func() { _ = c.Process.Kill() }) // it may have ended
-	_ = c.Wait()                                                   // killed or not: the next steps must work in both cases
+	// The next steps must work whether or not the command was killed.
+	_ = c.Wait()
 	timer.Stop()
 }

@@ -19,7 +19,7 @@ type Devices struct {
 	made    int
 }
 
-// Device is one of the clients.
+// Device is one of the MLS clients of a Devices.
 type Device struct {
 	all  *Devices
 	name string
@@ -46,7 +46,7 @@ func (d *Devices) Make(t testing.TB, actor string) *Device {
 }
 
 // Call makes the device do something, and decodes the device's answer into the parameter into,
-// unless that is nil. An error fails the test.
+// unless into is nil. An error fails the test.
 func (d *Device) Call(t testing.TB, call string, args map[string]any, into any) {
 	t.Helper()
 	if err := d.Try(t, call, args, into); err != nil {

@@ -39,7 +39,7 @@ type Browser struct {
 	in, out    *os.File
 	answers    *bufio.Reader
 	last       int                 // number of the last call
-	complaints map[string][]string // by session
+	complaints map[string][]string // the complaints about the page of each session
 }
 
 // message is a call, an answer to a call, or an event. Each message ends with a NUL byte on the

@@ -1,5 +1,5 @@
-// Package dnstest is a name server for tests. A test sets the addresses of a name. It can set
-// different addresses for successive queries.
+// Package dnstest is a name server for tests. A test sets the addresses of a name. The test can
+// set different addresses for successive queries.
 package dnstest
 
 import (
@@ -23,7 +23,7 @@ type Server struct {
 	asked map[string]int
 }
 
-// Start starts a server at an address, over UDP. It ends with the test.
+// Start starts a server at an address, over UDP. The server ends with the test.
 func Start(t testing.TB, address string) (*Server, error) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", address)

@@ -13,9 +13,9 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// rsaKeys are private keys that the users and instances of a test binary share, because
-// creating a key takes more processor time than most commands. They are assigned in turn, so two
-// users share a key only if at least 15 other keys were assigned between theirs.
+// rsaKeys are private keys that the users and instances of a test binary share, because creating a
+// key takes more processor time than most commands. They are assigned in turn, so two users share
+// a key only if at least 15 users or instances got a key between them.
 var rsaKeys struct {
 	sync.Mutex
 	files [16][]byte

@@ -222,7 +222,9 @@ func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	database := in.config.Name + "_" + u.String()
 	in.DB(t, u).SetMaxIdleConns(0) // closes the open connections
 	in.DB(t, u).SetMaxIdleConns(1)
-	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`) // in a transaction of its own, because it takes effect when it is committed
+	// This command has a transaction of its own, because it takes effect when the transaction is
+	// committed.
+	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`)
 	in.exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '`+database+`' ORDER BY application_name = 'obstruction') sessions`)
 }
 

@@ -219,8 +219,8 @@ func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signa
 	return r
 }
 
-// rsaKeys are only four, because creating a key takes long. Actors that a test makes one after
-// another have different keys, even if other tests run in parallel.
+// rsaKeys returns four keys, and no more, because creating a key takes long. Actors that a test
+// makes one after another have different keys, even if other tests run in parallel.
 var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	keys := make([]*rsa.PrivateKey, 4)
 	for i := range keys {
@@ -233,10 +233,10 @@ var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	return keys
 })
 
-var actorsByTest sync.Map // from the name of a test to the number of its actors
+var actorsByTest sync.Map // maps the name of a test to the number of its actors
 
-// actorsOf returns the counter of a test's actors, which all its peers share. A subtest uses
-// the counter of the test around it, if that has peers too.
+// actorsOf returns the counter of a test's actors, which all its peers share. A subtest uses the
+// counter of the test around it, if that outer test has peers, too.
 func actorsOf(t testing.TB) *atomic.Uint32 {
 	for outer := t.Name(); outer != ""; outer = outer[:max(strings.LastIndexByte(outer, '/'), 0)] {
 		if n, ok := actorsByTest.Load(outer); ok {

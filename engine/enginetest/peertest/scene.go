@@ -35,8 +35,8 @@ type Scene struct {
 	long   *strings.Replacer
 	short  *strings.Replacer
 
-	Dialect   signature.Dialect // of the requests that are sent
-	MediaType string            // of the requests that are sent
+	Dialect   signature.Dialect // the dialect of the requests that are sent
+	MediaType string            // the media type of the requests that are sent
 }
 
 // Stage is an engine with two peers, on which scenes run.
@@ -349,7 +349,7 @@ func (s *Scene) Followed(name string) {
 	s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/follows/f","type":"Follow","actor":"`+name+`","object":"us:/alice"}`)
 }
 
-// Posts makes alice write a note with that id, addressed to that recipient.
+// Posts makes alice write a note. The note has the given id, and is addressed to the recipient to.
 func (s *Scene) Posts(id, to string) {
 	s.t.Helper()
 	s.Act("", `{"id":"`+id+`/create","type":"Create","actor":"us:/alice","to":"`+to+`","object":{"id":"`+id+`","type":"Note","attributedTo":"us:/alice","to":"`+to+`","content":"mine"}}`)
