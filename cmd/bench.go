@@ -21,8 +21,8 @@ func newBench(a *app) *cobra.Command {
 		newBenchInbox(a, &profile), newBenchFanout(a, &profile), newBenchDispatch(a, &profile), newBenchDeliver(a, &profile), newBenchFeed(a, &profile), newBenchSockets(a, &profile), newBenchEvents(a, &profile), newBenchConversations(a, &profile), newBenchAll(a), newBenchEngine(a))
 }
 
-// addProfileFlag gives c the flag --cpuprofile, which every benchmark has, but not the command
-// that runs all.
+// addProfileFlag gives c the flag --cpuprofile. Every benchmark has this flag, but the command
+// that runs all benchmarks does not.
 func addProfileFlag(c *cobra.Command, profile *string) *cobra.Command {
 	c.Flags().Var(newFlagText(profile, "FILE"), "cpuprofile", "write a CPU profile of the engine, of what is measured last, to FILE")
 	return c
@@ -42,8 +42,8 @@ func (a *app) runBenchmark(ctx context.Context, profile string, run func(context
 }
 
 // benchConfig returns the configuration that all benchmarks share. Of the settings it uses only
-// those of the log, because the others describe the configured instance, not the one that is
-// measured.
+// those of the log, and database.url if the flag --database-url gives it. The others describe the
+// configured instance, not the one that is measured.
 func (a *app) benchConfig(profile string) (bench.Config, error) {
 	c, err := a.config()
 	if err != nil {

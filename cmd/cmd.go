@@ -88,7 +88,7 @@ type app struct {
 	json, quiet, verbose, noColor bool
 	timeout                       time.Duration
 
-	command *cobra.Command // the one that runs; nil until flags and arguments are checked
+	command *cobra.Command // the command that runs; nil until its flags and arguments are checked
 	serving atomic.Bool    // the command runs until it is told to stop
 }
 
@@ -111,7 +111,8 @@ func (env environment) find(name string) string {
 
 // run executes the command, reports its failure, and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) (code int) {
-	a.json = slices.Contains(args, "--json") // for failures before the flags are read
+	// A failure before the flags are read is then written as JSON, too.
+	a.json = slices.Contains(args, "--json")
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(a.stderr, "error: this is a bug: %v\n%s", p, debug.Stack())
@@ -136,7 +137,8 @@ func (a *app) run(ctx context.Context, args []string) (code int) {
 			err = &exitError{stopped.exit(), stopped}
 		}
 	}
-	if a.command == nil && fault.Of(err) == nil { // an error of cobra: no code of ours has run yet
+	// If a.command is nil, the error is cobra's, because no code of ours has run yet.
+	if a.command == nil && fault.Of(err) == nil {
 		err = fault.New(fault.Usage, err.Error())
 	}
 	return a.fail(err)
@@ -205,8 +207,9 @@ func newRoot(a *app) *cobra.Command {
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args:              cobra.ArbitraryArgs, // so that an unknown command reaches RunE and gets our words
-		RunE:              subcommand,
+		// An unknown command then reaches RunE, which refuses it in our words.
+		Args: cobra.ArbitraryArgs,
+		RunE: subcommand,
 	}
 	root.SetVersionTemplate("lightweb {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -248,8 +251,9 @@ func newGroup(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// subcommand runs when a command that needs a subcommand got none or an unknown one. It returns
-// an error, while cobra would print help and exit with 0.
+// subcommand runs when a command that needs a subcommand got none or an unknown one. It prints
+// help for lightweb without arguments. Otherwise it returns an error, where cobra would print help
+// and exit with 0.
 func subcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		if !c.HasParent() {
@@ -279,7 +283,7 @@ func (a *app) exclusive(one, other string) error {
 }
 
 // takesArgs returns the check for a command with these arguments. An argument with a name in
-// brackets may be left out. The last one may be given many times if its name ends in "…]".
+// brackets may be left out. The last argument may be given many times if its name ends in "…]".
 func takesArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		hint := c.CommandPath() + " --help"

@@ -35,7 +35,8 @@ func (f *deliverFlags) add(c *cobra.Command) {
 	c.Flags().Lookup("since").DefValue = ""
 }
 
-// choose returns the selected deliveries: of the users in args, or of all users.
+// choose returns the choice that the flags make among the deliveries of the users in args, or of
+// all users.
 func (f *deliverFlags) choose(a *app, args []string) (c admin.DeliveryChoice, err error) {
 	c.All, c.Hosts = f.all, lowerHosts(f.hosts)
 	if c.Users, err = a.usersOrAll(args, f.all); err != nil {

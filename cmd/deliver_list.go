@@ -67,7 +67,7 @@ type jsonLines struct {
 	lines bool
 }
 
-// Set accepts a boolean, or lines.
+// Set accepts a boolean, or the word lines.
 func (v *jsonLines) Set(s string) error {
 	on, err := strconv.ParseBool(s)
 	if v.lines = s == "lines"; err != nil && !v.lines {

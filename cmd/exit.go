@@ -15,8 +15,8 @@ const exitFailed = 1
 // exitPending is the exit code of a command with --check that found something to do.
 const exitPending = 4
 
-// exitCodes gives each kind of failure its exit code and its name in JSON. The code is the one
-// in sysexits.h, if there is one for this kind.
+// exitCodes gives each kind of failure its exit code and its name in JSON. The code is that of
+// sysexits.h, if sysexits.h has a code for the kind.
 var exitCodes = map[fault.Kind]struct {
 	exit int
 	name string

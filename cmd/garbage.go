@@ -8,12 +8,14 @@ import (
 )
 
 // The Go runtime starts a collection when the garbage is as large as all live memory. A busy
-// engine has little live memory and makes much garbage, so that a fifth of its processor time
-// went into a hundred collections a second.
+// engine has little live memory and makes much garbage. With the runtime's own pace, a fifth of
+// its processor time went into a hundred collections a second.
 const (
-	collectionsPerSecond = 5        // as many as a busy engine needs, unless its garbage were too large
+	// collectionsPerSecond is how many collections a busy engine makes in a second. It makes more
+	// if its garbage would exceed maxGarbage.
+	collectionsPerSecond = 5
 	maxGarbage           = 64 << 20 // bytes
-	usualGCPercent       = 100      // of the runtime
+	usualGCPercent       = 100      // the runtime's own value
 )
 
 // paceCollections sets every second how often the runtime collects garbage, until ctx ends. It
@@ -46,7 +48,7 @@ func paceCollections(ctx context.Context, env environment) {
 }
 
 // gcPercent returns the argument of debug.SetGCPercent, from the bytes that are live and those
-// that were allocated in the last second. It is never below usualGCPercent.
+// that were allocated in the last second. The result is never below usualGCPercent.
 func gcPercent(live, allocated uint64) int {
 	garbage := min(allocated/collectionsPerSecond, maxGarbage)
 	if garbage <= live || live == 0 {

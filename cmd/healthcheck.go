@@ -87,7 +87,8 @@ func askHealth(ctx context.Context, target string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		line, _ := bufio.NewReader(io.LimitReader(resp.Body, 300)).ReadString('\n') // errors are ignored: the status decides
+		// An error is ignored, because the status decides.
+		line, _ := bufio.NewReader(io.LimitReader(resp.Body, 300)).ReadString('\n')
 		return fault.New(fault.Unavailable, fmt.Sprintf("%s answered %d: %s", target, resp.StatusCode, cleanLine(line)))
 	}
 	return nil

@@ -27,7 +27,8 @@ func (f *inboxFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.activity, "activity", "", "only the activity with the id `URI`")
 }
 
-// choose returns the selected activities: of the users in args, or of all users.
+// choose returns the choice that the flags make among the activities of the users in args, or of
+// all users.
 func (f *inboxFlags) choose(a *app, args []string) (admin.InboxChoice, error) {
 	c := f.choice
 	var err error

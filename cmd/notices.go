@@ -21,7 +21,8 @@ func (n *notices) warnTies(t admin.Ties) {
 	}
 }
 
-// warn writes a warning for people. Programs read the same in the JSON.
+// warn writes a warning for people. With --json it writes nothing, because the JSON tells programs
+// the same.
 func (n *notices) warn(format string, args ...any) {
 	if !n.quiet && !n.json {
 		fmt.Fprintf(n.w, "warning: %s\n", cleanLine(fmt.Sprintf(format, args...)))

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/token"
 )
 
-// passwordSource is where a password is read from. It is never a flag, because the list of
-// processes shows flags.
+// passwordSource is where a password is read from. The password itself is never a flag, because
+// the list of processes shows flags.
 type passwordSource struct {
 	file  string
 	stdin bool
@@ -30,7 +30,8 @@ func (a *app) givesPassword() bool {
 	return f.Changed("password-file") || f.Changed("password-stdin")
 }
 
-// readPassword reads the password from the source that was given, or asks for it if none was.
+// readPassword reads the password from the source that was given, or asks for it if no source was
+// given.
 func (a *app) readPassword(s passwordSource) (password string, err error) {
 	if err := a.exclusive("password-file", "password-stdin"); err != nil {
 		return "", err

@@ -51,7 +51,7 @@ func (p *printer) style() lipgloss.Style { return p.renderer.NewStyle() }
 type fact struct {
 	key, value string // the key is the same as in JSON
 	note       string // follows the value on a terminal only
-	titled     bool   // on a terminal only the title shows it
+	titled     bool   // on a terminal, the title shows the fact, and no line does
 }
 
 // writeFacts writes the facts about one thing. For people and pipes it writes the parameter

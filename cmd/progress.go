@@ -37,7 +37,7 @@ func (n *notices) progress(what string) (step func(done, all int), end func()) {
 	}
 	end = func() {
 		if bar != nil {
-			_ = bar.Clear() // as above
+			_ = bar.Clear() // the work does not fail for this, either
 		}
 	}
 	return step, end

@@ -63,8 +63,8 @@ func (p *prompt) askPassword() (string, error) {
 }
 
 // askAgain reports whether the person wants to edit a refused configuration once more. It asks
-// only if the content was refused as Invalid: after another failure, such as a change by
-// somebody else meanwhile, editing does not help.
+// only if the content was refused as Invalid, because editing does not help after another failure,
+// such as a change by somebody else meanwhile.
 func (p *prompt) askAgain(answers *bufio.Reader, refusal error) (bool, error) {
 	if fault.KindOf(refusal) != fault.Invalid || !isTerminal(p.in) {
 		return false, nil

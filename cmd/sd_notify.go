@@ -50,7 +50,7 @@ func (n notifier) feedWatchdog(ctx context.Context) {
 	t := time.NewTicker(n.every)
 	defer t.Stop()
 	for {
-		_ = n.sendState("WATCHDOG=1") // as above
+		_ = n.sendState("WATCHDOG=1") // an error is ignored
 		select {
 		case <-ctx.Done():
 			return

@@ -64,7 +64,9 @@ func (a *app) runServe(ctx context.Context) error {
 		}
 	}
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWatching() // after draining, which the watchdog must not cut short
+	// The watchdog gets beats until the draining has ended, so that it does not cut the draining
+	// short.
+	defer stopWatching()
 	defer heedHangups(log)()
 	go systemd.feedWatchdog(watching)
 	go paceCollections(watching, a.env)

@@ -17,7 +17,7 @@ type config struct {
 	LogFormat string // auto, text or json
 
 	file    string            // the configuration file that was read, empty for none
-	origins map[string]origin // of every setting that is not the default
+	origins map[string]origin // where each setting was written that does not have its default
 }
 
 func defaultConfig(dataDir string) *config {
@@ -33,9 +33,12 @@ type setting struct {
 	secret  bool
 	initial string // the default in words, if it depends on the machine
 
-	flag, arg string                       // the flag, and its value's name in help; mostly empty
-	command   string                       // the only command that has the flag, empty for all
-	fromFlag  func(string) (string, error) // converts the flag's value; nil if it needs none
+	// flag is the name of the flag, and arg the name of its value in help. Both are empty if the
+	// setting has no flag.
+	flag, arg string
+	// command is the only command that has the flag. If it is empty, all commands have the flag.
+	command  string
+	fromFlag func(string) (string, error) // converts the flag's value; nil if it needs none
 }
 
 // env returns the name of the setting's environment variable.

@@ -160,7 +160,8 @@ const typeWidth = 22
 // describeEvent returns the line that people see for an event: its time, type, actor and object.
 func (t *tailed) describeEvent(i admin.TailItem) string {
 	var p struct{ ActorURI, ObjectURI, Trust, Error string }
-	_ = json.Unmarshal(i.Payload, &p) // other sources have other content, and then only the type is shown
+	// The payload may have another form, and then the line shows less.
+	_ = json.Unmarshal(i.Payload, &p)
 	style, clock := t.app.out.style(), i.Timestamp
 	if at, err := time.Parse(time.RFC3339, i.Timestamp); err == nil {
 		clock = at.Local().Format("15:04:05.000")

@@ -29,7 +29,7 @@ func userFacts(u admin.User) []fact {
 }
 
 // describeAge returns the time between now and t, in either order, in one unit. From two days on
-// the unit is days, and otherwise the largest unit below that fits.
+// the unit is days. Below that it is the largest of hours, minutes and seconds that fits.
 func describeAge(now, t time.Time) string {
 	d := now.Sub(t).Abs()
 	switch {

@@ -42,7 +42,7 @@ func newUserTokenList(a *app) *cobra.Command {
 	}
 }
 
-// stampOr returns the form of a time, or the text none if t is nil.
+// stampOr returns t in the form of stamp, or the parameter none if t is nil.
 func stampOr(t *time.Time, none string) string {
 	if t == nil {
 		return none

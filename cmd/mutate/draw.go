@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// drawMutants puts the mutants of a package into the order in which they are played. It takes
-// one of each operator in turn, so that even a few mutants are of many kinds. The order depends
+// drawMutants puts the mutants of a package into the order in which they are played. It takes one
+// mutant of each operator in turn, so that even a few mutants are of many kinds. The order depends
 // only on the seed and the package, not on which other packages are played.
 func drawMutants(places []mutant, seed uint64, name string) []mutant {
 	h := fnv.New64a()

@@ -146,7 +146,7 @@ func (j *judge) runTests(ctx context.Context, m mutant, env []string, which stri
 // watcher reads the output of tests, and calls found when the first test has failed.
 type watcher struct {
 	found    func()
-	rest     []byte // of a line that has not ended
+	rest     []byte // the beginning of a line that has not ended
 	test     string // the test that failed, or that ran last
 	failed   bool
 	timedOut bool

@@ -1,10 +1,10 @@
 // Command mutate measures how many mistakes the tests notice. It makes one small mistake after
-// another in the most important packages, runs only the tests of that package, and counts the
-// mistakes that a test notices. `make mutate` runs it.
+// another in the most important packages, runs only the tests of the package with the mistake, and
+// counts the mistakes that a test notices. `make mutate` runs it.
 //
-// It never writes to the source tree: a mutant reaches the compiler as an overlay. A round that
-// is killed leaves behind only a temporary folder. A seed determines the drawn places, so that
-// a round can be repeated.
+// It never writes to the source tree, because a mutant reaches the compiler as an overlay. A round
+// that is killed leaves behind only a temporary folder. A seed determines the drawn places, so
+// that a round can be repeated.
 package main
 
 import (

@@ -145,8 +145,8 @@ func (s source) isPolicy(call *ast.CallExpr) bool {
 	return false
 }
 
-// isStandard reports whether the source imports a package of the standard library under this
-// name.
+// isStandard reports whether the source imports a package of the standard library that has the
+// given name.
 func (s source) isStandard(name string) bool {
 	for _, i := range s.file.Imports {
 		path, err := strconv.Unquote(i.Path.Value)

@@ -8,8 +8,8 @@ import (
 )
 
 // removeConjunct makes a condition of an SQL statement true. The condition is the text after a
-// WHERE or an AND, up to the next AND or the end of the clause. It stays in the statement, so
-// that its parameters keep their types.
+// WHERE or an AND, up to the next AND or the end of the clause. The condition stays in the
+// statement, so that the parameters in it keep their types.
 func removeConjunct(s source, n ast.Node) []edit {
 	literal, ok := n.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
