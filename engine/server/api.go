@@ -161,7 +161,8 @@ type dispatched struct {
 	Unresolved    []string    `json:"unresolved,omitempty"`    // handles in the text for which no actor was found
 	FederationJob *outbox.Job `json:"federationJob,omitempty"` // the fan-out; absent if nothing is delivered
 
-	Accepted     *conversation.Accepted `json:"accepted,omitempty"` // the place of ciphertext in its conversation
+	// Accepted is the place in its conversation of the ciphertext that was sent.
+	Accepted     *conversation.Accepted `json:"accepted,omitempty"`
 	Conversation uuid.UUID              `json:"conversationId,omitzero"`
 }
 

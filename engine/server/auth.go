@@ -49,8 +49,8 @@ func (s *access) authenticate(a *answer, r *http.Request) (instance.Token, error
 	return t, s.refuseToken(a, err)
 }
 
-// refuseToken returns err. If err says that the token is not valid, it sets WWW-Authenticate
-// too.
+// refuseToken returns err. If err says that the token is not valid, refuseToken also sets
+// WWW-Authenticate.
 func (s *access) refuseToken(a *answer, err error) error {
 	if fault.KindOf(err) == fault.Unauthenticated && err != nil {
 		a.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`) // RFC 6750 §3
@@ -143,7 +143,7 @@ func (s *access) admitReader(a *answer, r *http.Request) error {
 	return err
 }
 
-// patience is how long a response waits for the sender's server to serve its key, if the
+// patience is how long a response waits for the sender's key from the sender's server, if the
 // response can also be given without that key.
 const patience = 2 * time.Second
 
@@ -200,7 +200,9 @@ type asker struct {
 
 func (s *access) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if _, given := bearerToken(r); given {
-		t, err := s.authorize(a, r, instance.ScopeRead) // not the scope of an LLM engine, which may read feeds and groups only
+		// The scope of an LLM engine is not enough, because an LLM engine may read feeds and
+		// groups only.
+		t, err := s.authorize(a, r, instance.ScopeRead)
 		if err != nil {
 			return "", err
 		}

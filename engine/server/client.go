@@ -17,9 +17,9 @@ type clients struct {
 	untrusted, untrustedFar sync.Once // each logs once that a proxy is not trusted
 }
 
-// clientOf returns the network that a request is counted under. It is the client's IPv4 address,
-// or the first 64 bits of its IPv6 address, because one client has all addresses of such a
-// network. X-Forwarded-For is believed only from a trusted proxy. The client is then the last
+// clientOf returns the network that a request is counted under. The network is the client's IPv4
+// address, or the first 64 bits of its IPv6 address, because one client has all addresses of such
+// a network. X-Forwarded-For is believed only from a trusted proxy. The client is then the last
 // address in that header that is not a trusted proxy.
 func (s *clients) clientOf(r *http.Request) netip.Prefix {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // connections without an address have the zero address, so they are counted together

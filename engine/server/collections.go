@@ -20,7 +20,8 @@ import (
 // only the items that are addressed to certain ids. The functions count and list get these ids
 // in the argument to. If to is nil, they select all items.
 type collection struct {
-	name  string                                         // the end of its id, that is, the last part of the path or the last three parts
+	// name is the end of the collection's id: the last one, two or three parts of the path.
+	name  string
 	shown func(registry.Collections) registry.Visibility // who may read it; nil if everybody may, and followers see more items than others
 	count func(_ context.Context, _ *user.Tx, to []vocab.ID) (int, error)
 	list  func(_ context.Context, _ *user.Tx, to []vocab.ID, after *user.Place, n int) ([]listed, error)
@@ -64,7 +65,9 @@ func activityCollection(name, direction string) collection {
 			items := make([]listed, len(rows))
 			for i, row := range rows {
 				if direction == user.Outbound {
-					delete(docs[i], "@context") // the page has the context once for all items; the proof is invalid without it
+					// The page has the context once for all items. The proof goes, too, because it
+					// is invalid without the context.
+					delete(docs[i], "@context")
 					delete(docs[i], "proof")
 				}
 				items[i] = listed{docs[i], user.Place{At: row.Published, ID: row.ID}}
@@ -155,8 +158,8 @@ func recentKey(c collection, r *http.Request) string {
 }
 
 // viewerOf returns the actor who asks for a collection. The id is empty if nothing proves who
-// asks, or if the answer does not depend on it. Outside secure mode a signature that cannot be
-// verified is no reason to refuse a collection.
+// asks, or if the answer does not depend on who asks. Outside secure mode a signature that cannot
+// be verified is no reason to refuse a collection.
 func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
 	if _, given := bearerToken(r); given || s.secureMode {
 		return s.identifyViewer(a, r)

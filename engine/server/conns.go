@@ -39,9 +39,9 @@ func mostConns() int64 {
 	return connsWithin(files.Cur)
 }
 
-// connsWithin returns how many connections a listener may have in a process that may open this
-// number of files. If the number is small, the two listeners together may use three quarters of
-// it. The rest is for connections to databases and other servers.
+// connsWithin returns how many connections a listener may have in a process that may open the
+// given number of files. If this number is small, the two listeners together may use three
+// quarters of it. The rest is for connections to databases and other servers.
 func connsWithin(files uint64) int64 {
 	return min(policy.Connections.Pool, int64(files/8)*3)
 }

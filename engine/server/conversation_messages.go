@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// takeCommit accepts a commit, which ends an epoch of a conversation.
+// takeCommit returns a function that accepts a commit, which ends an epoch of a conversation.
 func (s *conversations) takeCommit(isExternal bool) visited {
 	return func(a *answer, r *http.Request, v *visit) error {
 		key, err := idempotencyKey(r)

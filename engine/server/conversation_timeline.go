@@ -15,9 +15,11 @@ import (
 // timelineEntry is an entry of a conversation: a Note, a message of its log, or a change of its
 // state.
 type timelineEntry struct {
-	Kind     string    `json:"kind"`            // note; application, commit, proposal; upgraded, closed, successor
-	Entry    int64     `json:"entry,omitempty"` // its number; absent for a message of the log
-	Seq      int64     `json:"seq,omitempty"`   // its own number in the log; for an entry outside the log, that of the last message before it
+	Kind  string `json:"kind"`            // note; application, commit, proposal; upgraded, closed, successor
+	Entry int64  `json:"entry,omitempty"` // its number; absent for a message of the log
+	// Seq is the number of the message in the log. For an entry outside the log it is the number
+	// of the last message before the entry.
+	Seq      int64     `json:"seq,omitempty"`
 	At       time.Time `json:"at"`
 	Own      bool      `json:"own"`
 	ObjectID vocab.ID  `json:"objectId,omitempty"`

@@ -20,7 +20,7 @@ type visit struct {
 	read func(into any) error // decodes the body
 
 	user vocab.Username     // the local user whose client sent the request
-	own  *user.Conversation // from the user's database; nil for a remote member
+	own  *user.Conversation // the conversation in the user's database; nil for a remote member
 
 	caller vocab.ID           // the remote member
 	at     conversation.Place // for a remote member: the local host and the id of the conversation

@@ -231,8 +231,8 @@ func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params)
 	return nil
 }
 
-// change calls apply for a thing of the user's. The path parameter with this name has the id of
-// the thing.
+// change calls apply for a thing of the user's. The parameter name says which part of the path has
+// the id of the thing.
 func (s *conversations) change(a *answer, r *http.Request, p httprouter.Params, name string, apply func(context.Context, vocab.Username, uuid.UUID) error) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {

@@ -126,7 +126,7 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 }
 
 // getDeliveryJob serves one fan-out with a page of its deliveries. A job of another user is in
-// another database, so it is answered like one that does not exist.
+// another database, so the answer is the same as for a job that does not exist.
 func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {

@@ -50,7 +50,8 @@ func (s *discovery) getWebFinger(a *answer, r *http.Request, _ httprouter.Params
 			return err
 		}
 	}
-	if rels := q["rel"]; len(rels) > 0 { // RFC 7033 §4.3: it filters the links and nothing else
+	// The parameter rel filters the links and nothing else (RFC 7033 §4.3).
+	if rels := q["rel"]; len(rels) > 0 {
 		links, _ := jrd["links"].([]any)
 		jrd["links"] = slices.DeleteFunc(links, func(l any) bool {
 			d, _ := l.(vocab.Doc)
@@ -105,7 +106,8 @@ func (s *discovery) getHostMeta(a *answer, r *http.Request, _ httprouter.Params)
 	return nil
 }
 
-// homePage returns the page that a browser sees at the root. It has no script and loads nothing.
+// homePage returns the page that a browser sees at the root. The page has no script and loads
+// nothing.
 func homePage(host string, hasPages bool) []byte {
 	h, where := html.EscapeString(host), "There are no pages to read here."
 	if hasPages {

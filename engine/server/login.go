@@ -164,8 +164,9 @@ func (l *logins) inTurn(payer string, work func() error) error {
 // for the escape of each character.
 const maxLogin = 16 << 10
 
-// readPasswords reads a body that is a JSON object with exactly two members, the texts with
-// these names. A refusal quotes nothing of the body, because refusals are logged.
+// readPasswords reads a body that is a JSON object with exactly two members, which are texts. The
+// parameters one and other are the names of the members. A refusal quotes nothing of the body,
+// because refusals are logged.
 func (l *logins) readPasswords(a *answer, r *http.Request, payer, one, other string) (first, second string, err error) {
 	body, err := readJSON(a, r, l.bodies, payer, maxLogin)
 	if err != nil {

@@ -79,8 +79,8 @@ func showMessages(id string, before int64, page conversation.MessagePage) []byte
 	return append(out, `]}`...)
 }
 
-// showObject writes a message that was read from the log of the conversation's host, not from an
-// activity.
+// showObject writes a message that was read from the log of the conversation's host, and that no
+// activity brought.
 func showObject(e user.InboxEntry) vocab.Doc {
 	return vocab.Doc{"type": "PrivateMessage", "id": string(e.Object), "attributedTo": string(e.Sender), "mediaType": "message/mls", "encoding": "base64",
 		"content": base64.StdEncoding.EncodeToString(e.Content), "context": e.Group}

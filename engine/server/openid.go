@@ -125,8 +125,8 @@ func (s *openIDLogins) count(err error) {
 	s.logins.outcomes.WithLabelValues(outcome).Inc()
 }
 
-// cookie returns the cookie that identifies the browser during a login. Over https its name
-// keeps other hosts from setting it.
+// cookie returns the cookie that identifies the browser during a login. Over https the cookie's
+// name has a prefix that keeps other hosts from setting the cookie.
 func (s *openIDLogins) cookie(value string, age time.Duration) *http.Cookie {
 	c := &http.Cookie{Name: "lw_oidc", Value: value, Path: "/api/session/oidc", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(age.Seconds())}
 	if strings.HasPrefix(s.local.Origin(), "https:") {
@@ -138,7 +138,8 @@ func (s *openIDLogins) cookie(value string, age time.Duration) *http.Cookie {
 	return c
 }
 
-// sendTo redirects a browser. The new page does not learn the address of this one.
+// sendTo redirects a browser. The page at location does not learn the address from which the
+// browser came.
 func sendTo(a *answer, location string) {
 	a.Header().Set("Location", location)
 	a.Header().Set("Referrer-Policy", "no-referrer")

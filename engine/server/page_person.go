@@ -40,8 +40,8 @@ func (s *pages) describePerson(u vocab.Username) page.Person {
 	return p
 }
 
-// ownPicture returns the address of a picture of a profile. It is empty if the picture is on
-// another server, because a page loads nothing from other servers.
+// ownPicture returns the address of a picture of a profile. The address is empty if the picture is
+// on another server, because a page loads nothing from other servers.
 func (s *pages) ownPicture(u vocab.Username, address vocab.ID) string {
 	if strings.HasPrefix(string(address), string(s.local.Picture(u, ""))) {
 		return string(address)

@@ -41,7 +41,8 @@ type pageRequest struct {
 	after  *user.Place // the place that the cursor names
 }
 
-// scope names the page that its cursors belong to. A cursor of another page is refused.
+// scope returns the name of the page, to which its cursors are bound. A cursor of another page is
+// refused.
 func (q pageRequest) scope() string { return q.user.String() + "/@" + q.path }
 
 // pageMaker reads the data of a page, and makes the page.

@@ -53,7 +53,7 @@ func (s *clientAPI) postPassword(a *answer, r *http.Request, _ httprouter.Params
 	}
 	t.password = current
 	p, err := s.logins.check(r.Context(), t)
-	if errors.Is(err, errWrong) { // not 401, which would refuse the token
+	if errors.Is(err, errWrong) { // the answer is not 401, because 401 would refuse the token
 		return fault.New(fault.Forbidden, "the current password is another one, or there is none").WithCode("wrong_password").At("/current").AsLogged()
 	}
 	if err != nil {

@@ -36,8 +36,8 @@ func (p *places) add(t attempt) {
 	p.young[t.place()] = true
 }
 
-// keptFrom returns the part of the attempts at a name that this attempt may not use, because it
-// is reserved for others.
+// keptFrom returns the part of the attempts at a name that the attempt t may not use, because that
+// part is reserved for places from which the user has signed in.
 func (p *places) keptFrom(t attempt) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

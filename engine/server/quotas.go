@@ -36,8 +36,8 @@ func (s *clientAPI) tellLookups(a *answer, u vocab.Username) {
 	a.tellQuotas(s.lookups.Quota(quotaOfLookups, u.String()))
 }
 
-// countLookup counts a request that asks other servers for an actor, and tells how many the user
-// has left. The fault is RateLimited when none is.
+// countLookup counts a request that asks other servers for an actor, and tells how many such
+// requests the user has left. The fault is RateLimited if none is left.
 func (s *clientAPI) countLookup(a *answer, u vocab.Username) error {
 	ok, after := s.lookups.Allow(u.String())
 	s.tellLookups(a, u)

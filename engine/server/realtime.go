@@ -34,7 +34,7 @@ func (s *realtime) postSignal(a *answer, r *http.Request, p httprouter.Params) e
 	if ok, after := s.limiter.Allow(client.String()); !ok {
 		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
 	}
-	if !isSigned(r) { // before its body is read
+	if !isSigned(r) { // an unsigned request is refused before its body is read
 		a.Header().Set("WWW-Authenticate", wantsSignature)
 		return fault.New(fault.Unauthenticated, "sign the request").WithCode("unsigned")
 	}

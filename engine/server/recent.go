@@ -29,13 +29,13 @@ type recentPages struct {
 	mu    sync.Mutex
 	bytes int
 	swept time.Time                                 // when old pages were last removed
-	users map[vocab.Username]map[string]*recentPage // by the key of the page
+	users map[vocab.Username]map[string]*recentPage // the pages of each user, by their keys
 }
 
 // recentPage is a page that is stored, or is being made.
 type recentPage struct {
 	body []byte
-	at   time.Time // when its making began
+	at   time.Time // when the making of the page began
 	made bool
 }
 
@@ -134,7 +134,7 @@ func (p *recentPages) committed(c user.Commit) {
 	delete(p.users, c.User)
 }
 
-// Committed makes a commit visible to readers before the writer learns that it succeeded.
+// Committed makes a commit visible to readers before the writer learns that the commit succeeded.
 func (s *Server) Committed(_ context.Context, c user.Commit) { s.collections.recent.committed(c) }
 
 // isAnonymous reports whether a request says nothing about its sender.

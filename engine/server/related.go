@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// untold stands for the total of a collection whose document states none. If it stated one,
-// every reader could make this server count.
+// untold stands for the total of a collection whose document states no total. If the document
+// stated a total, every reader could make this server count.
 const untold = -1
 
 // related is a kind of collection of public objects that belong to a public object.
@@ -28,8 +28,8 @@ var (
 		func(ctx context.Context, tx *user.Tx, object vocab.ID, after *user.Place, n int) ([]user.PublicObject, error) {
 			return tx.Threads.ListPublicAnswers(ctx, object, after, n)
 		}}
-	// threadCollection is the collection of an object that begins a thread. Other objects name
-	// the collection that they are in.
+	// threadCollection is the collection of an object that begins a thread. Every other object
+	// names the collection of the thread that it is in.
 	threadCollection = related{"context", func(object vocab.Doc, collection vocab.ID) bool { return object.Text("context") == string(collection) },
 		func(ctx context.Context, tx *user.Tx, object vocab.ID, after *user.Place, n int) ([]user.PublicObject, error) {
 			return tx.Threads.ListPublic(ctx, object, after, n)

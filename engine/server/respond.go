@@ -108,7 +108,8 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	}
 	body, err := vocab.Marshal(p)
 	if err != nil {
-		panic("server: a problem cannot be written: " + err.Error()) // it holds nothing but texts and numbers
+		// A problem has nothing but texts and numbers.
+		panic("server: a problem cannot be written: " + err.Error())
 	}
 	a.Header().Del("ETag")
 	a.send(known.status, "application/problem+json", body)
@@ -190,8 +191,8 @@ func (s *Server) answerNotFound(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, errNothing)
 }
 
-// answerNotAllowed answers for an address that has other methods. The router has listed them in
-// Allow.
+// answerNotAllowed answers a request with a method that the address does not take. The router has
+// listed the methods that it takes in Allow.
 func (s *Server) answerNotAllowed(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, fault.New(fault.NotAllowed, "this address does not take that method"))
 }

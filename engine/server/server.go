@@ -99,7 +99,7 @@ type Deps struct {
 	Log        *slog.Logger
 	Metrics    *prometheus.Registry
 	Now        func() time.Time
-	Version    string                      // of this program
+	Version    string                      // the version of this program
 	Ready      func(context.Context) error // nil when requests can be served
 	EventsWait func() bool                 // reports whether Redis does not answer
 
@@ -119,7 +119,7 @@ type Server struct {
 	*clients
 	metrics metrics
 	lines   lines
-	seed    maphash.Seed // of ETags
+	seed    maphash.Seed // the seed of the hashes in ETags
 
 	federation  *federation
 	actors      *actors
@@ -333,7 +333,7 @@ func (s *Server) getRoutes() map[string]handle {
 }
 
 // Admin returns the handler for the operator. It serves profiles of this process if profiles is
-// true. It must not be reachable from outside.
+// true. The handler must not be reachable from outside.
 func (s *Server) Admin(profiles bool) http.Handler {
 	r := s.newRouter()
 	for path, h := range s.adminRoutes(profiles) {

@@ -105,7 +105,7 @@ func isOwnPart(s string) bool {
 	return err == nil && id.String() == s
 }
 
-// forAll looks for a thing that everybody may read. In secure mode it finds none.
+// forAll looks for a thing that everybody may read. In secure mode it finds nothing.
 func (s *storedDocuments) forAll(r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
 	if s.secureMode {
 		return stored{}, nil
@@ -117,7 +117,7 @@ func (s *storedDocuments) forAll(r *http.Request, u vocab.Username, id vocab.ID,
 	return found, err
 }
 
-// forViewer looks for a thing that the sender of the request may read. If it finds none, the
+// forViewer looks for a thing that the sender of the request may read. If it finds nothing, the
 // fault is NotFound.
 func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
 	viewer, err := s.identifyViewer(a, r)

@@ -30,9 +30,10 @@ const (
 	protocol       = "lightweb.v1"
 	protocolBearer = "bearer."
 
-	pingTime  = 30 * time.Second
-	pongTime  = 10 * time.Second // within which a client answers a ping
-	closeTime = 10 * time.Second // within which a connection ends after the engine has decided to end it
+	pingTime = 30 * time.Second
+	pongTime = 10 * time.Second // the time within which a client must answer a ping
+	// closeTime is the time within which a connection ends after the engine has decided to end it.
+	closeTime = 10 * time.Second
 
 	maxFrame      = 64 << 10 // bytes of a message that a client sends
 	framesPerSec  = 20       // frames of any kind that a client may send
@@ -113,8 +114,8 @@ func (s *webSockets) checkOrigin(r *http.Request) error {
 }
 
 // withOfferedToken adds to the request an Authorization header with the token that the client
-// offers as a subprotocol. If the request has an Authorization header already, it then has two,
-// and authentication refuses it.
+// offers as a subprotocol. A request that has an Authorization header already then has two such
+// headers, and authentication refuses it.
 func withOfferedToken(r *http.Request) *http.Request {
 	for _, p := range splitList(r.Header.Values("Sec-Websocket-Protocol")) {
 		if secret, is := strings.CutPrefix(p, protocolBearer); is {
@@ -186,7 +187,9 @@ func (p *program) mayGoOn() bool {
 // readFrames reads the client's messages until one of them ends the socket, or the client
 // disconnects. If the client disconnected, it calls leave.
 func (p *program) readFrames(ctx context.Context, leave func()) {
-	p.ws.SetReadLimit(-1) // with a limit here the connection is reset before all is read, and the reason is lost
+	// With a limit here the connection is reset before all is read, so the client does not learn
+	// the reason.
+	p.ws.SetReadLimit(-1)
 	for {
 		kind, message, err := p.ws.Reader(context.Background())
 		if err != nil {
