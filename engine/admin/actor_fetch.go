@@ -30,8 +30,9 @@ type ActorFetch struct {
 
 // FetchedActor is a remote actor, and how it was fetched.
 type FetchedActor struct {
-	Handle      string          `json:"handle,omitempty"`
-	Actor       json.RawMessage `json:"actor"` // as received, or only the parts that are stored
+	Handle string `json:"handle,omitempty"`
+	// Actor is the document as received, or has only those parts of it that are stored.
+	Actor       json.RawMessage `json:"actor"`
 	ID          vocab.ID        `json:"id"`
 	Type        string          `json:"type"`
 	Name        string          `json:"name,omitempty"`
@@ -60,7 +61,8 @@ type FetchedOver struct {
 }
 
 // Fetch finds an actor of another server as federation does, with every check. The faults are
-// NotFound, Gone, NoHost, Unavailable, Protocol and Forbidden.
+// NotFound, Gone, NoHost, Unavailable, Protocol and Forbidden. The fault is Usage for an actor of
+// this instance, and NoUser if the user f.As does not exist.
 func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) {
 	id, err := as.findID(ctx, f)
 	if err != nil {

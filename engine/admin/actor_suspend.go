@@ -122,8 +122,8 @@ func (as Actors) findByID(ctx context.Context, written string, remove bool) (voc
 	return a.ID, true, nil
 }
 
-// findByHandle looks for a stored actor with the handle. It asks another server only if there is
-// none, because requests to the server of a suspended actor may be forbidden.
+// findByHandle first looks for a stored actor with the handle, because requests to the server of a
+// suspended actor may be forbidden. If there is none and remove is false, it asks another server.
 func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
 	a, err := as.in.Actors.KnownHandle(ctx, handle)
 	switch {
@@ -141,7 +141,7 @@ func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (
 }
 
 // countAcquainted counts the users who are acquainted with one of the actors, and the users who
-// may follow one.
+// may follow one of them.
 func (as Actors) countAcquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
 	for _, id := range actors {

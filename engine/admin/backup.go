@@ -27,23 +27,23 @@ type Backups struct{ in *instance.Instance }
 // BackupOptions says what to back up.
 type BackupOptions struct {
 	User     vocab.Username      // the user to back up; the whole instance if zero
-	NoKeys   bool                // without the private keys
+	NoKeys   bool                // leave out the private keys
 	Progress func(done, all int) // called after each user; may be nil
 }
 
 // BackupReport describes a backup.
 type BackupReport struct {
 	File      string          `json:"file,omitempty"`
-	Bytes     int64           `json:"bytes"` // of the archive
+	Bytes     int64           `json:"bytes"` // the size of the archive
 	CreatedAt time.Time       `json:"created_at"`
 	Whole     bool            `json:"whole"`
 	Keys      bool            `json:"keys"`
 	Users     int             `json:"users"`
 	Rows      int64           `json:"rows"`
 	Counts    map[string]int  `json:"counts,omitempty"` // only for a backup of one user: the number of items in each collection
-	SHA256    string          `json:"sha256"`           // of the archive
+	SHA256    string          `json:"sha256"`           // the digest of the archive
 	Millis    int64           `json:"elapsed_ms"`
-	Failures  []BackupFailure `json:"failures"` // users whose database is missing
+	Failures  []BackupFailure `json:"failures"` // users whose database could not be opened
 }
 
 // BackupFailure is a user whose database could not be opened. The backup still has the user's
@@ -54,8 +54,8 @@ type BackupFailure struct {
 	Hint  string         `json:"-"`
 }
 
-// WriteFile writes a backup to a file that only its owner can read. The file gets its final
-// name, path, only when it is complete. The fault is Conflict when a file with that name exists
+// WriteFile writes a backup to a file that only its owner can read. The file gets its final name,
+// path, only when the backup is complete. The fault is Conflict when a file with that name exists
 // already, or when no file can be created in its folder.
 func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {

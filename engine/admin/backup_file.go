@@ -55,7 +55,7 @@ func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 // removeAbandoned removes a file that no process is writing.
 func removeAbandoned(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
-	if errors.Is(err, fs.ErrNotExist) { // it was renamed, or another process removed it
+	if errors.Is(err, fs.ErrNotExist) { // the file was renamed, or another process removed it
 		return nil
 	}
 	if err != nil {

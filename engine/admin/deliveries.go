@@ -115,15 +115,16 @@ func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryC
 // DeliveryDetail is a delivery to one inbox. If the delivery succeeded over a week ago, only
 // inbox, host and targets are stored.
 type DeliveryDetail struct {
-	Inbox          vocab.ID          `json:"inbox"`
-	Host           string            `json:"host"` // empty for this server
-	Targets        []vocab.ID        `json:"targets"`
-	Status         string            `json:"status"` // pending, delivering, parked, delivered, failed or skipped
-	Attempts       int               `json:"attempts"`
-	NextAt         *time.Time        `json:"next_attempt_at,omitempty"`
-	LastStatus     int               `json:"last_status,omitempty"` // of the last HTTP response
-	Answer         string            `json:"answer,omitempty"`      // the first 1 KiB of the response
-	Headers        map[string]string `json:"headers,omitempty"`     // those header fields of the response that help to find a cause
+	Inbox    vocab.ID   `json:"inbox"`
+	Host     string     `json:"host"` // empty for this server
+	Targets  []vocab.ID `json:"targets"`
+	Status   string     `json:"status"` // pending, delivering, parked, delivered, failed or skipped
+	Attempts int        `json:"attempts"`
+	NextAt   *time.Time `json:"next_attempt_at,omitempty"`
+	// LastStatus is the status of the last HTTP response.
+	LastStatus     int               `json:"last_status,omitempty"`
+	Answer         string            `json:"answer,omitempty"`  // the first 1 KiB of the response
+	Headers        map[string]string `json:"headers,omitempty"` // those header fields of the response that help to find a cause
 	Location       string            `json:"location,omitempty"`
 	RetryAfter     int               `json:"retry_after_seconds,omitempty"`
 	Error          string            `json:"error,omitempty"`
@@ -150,7 +151,8 @@ type ShownDeliveries struct {
 
 const (
 	deliveryPage = 1000 // deliveries per query or transaction
-	maxShown     = 20   // fan-outs about one activity or object, for each user
+	// maxShown is the most fan-outs about one activity or object that are shown for each user.
+	maxShown = 20
 )
 
 // Show returns the fan-out with the id job, or the fan-outs about id, which is the id of an
@@ -236,7 +238,7 @@ type DeliveryState struct {
 type DeliveryStatus struct {
 	Users    int              `json:"users"`
 	Counts   JobCounts        `json:"counts"`
-	States   []DeliveryState  `json:"states"` // by host and state
+	States   []DeliveryState  `json:"states"` // one for each host and state
 	Failures deliveryFailures `json:"failures"`
 }
 

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	retryBatch  = 8 // deliveries to a host that are leased together
-	retryAtOnce = 2 // requests to a host that run in parallel
-	hopeless    = 5 // attempts in a row without an answer after which a host is skipped
+	retryBatch  = 8 // how many deliveries to a host are leased together
+	retryAtOnce = 2 // how many requests to a host run in parallel
+	hopeless    = 5 // how many attempts in a row without an answer make the run skip a host
 )
 
 // sendAll sends the matched deliveries to other servers, and makes the deliveries to this server
@@ -79,8 +79,8 @@ func (t *retry) recordFailure(ctx context.Context, u vocab.Username, err error) 
 }
 
 // sendHost sends a user's matched deliveries to a host. It stops after a number of attempts in a
-// row without an answer. If some deliveries are parked, it first tests the host with one
-// delivery, and makes the others due only if that one succeeds.
+// row without an answer. If some deliveries are parked, it first tests the host with one delivery,
+// and makes the others due only if that delivery succeeds.
 func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	silent, probe := 0, h.parked
 	for left := h.Matched; left > 0 && silent < hopeless; {

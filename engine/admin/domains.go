@@ -82,9 +82,9 @@ type DomainTies struct {
 }
 
 // Change changes the policy. A serving engine applies the change within a second. If a domain is
-// malformed or is this server's own, the fault is Invalid and nothing changes. If no domain
-// changed, the fault is NotFound for a removal, and Conflict otherwise. If only some domains
-// changed, the fault is Partial.
+// malformed, or this server's own domain would be blocked, the fault is Invalid and nothing
+// changes. If no domain changed, the fault is NotFound for a removal, and Conflict otherwise. If
+// only some domains changed, the fault is Partial.
 func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, error) {
 	r := DomainReport{Changed: []string{}, Unchanged: []string{}, Ties: Ties{Affected: []DomainTies{}}, DryRun: c.DryRun}
 	if err := checkComment(c.Comment); err != nil {

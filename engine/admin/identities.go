@@ -19,8 +19,9 @@ type Identity = dbinstance.Identity
 
 // Link lets u sign in with an identity at an OpenID provider. issuer names the provider, and
 // subject is the provider's id for the identity. An empty issuer means the configured provider.
-// The fault is Usage when no provider is configured or a name is too long or missing, NoUser
-// when the user does not exist, and Conflict when another user has the identity.
+// The fault is Usage when issuer is empty and no provider is configured, when issuer is too long,
+// or when subject is empty or too long. It is NoUser when the user does not exist, and Conflict
+// when another user has the identity.
 func (is Identities) Link(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	issuer, err := is.nameIdentity(issuer, subject)
 	if err != nil {

@@ -52,7 +52,7 @@ type ImportReport struct {
 // another program, or a list of accounts or domains. If it is an export of the same user and the
 // same public_url, the user is restored from it. Import reads the whole file before it changes
 // anything. If the same file is imported again, nothing more changes. The fault is Invalid for a
-// file that is damaged or none of these, NoUser when there is no such user, and Conflict when
+// file that is damaged or of another kind, NoUser when there is no such user, and Conflict when
 // too many blocks, mutes or follows would wait. Otherwise it is a fault of Backups.Restore.
 func (im Imports) Import(ctx context.Context, path string, o ImportOptions) (ImportReport, error) {
 	began := time.Now()

@@ -28,11 +28,11 @@ type luggage struct {
 	profile registry.Profile // without pictures
 	icon    *picture.Picture
 	mutes   registry.Moderation
-	domains []string // to mute
+	domains []string // the domains that the user will mute
 	wishes  []dbinstance.Wish
 }
 
-const maxItems = 1_000_000 // in an outbox or another collection
+const maxItems = 1_000_000 // the most items in an outbox or another collection
 
 // openExport opens an archive of lightweb, which must be the export of one user.
 func (r *importRun) openExport(a *archive.Reader) error {
@@ -159,8 +159,8 @@ func (r *importRun) gatherIDs(content io.Reader, kind string) error {
 	})
 }
 
-// gatherIcon makes a new picture from the icon. It leaves out an icon from which none can be
-// made.
+// gatherIcon makes a new picture from the icon. It leaves the icon out if no picture can be made
+// from it.
 func (r *importRun) gatherIcon(ctx context.Context, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, picture.MaxBytes+1))
 	if err != nil {

@@ -147,8 +147,8 @@ func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.
 }
 
 // Retry moves activities that were set aside back to the journal, from which the serving process
-// applies them. An activity that fails again is set aside again. Retry does not touch waiting
-// activities, because the serving process applies them anyway.
+// applies them. An activity that fails again is set aside again. Retry does not touch activities
+// that wait in the journal, because the serving process applies them anyway.
 func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)

@@ -38,12 +38,12 @@ func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 // RelayStyles are the styles that Add accepts.
 var RelayStyles = []string{dbinstance.RelayMastodon, dbinstance.RelayLitePub}
 
-// Add subscribes to the relay with that actor or inbox. It stores the relay as pending, and the
-// instance actor sends a Follow. If style is empty, it is LitePub for an actor, and Mastodon for
-// an inbox. Add sends another Follow to a pending or rejected relay. If the Follow cannot be
-// sent, Add returns the stored relay with the fault of the request. The fault is Conflict for a
-// relay that has accepted, Invalid for this server, and Forbidden for a relay that the policy
-// refuses.
+// Add subscribes to the relay whose actor or inbox has the given address. It stores the relay as
+// pending, and the instance actor sends a Follow. If the parameter style is empty, the style is
+// LitePub for an actor, and Mastodon for an inbox. Add sends another Follow to a pending or
+// rejected relay. If the Follow cannot be sent, Add returns the stored relay with the fault of the
+// request. The fault is Conflict for a relay that has accepted, Invalid for this server, and
+// Forbidden for a relay that the policy refuses.
 func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) {
 	if style != "" && !slices.Contains(RelayStyles, style) {
 		return Relay{}, fault.New(fault.Usage, fmt.Sprintf("%.40q is no style of relays", style)).WithHint("--style is " + strings.Join(RelayStyles, " or "))
@@ -148,9 +148,9 @@ type RelayRemoval struct {
 	Problem string `json:"problem,omitempty"` // why Undone is false
 }
 
-// Remove ends the subscription to the relay with that actor or inbox. It sends the Undo of the
-// Follow, and removes the stored relay even if that fails. The fault is NotFound when there is
-// no such relay.
+// Remove ends the subscription to the relay whose actor or inbox has the given address. It sends
+// the Undo of the Follow, and removes the stored relay even if the Undo cannot be sent. The fault
+// is NotFound when there is no such relay.
 func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, error) {
 	all, err := rs.in.DB.Instance.Relays.All(ctx)
 	if err != nil {

@@ -87,7 +87,7 @@ type restoreRun struct {
 	in      *instance.Instance
 	ask     RestoreOptions
 	archive *archive.Reader
-	users   []archive.User // to restore
+	users   []archive.User // the users to restore
 	write   []newFile
 	report  RestoreReport
 }
@@ -258,7 +258,8 @@ func (p *restoreRun) fillDatabases(ctx context.Context, to *dump.Restoration) er
 			}
 			err = beginDatabase(ctx, to, n.User, content)
 		case archive.Rows:
-			if p.ask.User.IsZero() || !n.User.IsZero() || n.Item == "users" { // a restore of one user needs only the row in users
+			// From the instance database, a restore of one user needs only the table users.
+			if p.ask.User.IsZero() || !n.User.IsZero() || n.Item == "users" {
 				rows, err = to.Copy(ctx, n.User, n.Item, content)
 			}
 		case archive.Known:

@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	tailPage = 200         // events per read
-	tailWait = time.Second // one wait for events; the end of the context is checked after each
+	tailPage = 200 // events per read
+	// tailWait is how long one wait for events lasts. After each wait the tail checks whether the
+	// context has ended.
+	tailWait = time.Second
 )
 
 // Types of items that appear between the events of a tail.
@@ -231,8 +233,8 @@ func (t *tail) tellReached(reached bool) {
 	}
 }
 
-// sleepJittered waits about a second, with a random part, so that many readers do not reconnect
-// at the same moment.
+// sleepJittered waits a random time from half a second to one and a half, so that many readers do
+// not reconnect at the same moment.
 func sleepJittered(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -21,8 +21,8 @@ type DeletedUser struct {
 // Delete closes a user to everybody for good. A serving engine, or the next one that starts,
 // then announces the deletion to every server that may have data of the user. Afterwards
 // everything of the user is removed except the name. For a user who is being deleted already,
-// Delete only returns the progress. The fault is NoUser when there is no such user, Gone when
-// the user was deleted, and Conflict when the user is half-made.
+// Delete only returns the progress. The fault is NoUser when there is no such user, Gone when the
+// user was deleted, and Conflict when the user is not completely made yet.
 func (us Users) Delete(ctx context.Context, name vocab.Username) (DeletedUser, error) {
 	users := us.in.DB.Instance.Users
 	row, err := users.Find(ctx, name)

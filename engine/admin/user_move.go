@@ -77,8 +77,8 @@ func (us Users) findAccount(ctx context.Context, name vocab.Username, account st
 }
 
 // askAccount returns the current state of an account of this or another server. It fetches a
-// remote account even if that was done a moment ago, because the owner may just have corrected
-// it.
+// remote account even if the account was fetched a moment ago, because the owner may just have
+// corrected it.
 func (us Users) askAccount(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if u, local := us.in.Local.Owner(id); local {
 		if _, err := us.in.DB.Instance.Users.Find(ctx, u); err != nil {
