@@ -69,8 +69,8 @@ func (f *flood) awaitNotes(ctx context.Context) error {
 }
 
 // measureBacklog dispatches many posts over four connections. Each post is sent as soon as the
-// previous answer on its connection has arrived. It waits until all posts have arrived and no
-// delivery is open.
+// previous answer on its connection has arrived. Then measureBacklog waits until all posts have
+// arrived at their inboxes and no delivery is open.
 func (l DeliverLoad) measureBacklog(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	if _, err := c.sendPosts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ type Measurement struct {
 	Name    string         `json:"name"` // describes the work in a few words
 	Seconds float64        `json:"seconds"`
 	Figures []Figure       `json:"figures"`
-	Counts  map[string]int `json:"counts"` // of requests, answers and rows
+	Counts  map[string]int `json:"counts"` // how many requests, answers and rows there were
 	CPU     []CPU          `json:"cpu,omitempty"`
 	Limits  string         `json:"limits"` // the resource that limited the figures
 }

@@ -49,7 +49,7 @@ func (s engineSetup) config() instance.Config {
 	}
 	c.Federation.AllowAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	c.Federation.AllowHTTP = true
-	l := &c.Limits // because all peers are one host
+	l := &c.Limits // no rate is limited, because all peers are one host
 	l.InboxAddressRate, l.InboxHostRate, l.InboxActorRate, l.KeyFetchRate = instance.Rate{}, instance.Rate{}, instance.Rate{}, instance.Rate{}
 	return c
 }

@@ -16,12 +16,14 @@ const lookEvery = 100 * time.Millisecond
 
 // clock measures one run of work.
 type clock struct {
-	began    time.Time
-	took     time.Duration
-	known    bool // whether the operating system reports processor time
-	usage    usage
-	waits    map[string]int // by wait event: how many active sessions were seen at it, summed over all looks (see lookEvery)
-	watching chan struct{}  // closed when watchWaits has returned
+	began time.Time
+	took  time.Duration
+	known bool // whether the operating system reports processor time
+	usage usage
+	// waits has for each wait event how many active sessions were seen at it, summed over all
+	// looks (see lookEvery).
+	waits    map[string]int
+	watching chan struct{} // closed when watchWaits has returned
 }
 
 // timeWork runs work and measures it. If Config.Profile names a file, it also writes a CPU

@@ -16,11 +16,14 @@ import (
 
 // ConversationsLoad is commits and messages to encrypted conversations.
 type ConversationsLoad struct {
-	Conversations int `json:"conversations"` // of one host, to which commits are sent in parallel
-	Hosts         int `json:"hosts"`         // with one conversation each, to which commits are sent in parallel
-	Commits       int `json:"commits"`       // in each of the three measurements of commits
-	Messages      int `json:"messages"`      // to one conversation
-	Clients       int `json:"clients"`
+	// Conversations is how many conversations of one host get commits in parallel.
+	Conversations int `json:"conversations"`
+	// Hosts is how many hosts with one conversation each get commits in parallel.
+	Hosts int `json:"hosts"`
+	// Commits is how many commits each of the three measurements of commits sends.
+	Commits  int `json:"commits"`
+	Messages int `json:"messages"` // how many messages are sent to one conversation
+	Clients  int `json:"clients"`
 }
 
 func (l ConversationsLoad) name() string { return "conversations" }
@@ -32,7 +35,9 @@ func (l ConversationsLoad) check() error {
 
 // Conversations measures how fast commits and messages are accepted over HTTP.
 func Conversations(ctx context.Context, c Config, l ConversationsLoad) (Report, error) {
-	return runLoad(ctx, c, engineSetup{Connections: max(64, l.Hosts+spare)}, l) // one for each host, so that connections are not reopened again and again
+	// The engine gets a connection for each host, so that connections are not reopened all the
+	// time.
+	return runLoad(ctx, c, engineSetup{Connections: max(64, l.Hosts+spare)}, l)
 }
 
 func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error {
@@ -154,8 +159,8 @@ func (i *testbed) makeTalks(ctx context.Context, hosts []account) ([]*talk, erro
 	return all, nil
 }
 
-// commitRequests makes n commits to each of the conversations. It makes one for each
-// conversation, then the next for each.
+// commitRequests makes n commits to each of the conversations. It makes the first commit to every
+// conversation, then the second to every conversation, and so on.
 func commitRequests(ctx context.Context, all []*talk, n int) (requests [][]byte, err error) {
 	for range n {
 		for _, t := range all {

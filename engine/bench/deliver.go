@@ -157,9 +157,9 @@ func (c *crowd) describeKind(l DeliverLoad) string {
 	return fmt.Sprintf("%d followers on %d hosts, %s inboxes, %s", l.Followers, l.Hosts, inboxes, c.key)
 }
 
-// sendPosts posts n notes, one after another. Before it sends the next note, it waits until all
-// inboxes of c.peers[but:] have received the last one. It calls the function between before each
-// post, unless that is nil.
+// sendPosts posts n notes, one after another. After each note it waits until all inboxes of
+// c.peers[but:] have received the note. It calls the function between before each note, unless
+// between is nil.
 func (c *crowd) sendPosts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
 	inboxes := 0
 	for _, k := range c.inboxes[but:] {

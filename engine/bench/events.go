@@ -119,8 +119,9 @@ func newEmission(users []account) *emission {
 	return e
 }
 
-// Conditions on a stream: from is its last id at the previous await, last its last id now, and
-// committed the number of the user's last event in the database.
+// These are conditions on a stream. The parameter from is the last id of the stream at the
+// previous await, last is its last id now, and committed is the number of the user's last event in
+// the database.
 func isMoved(from, last keyspace.ID, _ int64) bool    { return from.Less(last) }
 func isAll(_, last keyspace.ID, committed int64) bool { return int64(last.Seq) >= committed }
 

@@ -72,7 +72,7 @@ func (l FanoutLoad) run(ctx context.Context, i *testbed, r *Report) error {
 // spreading is how long one post took to reach all users, measured from when it was sent.
 type spreading struct{ answered, first, all time.Duration }
 
-// measurePosts sends posts to an engine with that many connections.
+// measurePosts restarts the engine with the given number of connections, and sends posts to it.
 func (l FanoutLoad) measurePosts(ctx context.Context, i *testbed, users []account, a *actor, connections int) (Measurement, error) {
 	if err := i.restartEngine(ctx, connections); err != nil {
 		return Measurement{}, err
@@ -144,7 +144,7 @@ func (l FanoutLoad) postFigures(all []spreading, connections int) []Figure {
 	}
 }
 
-// sendPosts sends n notes, each after the one before has reached all users.
+// sendPosts sends n notes, each after the note before it has reached all users.
 func (l FanoutLoad) sendPosts(ctx context.Context, i *testbed, users []account, a *actor, n int) ([]spreading, error) {
 	batch := time.Now().UnixNano()
 	requests, err := prepareRequests(ctx, n, func(int, int) {}, func(k int) ([]byte, error) {

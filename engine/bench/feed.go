@@ -15,10 +15,10 @@ import (
 // FeedLoad is a client that repeatedly reads the first page of a feed, a thread, and the
 // results of a search, and a server that repeatedly reads the first page of an outbox.
 type FeedLoad struct {
-	Items    int           `json:"items"` // in the feed
+	Items    int           `json:"items"` // how many items the feed has
 	Clients  int           `json:"clients"`
 	Uncached bool          `json:"uncached"` // the engine has no Redis
-	Duration time.Duration `json:"-"`        // of each measurement
+	Duration time.Duration `json:"-"`        // how long each measurement lasts
 	Seconds  float64       `json:"seconds"`  // Duration, in the report
 }
 

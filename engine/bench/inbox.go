@@ -152,8 +152,8 @@ func (i *testbed) signNotes(ctx context.Context, users []account, a *actor, n in
 	})
 }
 
-// fillInbox gives a user n activities. One is received like any other activity; the rest are
-// copies of its rows, made in the database.
+// fillInbox gives a user n activities. The first is received like any other activity. The others
+// are copies of its rows, which are made in the database.
 func (i *testbed) fillInbox(ctx context.Context, u account, a *actor, n int) error {
 	step, end := i.Progress("filling")
 	defer end()

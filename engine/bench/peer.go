@@ -196,8 +196,8 @@ type actor struct {
 }
 
 // newActor creates an actor and publishes its document, with a shared inbox if shared is true. If
-// the keys are of the kind Ed25519, the document says that its server accepts such signatures
-// (FEP-844e).
+// the keys are of the kind Ed25519, the document says that the actor's server accepts such
+// signatures (FEP-844e).
 func (p *peer) newActor(name string, k keys, shared bool) *actor {
 	id := p.origin + "/users/" + name
 	doc := vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": name,
@@ -240,8 +240,8 @@ func (a *actor) signRequest(inbox string, body []byte) (*http.Request, error) {
 	return r, signature.Sign(r, body, key, signature.RFC9421, time.Now())
 }
 
-// newNote returns a public Create of a new note, of about 1.2 KB. The id of the activity begins
-// with the id of the note.
+// newNote returns a public Create of a new note. The Create has approximately 1.2 KB. The id of
+// the activity begins with the id of the note.
 func (a *actor) newNote(name string, to ...string) (activity, object vocab.ID, body []byte) {
 	o := string(a.id) + "/notes/" + name
 	now := time.Now().UTC().Format(time.RFC3339)

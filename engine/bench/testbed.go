@@ -127,8 +127,8 @@ func (i *testbed) startEngine(ctx context.Context) (err error) {
 // instance database, for this process, and for PostgreSQL itself.
 const spare = 40
 
-// restartEngine ends the process of the engine, if it runs, and starts another one with that
-// many connections.
+// restartEngine ends the process of the engine, if it runs, and starts another process with the
+// given number of connections.
 func (i *testbed) restartEngine(ctx context.Context, connections int) error {
 	if err := i.stopEngine(ctx); err != nil {
 		return err
@@ -249,7 +249,8 @@ type child struct {
 
 // startChild starts the process and waits until it serves.
 func startChild(ctx context.Context, executable string, s engineSetup) (*child, error) {
-	c := &child{cmd: exec.Command(executable, "bench", "engine"), log: &tail{}} // it ends when its standard input does
+	// The process ends when its standard input ends.
+	c := &child{cmd: exec.Command(executable, "bench", "engine"), log: &tail{}}
 	c.cmd.Stderr = c.log
 	in, err := c.cmd.StdinPipe()
 	if err != nil {

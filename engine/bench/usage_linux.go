@@ -28,11 +28,12 @@ func readStat(pid int) (s stat, ok bool) {
 	}
 	end := bytes.LastIndexByte(b, ')') // a name may contain any byte
 	_, name, _ := bytes.Cut(b[:max(end, 0)], []byte("("))
-	f := strings.Fields(string(b[end+1:])) // from the third field on
+	f := strings.Fields(string(b[end+1:])) // the fields from the third one on
 	if len(f) < 15 {
 		return stat{}, false
 	}
-	number := func(n int) int { v, _ := strconv.Atoi(f[n-3]); return v } // as in proc(5); the kernel writes numbers there
+	// The parameter n counts the fields as proc(5) does. The kernel writes numbers there.
+	number := func(n int) int { v, _ := strconv.Atoi(f[n-3]); return v }
 	return stat{name: string(name), parent: number(4), own: time.Duration(number(14)+number(15)) * tick,
 		children: time.Duration(number(16)+number(17)) * tick}, true
 }

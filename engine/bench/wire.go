@@ -63,7 +63,7 @@ func (c *conn) sendRequest(request []byte) (status int, body []byte, err error) 
 	return r.StatusCode, body, nil
 }
 
-// answered is the end of a request: its time, and its error if it failed.
+// answered says when a request ended, and has the error if the request failed.
 type answered struct {
 	at  time.Time
 	err error
@@ -247,7 +247,8 @@ func sendTraffic(ctx context.Context, t traffic) (*sent, error) {
 	for _, n := range s.statuses {
 		total += n
 	}
-	s.latencies = s.latencies[:total] // numbers are assigned in order, so only the last ones are missing when time ran out
+	// Requests are numbered in order, so only the last requests are missing when time ran out.
+	s.latencies = s.latencies[:total]
 	return s, nil
 }
 
