@@ -56,7 +56,8 @@ func Demo(ctx context.Context, d Demonstration, out io.Writer, log *slog.Logger)
 	err = errors.Join(<-opened, <-opened)
 	for _, p := range people {
 		if p != nil {
-			defer p.engine.Close(context.WithoutCancel(ctx)) // here, because the caller deletes the folder afterwards
+			// The engines are closed here, because the caller deletes the folder afterwards.
+			defer p.engine.Close(context.WithoutCancel(ctx))
 		}
 	}
 	if err != nil {
@@ -144,8 +145,8 @@ func withClient(engine, page http.Handler) http.Handler {
 	})
 }
 
-// clientLink returns the address that opens the client with the person signed in. The token is
-// in the fragment: browsers do not send it, so no log contains it.
+// clientLink returns the address that opens the client with the person signed in. The token is in
+// the fragment, which browsers do not send, so no log contains the token.
 func (p *person) clientLink() string {
 	return p.engine.in.Config.PublicURL + client.Path + "#token=" + p.token
 }

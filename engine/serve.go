@@ -32,8 +32,8 @@ type Serving struct {
 }
 
 // Serve serves until ctx ends. Then it lets the work under way end, within the configured drain
-// timeout. It calls ready once, when it answers requests. When one part ends, all parts end.
-// Only one process may serve an instance: the fault is Conflict when another process does.
+// timeout. It calls ready once, when it answers requests. When one part ends, all parts end. Only
+// one process may serve an instance. The fault is Conflict when another process serves it.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	if e.in.Config.IsLocalOnly() {
 		e.in.Log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.in.Config.PublicURL,
@@ -132,7 +132,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	stopEmitting()
 	releaseLock()
 	running.Wait()
-	if caller.Err() == nil { // the caller did not stop the engine: a part has ended
+	if caller.Err() == nil { // the caller did not stop the engine, so a part has ended
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	return err
