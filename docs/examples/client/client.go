@@ -59,8 +59,9 @@ func Handler(packages fs.FS) http.Handler {
 
 // makePolicy returns a policy that allows the page to run its own scripts and call its own
 // server, and nothing else. Not even pictures may come from other servers, because those would
-// learn who reads what. The policy names the hash of the import map, because the import map is
-// an inline script: browsers accept it only in the page itself.
+// learn who reads what. The policy names the hash of the import map, because the import map is an
+// inline script. It has to be inline, because browsers accept an import map only in the page
+// itself.
 func makePolicy() string {
 	_, after, _ := bytes.Cut(page, []byte(`<script type="importmap">`))
 	imports, _, _ := bytes.Cut(after, []byte("</script>"))
