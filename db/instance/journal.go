@@ -92,8 +92,9 @@ func (j Journal) continueNumbers(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// raiseNumbers makes this process assign numbers above the parameter last. A number that was
-// assigned meanwhile is never assigned again.
+// raiseNumbers makes this process assign only numbers above last from now on. It never lowers the
+// counter. So a number that another goroutine assigns while raiseNumbers runs is not assigned a
+// second time.
 func (j Journal) raiseNumbers(last int64) {
 	for now := j.last.Load(); now < last && !j.last.CompareAndSwap(now, last); {
 		now = j.last.Load()

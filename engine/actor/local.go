@@ -16,8 +16,8 @@ type Profiles interface {
 }
 
 // Local serves the actors of this server: their addresses, documents and proofs. It opens no
-// database, so it also answers for a user that does not exist. The caller must check that the
-// user exists.
+// database, so it cannot tell whether a user exists. It even returns addresses of a user that
+// does not exist. The caller must check that the user exists.
 type Local struct {
 	Addresses
 	software  string

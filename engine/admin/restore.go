@@ -22,7 +22,9 @@ import (
 
 // RestoreOptions says what to restore from a backup.
 type RestoreOptions struct {
-	User     vocab.Username      // the only user to restore, also from a backup of the instance; if zero, the instance is restored
+	// User is the only user to restore. The backup may be of this user alone or of the whole
+	// instance. If User is zero, the whole instance is restored.
+	User     vocab.Username
 	Replace  bool                // rename the user's existing database
 	KeepKeys bool                // leave existing keys that differ from those in the backup
 	DryRun   bool                // build the databases and remove them again

@@ -28,7 +28,7 @@ type breaker struct {
 	since     time.Time // time of the first of these failures
 	failed    time.Time // time of the last of these failures
 	why       string
-	recent    []time.Time // times of the last failures, at most openAfter
+	recent    []time.Time // times of the last failures; it has at most openAfter entries
 	delivered time.Time
 
 	openUntil time.Time // nothing is sent before this time, because attempts failed

@@ -118,7 +118,9 @@ func (e *Emitter) enqueueStream(s *stream) {
 		s.since = e.Now()
 	}
 	if s.queued || s.busy {
-		return // its worker looks for further events at the end
+		// A worker finds the new events when it takes the queued stream. If the stream is busy,
+		// it is queued again after the current task.
+		return
 	}
 	s.queued = true
 	e.queue = append(e.queue, s)

@@ -49,9 +49,9 @@ func newMove(local *actor.Local) Handler {
 	}
 }
 
-// Moved reports whether both accounts confirm the move: the one in old names the one in now as its
-// new account, and the one in now names the other as an alias and has not moved on. Both actors
-// must have been fetched from their own servers just now.
+// Moved reports whether both actors confirm the move. The actor old must name the actor now as
+// its new account. The actor now must name the actor old as an alias, and must not have moved
+// on. The caller must have fetched both actors from their own servers just before the call.
 func Moved(old, now *vocab.Actor) bool {
 	return old.MovedTo.Same(now.ID) && now.MovedTo == "" && slices.ContainsFunc(now.AlsoKnownAs, old.ID.Same)
 }

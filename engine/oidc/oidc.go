@@ -179,7 +179,8 @@ func (p *Provider) faultOf(err error) error {
 		WithHint("sign in by password meanwhile; the log says what the provider answered").After(retryAfter)
 }
 
-// retryAfter is how long nothing is fetched from a provider that did not answer.
+// retryAfter is how long a Provider waits after a failed fetch of the provider's description,
+// before it fetches the description again. Clients are told to wait as long after any failure.
 const retryAfter = 10 * time.Second
 
 // withClient makes the libraries use p.Client.

@@ -81,8 +81,8 @@ func (w *Watcher) LookAround(ctx context.Context) {
 	}
 }
 
-// noteChanges adds the users whose files have changed to w.due. At the first look it adds every
-// user who is not deleted, even one without a file.
+// noteChanges looks for changed files, and adds their users to w.due. At the first look it adds
+// every user who is not deleted, even one without a file.
 func (w *Watcher) noteChanges(ctx context.Context) error {
 	now := w.Now()
 	stamps, err := w.Files.Stamps()

@@ -21,8 +21,9 @@ const (
 	recentRoom = 512
 )
 
-// recentPages stores pages that everybody may see, as they were last made. So many servers that
-// read the same page at the same time cause only one read of the database.
+// recentPages stores pages that everybody may see. A stored page is shown for recentTime, and
+// needs no read of the database. Therefore many servers that read the same page within this time
+// cause few reads of the database.
 type recentPages struct {
 	now func() time.Time
 
