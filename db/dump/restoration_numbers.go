@@ -25,6 +25,11 @@ const (
 	// back.
 	numberGap = 1_000_000_000
 
+	// journalSequence numbers the activities that the operator resubmits. Nobody remembers these
+	// numbers, and they must stay below those of arrivals (instance.Journal), so they are moved by
+	// numberGap alone.
+	journalSequence = "intake_seq_seq"
+
 	// clockGeneration and generationGap are the same for generations of conversations, which are
 	// assigned rarely and have 31 bits: the seconds since 2025, until the year 2093.
 	clockGeneration = `(extract(epoch FROM clock_timestamp()) - 1735689600)::int`
@@ -42,7 +47,11 @@ func moveSequences(ctx context.Context, conn *pgx.Conn, all []Sequence) error {
 		if s.Last < 0 || s.Last > 1<<62 {
 			return fault.New(fault.Invalid, fmt.Sprintf("the backup says that sequence %s is at %d", s.Name, s.Last))
 		}
-		if _, err := conn.Exec(ctx, `SELECT setval($1::text::regclass, `+moved("$2::bigint", clockNumber, numberGap)+`)`, s.quoted(), s.Last); err != nil {
+		to := moved("$2::bigint", clockNumber, numberGap)
+		if s.Name == journalSequence {
+			to = fmt.Sprintf(`$2::bigint + %d`, numberGap)
+		}
+		if _, err := conn.Exec(ctx, `SELECT setval($1::text::regclass, `+to+`)`, s.quoted(), s.Last); err != nil {
 			return postgres.Fault("move sequence "+s.Name, err)
 		}
 	}
@@ -77,7 +86,7 @@ func passConversations(ctx context.Context, from, to *pgx.Conn) error {
 	} {
 		all, err := postgres.Collect[reached](ctx, from, "read how far conversations are", `SELECT id, last_seq, generation FROM `+table)
 		if lacksTable(err) {
-			return nil
+			continue
 		}
 		if err != nil {
 			return err

@@ -298,6 +298,10 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 		t.Errorf("bob is %+v, %v", row, err)
 	}
 
+	if n := number(t, toCfg.Name, `SELECT nextval('intake_seq_seq')`); n < 1_000_000_000 || n >= 1<<40 {
+		t.Errorf("the next activity that is resubmitted has number %d, want a new one below those of arrivals", n)
+	}
+
 	// Nothing is sent by itself, and no number is handed out again.
 	database := databaseOf(t, to, alice)
 	for query, want := range map[string]int64{
