@@ -11,25 +11,25 @@ import (
 // engine has little live memory and makes much garbage. With the runtime's own pace, a fifth of
 // its processor time went into a hundred collections a second.
 const (
-	// collectionsPerSecond is how many collections a busy engine makes in a second. It makes more
-	// if its garbage would exceed maxGarbage.
-	collectionsPerSecond = 5
-	maxGarbage           = 64 << 20 // bytes
-	usualGCPercent       = 100      // the runtime's own value
+	// collectEvery is the time between two collections of a busy engine. It is shorter if the
+	// garbage would exceed maxGarbage.
+	collectEvery   = 200 * time.Millisecond
+	maxGarbage     = 64 << 20 // bytes
+	usualGCPercent = 100      // the runtime's own value
+	minHeap        = 4 << 20  // bytes: with usualGCPercent the runtime lets each heap grow to this size
 )
 
-// paceCollections sets every second how often the runtime collects garbage, until ctx ends. It
-// does nothing if the operator has set GOGC.
+// paceCollections sets how much garbage the runtime lets stand, until ctx ends. It does nothing if
+// the operator has set GOGC.
 func paceCollections(ctx context.Context, env environment) {
 	if env.find("GOGC") != "" {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(usualGCPercent))
-	memory := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	memory := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(memory)
-	allocated := memory[1].Value.Uint64()
-	percent := usualGCPercent
-	ticker := time.NewTicker(time.Second)
+	allocated, percent := memory[0].Value.Uint64(), usualGCPercent
+	ticker := time.NewTicker(collectEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -38,8 +38,9 @@ func paceCollections(ctx context.Context, env environment) {
 		case <-ticker.C:
 		}
 		metrics.Read(memory)
-		now := memory[1].Value.Uint64()
-		if p := gcPercent(memory[0].Value.Uint64(), now-allocated); p != percent {
+		now := memory[0].Value.Uint64()
+		kept := memory[1].Value.Uint64() + memory[2].Value.Uint64() + memory[3].Value.Uint64()
+		if p := gcPercent(kept, now-allocated); p != percent {
 			percent = p
 			debug.SetGCPercent(percent)
 		}
@@ -47,12 +48,10 @@ func paceCollections(ctx context.Context, env environment) {
 	}
 }
 
-// gcPercent returns the argument of debug.SetGCPercent, from the bytes that are live and those
-// that were allocated in the last second. The result is never below usualGCPercent.
-func gcPercent(live, allocated uint64) int {
-	garbage := min(allocated/collectionsPerSecond, maxGarbage)
-	if garbage <= live || live == 0 {
-		return usualGCPercent
-	}
-	return int(garbage * 100 / live)
+// gcPercent returns the argument of debug.SetGCPercent, a multiple of 50, so that it changes
+// seldom. kept is the size of all that the runtime counts the garbage against: live memory, stacks
+// and globals. allocated is how many bytes were allocated within collectEvery.
+func gcPercent(kept, allocated uint64) int {
+	percent := min(allocated, maxGarbage) * 2 / max(kept, 1) * 50
+	return int(min(max(percent, usualGCPercent), usualGCPercent*maxGarbage/minHeap))
 }

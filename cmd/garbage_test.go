@@ -12,25 +12,27 @@ import (
 func TestGarbageIsCollectedLessOftenWhileTheEngineIsBusy(t *testing.T) {
 	const MB = 1 << 20
 	for _, tt := range []struct {
-		name                     string
-		live, allocated, garbage uint64
+		name            string
+		kept, allocated uint64
+		want            int
 	}{
-		{"idle", 20 * MB, MB, 20 * MB},
-		{"five collections a second", 20 * MB, 100 * MB, 20 * MB},
-		{"more than these", 20 * MB, 200 * MB, 40 * MB},
-		{"as much garbage as is allowed", 20 * MB, 1000 * MB, 64 * MB},
-		{"little live memory", MB, 1000 * MB, 64 * MB},
-		{"much live memory", 100 * MB, 1000 * MB, 100 * MB},
-		{"no collection was made yet", 0, 1000 * MB, 0},
+		{"idle", 20 * MB, MB, 100},
+		{"as much as is kept", 20 * MB, 20 * MB, 100},
+		{"twice as much", 20 * MB, 40 * MB, 200},
+		{"a little more than that", 20 * MB, 45 * MB, 200},
+		{"the most garbage that may stand", 20 * MB, 1000 * MB, 300},
+		{"little is kept, so that the smallest heap has the most garbage", MB, 1000 * MB, 1600},
+		{"much is kept", 100 * MB, 1000 * MB, 100},
+		{"no collection was made yet", 0, 1000 * MB, 1600},
 	} {
-		if got, want := gcPercent(tt.live, tt.allocated), max(100, int(tt.garbage*100/max(tt.live, 1))); got != want {
-			t.Errorf("%s: %d percent, want %d", tt.name, got, want)
+		if got := gcPercent(tt.kept, tt.allocated); got != tt.want {
+			t.Errorf("%s: %d percent, want %d", tt.name, got, tt.want)
 		}
 	}
 }
 
 // Not parallel: the setting is that of the process.
-func TestThePaceOfCollectionsFollowsTheLastSecond(t *testing.T) {
+func TestThePaceOfCollectionsFollowsWhatIsAllocated(t *testing.T) {
 	before := percentNow()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -44,21 +46,29 @@ func TestThePaceOfCollectionsFollowsTheLastSecond(t *testing.T) {
 		for range 1 << 10 {
 			garbage = make([]byte, 1<<20)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(collectEvery)
 		synctest.Wait()
 		if p := percentNow(); p <= usualGCPercent {
-			t.Errorf("%d percent after a second with a gigabyte of garbage", p)
+			t.Errorf("%d percent after a gigabyte of garbage", p)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(collectEvery)
 		synctest.Wait()
 		if p := percentNow(); p != usualGCPercent {
-			t.Errorf("%d percent after an idle second, want %d", p, usualGCPercent)
+			t.Errorf("%d percent with nothing to do, want %d", p, usualGCPercent)
 		}
 		stop()
 		<-ended
 	})
 	if p := percentNow(); p != before {
 		t.Errorf("%d percent afterwards, want the %d of before", p, before)
+	}
+}
+
+func TestTheOperatorsPaceOfCollectionsStays(t *testing.T) {
+	before := percentNow()
+	paceCollections(t.Context(), environment{"GOGC=50"}) // ends at once
+	if p := percentNow(); p != before {
+		t.Errorf("%d percent, want the %d of before", p, before)
 	}
 }
 
