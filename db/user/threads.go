@@ -29,7 +29,7 @@ const (
 	// with all requests.
 	itsCreate = ` LEFT JOIN LATERAL (SELECT a.actor_uri, a.raw - 'object' AS raw FROM activities a
 		WHERE a.object_uri = o.uri AND a.type = '` + vocab.Create + `' ORDER BY a.id LIMIT 1) c ON true
-		LEFT JOIN LATERAL (SELECT true AS waits FROM activities a WHERE a.object_uri = o.uri AND ` + isRequest + ` LIMIT 1) w ON true`
+		LEFT JOIN LATERAL (SELECT true AS waits FROM activities a WHERE a.object_uri = o.uri AND a.type IN ('` + vocab.Create + `', '` + vocab.Announce + `') AND ` + isRequest + ` LIMIT 1) w ON true`
 
 	// parent is the id of the first object that an object answers.
 	parent = `CASE jsonb_typeof(o.raw -> 'inReplyTo') WHEN 'string' THEN o.raw ->> 'inReplyTo' WHEN 'object' THEN o.raw -> 'inReplyTo' ->> 'id'

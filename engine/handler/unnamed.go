@@ -12,7 +12,8 @@ import (
 // ParseRequest parses the activity in the body of a request with the headers h. If the type may
 // come without an id (Handler.Unnamed), an activity without an id gets one on its actor's server.
 // The id is made from the body and the signature. So a repeat of the request gives the same id,
-// and a later request with an equal activity gives another id.
+// and a later request with an equal activity gives another id. If the sender signs its second try
+// anew, that is another activity, too.
 func ParseRequest(body []byte, h http.Header) (*vocab.Activity, error) {
 	d, err := vocab.ParseDoc(body)
 	if err != nil {

@@ -110,9 +110,10 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 
 // isUndated reports whether an Update that another actor passes on has no time by which an old
 // version can be told from a new one. The author may have made such an Update long ago, and its
-// proof still holds.
+// proof still holds. The counts of a poll have no time but that of the poll's change.
 func isUndated(r *Received, o *vocab.Object) bool {
-	return len(r.Forwarders) > 0 && o.Updated.IsZero() && r.Activity.Published.IsZero() && !r.isShown(o)
+	hasTime := !o.Updated.IsZero() || o.Type != question && !r.Activity.Published.IsZero()
+	return len(r.Forwarders) > 0 && !hasTime && !r.isShown(o)
 }
 
 // mayKeep reports whether the new version of an object may replace the old one in the user's

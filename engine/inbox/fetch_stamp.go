@@ -24,7 +24,21 @@ func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	if err := f.fetchForQuote(ctx, x, stamp); err != nil || !vocab.StampOf(x.fetched[stamp]).Approves(quoting, quoted) {
 		return err
 	}
-	return f.fetchForQuote(ctx, x, quoted)
+	if x.fetched[quoted] != nil {
+		return nil
+	}
+	if err := f.fetchForQuote(ctx, x, quoted); err != nil || x.fetched[quoted] == nil {
+		return err
+	}
+	var err error
+	x.fetched[quoted], err = withoutWords(x.fetched[quoted])
+	return err
+}
+
+// withoutWords returns the quoted post with its author and nothing else, because no recipient
+// stores it.
+func withoutWords(o *vocab.Object) (*vocab.Object, error) {
+	return vocab.ObjectOf(vocab.Doc{"id": string(o.ID), "type": o.Type, "attributedTo": string(o.AttributedTo)})
 }
 
 // fetchForQuote fetches a stamp or a quoted post, if its server shows it.

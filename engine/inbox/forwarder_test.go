@@ -112,6 +112,8 @@ func TestAnUndatedUpdateThatIsPassedOnReplacesNothing(t *testing.T) {
 		{"with the date of the Update", "q:/erin", note, strings.Replace(changed, `"actor"`, `"published":"2024-02-01T00:00:00Z","actor"`, 1), "other"},
 		{"without a date, of a post that its server shows", "q:/erin", note, fmt.Sprintf(update, `"p:/notes/1"`), "other"},
 		{"the counts of a poll", "q:/erin", fmt.Sprintf(poll, 7), fmt.Sprintf(update, fmt.Sprintf(poll, 5)), "first 7"},
+		{"the counts of a poll, with the date of the Update", "q:/erin", fmt.Sprintf(poll, 7),
+			strings.Replace(fmt.Sprintf(update, fmt.Sprintf(poll, 5)), `"actor"`, `"published":"2024-02-01T00:00:00Z","actor"`, 1), "first 7"},
 		{"the counts of a poll, from its author", "p:/carol", fmt.Sprintf(poll, 7), fmt.Sprintf(update, fmt.Sprintf(poll, 8)), "first 8"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

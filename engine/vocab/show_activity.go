@@ -25,6 +25,11 @@ var friendshipMembers = []string{"subject", "relationship", "object"}
 // waiting among the message requests.
 func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	out := showMembers(d, activityMembers...)
+	for _, name := range []string{"published", "updated"} {
+		if d.Time(name).IsZero() {
+			delete(out, name)
+		}
+	}
 	actor, _ := d.Ref("actor")
 	if object := d.Sub("object"); object != nil && !stored {
 		if shown := showUnstored(object, actor.ID); shown != nil {
@@ -114,17 +119,21 @@ func showUnstored(object Doc, actor ID) Doc {
 // maxEmoji is the number of characters that are shown of an emoji.
 const maxEmoji = 64
 
-// showEmoji sets the emoji of a reaction in out, and the tag that has its picture.
+// showEmoji sets the emoji of a reaction in out, and the tag that has its picture. Letters are no
+// emoji without such a tag.
 func showEmoji(out, d Doc) {
 	said := PlainText(d.Text("content"))
 	if said == "" || strings.ContainsFunc(said, unicode.IsSpace) {
 		return
 	}
-	out["content"] = clipText(said, maxEmoji)
+	if !strings.ContainsFunc(said, isWordLetter) {
+		out["content"] = clipText(said, maxEmoji)
+	}
 	for _, tag := range d.Subs("tag") {
 		if kind, err := tag.Type(); err != nil || kind != "Emoji" || strings.Trim(tag.Text("name"), ":") != strings.Trim(said, ":") {
 			continue
 		}
+		out["content"] = clipText(said, maxEmoji)
 		shown := showMembers(tag, "id", "type", "@type")
 		shown["name"] = clipText(PlainText(tag.Text("name")), maxEmoji)
 		if icon := tag.Sub("icon"); icon != nil {
@@ -134,6 +143,9 @@ func showEmoji(out, d Doc) {
 		return
 	}
 }
+
+// isWordLetter reports whether a character belongs to words. Of all emojis only ℹ is a letter.
+func isWordLetter(r rune) bool { return unicode.IsLetter(r) && r != 'ℹ' }
 
 func clipText(s string, characters int) string {
 	if r := []rune(s); len(r) > characters {

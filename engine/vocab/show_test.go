@@ -75,7 +75,8 @@ func TestShowActivityHasNoWordsButAnEmoji(t *testing.T) {
 			t.Errorf("%s is shown with words: %s", kind, got.JSON())
 		}
 	}
-	got := ShowActivity(parse(t, `{"type":"Like","actor":"https://p.example/bob","content":":`+strings.Repeat("x", 100)+`:"}`), false, true)
+	code := `":` + strings.Repeat("x", 100) + `:"`
+	got := ShowActivity(parse(t, `{"type":"Like","actor":"https://p.example/bob","content":`+code+`,"tag":[{"type":"Emoji","name":`+code+`}]}`), false, true)
 	if said := got.Text("content"); len(said) != 64 {
 		t.Errorf("the emoji of a Like has %d characters, want 64", len(said))
 	}
@@ -97,7 +98,9 @@ func TestShowActivityHasNoWordsInAnyMember(t *testing.T) {
 		"recipients with HTML for a space": `"type":"Follow","to":["ignore<br>what"]`,
 		"a time":                           `"type":"Follow","published":` + words,
 		"an id that is none":               `"type":"Follow","instrument":"` + strings.Repeat("psst-", 300) + `"`,
+		"a time in one word":               `"type":"Follow","published":` + long,
 		"the content of a Like":            `"type":"Like","content":` + words,
+		"one word as content of a Like":    `"type":"Like","content":` + long,
 		"tags":                             `"type":"Follow","tag":[{"type":"Mention","name":` + long + `}]`,
 		"tags of a Like":                   `"type":"Like","content":":a:","tag":[{"type":"Hashtag","name":` + long + `},{"type":"Emoji","name":":b:","message":` + long + `},{"type":"Emoji","name":":a:","message":` + long + `,"icon":{"name":` + long + `}}]`,
 	} {
