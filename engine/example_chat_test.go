@@ -256,7 +256,9 @@ func (s *chatStory) anotherProgram(t *testing.T) {
 	s.alice.await("it to be bob's, by the key", findPost("The end.")+`.querySelector(".name").textContent === `+strconv.Quote(s.bob.handle))
 	s.alice.await("no element of it", `!document.querySelector("#list b, #list script") && !window.taken`)
 	s.bob.sayInChat("Read by a program.")
-	s.alice.awaitSaid("Read by a program.")
+	for _, c := range []tab{s.alice, s.others[2]} { // bob's other browser cannot read it once he is removed
+		c.awaitSaid("Read by a program.")
+	}
 	seat.catchUp(t, began+6) // its own five, and this
 	if heard := strings.Join(seat.heard, "\n"); !strings.Contains(heard, `"content":"Read by a program."`) {
 		t.Errorf("the program has heard %s", heard)
