@@ -66,6 +66,14 @@ func (u User) IsRemoved() bool {
 	return u.State == UserDeleted || u.State == UserDeleting && u.SchemaVersion == 0
 }
 
+// IsRemoved does what User.IsRemoved does, for a caller that cannot use the user's database: that
+// error does not tell why. It is true for an unknown user, and false if the instance database
+// cannot be read.
+func (s Users) IsRemoved(ctx context.Context, u vocab.Username) bool {
+	found, err := s.Find(ctx, u)
+	return fault.KindOf(err) == fault.NoUser || err == nil && found.IsRemoved()
+}
+
 // FinishDeletion puts a user who is being deleted into the state deleted, and removes the user's
 // rows in other tables. The row in users remains as a tombstone.
 func (s Users) FinishDeletion(ctx context.Context, u vocab.Username) error {

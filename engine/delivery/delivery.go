@@ -27,7 +27,7 @@ type Store interface {
 // Users are the users of the instance.
 type Users interface {
 	All(ctx context.Context) ([]instance.User, error)
-	Find(ctx context.Context, u vocab.Username) (instance.User, error)
+	IsRemoved(ctx context.Context, u vocab.Username) bool
 }
 
 // Hosts stores the delivery state of each host.

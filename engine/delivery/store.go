@@ -10,7 +10,6 @@ import (
 
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -232,9 +231,6 @@ func (p postgres) owingUsers(ctx context.Context) ([]vocab.Username, error) {
 	return owing, nil
 }
 
-// isRemoved reports whether the data of u is gone, or is being removed. It is called when u's
-// database cannot be used, because that error does not tell.
 func (p postgres) isRemoved(ctx context.Context, u vocab.Username) bool {
-	found, err := p.users.Find(ctx, u)
-	return fault.KindOf(err) == fault.NoUser || err == nil && found.IsRemoved()
+	return p.users.IsRemoved(ctx, u)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -32,7 +31,7 @@ type Store interface {
 // Users lists the users of the instance.
 type Users interface {
 	All(ctx context.Context) ([]instance.User, error)
-	Find(ctx context.Context, u vocab.Username) (instance.User, error)
+	IsRemoved(ctx context.Context, u vocab.Username) bool
 	ListEventsDue(ctx context.Context) ([]instance.EventsDue, error)
 	ClearEventsDue(ctx context.Context, all []instance.EventsDue) error
 }
@@ -150,7 +149,7 @@ func (e *Emitter) emitQueued(ctx context.Context) {
 			return
 		}
 		err := e.doTask(ctx, s, t)
-		e.endTurn(ctx, s, err, err != nil && !keyspace.IsAway(err) && e.isRemoved(ctx, s.user))
+		e.endTurn(ctx, s, err, err != nil && !keyspace.IsAway(err) && e.Users.IsRemoved(ctx, s.user))
 	}
 }
 
@@ -187,13 +186,6 @@ func (e *Emitter) takeStream() (*stream, task) {
 		}
 	}
 	return s, s.beginTask()
-}
-
-// isRemoved reports whether the data of u is gone, or is being removed. It is called when u's
-// database cannot be used, because that error does not tell.
-func (e *Emitter) isRemoved(ctx context.Context, u vocab.Username) bool {
-	found, err := e.Users.Find(ctx, u)
-	return fault.KindOf(err) == fault.NoUser || err == nil && found.IsRemoved()
 }
 
 // endTurn records the result of a task. Events that could not be emitted are read from the

@@ -128,7 +128,7 @@ func (g *groups) tendGroups(ctx context.Context, u vocab.Username, found []keysp
 		err := g.tendGroup(ctx, groupKey{u, name}, found, oldest)
 		switch {
 		case err == nil || ctx.Err() != nil || keyspace.IsAway(err):
-		case g.isRemoved(ctx, u):
+		case g.Users.IsRemoved(ctx, u):
 			g.forgetStream(u)
 			return
 		default:
