@@ -31,7 +31,7 @@ var (
 	Connections = newBudget(Budget{Bounds: "connections", Payer: Address, Pool: 8192, Beyond: "closed",
 		Note: "for each of the two listeners, and fewer where `ulimit -n` is low: three eighths of it; one of `trusted_proxies` may have all"})
 	Headers = newBudget(Budget{Bounds: "headers of a request", Payer: Request, Each: "32 KiB, 10 s", Beyond: "431, closed"})
-	Body    = newBudget(Budget{Bounds: "a body", Payer: Request, Each: "`limits.body`, 10 s", Beyond: "413, closed"})
+	Body    = newBudget(Budget{Bounds: "a body", Payer: Request, Each: "`limits.body`, 10 s", Beyond: "413; up to 4 MiB more are discarded, then closed"})
 	Bodies  = newBudget(Budget{Bounds: "bodies of requests to inboxes under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503",
 		Note: "for one above `limits.body` the sender's domain pays"})
 

@@ -26,8 +26,11 @@ type answer struct {
 	route  string // the path of the route as registered
 	status int    // 0 if nothing is written yet
 	asker  *asker // the sender of the request; nil if not identified yet
-	held   *held  // the part of the request's body that was read; nil if none was
 	seed   maphash.Seed
+
+	held      *held // the part of the request's body that was read; nil if none was
+	hasBody   bool  // the request's body was read whole
+	bodyLimit int64 // the most bytes that the request's body may have; 0 if not known yet
 
 	connection context.Context // ends when the client disconnects; unlike the request's context, it has no timeout
 	streams    bool            // the response lasts until one side ends it, so its duration is not counted

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
 	"mime"
@@ -17,6 +16,9 @@ import (
 const (
 	bodyTime  = 10 * time.Second // how long a client may take to send a body
 	largeTime = 20 * time.Second // the same, for a large body of a known sender
+
+	readByGo   = 256 << 10 // bytes of an unread body that net/http discards before it sends the answer
+	maxSkipped = 4 << 20   // bytes of a refused body that are read beyond what the body may have
 )
 
 // newBodies returns a pool that limits the memory for the bodies of all requests under way. A
@@ -71,6 +73,7 @@ func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit
 	if err := control.SetReadDeadline(time.Now().Add(d)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
+	a.bodyLimit = limit
 	a.held = &held{Reader: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), of: of, payer: payer}
 	body := bytes.NewBuffer(make([]byte, 0, room))
 	_, err := body.ReadFrom(a.held)
@@ -79,8 +82,7 @@ func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit
 	case errors.As(err, &tooLarge):
 		return nil, errBodyTooLarge
 	case errors.Is(err, errBodies):
-		a.held.close() // the payer gets the bytes back while the rest is skipped
-		return nil, cmp.Or[error](skipBody(a, r, limit, d), errBodies)
+		return nil, errBodies
 	case err != nil:
 		return nil, fault.Wrap(fault.Invalid, "the body did not arrive whole", err).WithCode("bad_body")
 	}
@@ -88,19 +90,29 @@ func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit
 	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
+	a.hasBody = true
 	return body.Bytes(), nil
 }
 
-// skipBody reads and discards the rest of a body, up to limit bytes and within d. Most peers
-// read no answer before they have sent the whole body. So a peer that is told to retry would
-// otherwise see a broken connection in place of that answer.
-func skipBody(a *answer, r *http.Request, limit int64, d time.Duration) error {
-	control := http.NewResponseController(a)
-	if err := control.SetReadDeadline(time.Now().Add(d)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
+// leavesBody reports whether a request is answered before its body was read, and the body may be
+// larger than what net/http reads itself.
+func (a *answer) leavesBody(r *http.Request) bool {
+	return !a.hasBody && (r.ContentLength < 0 || r.ContentLength > readByGo)
+}
+
+// skipBody reads and discards the rest of a body after the answer is sent: up to maxSkipped bytes
+// more than the body may have, within bodyTime. Most clients read no answer before they have sent
+// the whole body, so they would see a broken connection in place of the answer. A client that sent
+// Expect: 100-continue waits for the answer, and sends no body after it (RFC 9110 §10.1.1).
+func (a *answer) skipBody(r *http.Request) {
+	if a.held != nil {
+		a.held.close()
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, limit) // the answer is the same if the body breaks off
-	return nil
+	control := http.NewResponseController(a)
+	if r.Header.Get("Expect") != "" || control.Flush() != nil || control.SetReadDeadline(time.Now().Add(bodyTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, a.bodyLimit+maxSkipped) // the answer is sent, also if the body breaks off
 }
 
 // readJSON is readBody for a request that must say that it sends JSON. An HTML form cannot say

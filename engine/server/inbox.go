@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"net/http"
 	"net/netip"
 	"time"
@@ -61,7 +60,7 @@ func (s *federation) receive(a *answer, r *http.Request, client netip.Prefix, u 
 			return readWithin(a, r, s.bodies, payer, s.mlsBodyLimit, r.ContentLength+bytes.MinRead, largeTime)
 		})
 		if a.held == nil && fault.KindOf(err) == fault.Unavailable {
-			return cmp.Or(skipBody(a, r, s.mlsBodyLimit, largeTime), err)
+			a.bodyLimit = s.mlsBodyLimit // the sender is told to retry, so nothing is wrong with the body
 		}
 		return err
 	}

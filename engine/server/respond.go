@@ -112,7 +112,14 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 		panic("server: a problem cannot be written: " + err.Error())
 	}
 	a.Header().Del("ETag")
+	leaves := a.leavesBody(r)
+	if leaves {
+		a.Header().Set("Connection", "close")
+	}
 	a.send(known.status, "application/problem+json", body)
+	if leaves {
+		a.skipBody(r)
+	}
 }
 
 // problemOf returns the part of a failure that clients may see.
