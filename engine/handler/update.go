@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"time"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
@@ -12,7 +13,8 @@ import (
 // newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or
 // an actor changed itself. An older version never replaces a newer one. If an Update of a poll
 // does not give the time of a change, only the counts of votes are taken from it. If another actor
-// passes on an Update without any time, it replaces nothing.
+// passes on an Update without any time, it replaces nothing. Friendica and Mobilizon send every
+// Update of an object under the same id, so the time of the change tells their Updates apart.
 func newUpdate() Handler {
 	return Handler{
 		Concern:     audience.Concern{Holders: true, Edit: true},
@@ -26,6 +28,7 @@ func newUpdate() Handler {
 			}
 			return objectID(a)
 		},
+		Version: func(a *vocab.Activity) time.Time { return a.Object.Doc.Time("updated") },
 		Check: func(a *vocab.Activity) error {
 			if isOfActor(a) {
 				return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Outcomes of an activity for one user.
@@ -82,8 +83,9 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 // applied activities from claimed; Apply releases those that remain.
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
 	x.Remembers, _ = p.bounds.storedOfDomain.Ready(x.payer)
+	x.again = !claimed[x.ownID()]
 	switch {
-	case !claimed[x.ownID()]:
+	case x.again && !claimed[p.versionID(x.Activity)]:
 		x.outcome = outcomeDuplicate
 		return nil
 	case p.takenAway.hasTakenAway(x):
@@ -96,6 +98,7 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[use
 	p.takenAway.add(x, x.effects.TakenAway)
 	if x.outcome == outcomeApplied {
 		delete(claimed, x.ownID())
+		delete(claimed, p.versionID(x.Activity))
 	}
 	// The activity that x has disabled may be in the same batch. The id of that activity stays
 	// claimed.
@@ -126,6 +129,16 @@ func (x *applying) reset(tx *user.Tx, now time.Time) {
 // as one activity.
 func (x *applying) ownID() user.Owned {
 	return user.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID}
+}
+
+// versionID returns the id under which this version of an activity takes effect once, although
+// another version has come under the activity's own id. It is zero if there are no versions.
+func (d *Deps) versionID(a *vocab.Activity) user.Owned {
+	version := d.Handlers.Lookup(a).Version
+	if version == nil || version(a).IsZero() {
+		return user.Owned{}
+	}
+	return user.Owned{ID: a.ID.Canonical() + " " + vocab.ID(version(a).Format(time.RFC3339Nano)), Actor: a.Actor}
 }
 
 func (x *applying) isIgnored() bool {

@@ -110,6 +110,7 @@ type applying struct {
 	tx      *user.Tx
 	effects handler.Effects // set by executeSideEffects: what the handler decided
 	blocked bool            // the user blocks, or the policy refuses, an actor that sent it or whose objects it brings (see actorsBehind)
+	again   bool            // another version of the activity has taken effect under its id
 	stored  bool            // set by persist: the activity is in the user's database
 	told    *bool           // set by mayTell: whether the budget of strangers has room for the activity's events; nil until the budget was asked
 	outcome string

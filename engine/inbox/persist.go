@@ -22,6 +22,9 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 	var objects []user.Owned
 	for n, x := range batch {
 		ids[n] = x.ownID()
+		if version := p.versionID(x.Activity); version.ID != "" {
+			ids = append(ids, version)
+		}
 		actors = append(actors, actorsBehind(x)...)
 		objects = append(objects, user.Owned{ID: x.Activity.Object.ID, Actor: x.Actor.ID})
 		for id, o := range x.fetched {
@@ -62,7 +65,7 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 		return err
 	}
 	x.Muted = p.isMuted(x)
-	if isApart {
+	if isApart || x.again {
 		return nil
 	}
 	x.stored = true

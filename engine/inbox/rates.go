@@ -202,7 +202,7 @@ func (p *applier) chargeStored(x *applying) {
 	if x.effects.Remembered {
 		spend(perStored)
 	}
-	if x.outcome != outcomeApplied || !x.stored && !p.Handlers.IsApart(x.Activity) {
+	if x.outcome != outcomeApplied || !x.stored && !x.again && !p.Handlers.IsApart(x.Activity) {
 		return
 	}
 	n := perStored + len(x.raw)

@@ -51,10 +51,11 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 		if err != nil {
 			return err
 		}
-		if applied = there != nil; applied {
+		version := i.versionID(a)
+		if applied = there != nil && version.ID == ""; applied { // of two versions under one id, the stored one may be the other
 			return tx.Poison.Drop(ctx, p)
 		}
-		return tx.Activities.Unclaim(ctx, []user.Owned{{ID: a.ID, Actor: a.Actor}})
+		return tx.Activities.Unclaim(ctx, []user.Owned{{ID: a.ID, Actor: a.Actor}, version})
 	})
 	if err != nil || applied {
 		return err
