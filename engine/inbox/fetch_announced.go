@@ -45,12 +45,12 @@ func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 }
 
 // fetchProven returns the object of an announced Create or Update if that activity bears a
-// valid proof by its actor, and nil otherwise. An Update must give the time of the change,
-// because without it an old version could replace a newer one.
+// valid proof by its actor that is not outdated, and nil otherwise. An Update must give the time
+// of the change, because without it an old version could replace a newer one.
 func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object, error) {
 	in := x.Activity.Object.Doc
 	p, err := proof.Parse(in, f.Now())
-	if err != nil || p == nil || !handler.HasWords(x.Activity.Object.Type()) || in.Sub("object") == nil {
+	if err != nil || p == nil || !handler.HasWords(x.Activity.Object.Type()) || mayBeOutdated(x.Activity.Object.Type(), p, f.Now()) || in.Sub("object") == nil {
 		return nil, nil
 	}
 	by, id := handler.Announced(x.Activity)

@@ -71,6 +71,31 @@ func TestAGroupIsNotToldOfOtherServers(t *testing.T) {
 	}
 }
 
+// The author may have deleted the post since, and a proof does not end by that.
+func TestAGroupBringsNothingBackByAnOldProof(t *testing.T) {
+	for status, want := range map[int]string{http.StatusOK: "", http.StatusGone: inbox.IgnoredUnproven} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			s := newScene(t)
+			announce := group(s)
+			s.Actor("q:/eve")
+			s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}`)
+			if status != http.StatusOK {
+				s.Answer("q:/notes/1", status)
+			}
+			proven := s.ProvenAt("q:/eve", strings.Replace(createdBy(1), "{", `{"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1"],`, 1), s.Now().Add(-49*time.Hour))
+			if err := s.Pass("p:/group", shared, []byte(strings.Replace(s.Long(announce(1, "{}")), "{}", string(proven), 1))); err != nil {
+				t.Fatal(err)
+			}
+			if got := why(t, s, "p:/announces/1"); got != want {
+				t.Errorf("it is remembered as %q, want %q", got, want)
+			}
+			if n := s.Asked("q:/notes/1"); n != 1 {
+				t.Errorf("the author's server was asked %d times, want once", n)
+			}
+		})
+	}
+}
+
 // A proof in an announced activity shows who wrote a post, but not that the author may use its id:
 // the post of another author under that id stays, unless its server says whose it is.
 func TestAnAnnouncedProofTakesNoIDFromAnotherAuthor(t *testing.T) {

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -50,7 +52,8 @@ func (v *voucher) vouchFor(ctx context.Context, x *receiving, passer *vocab.Acto
 
 // proveActor reports whether the activity has a valid proof by its actor, and sets x.Actor to
 // that actor. It refuses an activity whose proof is wrong. The result is false, without an
-// error, when there is no proof that this server can verify, or the proof's key does not exist.
+// error, when there is no proof that this server can verify, the proof's key does not exist, or
+// the proof may be outdated.
 func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 	p, err := proof.Parse(x.Activity.Doc, v.Now())
 	if err != nil || p == nil {
@@ -69,7 +72,17 @@ func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 		return false, fmt.Errorf("verify proof of %s: %w", by, err)
 	}
 	x.Actor = author
-	return true, nil
+	return !mayBeOutdated(x.Activity.Type, p, v.Now()), nil
+}
+
+// provenTime is how long the proof of an activity shows that the words in it still stand.
+const provenTime = 48 * time.Hour
+
+// mayBeOutdated reports whether a proof was made so long ago that the author may have deleted or
+// changed the words in the activity since. A proof does not end by that, and anybody who has the
+// activity can pass it on for ever.
+func mayBeOutdated(kind string, p *proof.Proof, now time.Time) bool {
+	return handler.HasWords(kind) && now.Sub(p.Created) > provenTime
 }
 
 // refuseDisproven refuses an activity with a wrong proof, even if the activity's own actor

@@ -87,7 +87,8 @@ func hashParts(d, options vocab.Doc) ([]byte, error) {
 // Proof is the proof of a document. Parse has made its checks, but the signature is not verified
 // yet, so nothing in the proof can be trusted.
 type Proof struct {
-	Method vocab.ID // the id of the key; the caller finds out which actor owns the key
+	Method  vocab.ID  // the id of the key; the caller finds out which actor owns the key
+	Created time.Time // the time at which the signer says it was made; at most an hour to come
 
 	covered, value []byte
 }
@@ -118,7 +119,8 @@ func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if err != nil || o.Text("cryptosuite") != suite {
 		return nil, nil
 	}
-	if err := checkOptions(d, o, now); err != nil {
+	created, err := checkOptions(d, o, now)
+	if err != nil {
 		return nil, err
 	}
 	value, err := valueOf(o)
@@ -129,7 +131,7 @@ func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Unauthenticated, "the proof covers a document that has no canonical form", err).WithCode("proof_form")
 	}
-	return &Proof{method, covered, value}, nil
+	return &Proof{method, created, covered, value}, nil
 }
 
 func valueOf(o vocab.Doc) ([]byte, error) {
@@ -142,32 +144,33 @@ func valueOf(o vocab.Doc) ([]byte, error) {
 	return nil, refuseProof("proof_value", "the proofValue is no signature in base58btc")
 }
 
-// checkOptions refuses a proof with options that are missing, wrong or not supported. The
-// signature covers all options, even those that checkOptions does not look at.
-func checkOptions(d, o vocab.Doc, now time.Time) error {
+// checkOptions returns the time at which a proof was created. It refuses a proof with options
+// that are missing, wrong or not supported. The signature covers all options, even those that
+// checkOptions does not look at.
+func checkOptions(d, o vocab.Doc, now time.Time) (created time.Time, err error) {
 	if o["proofPurpose"] != purpose {
-		return refuseProof("proof_purpose", "the proofPurpose must be assertionMethod")
+		return created, refuseProof("proof_purpose", "the proofPurpose must be assertionMethod")
 	}
-	created, err := time.Parse(time.RFC3339, o.Text("created"))
+	created, err = time.Parse(time.RFC3339, o.Text("created"))
 	if err != nil || created.After(now.Add(ahead)) {
-		return refuseProof("proof_created", "a proof needs the time when it was created, and not one to come")
+		return created, refuseProof("proof_created", "a proof needs the time when it was created, and not one to come")
 	}
 	if o["expires"] != nil {
 		if expires, err := time.Parse(time.RFC3339, o.Text("expires")); err != nil || !expires.After(now) {
-			return refuseProof("proof_expired", "the proof has expired")
+			return created, refuseProof("proof_expired", "the proof has expired")
 		}
 	}
 	for _, name := range []string{"domain", "challenge", "previousProof"} {
 		if _, there := o[name]; there {
-			return refuseProof("proof_bound", "a proof with a "+name+" is not taken")
+			return created, refuseProof("proof_bound", "a proof with a "+name+" is not taken")
 		}
 	}
 	// A context that was added later could change the meaning of the terms for readers that
 	// process it.
 	if context := o["@context"]; context != nil && !reflect.DeepEqual(context, d["@context"]) {
-		return refuseProof("proof_context", "the @context is not the one that the proof covers")
+		return created, refuseProof("proof_context", "the @context is not the one that the proof covers")
 	}
-	return nil
+	return created, nil
 }
 
 // Verify returns nil if the proof was made with key. For a key of small order, any proof can be

@@ -217,12 +217,18 @@ func (s *Scene) Pass(from, inbox string, raw []byte) error {
 // Proven returns an activity with a proof by an actor.
 func (s *Scene) Proven(by, body string) []byte {
 	s.t.Helper()
+	return s.ProvenAt(by, body, s.Now())
+}
+
+// ProvenAt is Proven with a proof that was created at another time.
+func (s *Scene) ProvenAt(by, body string, at time.Time) []byte {
+	s.t.Helper()
 	d, err := vocab.ParseDoc([]byte(s.Long(body)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	key := s.Actor(by).Keys.Ed25519
-	if d, err = proof.Sign(d, vocab.ID(key.ID), key.Private, s.Now()); err != nil {
+	if d, err = proof.Sign(d, vocab.ID(key.ID), key.Private, at); err != nil {
 		s.t.Fatal(err)
 	}
 	return d.JSON()
