@@ -122,7 +122,7 @@ type Received struct {
 	Request    bool                       // it is a stranger's private message, which waits among the requests
 	Blocked    bool                       // the user blocks the sender; only set if the handler stores the activity itself (Apart)
 	Now        time.Time                  // when it arrived
-	Remembers  bool                       // there is room to store ids of the sender, if it is a stranger
+	Remembers  bool                       // there is room to store ids of the sender
 	Applied    time.Time                  // when it takes effect, and when the deliveries that it causes are due; maybe long after Now
 
 	EncryptedChat audience.Rule // the user's rule for encrypted conversations of two

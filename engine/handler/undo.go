@@ -95,7 +95,7 @@ func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effe
 			return Effects{}, err
 		}
 	}
-	e, err := r.disableActivity(ctx, tx, d.id, did || d.stored)
+	e, err := r.disableActivity(ctx, tx, d, did)
 	if err != nil {
 		return Effects{}, err
 	}
@@ -110,11 +110,13 @@ func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effe
 }
 
 // disableActivity prevents an activity of the sender from taking effect later, if the activity
-// or the sender concerns the user.
-func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, id vocab.ID, concerned bool) (Effects, error) {
-	if id == "" {
+// or the sender concerns the user. The id of a stored activity is in the database already; that
+// of another one is stored only if there is room. did tells whether something was taken back.
+func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, d doing, did bool) (Effects, error) {
+	if d.id == "" {
 		return Effects{}, nil
 	}
+	concerned := d.stored || did && r.Remembers
 	if !concerned {
 		var err error
 		if concerned, err = r.mayRemember(ctx, tx); err != nil {
@@ -122,23 +124,23 @@ func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, id vocab.ID
 		}
 	}
 	if !concerned {
-		return Effects{TakenAway: id}, nil
+		return Effects{TakenAway: d.id}, nil
 	}
-	_, err := tx.Activities.Claim(ctx, []user.Owned{r.own(id)})
-	return Effects{Disabled: id, Remembered: true}, err
+	_, err := tx.Activities.Claim(ctx, []user.Owned{r.own(d.id)})
+	return Effects{Disabled: d.id, Remembered: true}, err
 }
 
 // mayRemember reports whether the user's database should store an id of the sender that it does
-// not have yet. It returns true if the user and the sender have a relationship. It also returns
-// true if the database has something else of the sender and there is room for the id.
+// not have yet. It returns true if there is room for the id, and the user and the sender have a
+// relationship or the database has something else of the sender.
 func (r *Received) mayRemember(ctx context.Context, tx *user.Tx) (bool, error) {
+	if !r.Remembers {
+		return false, nil
+	}
 	for _, kind := range user.RelationshipTypes {
 		if rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID); err != nil || rel != nil {
 			return err == nil, err
 		}
-	}
-	if !r.Remembers {
-		return false, nil
 	}
 	return tx.Actors.IsHeld(ctx, r.Actor.ID, r.Activity.ID)
 }

@@ -82,7 +82,6 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 // applyClaimed takes one activity through the steps if its id was claimed. It removes the ids of
 // applied activities from claimed; Apply releases those that remain.
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
-	x.Remembers, _ = p.bounds.storedOfDomain.Ready(x.payer)
 	x.again = !claimed[x.ownID()]
 	switch {
 	case x.again && !claimed[p.versionID(x.Activity)]:
@@ -122,7 +121,7 @@ func (p *applier) applyRecovering(ctx context.Context, x *applying) (err error) 
 // reset discards the results of an earlier run.
 func (x *applying) reset(tx *user.Tx, now time.Time) {
 	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
-	x.Follows, x.Muted, x.Request, x.effects = false, false, false, handler.Effects{}
+	x.Follows, x.Muted, x.Request, x.Remembers, x.effects = false, false, false, false, handler.Effects{}
 }
 
 // ownID returns the activity's canonical id with its actor, so that two spellings of an id count

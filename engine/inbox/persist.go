@@ -43,14 +43,15 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 // entry, and for some types the activity, too (see handler.Registry.IsApart).
 func (p *applier) persist(ctx context.Context, x *applying) error {
 	isApart := p.Handlers.IsApart(x.Activity)
-	if x.Blocked = x.blocked && isApart && !p.isRefused(x); x.blocked && !x.Blocked {
-		return p.dismissBlocked(ctx, x)
-	}
 	following, err := x.tx.Relationships.Find(ctx, user.Following, x.Actor.ID)
 	if err != nil {
 		return err
 	}
 	x.Follows = following != nil && following.Status == user.Accepted
+	x.Remembers = p.hasRoom(x)
+	if x.Blocked = x.blocked && isApart && !p.isRefused(x); x.blocked && !x.Blocked {
+		return p.dismissBlocked(ctx, x)
+	}
 	x.EncryptedChat = audience.Rule(p.Profiles.User(x.User).Permissions.EncryptedChat)
 	if !p.isConcerned(x) {
 		if continues, err := isContinuation(ctx, x); err != nil || !continues {

@@ -189,6 +189,20 @@ func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 	return nil
 }
 
+// hasRoom reports whether the budget that pays for the user's rows of the sender is not used up.
+// chargeStored spends the same budget.
+func (p *applier) hasRoom(x *applying) bool {
+	if p.Local.IsLocal(x.Actor.ID) {
+		return true
+	}
+	l, key := p.bounds.storedOfDomain, x.payer
+	if x.Follows {
+		l, key = p.bounds.storedForFollower, followedKey(x.payer, x.User)
+	}
+	ok, _ := l.Ready(key)
+	return ok
+}
+
 // chargeStored counts the stored bytes against the sender's domain, even when only an id was
 // stored. Each user who follows the sender has a count of its own; all other users share one.
 func (p *applier) chargeStored(x *applying) {

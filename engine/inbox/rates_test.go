@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -143,6 +144,33 @@ func TestWhatIsFetchedForAStrangerCountsAsStored(t *testing.T) {
 	s.MustSend("p:/dave", mine, boost(1))
 	if err := s.Send("p:/dave", mine, boost(2)); fault.KindOf(err) != fault.RateLimited {
 		t.Errorf("err = %v, want RateLimited", err)
+	}
+}
+
+// IDN-03: whoever has to do with the user leaves as many ids as the budget has room for.
+func TestIDsThatNeverCameAreStoredWithinTheBudget(t *testing.T) {
+	for name, know := range map[string]func(s *peertest.Scene){
+		"somebody alice follows": func(s *peertest.Scene) {
+			s.Follows("p:/carol")
+			s.Inbox.StoreDailyForFollower(8 << 10)
+		},
+		"a follower": func(s *peertest.Scene) {
+			s.Followed("p:/carol")
+			s.Inbox.StoreDaily(8 << 10)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			know(s)
+			for n := range 40 {
+				kind := []string{"Delete", "Undo"}[n%2]
+				s.MustSend("p:/carol", mine, fmt.Sprintf(`{"id":"p:/%[2]s/%[1]d","type":"%[2]s","actor":"p:/carol","object":"p:/made-up/%[1]d"}`, n, kind))
+			}
+			got := s.Column(t, s.Alice, `SELECT encode(digest, 'hex') FROM seen UNION ALL SELECT encode(digest, 'hex') FROM tombstones`)
+			if len(got) < 2 || len(got) > 8 {
+				t.Errorf("%d ids of 40 are stored, want what is in 8 KiB", len(got))
+			}
+		})
 	}
 }
 
