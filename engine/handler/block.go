@@ -11,7 +11,9 @@ import (
 
 // newBlock returns the handler of Block: an actor wants nothing to do with another one
 // (ActivityPub §6.9). A Block ends all relationships between the two, and an Undo does not restore
-// them. Later activities of a blocked actor are dropped by the step persist.
+// them. Later activities of a blocked actor are dropped by the step persist. If an actor that
+// blocks the user sends another Block, its id takes the place of the earlier one. The activity is
+// ignored unless it ends a relationship, so that no actor fills the database with Blocks.
 func newBlock(local *actor.Local) Handler {
 	return Handler{
 		Concern:    audience.Concern{Holders: true, Owner: true},
@@ -39,7 +41,15 @@ func newBlock(local *actor.Local) Handler {
 				}
 				e.Changed = e.Changed || ended
 			}
-			return e, tx.Blocks.Add(ctx, user.Block{Actor: r.Actor.ID, Direction: user.Inbound, Activity: r.Activity.ID}, r.Now)
+			before, err := tx.Blocks.Find(ctx, user.Inbound, r.Actor.ID)
+			if err != nil {
+				return e, err
+			}
+			err = tx.Blocks.Add(ctx, user.Block{Actor: r.Actor.ID, Direction: user.Inbound, Activity: r.Activity.ID}, r.Now)
+			if before != nil && !e.Changed {
+				return e, ignoredUnless(err)
+			}
+			return e, err
 		},
 		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			if err := tx.Blocks.Add(ctx, user.Block{Actor: s.Target.ID, Direction: user.Outbound, Activity: s.Activity.ID}, s.Now); err != nil {

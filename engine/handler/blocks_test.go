@@ -38,6 +38,18 @@ func TestBlock(t *testing.T) {
 		{name: "of somebody else is nothing to alice", body: strings.Replace(blocked, "us:/alice", "us:/users/nobody", 1)},
 		{name: "that bans alice from a place of the moderator's, as Lemmy sends it", given: follows, body: strings.Replace(blocked, `"object"`, `"target":"p:/c/main","object"`, 1)},
 		{name: "of something of alice's is none", body: strings.Replace(blocked, "us:/alice", "us:/alice/objects/1", 1)},
+		{name: "again, by another id", given: func(s *peertest.Scene) { s.MustSend("p:/carol", "us:/alice/inbox", blocked) },
+			body: strings.Replace(blocked, "blocks/1", "blocks/2", 1),
+			want: []string{"- block inbound p:/carol p:/blocks/1", "+ block inbound p:/carol p:/blocks/2"}},
+		{name: "again, when there is a follow to end", given: both(func(s *peertest.Scene) { s.MustSend("p:/carol", "us:/alice/inbox", blocked) }, follows),
+			body: strings.Replace(blocked, "blocks/1", "blocks/2", 1),
+			want: []string{
+				"- relationship following p:/carol accepted us:/alice/activities/f",
+				"- block inbound p:/carol p:/blocks/1",
+				"+ activity inbound Block p:/blocks/2 us:/alice",
+				"+ event block.received p:/blocks/2 us:/alice by stranger p:/carol",
+				"+ event relationship.changed p:/blocks/2 us:/alice by stranger p:/carol",
+				"+ block inbound p:/carol p:/blocks/2"}},
 		{name: "undone before it came", given: func(s *peertest.Scene) {
 			s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":`+blocked+`}`)
 		}, body: blocked},

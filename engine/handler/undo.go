@@ -146,7 +146,7 @@ func (r *Received) mayRemember(ctx context.Context, tx *user.Tx) (bool, error) {
 }
 
 // findDoing returns the activity that an Undo takes back: the stored one, or else the one that
-// the Undo embeds.
+// the Undo embeds. A Block is also found by its id alone, although not each one is stored.
 func (u undoer) findDoing(ctx context.Context, tx *user.Tx, r *Received) (doing, error) {
 	o := r.Activity.Object
 	if o.ID != "" {
@@ -170,6 +170,11 @@ func (u undoer) findDoing(ctx context.Context, tx *user.Tx, r *Received) (doing,
 	}
 	if u.isFinal(o.Type()) {
 		return doing{kind: o.Type()}, nil
+	}
+	if o.ID != "" && o.Type() == "" {
+		if b, err := tx.Blocks.Find(ctx, user.Inbound, r.Actor.ID); err != nil || b != nil && b.Activity.Same(o.ID) {
+			return doing{id: o.ID, kind: vocab.Block, about: r.Me}, err
+		}
 	}
 	about, err := o.Doc.Ref("object")
 	if err != nil {

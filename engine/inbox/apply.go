@@ -95,7 +95,7 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[use
 		return err
 	}
 	p.takenAway.add(x, x.effects.TakenAway)
-	if x.outcome == outcomeApplied {
+	if x.outcome == outcomeApplied && !p.leavesNoRow(x) {
 		delete(claimed, x.ownID())
 		delete(claimed, p.versionID(x.Activity))
 	}

@@ -66,7 +66,7 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 		return err
 	}
 	x.Muted = p.isMuted(x)
-	if isApart || x.again {
+	if isApart || x.again || p.leavesNoRow(x) {
 		return nil
 	}
 	x.stored = true

@@ -131,7 +131,8 @@ func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients [
 }
 
 // limitStored removes the recipients for which too much of the sender's domain was stored
-// lately. If none is left, it refuses the activity.
+// lately. If none is left, it refuses the activity. Activities that take something away are left
+// alone, because they take effect in any case (see leavesNoRow).
 func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
 	if b.Handlers.Lookup(x.Activity).TakesAway {
 		return nil
@@ -201,6 +202,13 @@ func (p *applier) hasRoom(x *applying) bool {
 	}
 	ok, _ := l.Ready(key)
 	return ok
+}
+
+// leavesNoRow reports whether the activity takes something away while there is no room for rows
+// of the sender. Then it takes effect, but neither the activity nor its id is stored. If it comes
+// again, it finds nothing to take away.
+func (p *applier) leavesNoRow(x *applying) bool {
+	return !x.Remembers && p.Handlers.Lookup(x.Activity).TakesAway
 }
 
 // chargeStored counts the stored bytes against the sender's domain, even when only an id was

@@ -147,6 +147,35 @@ func TestWhatIsFetchedForAStrangerCountsAsStored(t *testing.T) {
 	}
 }
 
+// PAR-17: a Block, an Undo and a Delete take effect beyond the budget, and nothing of them is
+// stored.
+func TestBeyondTheBudgetWhatIsTakenAwayGoesAndLeavesNoRow(t *testing.T) {
+	s := newScene(t)
+	s.Inbox.StoreDaily(1)
+	s.MustSend("p:/carol", mine, listen)
+	rows := func() []string {
+		return s.Column(t, s.Alice, `SELECT uri FROM activities UNION ALL SELECT encode(digest, 'hex') FROM seen`)
+	}
+	before := len(rows())
+	block := `{"id":"p:/blocks/1","type":"Block","actor":"p:/carol","object":"us:/alice","note":"` + strings.Repeat("x", 9<<10) + `"}`
+	for _, body := range []string{block, strings.Replace(block, "blocks/1", "blocks/2", 1)} {
+		s.MustSend("p:/carol", mine, body)
+	}
+	if got := s.Column(t, s.Alice, `SELECT activity_uri FROM blocks`); len(got) != 1 || got[0] != s.Long("p:/blocks/2") {
+		t.Errorf("the blocks are %q, want the newest", got)
+	}
+	for n := range 3 {
+		s.MustSend("p:/carol", mine, fmt.Sprintf(`{"id":"p:/undos/%[1]d","type":"Undo","actor":"p:/carol","object":"p:/blocks/%[1]d"}`, n))
+	}
+	if got := s.Column(t, s.Alice, `SELECT activity_uri FROM blocks`); len(got) > 0 {
+		t.Errorf("the blocks are %q, want none after the Undo", got)
+	}
+	s.MustSend("p:/carol", mine, `{"id":"p:/undos/l","type":"Undo","actor":"p:/carol","object":"`+"p:/listens/1"+`"}`)
+	if after := rows(); len(after) >= before {
+		t.Errorf("%d rows became %d, want fewer: %q", before, len(after), after)
+	}
+}
+
 // IDN-03: whoever has to do with the user leaves as many ids as the budget has room for.
 func TestIDsThatNeverCameAreStoredWithinTheBudget(t *testing.T) {
 	for name, know := range map[string]func(s *peertest.Scene){

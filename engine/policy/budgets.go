@@ -68,7 +68,8 @@ var (
 
 	FanOut = newBudget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
 		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})
-	StrangersStorage = newBudget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true, Beyond: "429"})
+	StrangersStorage = newBudget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true,
+		Note: "a Block, an Undo and a Delete take effect beyond it, and are not stored", Beyond: "429"})
 	FollowersStorage = newBudget(Budget{Bounds: "storage for a user who follows the sender", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
 		Note: "for each user; it is 400,000 posts of 5 KiB, more than the largest server's users write in public a day: an honest one does not meet it", Beyond: "429; other recipients get it"})
 	NewActors = newBudget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
