@@ -45,6 +45,7 @@ type commit struct {
 	next     *mls.GroupInfo     // the parsed GroupInfo; nil if the commit has none
 	welcomes []*mls.Welcome
 	actors   map[vocab.ID]*vocab.Actor // the owners of the devices that the commit adds
+	late     bool                      // when it came, the conversation was in another epoch; actors is empty
 	host     vocab.ID
 	rule     audience.Rule // the host's rule for encrypted conversations of two
 	now      time.Time
@@ -58,14 +59,33 @@ func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, er
 	if err := do.parse(); err != nil {
 		return Accepted{}, err
 	}
-	if err := do.findAdded(ctx); err != nil {
-		return Accepted{}, err
+	if len(do.listAdded()) > 0 {
+		if err := do.prepare(ctx); err != nil {
+			return Accepted{}, err
+		}
 	}
 	err := r.submit(ctx, at, do)
 	if err == nil && do.accepted.Replayed {
 		r.metrics.replays.Inc()
 	}
 	return do.accepted, err
+}
+
+// prepare fetches the actors whose devices the commit adds. It refuses a caller that is no member.
+// If the commit is late, prepare fetches nothing: either it is answered as before, or it is
+// refused once it is its turn.
+func (c *commit) prepare(ctx context.Context) error {
+	err := c.registry.Store.Read(ctx, c.at.Host, func(ctx context.Context, tx *user.Tx) error {
+		to, err := readAs(ctx, tx, c.at.ID, c.Caller)
+		if err == nil {
+			c.late = checkActive(to) != nil || string(c.header.GroupID) != to.GroupID || c.header.Epoch != uint64(to.Epoch)
+		}
+		return err
+	})
+	if err != nil || c.late {
+		return err
+	}
+	return c.findAdded(ctx)
 }
 
 func (c *commit) name() string {
@@ -177,7 +197,7 @@ func (c *commit) checkEpoch(ctx context.Context, tx *user.Tx, to *user.HostedCon
 		}
 		return errWrongGroup
 	}
-	if c.header.Epoch == uint64(to.Epoch) {
+	if c.header.Epoch == uint64(to.Epoch) && !c.late {
 		return nil
 	}
 	refusal := conflictWith(to, "epoch_conflict", "the conversation is in another epoch: apply the commits that are missing, then commit again")

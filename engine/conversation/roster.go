@@ -74,6 +74,9 @@ func (c *commit) findAdded(ctx context.Context) error {
 			continue // judge refuses invalid ids
 		}
 		a, err := c.registry.Finder.Refresh(ctx, id)
+		if fault.KindOf(err) == fault.RateLimited {
+			return err
+		}
 		if err != nil {
 			return fault.Wrap(fault.Unprocessable, "an actor whose device the commit adds cannot be found: "+fault.Public(err), err).WithCode("actor_unknown").At("/commit")
 		}

@@ -23,7 +23,8 @@ type conversationPeers struct {
 
 // ofMember lets a remote member do something in a conversation. A peer that sends too many
 // requests is refused before anything is looked up. A sender that is no member is refused before
-// its body is read.
+// its body is read. What the member's request fetches from other servers is paid by the member's
+// domain.
 func (s *conversationPeers) ofMember(do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		a.setCache("no-store")
@@ -41,7 +42,7 @@ func (s *conversationPeers) ofMember(do visited) handle {
 			}
 			return err
 		}
-		return do(a, r, v)
+		return do(a, r.WithContext(policy.PaidByDomain(r.Context(), v.caller.Host())), v)
 	}
 }
 

@@ -3,6 +3,7 @@ package server_test
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,6 +96,30 @@ func TestAMemberElsewhereIsServedByItsSignature(t *testing.T) {
 	k.submit("/external-commit", map[string]any{"commit": back, "groupInfo": rejoined.Info(phone)}).want(t, 403)
 	if len(k.inbox.counted) == 0 {
 		t.Error("the requests do not count as those to inboxes")
+	}
+}
+
+// The server of a member pays for the actors that the member's commit adds. If the commit is of
+// another epoch, nobody is looked for.
+func TestAMemberElsewherePaysForWhatItsCommitFetches(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	phone := mlstest.NewDevice(string(k.carol.ID), start)
+	k.add(phone)
+	bring := func(g *mlstest.Group, name string) response {
+		device := mlstest.NewDevice("https://new.example/users/"+name, start)
+		commit, next := g.Commit(phone, mlstest.Change{Add: []*mlstest.Device{device}})
+		return k.submit("/commits", map[string]any{"commit": commit, "groupInfo": next.Info(phone), "welcomes": [][]byte{next.Welcome(device)}})
+	}
+	early := *k.group
+	early.Epoch++
+	bring(&early, "early").want(t, 409)
+	if len(k.others.payers) > 0 {
+		t.Errorf("for a commit of another epoch actors are fetched, at the cost of %q", k.others.payers)
+	}
+	bring(k.group, "now").want(t, 422)
+	if got := k.others.payers; len(got) == 0 || slices.ContainsFunc(got, func(by string) bool { return by != "domain peer.example" }) {
+		t.Errorf("the payers are %q, want the member's domain", got)
 	}
 }
 

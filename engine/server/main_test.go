@@ -128,10 +128,18 @@ func (d *dispatcher) FindObject(_ context.Context, _ vocab.Username, id vocab.ID
 	return d.object, d.found, d.err
 }
 
-// world is all other servers, of which none shows anything.
-type world struct{ err error }
+// world is all other servers, of which none shows anything. It keeps who paid for each request.
+type world struct {
+	err error
 
-func (w *world) Get(context.Context, transport.Request) (*transport.Response, error) {
+	mu     sync.Mutex
+	payers []string
+}
+
+func (w *world) Get(ctx context.Context, _ transport.Request) (*transport.Response, error) {
+	w.mu.Lock()
+	w.payers = append(w.payers, policy.PayerOf(ctx))
+	w.mu.Unlock()
 	if w.err == nil {
 		return nil, fault.New(fault.Unavailable, "the other server does not answer")
 	}
