@@ -37,6 +37,12 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 	return claimed, err
 }
 
+// CheckClaim refuses an actor of another server if Claim would refuse it. It only reads, by read,
+// so that a stranger opens no transaction that writes.
+func (r *Registry) CheckClaim(ctx context.Context, read Read, u vocab.Username, claimer vocab.ID) error {
+	return read(ctx, u, func(ctx context.Context, tx *user.Tx) error { return checkClaimer(ctx, tx, claimer, r.Now()) })
+}
+
 // checkClaimer refuses actors that are strangers to the user, actors that the user blocks or that
 // block the user, and actors that have claimed too many packages within 24 hours.
 func checkClaimer(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) error {

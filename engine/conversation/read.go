@@ -53,10 +53,14 @@ func readAs(ctx context.Context, tx *user.Tx, id uuid.UUID, viewer vocab.ID) (*u
 	return c, err
 }
 
+// Read reads a user's database.
+type Read func(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
+
 // CheckPeer refuses an actor of another server if the actor is not a member of the conversation,
-// or if the host blocks the actor. Inboxes refuse blocked actors, too.
-func (r *Registry) CheckPeer(ctx context.Context, at Place, actor vocab.ID) error {
-	return r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
+// or if the host blocks the actor. Inboxes refuse blocked actors, too. It uses read, so that
+// strangers do not take the connections that are kept for users.
+func (r *Registry) CheckPeer(ctx context.Context, read Read, at Place, actor vocab.ID) error {
+	return read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		if _, err := readAs(ctx, tx, at.ID, actor); err != nil {
 			return err
 		}

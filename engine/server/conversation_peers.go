@@ -63,7 +63,7 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 		return nil, err
 	}
 	at := conversation.Place{Host: u, ID: id}
-	if err := s.served.registry.CheckPeer(r.Context(), at, signer); err != nil {
+	if err := s.served.registry.CheckPeer(r.Context(), s.readerOf(r), at, signer); err != nil {
 		return nil, err
 	}
 	v := &visit{conversations: s.served, caller: signer, at: at}

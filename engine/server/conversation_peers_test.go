@@ -3,6 +3,7 @@ package server_test
 import (
 	"io"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,6 +122,26 @@ func TestAMemberElsewherePaysForWhatItsCommitFetches(t *testing.T) {
 	if got := k.others.payers; len(got) == 0 || slices.ContainsFunc(got, func(by string) bool { return by != "domain peer.example" }) {
 		t.Errorf("the payers are %q, want the member's domain", got)
 	}
+}
+
+// Actors who sign for conversations and key packages that are not theirs get the
+// connections of strangers, and leave the users' alone.
+func TestSignersOfOtherServersReadAsStrangers(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	_, stranger := k.remote("https://peer.example/users/stranger")
+	release := k.server.HoldReads(netip.MustParseAddr("192.0.2.1"))
+	for name, r := range map[string]response{
+		"a conversation": k.look("", stranger),
+		"a claim":        k.send("/users/alice/keyPackages/claim", "{}", k.signedWith(stranger, "{}")),
+	} {
+		if r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(r.body), "crowded") {
+			t.Errorf("%s: %d %s, want crowded", name, r.StatusCode, r.body)
+		}
+	}
+	release()
+	k.look("", stranger).want(t, 404)
+	k.send("/users/alice/keyPackages/claim", "{}", k.signedWith(stranger, "{}")).want(t, 403)
 }
 
 // unread is a body that nobody may read.

@@ -276,6 +276,9 @@ func (s *publicPackages) postClaim(a *answer, r *http.Request, p httprouter.Para
 	if err != nil {
 		return err
 	}
+	if err := s.registry.CheckClaim(r.Context(), s.readerOf(r), u, signer); err != nil {
+		return err
+	}
 	rows, err := s.registry.Claim(r.Context(), u, signer)
 	if err != nil {
 		return err

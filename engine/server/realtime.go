@@ -1,17 +1,14 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/socket"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // realtime accepts signals that members of encrypted conversations on other servers send to
@@ -53,10 +50,7 @@ func (s *realtime) postSignal(a *answer, r *http.Request, p httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	read := func(_ context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
-		return s.readAsStranger(r, u, work)
-	}
-	if err := s.hub.Arrive(r.Context(), read, u, signer.ID, body); err != nil {
+	if err := s.hub.Arrive(r.Context(), s.readerOf(r), u, signer.ID, body); err != nil {
 		return err
 	}
 	a.WriteHeader(http.StatusNoContent)

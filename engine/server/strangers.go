@@ -28,6 +28,13 @@ func newStrangers(store *user.Databases, now func() time.Time) strangers {
 
 var errCrowded = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
 
+// readerOf returns readAsStranger for one request.
+func (s *access) readerOf(r *http.Request) func(context.Context, vocab.Username, func(context.Context, *user.Tx) error) error {
+	return func(_ context.Context, u vocab.Username, read func(context.Context, *user.Tx) error) error {
+		return s.readAsStranger(r, u, read)
+	}
+}
+
 // readAsStranger reads a user's database for anybody except the user. The read is charged to the
 // client's address, so that a client that reads as fast as it can leaves room and connections to
 // others.
