@@ -87,10 +87,15 @@ func (t KeyPackages) Claim(ctx context.Context, claimer vocab.ID, now time.Time)
 	return append(once, last...), err
 }
 
-// CountClaims returns how many one-time packages an actor has claimed since a time.
-func (t KeyPackages) CountClaims(ctx context.Context, claimer vocab.ID, since time.Time) (n int, err error) {
-	err = t.row(ctx, "count claims", `SELECT count(*) FROM mls_key_packages WHERE claimed_by = $1 AND claimed_at > $2 AND state = 'claimed'`, []any{claimer, since}, &n)
-	return n, err
+// Claims is how many one-time packages an actor has claimed.
+type Claims struct {
+	Actor vocab.ID
+	Count int
+}
+
+// CountClaims returns how many one-time packages each actor has claimed since a time.
+func (t KeyPackages) CountClaims(ctx context.Context, since time.Time) ([]Claims, error) {
+	return collect[Claims](ctx, t.tx, "count claims", `SELECT claimed_by, count(*) FROM mls_key_packages WHERE claimed_at > $1 AND state = 'claimed' GROUP BY claimed_by`, since)
 }
 
 // Revoke revokes a package and invalidates its unconfirmed Welcomes. It reports whether there

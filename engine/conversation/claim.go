@@ -8,13 +8,14 @@ import (
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Claim returns one key package of each device of the user to an actor who wants to add the
-// devices to a group. Strangers to the user are refused. claimsOfDay limits the packages that one
-// actor can claim, because otherwise an actor could use up all one-time packages, and only those
-// of last resort would be left.
+// devices to a group. Strangers to the user are refused. claimsOfDay and
+// domainClaims limit the packages that one actor and one domain can claim, because otherwise they
+// could use up all one-time packages, and only those of last resort would be left.
 func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID) (claimed []user.KeyPackage, err error) {
 	now := r.Now()
 	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
@@ -22,7 +23,7 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 			return err
 		}
 		if claimer != r.Actors.ID(u) {
-			if err := checkClaimer(ctx, tx, claimer, now); err != nil {
+			if err := r.checkClaimer(ctx, tx, u, claimer, now); err != nil {
 				return err
 			}
 		}
@@ -40,12 +41,12 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 // CheckClaim refuses an actor of another server if Claim would refuse it. It only reads, by read,
 // so that a stranger opens no transaction that writes.
 func (r *Registry) CheckClaim(ctx context.Context, read Read, u vocab.Username, claimer vocab.ID) error {
-	return read(ctx, u, func(ctx context.Context, tx *user.Tx) error { return checkClaimer(ctx, tx, claimer, r.Now()) })
+	return read(ctx, u, func(ctx context.Context, tx *user.Tx) error { return r.checkClaimer(ctx, tx, u, claimer, r.Now()) })
 }
 
 // checkClaimer refuses actors that are strangers to the user, actors that the user blocks or that
-// block the user, and actors that have claimed too many packages within 24 hours.
-func checkClaimer(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) error {
+// block the user, and actors that have claimed too many packages.
+func (r *Registry) checkClaimer(ctx context.Context, tx *user.Tx, u vocab.Username, claimer vocab.ID, now time.Time) error {
 	s, err := tx.Relationships.FindStanding(ctx, claimer)
 	if err != nil {
 		return err
@@ -62,11 +63,36 @@ func checkClaimer(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.T
 	if !knows || s.Blocking || s.BlockedBy {
 		return fault.New(fault.Forbidden, "the key packages are for actors that the user follows or talks with").WithCode("claim_refused")
 	}
-	n, err := tx.KeyPackages.CountClaims(ctx, claimer, now.Add(-24*time.Hour))
-	if err == nil && n >= claimsOfDay {
-		err = fault.New(fault.RateLimited, "an actor claims 20 key packages of a user a day").WithCode("claim_limit").After(time.Hour)
+	return r.checkClaims(ctx, tx, u, claimer, now)
+}
+
+// checkClaims refuses an actor that has claimed too many packages of the user within 24 hours, and
+// an actor of another server whose domain has. Conversations that the user has joined name actors
+// of any number, so a limit for each actor alone would be none for a domain.
+func (r *Registry) checkClaims(ctx context.Context, tx *user.Tx, u vocab.Username, claimer vocab.ID, now time.Time) error {
+	all, err := tx.KeyPackages.CountClaims(ctx, now.Add(-24*time.Hour))
+	if err != nil {
+		return err
 	}
-	return err
+	domain, own, ofActor, ofDomain := policy.RegistrableDomain(claimer.Host()), r.Actors.ID(u).Host(), 0, 0
+	for _, c := range all {
+		switch host := c.Actor.Host(); {
+		case c.Actor == claimer:
+			ofActor, ofDomain = c.Count, ofDomain+c.Count
+		case host != own && policy.RegistrableDomain(host) == domain:
+			ofDomain += c.Count
+		}
+	}
+	limited := ""
+	switch {
+	case ofActor >= claimsOfDay:
+		limited = "an actor claims 20 key packages of a user a day"
+	case ofDomain >= domainClaims && claimer.Host() != own:
+		limited = "the actors of a domain claim 40 key packages of a user a day"
+	default:
+		return nil
+	}
+	return fault.New(fault.RateLimited, limited).WithCode("claim_limit").After(time.Hour)
 }
 
 // tellLow tells the user that few packages are left. It does so once, and again only after the

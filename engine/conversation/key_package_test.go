@@ -2,6 +2,7 @@ package conversation_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,6 +120,39 @@ func TestClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
 	}
 	_, err = s.registry.Claim(t.Context(), s.user, carolID)
 	s.wantRefused("a blocked actor's claim", err, fault.Forbidden, "claim_refused")
+}
+
+// A host that names actors of its own in a conversation gains little by their number.
+func TestADomainClaimsSoManyPackagesOfAUserADay(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.publish("phone", 60, true)
+	claim := func(actor string) error {
+		_, err := s.registry.Claim(t.Context(), s.user, vocab.ID(actor))
+		return err
+	}
+	n := 0
+	for _, actor := range []string{"https://a.many.example/1", "https://b.many.example/2", "https://c.many.example/3", carolID, "https://us.example/users/dave"} {
+		s.follow(vocab.ID(actor))
+		for range 15 {
+			if claim(actor) == nil && strings.Contains(actor, "many.example") {
+				n++
+			}
+		}
+	}
+	if n != 40 {
+		t.Errorf("a domain claimed %d packages, want 40", n)
+	}
+	s.wantRefused("one more", claim("https://a.many.example/1"), fault.RateLimited, "claim_limit")
+	for _, actor := range []string{carolID, "https://us.example/users/dave"} {
+		if err := claim(actor); err != nil {
+			t.Errorf("%s: %v", actor, err)
+		}
+	}
+	s.later(25 * time.Hour)
+	if err := claim("https://a.many.example/1"); err != nil {
+		t.Errorf("the next day: %v", err)
+	}
 }
 
 func TestTheUserIsToldOnceThatFewPackagesAreLeft(t *testing.T) {

@@ -130,7 +130,7 @@ var (
 	ConversationBodies = newBudget(Budget{Bounds: "bodies of requests to conversations under way, with those that wait for their turn", Payer: User, Pool: 128 << 20, Bytes: true, Beyond: "503",
 		Note: "8 MiB each; at most 256 requests wait for one conversation, and one more is answered 429"})
 	KeyPackageClaims = newBudget(Budget{Bounds: "claims of users' key packages", Payer: Sender, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429",
-		Note: "they count as requests to inboxes, too; an actor claims 20 packages of one user a day"})
+		Note: "they count as requests to inboxes, too; an actor claims 20 packages of one user a day, and the actors of one domain 40"})
 	RecoveryReports = newBudget(Budget{Bounds: "reports of users' devices that they cannot go on in a conversation", Payer: User, Rate: Rate{PerSecond: 1.0 / 60, Burst: 20}, Beyond: "429"})
 
 	LogPages = newBudget(Budget{Bounds: "pages of their logs that hosts of conversations are asked for", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "asked later",
