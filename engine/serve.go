@@ -78,6 +78,10 @@ func listenOn(ctx context.Context, key, address string) (net.Listener, error) {
 	return l, nil
 }
 
+// transactionTime is how long a transaction in a user's database may take in the serving process,
+// unless its work sets another limit.
+const transactionTime = 30 * time.Second
+
 // serveOn starts the parts in order, waits, and stops them in reverse order.
 func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listener, ready func(Serving)) error {
 	release, lost, err := e.prepareInstance(ctx, p)
@@ -89,6 +93,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 		release()
 		return errors.Join(err, public.Close(), admin.Close())
 	}
+	e.in.DB.LimitTransactions(transactionTime)
 	caller := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

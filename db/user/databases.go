@@ -3,6 +3,8 @@ package user
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -20,13 +22,14 @@ type Databases struct {
 	// mayOpen reports whether a connection may be opened for a stranger's work. If it is nil, one
 	// may always be opened.
 	mayOpen func(context.Context) bool
+	limit   *atomic.Int64            // see LimitTransactions; shared by all views
 	took    *prometheus.HistogramVec // times of transactions
 }
 
 // New returns the users' databases of an instance. The parameter connections is the pool of
 // connections to them.
 func New(databases *schema.Databases, connections *pool.Pool, types Types, log *slog.Logger, reg prometheus.Registerer) *Databases {
-	return &Databases{schema: databases, pool: connections, types: types, subscribers: &subscribers{log: log}, took: newTransactionMetric(reg)}
+	return &Databases{schema: databases, pool: connections, types: types, subscribers: &subscribers{log: log}, limit: new(atomic.Int64), took: newTransactionMetric(reg)}
 }
 
 func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {
@@ -37,6 +40,21 @@ func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {
 	}, []string{"mode"})
 	reg.MustRegister(took)
 	return took
+}
+
+// LimitTransactions sets how long a transaction may take if its context has no deadline, with the
+// wait for a connection and with its reruns. The process that serves sets a limit, because one
+// database that does not answer must not stop loops that serve all users. Without a call, as in
+// commands, there is no limit.
+func (d *Databases) LimitTransactions(limit time.Duration) { d.limit.Store(int64(limit)) }
+
+// limited returns ctx with the limit of LimitTransactions, unless ctx has a deadline.
+func (d *Databases) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := time.Duration(d.limit.Load())
+	if _, has := ctx.Deadline(); has || limit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, limit)
 }
 
 // As returns d with another class, which decides how many connections its transactions may use.

@@ -18,6 +18,10 @@ import (
 // others wait for tens of milliseconds.
 const pruneBatch = 500
 
+// pruneTime is the longest time of such a transaction. A batch can take long in a database whose
+// indexes are not in memory.
+const pruneTime = 10 * time.Minute
+
 // Pruning says which rows of a user's database are old.
 type Pruning struct {
 	Me         vocab.ID  // the user's actor
@@ -96,7 +100,7 @@ func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pru
 			var did Pruned
 			var next *reached
 			began := time.Now()
-			err := d.Write(ctx, u, func(ctx context.Context, tx *Tx) (err error) {
+			err := d.writeBatch(ctx, u, func(ctx context.Context, tx *Tx) (err error) {
 				if did, next, err = pass(ctx, tx.tx, p, *at); err == nil && p.DryRun {
 					err = errTakenBack
 				}
@@ -113,6 +117,13 @@ func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pru
 		}
 	}
 	return all, nil
+}
+
+// writeBatch writes a batch of a pruning, which may take longer than other transactions.
+func (d *Databases) writeBatch(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pruneTime)
+	defer cancel()
+	return d.Write(ctx, u, work)
 }
 
 // errTakenBack rolls back a batch of a dry run.

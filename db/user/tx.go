@@ -97,6 +97,8 @@ func txFault(attempt string, err error) error {
 func (d *Databases) inTx(ctx context.Context, u vocab.Username, mode, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
 	start := time.Now()
 	defer func() { d.took.WithLabelValues(mode).Observe(time.Since(start).Seconds()) }()
+	ctx, cancel := d.limited(ctx)
+	defer cancel()
 	for try := 1; ; try++ {
 		t, err := d.once(ctx, u, begin, work)
 		if err == nil || !isConflict(err) || try == maxTries {

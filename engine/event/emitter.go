@@ -64,6 +64,7 @@ type Emitter struct {
 // NewEmitter returns an emitter. It collects events from now on, and emits them once Run is
 // called.
 func NewEmitter(d Deps) *Emitter {
+	d.Store, d.Users = patientStore{d.Store, databaseTime}, patientUsers{d.Users, databaseTime}
 	e := &Emitter{Deps: d, streams: map[vocab.Username]*stream{}, wake: make(chan struct{}, 1)}
 	e.metrics = newMetrics(d.Metrics, e)
 	return e

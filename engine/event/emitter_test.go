@@ -52,6 +52,8 @@ type rig struct {
 	stop   func()
 	events map[vocab.Username]int // that were added
 	users  event.Users
+	over   event.Store   // through which the emitter uses the databases; nil: store
+	limit  time.Duration // how long the emitter waits for a database; 0: as long as always
 	log    logged
 }
 
@@ -81,8 +83,15 @@ func (r *rig) reach(url string) {
 // start runs an emitter until stop, or the end of the test: a process that serves.
 func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.emits = event.NewEmitter(event.Deps{Store: r.store, Users: r.users, Streams: r.keys.Events, Keep: r.keep, Memory: 64 << 20,
+	over := event.Store(r.store)
+	if r.over != nil {
+		over = r.over
+	}
+	r.emits = event.NewEmitter(event.Deps{Store: over, Users: r.users, Streams: r.keys.Events, Keep: r.keep, Memory: 64 << 20,
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(r.t.Output(), &r.log), nil)), Now: func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }})
+	if r.limit > 0 {
+		r.emits.LimitTransactions(r.limit)
+	}
 	var all sync.WaitGroup
 	all.Go(func() { r.emits.Run(ctx) })
 	all.Go(func() { r.keys.Watch(ctx) })

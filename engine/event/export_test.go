@@ -1,6 +1,15 @@
 package event
 
-import "github.com/lightweb/lightweb/engine/vocab"
+import (
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// LimitTransactions sets how long the emitter waits for a database. It must be called before Run.
+func (e *Emitter) LimitTransactions(limit time.Duration) {
+	e.Store = patientStore{e.Store.(patientStore).Store, limit}
+}
 
 // HasStream reports whether the emitter knows a stream of u.
 func (e *Emitter) HasStream(u vocab.Username) bool {

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -28,8 +29,9 @@ var groupNames = []string{"llm", "ws"}
 type groups struct {
 	*Emitter
 	marks  map[groupKey]*groupMark
-	looks  int                     // the number of checks so far
-	unread map[vocab.Username]bool // users whose groups all exist and have no readers
+	looks  int                          // the number of checks so far
+	unread map[vocab.Username]bool      // users whose groups all exist and have no readers
+	hung   map[vocab.Username]time.Time // users whose database did not answer in time, until when they are left alone
 }
 
 type groupKey struct {
@@ -45,9 +47,13 @@ type groupMark struct {
 	isTold bool // a log line has said that entries were missed
 }
 
+func newGroups(e *Emitter) *groups {
+	return &groups{Emitter: e, marks: map[groupKey]*groupMark{}, unread: map[vocab.Username]bool{}, hung: map[vocab.Username]time.Time{}}
+}
+
 // keepGroups maintains the groups until ctx ends.
 func (e *Emitter) keepGroups(ctx context.Context) {
-	g := &groups{Emitter: e, marks: map[groupKey]*groupMark{}, unread: map[vocab.Username]bool{}}
+	g := newGroups(e)
 	tick := time.NewTicker(groupsEvery)
 	defer tick.Stop()
 	for {
@@ -111,6 +117,9 @@ func (g *groups) lookAt(ctx context.Context, part []rest) bool {
 		return false
 	}
 	for n, r := range part {
+		if g.Now().Before(g.hung[r.user]) {
+			continue
+		}
 		g.unread[r.user] = areUnread(found[n])
 		g.tendGroups(ctx, r.user, found[n], oldest[n])
 	}
@@ -122,7 +131,8 @@ func areUnread(found []keyspace.Group) bool {
 	return len(found) >= len(groupNames) && !slices.ContainsFunc(found, func(f keyspace.Group) bool { return f.Consumers > 0 })
 }
 
-// tendGroups checks the groups of one stream. It forgets the stream if the user is removed.
+// tendGroups checks the groups of one stream. It forgets the stream if the user is removed. If
+// the user's database does not answer in time, it leaves the user alone for hungWait.
 func (g *groups) tendGroups(ctx context.Context, u vocab.Username, found []keyspace.Group, oldest keyspace.ID) {
 	for _, name := range groupNames {
 		err := g.tendGroup(ctx, groupKey{u, name}, found, oldest)
@@ -133,6 +143,10 @@ func (g *groups) tendGroups(ctx context.Context, u vocab.Username, found []keysp
 			return
 		default:
 			g.Log.WarnContext(ctx, "group of a stream not kept", "user", u, "group", name, "err", err)
+		}
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !keyspace.IsAway(err) {
+			g.hung[u] = g.Now().Add(hungWait)
+			return
 		}
 	}
 }
@@ -162,6 +176,7 @@ func (g *groups) forgetRemoved() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	maps.DeleteFunc(g.marks, func(k groupKey, _ *groupMark) bool { return g.streams[k.user] == nil })
+	maps.DeleteFunc(g.hung, func(u vocab.Username, _ time.Time) bool { return g.streams[u] == nil })
 	maps.DeleteFunc(g.unread, func(u vocab.Username, _ bool) bool { return g.streams[u] == nil })
 }
 

@@ -107,10 +107,18 @@ func (e *Emitter) sweepUsers(ctx context.Context) {
 			continue
 		}
 		e.tellStream(u.Name, nil)
-		if err := e.awaitState(ctx, func() bool { return e.isAtRest(u.Name) }); err != nil {
+		e.awaitRest(ctx, u.Name)
+		if ctx.Err() != nil {
 			return
 		}
 	}
+}
+
+// awaitRest waits until the user's stream is at rest, for databaseTime at most.
+func (e *Emitter) awaitRest(ctx context.Context, u vocab.Username) {
+	ctx, cancel := context.WithTimeout(ctx, databaseTime)
+	defer cancel()
+	_ = e.awaitState(ctx, func() bool { return e.isAtRest(u) }) // a stream that takes longer is still emitted
 }
 
 // listUsers returns all users. While they cannot be read it tries again, until ctx ends.

@@ -20,6 +20,9 @@ const (
 	// overlap is how far back the index looks for objects and activities. It looks back because
 	// transactions may end in another order than that in which their ids were made.
 	overlap = time.Minute
+	// batchTime is the longest time of a batch that Run indexes. A batch can take long in a
+	// database that is read for the first time.
+	batchTime = 2 * time.Minute
 )
 
 // pass is one walk through the objects and activities that came or changed since the last pass.

@@ -190,11 +190,18 @@ func (s *Searcher) Run(ctx context.Context) {
 	}
 }
 
+// indexInTime indexes one batch within batchTime.
+func (p *pass) indexInTime(ctx context.Context) (complete bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, batchTime)
+	defer cancel()
+	return p.indexBatches(ctx, 1)
+}
+
 // completeIndex indexes until nothing is left. After a failure the next search tries again.
 func (s *Searcher) completeIndex(ctx context.Context, u vocab.Username) {
 	p := s.newPass(u)
 	for ctx.Err() == nil {
-		complete, err := p.indexBatches(ctx, 1)
+		complete, err := p.indexInTime(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.Log.WarnContext(ctx, "index was not completed", "user", u, "err", err)
 		}

@@ -46,6 +46,10 @@ const (
 	// or whose user is suspended, ends its sockets.
 	checkEvery = 15 * time.Second
 
+	// checkTime is how long such a check waits for the database. Until it ends, Run does nothing
+	// else.
+	checkTime = 10 * time.Second
+
 	// together is the most streams that are compared in one round trip.
 	together = 100
 )
@@ -268,7 +272,9 @@ func (h *Hub) CheckTokens(ctx context.Context) {
 	for id := range byToken {
 		ids = append(ids, id)
 	}
-	valid, err := h.Tokens.ListValid(ctx, ids, h.Now())
+	within, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	valid, err := h.Tokens.ListValid(within, ids, h.Now())
 	if err != nil {
 		if ctx.Err() == nil {
 			h.Log.WarnContext(ctx, "tokens of sockets not looked up", "err", err)

@@ -21,6 +21,9 @@ const maxDue = 100 // wishes that are read in one LookAround
 // the last wait fails too, the wish is given up.
 var patience = []time.Duration{5 * time.Minute, time.Hour, 12 * time.Hour}
 
+// fulfilTime is the longest time of one attempt.
+const fulfilTime = time.Minute
+
 // Wishes stores the wishes of all users of the instance.
 type Wishes interface {
 	Due(ctx context.Context, now time.Time, most int) ([]instance.Wish, error)
@@ -64,13 +67,20 @@ func (w *Watcher) LookAround(ctx context.Context) {
 			continue
 		}
 		asked[wish.Host] = asked[wish.Host] || wish.Kind == instance.WishFollow
-		if err := w.settle(ctx, wish, w.Fulfiller.FulfilWish(ctx, wish)); err != nil && ctx.Err() == nil {
+		if err := w.settle(ctx, wish, w.fulfil(ctx, wish)); err != nil && ctx.Err() == nil {
 			w.Log.WarnContext(ctx, "wish not settled", "user", wish.User, "err", err)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 	}
+}
+
+// fulfil attempts to fulfil a wish within fulfilTime, so that it does not keep all others.
+func (w *Watcher) fulfil(ctx context.Context, wish instance.Wish) error {
+	ctx, cancel := context.WithTimeout(ctx, fulfilTime)
+	defer cancel()
+	return w.Fulfiller.FulfilWish(ctx, wish)
 }
 
 // settle handles the result of an attempt. It removes a wish that was fulfilled or cannot be
