@@ -192,6 +192,9 @@ func (s *sender) findGoneTargets(ctx context.Context, r *row) (gone []vocab.ID) 
 	return gone
 }
 
+// recallTime is how long an attempt waits for the stored copy of its recipient.
+const recallTime = time.Second
+
 // mayUseEd25519 reports whether the stored actor shows that the server behind the inbox verifies
 // Ed25519 signatures. It fetches nothing. When nothing is stored it reports false, since every
 // server verifies RSA signatures.
@@ -199,6 +202,8 @@ func (s *sender) mayUseEd25519(ctx context.Context, r *row) bool {
 	if len(r.Targets) == 0 {
 		return false
 	}
+	ctx, cancel := context.WithTimeout(ctx, recallTime)
+	defer cancel()
 	a, err := s.Actors.Known(ctx, r.Targets[0])
 	if err != nil {
 		s.Log.WarnContext(ctx, "recipient could not be looked up", "actor", r.Targets[0], "err", err)

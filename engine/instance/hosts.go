@@ -99,11 +99,16 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	}
 }
 
+// heardTime is how long a request waits until what it shows of its host is stored.
+const heardTime = time.Second
+
 // Heard learns two things from a request of host: the dialect of its signature and the name of
 // its software. A host that signs with RFC 9421 also accepts RFC 9421; Heard stores this only
 // if no dialect of the host is stored. Every host accepts draft-cavage, so Heard ignores that
 // dialect.
 func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, name string) {
+	ctx, cancel := context.WithTimeout(ctx, heardTime)
+	defer cancel()
 	if _, known := h.Dialect(ctx, host); d == signature.RFC9421 && !known { // every request reads the entry, so that it stays in memory
 		h.Learn(ctx, host, d)
 	}

@@ -48,8 +48,6 @@ func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
 	if c.cfg.Paused {
 		return nil, ErrPaused
 	}
-	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
 	if q.Limit <= 0 {
 		q.Limit = defaultLimit
 	}
@@ -60,10 +58,12 @@ func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
 	if q.IdempotencyKey != "" {
 		x.header.Set("Idempotency-Key", q.IdempotencyKey)
 	}
-	x.moveTo(within, q.URL)
+	x.moveTo(ctx, q.URL)
 	if q.URL != x.at { // x.at is q.URL without its fragment
 		return nil, fault.New(fault.Invalid, "the address has a fragment")
 	}
+	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
 	r, err := x.askOnce(within, q.Limit)
 	if err == nil && r.Status == http.StatusUnauthorized && x.knockAgain(r.Status, false) {
 		r, err = x.askOnce(within, q.Limit)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -61,7 +62,7 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 	host := x.at.Host()
 	x.known = 0
 	first, other := x.cfg.First, signature.Cavage
-	if d, known := x.hosts.Dialect(ctx, host); known {
+	if d, known := x.recallDialect(ctx, host); known {
 		x.known, first = d, d
 	}
 	if first == signature.Cavage {
@@ -74,6 +75,17 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 	if knocked {
 		x.second = nil // a contact has only one second knock, however many redirects it follows
 	}
+}
+
+// hostTime is how long a contact waits for the store of hosts. A store that does not answer costs
+// the peer no time, and is not blamed on the peer.
+const hostTime = time.Second
+
+// recallDialect returns the dialect that is stored for a host.
+func (x *contact) recallDialect(ctx context.Context, host string) (signature.Dialect, bool) {
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	return x.hosts.Dialect(ctx, host)
 }
 
 // knockAgain switches to the other way to sign if the answer may mean that the host did not
@@ -105,6 +117,8 @@ func (x *contact) rememberDialect(ctx context.Context) {
 	if x.known == 0 && x.method == http.MethodGet && x.second != nil {
 		return // a public document is shown even when the signature was not understood
 	}
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
 	x.hosts.Learn(ctx, host, x.knock.dialect)
 }
 

@@ -56,9 +56,6 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if c.cfg.Paused {
 		return nil, ErrPaused
 	}
-	start := c.cfg.Now()
-	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
 	if r.Accept == "" {
 		r.Accept = acceptTypes
 	}
@@ -69,6 +66,10 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 		"Accept":          {r.Accept},
 		"Accept-Encoding": {"gzip"},
 	})
+	x.moveTo(ctx, r.URL)
+	start := c.cfg.Now() // the peer's time begins here: its dialect has been looked up
+	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
 	res, err := x.getFinal(within, r)
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", r.URL, err)
@@ -83,7 +84,6 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 // getFinal follows redirects, and repeats a request with the other signature if needed, until an
 // answer is final.
 func (x *contact) getFinal(ctx context.Context, r Request) (*Response, error) {
-	x.moveTo(ctx, r.URL)
 	visited := map[vocab.ID]bool{}
 	for redirects := 0; ; {
 		res, next, err := x.getOnce(ctx, r.Limit)

@@ -56,9 +56,6 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if c.cfg.Paused {
 		return Attempt{}, ErrPaused
 	}
-	start := c.cfg.Now()
-	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
 	x := c.newContact(http.MethodPost, p.Inbox, &p.As, p.Ed25519, http.Header{
 		"Content-Type":    {vocab.MediaType},
 		"Accept-Encoding": {"identity"}, // uncompressed, so that people can read the excerpt
@@ -73,8 +70,12 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if p.Synchronization != "" {
 		x.header.Set("Collection-Synchronization", p.Synchronization)
 	}
+	x.moveTo(ctx, p.Inbox)
+	start := c.cfg.Now() // the peer's time begins here: its dialect has been looked up
+	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
 	var a Attempt
-	err := x.postFinal(within, p.Inbox, &a)
+	err := x.postFinal(within, &a)
 	a.Took = c.cfg.Now().Sub(start)
 	if err != nil {
 		return a, fmt.Errorf("post to %s: %w", p.Inbox, err)
@@ -88,8 +89,7 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 // postFinal posts until an answer is final, with at most one second knock (see knock). If the
 // host refuses both ways to sign, a gets the answer to the request in the dialect that is stored
 // for the host, or the last answer if no dialect is stored.
-func (x *contact) postFinal(ctx context.Context, inbox vocab.ID, a *Attempt) error {
-	x.moveTo(ctx, inbox)
+func (x *contact) postFinal(ctx context.Context, a *Attempt) error {
 	var reason Attempt
 	for moved := false; ; {
 		*a = Attempt{Dialect: x.knock.dialect, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
