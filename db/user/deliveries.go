@@ -230,6 +230,15 @@ func (t Deliveries) TakeOver(ctx context.Context, kind, owner string, now time.T
 	return err
 }
 
+// RecoverLeases ends the leases of owner that end no later than the time in the parameter until,
+// except for the deliveries in held, and makes these deliveries due now. It is called when an
+// answer of the database was lost, so that owner does not know of all its leases.
+func (t Deliveries) RecoverLeases(ctx context.Context, owner string, held []int64, until, now time.Time) error {
+	_, err := t.execBeside(ctx, "recover leases", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $4
+		WHERE status = 'pending' AND lease_owner = $1 AND next_at <= $3 AND id <> ALL(coalesce($2, '{}'::bigint[]))`, owner, held, until, now)
+	return err
+}
+
 // NextAfter returns when, after now, the next pending delivery becomes due, or nil if there is
 // none. A leased delivery becomes due when its lease ends.
 func (t Deliveries) NextAfter(ctx context.Context, now time.Time) (*time.Time, error) {

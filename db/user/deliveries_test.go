@@ -552,6 +552,22 @@ func TestOnlyWhatItsOwnKindHeldIsTakenOver(t *testing.T) {
 	}
 }
 
+func TestLeasesThatTheirOwnerDoesNotKnowAreRecovered(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("a.example", 1), inboxOn("a.example", 2), inboxOn("a.example", 3), inboxOn("a.example", 4))
+	held := claim(t, c, u, "serve:me", now, 1)
+	lost := claim(t, c, u, "serve:me", now, 1)
+	claim(t, c, u, "cli:busy", now, 1)
+	claim(t, c, u, "serve:me", now.Add(time.Second), 1)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Deliveries.RecoverLeases(ctx, "serve:me", []int64{held[0].ID}, now.Add(lease), now.Add(time.Second))
+	})
+	if rows := claim(t, c, u, "serve:me", now.Add(time.Second), 10); len(rows) != 1 || rows[0].ID != lost[0].ID {
+		t.Errorf("%+v are free, want the old one that is not held", rows)
+	}
+}
+
 func TestWhatWaitsForAHostThatIsBackIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

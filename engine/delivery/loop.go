@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,7 +63,10 @@ func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
 	own := l.leases.maxOwn()
 	t := turn{now: now, takeOver: !u.hadTurn, entries: l.ledger.takeEntries(u.name), resume: l.planResume(u.name, now),
 		claim:    user.ClaimBounds{Most: own, Forwarded: l.leases.maxForwarded(u.name, own), Local: l.deps.Paused},
-		postpone: map[string]time.Time{}, count: l.backlog.isOutdated(u.name, now)}
+		recovers: !u.doubted.IsZero(), postpone: map[string]time.Time{}, count: l.backlog.isOutdated(u.name, now)}
+	if t.recovers {
+		t.held = slices.Collect(maps.Keys(l.leases.rows[u.name]))
+	}
 	for _, h := range l.queues.hosts {
 		if h.isCrowded() {
 			t.claim.Crowded = append(t.claim.Crowded, h.name)
@@ -104,6 +109,7 @@ func (l *loop) endTurn(name vocab.Username, t turn, got turnResult, err error, n
 		for host := range t.resume {
 			l.parking.askBack(host, name)
 		}
+		u.doubt(now) // the turn may have been committed
 		l.schedule.failTurn(u, now)
 		return
 	}
@@ -121,6 +127,7 @@ func (l *loop) endTurn(name vocab.Username, t turn, got turnResult, err error, n
 		u.dueBy(l.claimableAt(host, t.now))
 		l.awaitHost(host, name, now)
 	}
+	u.settleDoubt(t.now)
 	l.schedule.endTurn(u, t.hasMore(got.rows) || len(l.ledger.entries[name]) > 0)
 }
 

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -23,12 +24,13 @@ import (
 // memory is a queue of one user that keeps to what the queries of db do, with the clock of the
 // test.
 type memory struct {
-	mu    sync.Mutex
-	owner vocab.Username
-	rows  []*remembered
-	turns int
-	fail  error // of every turn while set
-	gone  bool  // the user is removed
+	mu     sync.Mutex
+	owner  vocab.Username
+	rows   []*remembered
+	turns  int
+	fail   error // of every turn while set
+	unsure int   // how many turns are committed and end in an error nevertheless
+	gone   bool  // the user is removed
 
 	nobody bool // the list of users is empty
 
@@ -169,6 +171,9 @@ func (m *memory) runTurn(_ context.Context, _ vocab.Username, t turn) (turnResul
 	if t.takeOver {
 		m.takeOver(t.now)
 	}
+	if t.recovers {
+		m.recoverLeases(t)
+	}
 	m.write(t.entries)
 	got := turnResult{resumed: map[string]int{}}
 	for host, n := range t.resume {
@@ -199,6 +204,10 @@ func (m *memory) runTurn(_ context.Context, _ vocab.Username, t turn) (turnResul
 		at := *next
 		got.next = &at
 	}
+	if m.unsure > 0 {
+		m.unsure--
+		return turnResult{}, errors.New("the connection was lost during the commit")
+	}
 	return got, nil
 }
 
@@ -212,6 +221,14 @@ func (m *memory) write(all []entry) {
 		}
 		if e.outcome.Spent {
 			r.Attempts++
+		}
+	}
+}
+
+func (m *memory) recoverLeases(t turn) {
+	for _, r := range m.rows {
+		if r.leased && r.status == user.DeliveryPending && !r.next.After(t.now.Add(leaseTime-settleTime)) && !slices.Contains(t.held, r.ID) {
+			r.leased, r.next = false, t.now
 		}
 	}
 }

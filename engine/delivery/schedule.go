@@ -11,6 +11,7 @@ const (
 	maxTurns      = 8               // turns at the same time; each holds a database connection
 	firstTurnWait = 5 * time.Second // the wait after a failed turn, doubled after each further one
 	maxTurnWait   = 5 * time.Minute // the longest such wait
+	settleTime    = 5 * time.Second // the age from which a lease without a delivery in memory counts as lost
 )
 
 // atOnce is a due time before every other, for a turn that is due immediately.
@@ -32,6 +33,7 @@ type scheduledUser struct {
 	again     bool      // another turn is needed right after the one in progress
 	failures  int       // consecutive turns that failed
 	hadTurn   bool      // a turn has succeeded
+	doubted   time.Time // when a transaction last ended in an unknown way: it may have leased deliveries that are not in memory; zero: none did
 }
 
 func newSchedule() schedule { return schedule{users: map[vocab.Username]*scheduledUser{}} }
@@ -99,6 +101,22 @@ func (s *schedule) leaveTurn(u *scheduledUser) {
 	s.running--
 	if u.isRunning = false; !u.due.IsZero() {
 		heap.Push(&s.due, u)
+	}
+}
+
+// doubt records that a transaction may have leased deliveries of the user which are not in memory.
+func (u *scheduledUser) doubt(now time.Time) { u.doubted = now }
+
+// settleDoubt ends the doubt if a turn that began at the time in at has released such leases.
+// Otherwise it makes another turn due. A lease that is younger than settleTime is not released,
+// because its transaction may be in progress.
+func (u *scheduledUser) settleDoubt(at time.Time) {
+	switch {
+	case u.doubted.IsZero():
+	case at.Sub(u.doubted) >= settleTime:
+		u.doubted = time.Time{}
+	default:
+		u.dueBy(u.doubted.Add(settleTime))
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 // are due.
 type turn struct {
 	now      time.Time
-	takeOver bool // the leases of processes that have ended are taken over
+	takeOver bool    // the leases of processes that have ended are taken over
+	recovers bool    // this process's leases of deliveries that are not in memory end, because they were lost
+	held     []int64 // the deliveries in memory, if recovers is true
 	entries  []entry
 	resume   map[string]int       // by host, how many deliveries become due again; 1 means one parked delivery, more means parked and waiting ones
 	postpone map[string]time.Time // by host, until when its deliveries wait
@@ -68,6 +70,11 @@ func (p postgres) runTurn(ctx context.Context, u vocab.Username, t turn) (got tu
 	err = p.store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		if t.takeOver {
 			if err := tx.Deliveries.TakeOver(ctx, Serving, p.owner, t.now); err != nil {
+				return err
+			}
+		}
+		if t.recovers {
+			if err := tx.Deliveries.RecoverLeases(ctx, p.owner, t.held, t.now.Add(leaseTime-settleTime), t.now); err != nil {
 				return err
 			}
 		}
