@@ -35,6 +35,11 @@ func Fault(attempt string, err error) error {
 			WithCode("database_disk_full").WithHint("make room on the disk of PostgreSQL"))
 	case IsConflict(err):
 		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "others changed the same at the same time", err))
+	case HasCode(err, "55P03"): // lock_not_available
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "others keep a lock for longer than lock_timeout", err))
+	case HasCode(err, "25006"): // read_only_sql_transaction
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database takes no changes", err).
+			WithCode("database_unavailable").WithHint("is it a standby, or is default_transaction_read_only set?"))
 	case isUnavailable(err):
 		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database cannot be reached", err).
 			WithCode("database_unavailable").WithHint("is PostgreSQL running, and database.url right?"))
@@ -43,20 +48,29 @@ func Fault(attempt string, err error) error {
 }
 
 // isUnavailable reports whether err means that the server cannot be reached, refuses the login,
-// or is full, starting or stopping.
+// or is full, starting or stopping, or that it has ended the connection.
 func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
+		if s := pg.SeverityUnlocalized; s == "FATAL" || s == "PANIC" { // such an error ends the connection, and says nothing about a statement
+			return true
+		}
 		switch pg.Code[:2] {
 		case "08", // connection exception
 			"28", // invalid authorization
 			"53", // insufficient resources: connections, disk, memory
+			"55", // an object is not in the required state, such as a database that accepts no connections
 			"57", // operator intervention: shutting down, starting up, crashed
 			"58": // system error: I/O
 			return true
 		}
-		// 3D000: no such database; 55000: it does not accept connections.
-		return pg.Code == "3D000" || pg.Code == "55000" || isRefused(err)
+		switch pg.Code {
+		case "3D000", // no such database
+			"25P03", // idle_in_transaction_session_timeout
+			"25P04": // transaction_timeout
+			return true
+		}
+		return isRefused(err)
 	}
 	var network net.Error
 	return isRefused(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||

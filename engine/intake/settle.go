@@ -15,7 +15,8 @@ func (i *Intake) commitBatch(u vocab.Username, batch []*entry) error {
 
 // settleBatch finishes a batch whose transaction ended with err. A batch that failed is halved,
 // and its halves are tried again, until a batch holds only an activity that cannot be applied.
-// That activity is set aside with the reason. If the database, and not an activity, is the cause,
+// That activity is applied once more, because its error may have been the server's, and then set
+// aside with the reason. If the database, and not an activity, is the cause,
 // settleBatch returns the error as cause. It then returns the unfinished rest of the batch, in
 // order, as left.
 func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left []*entry, cause error) {
@@ -26,6 +27,9 @@ func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left 
 	case isPassing(err):
 		return batch, err
 	case len(batch) == 1:
+		if again := i.commitBatch(u, batch); again == nil || isPassing(again) {
+			return i.settleBatch(u, batch, again)
+		}
 		if err := i.poisonActivity(u, i.Pipeline.SetAside(u, batch[0].item, err), err); err != nil {
 			return batch, err
 		}
