@@ -67,9 +67,13 @@ func (c *collected) collectAnswers(ctx context.Context, tx *user.Tx, to []vocab.
 		if err != nil {
 			return err
 		}
-		if depth == maxDepth || looked+len(answers) > maxLooked {
+		if depth == maxDepth {
 			c.isCut = c.isCut || len(answers) > 0
 			return nil
+		}
+		isLong := looked+len(answers) > maxLooked
+		if isLong {
+			answers = answers[:maxLooked-looked]
 		}
 		level = nil
 		for n, a := range answers {
@@ -82,7 +86,10 @@ func (c *collected) collectAnswers(ctx context.Context, tx *user.Tx, to []vocab.
 			}
 			c.replies = append(c.replies, c.readNew(answers[n:n+1])...)
 		}
-		looked += len(answers)
+		if looked += len(answers); isLong {
+			c.isCut = true
+			return nil
+		}
 	}
 	return nil
 }

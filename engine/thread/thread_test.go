@@ -331,6 +331,15 @@ func TestAThreadIsBounded(t *testing.T) {
 	if err != nil || len(got.Replies) != 200 || !got.Truncated || got.Replies[199].URI != idOf("c200") || got.Item.Replies != 210 {
 		t.Errorf("of 210 answers, %d are shown, %v", len(got.Replies), err)
 	}
+	docs = []vocab.Doc{noteOf("c1000", "")}
+	for n := range 401 {
+		docs = append(docs, noteOf(fmt.Sprint("c", n+1001), "c1000"))
+	}
+	f.hold(docs...)
+	got, err = f.Thread(t.Context(), thread.Query{User: f.alice, URI: idOf("c1000")})
+	if err != nil || len(got.Replies) != 200 || !got.Truncated || got.Replies[0].URI != idOf("c1001") || got.Replies[199].URI != idOf("c1200") {
+		t.Errorf("of 401 answers, %d are shown, truncated %t, %v; want the 200 oldest ones, truncated", len(got.Replies), got.Truncated, err)
+	}
 	large := strings.Repeat("x", 1<<20)
 	f.hold(noteOf("b-large", ""), noteOf("b-l1", "b-large", "x", large), noteOf("b-l2", "b-large", "x", large), noteOf("b-l3", "b-large", "x", large), noteOf("b-l4", "b-large", "x", large), noteOf("b-l5", "b-large", "x", large))
 	if got := f.wantThread("b-large", "| b-large | b-l1 b-l2 b-l3"); !got.Truncated {
