@@ -145,6 +145,29 @@ func (k Space) Enlist(ctx context.Context, list, element string, most int) (drop
 	return dropped, err
 }
 
+// Delist removes keys, and from lists the elements that name these keys, in one transaction. It
+// returns how many of the keys existed.
+func (k Space) Delist(ctx context.Context, lists []string, names ...string) (n int64, err error) {
+	err = k.store.call(ctx, "remove from lists", func(ctx context.Context) error {
+		var removed []*redis.IntCmd
+		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			for _, name := range names {
+				removed = append(removed, p.Del(ctx, k.key(name)))
+				for _, list := range lists {
+					p.LRem(ctx, k.key(list), 0, name)
+				}
+			}
+			return nil
+		})
+		n = 0
+		for _, r := range removed {
+			n += r.Val()
+		}
+		return err
+	})
+	return n, err
+}
+
 // SetTexts stores texts, in one round trip.
 func (k Space) SetTexts(ctx context.Context, texts []Text) error {
 	return k.store.call(ctx, "write texts", func(ctx context.Context) error {

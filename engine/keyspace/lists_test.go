@@ -57,6 +57,24 @@ func TestListsAndTexts(t *testing.T) {
 			if n, err := bob.Delete(t.Context(), "list", "obj:1", "obj:2"); n != 3 || err != nil {
 				t.Errorf("Delete found %d of bob's 3 keys, %v", n, err)
 			}
+			if _, err := bob.Enlist(t.Context(), "list", "obj:3", 9); err != nil {
+				t.Fatal(err)
+			}
+			if err := bob.SetTexts(t.Context(), []keyspace.Text{{Key: "obj:1", Value: "one", While: time.Hour}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"obj:2", "obj:1"} {
+				if _, err := bob.Enlist(t.Context(), "list", name, 9); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n, err := bob.Delist(t.Context(), []string{"list", "other"}, "obj:1", "obj:2"); n != 1 || err != nil {
+				t.Errorf("Delist found %d of bob's keys, %v, want 1", n, err)
+			}
+			g, err = bob.Glance(t.Context(), []string{"obj:1"}, "list", -1)
+			if d := cmp.Diff(keyspace.Glance{Texts: []string{""}, Elements: []string{"obj:3"}}, g); err != nil || d != "" {
+				t.Errorf("delisted: %v (-want +got)\n%s", err, d)
+			}
 			if g, err := alice.Glance(t.Context(), nil, "list", -1); err != nil || len(g.Elements) != 4 {
 				t.Errorf("the list that was not chosen has %d elements, %v, want 4", len(g.Elements), err)
 			}

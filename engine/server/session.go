@@ -58,18 +58,56 @@ func sessionKey(digest [32]byte) string { return "session:" + hex.EncodeToString
 func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]byte, scopes []string) (secret string, err error) {
 	secret, digest := token.New(token.Session, u)
 	of, key := s.redis.Of(u), sessionKey(digest)
-	ended, err := of.Enlist(ctx, listOf(scopes), key, maxSessions)
-	if err == nil && len(ended) > 0 {
-		_, err = of.Delete(ctx, ended...)
-		s.sockets.EndSessions(u, ended...)
-	}
+	// The key comes before the element in the list, because an element without a key is one of a
+	// session that expired.
+	err = of.SetTexts(ctx, []keyspace.Text{{Key: key, Value: hex.EncodeToString(tokenDigest[:]), While: sessionIdle}})
 	if err == nil {
-		err = of.SetTexts(ctx, []keyspace.Text{{Key: key, Value: hex.EncodeToString(tokenDigest[:]), While: sessionIdle}})
+		err = s.enlist(ctx, u, listOf(scopes), key)
 	}
 	if err != nil { // Redis does not answer, or has no room
 		err = fault.Wrap(fault.Unavailable, "no session can be kept now", err)
 	}
 	return secret, err
+}
+
+// enlist adds a session to a list of the user's sessions, and ends the oldest ones beyond the
+// limit. Sessions that expired do not count.
+func (s sessions) enlist(ctx context.Context, u vocab.Username, list, key string) error {
+	of := s.redis.Of(u)
+	g, err := of.Glance(ctx, nil, list, -1)
+	if err != nil {
+		return err
+	}
+	if len(g.Elements) >= maxSessions {
+		if err := dropExpired(ctx, of, list, g.Elements); err != nil {
+			return err
+		}
+	}
+	ended, err := of.Enlist(ctx, list, key, maxSessions)
+	if err == nil && len(ended) > 0 {
+		_, err = of.Delete(ctx, ended...)
+		s.sockets.EndSessions(u, ended...)
+	}
+	return err
+}
+
+// dropExpired removes from a list those of the sessions whose keys expired.
+func dropExpired(ctx context.Context, of keyspace.Space, list string, keys []string) error {
+	texts, err := of.Texts(ctx, keys)
+	if err != nil {
+		return err
+	}
+	var expired []string
+	for n, text := range texts {
+		if text == "" {
+			expired = append(expired, keys[n])
+		}
+	}
+	if len(expired) == 0 {
+		return nil
+	}
+	_, err = of.Delist(ctx, []string{list}, expired...)
+	return err
 }
 
 // use returns the digest of the token that a session was made of. The fault is Unauthenticated
@@ -88,7 +126,7 @@ func (s sessions) use(ctx context.Context, u vocab.Username, digest [32]byte) (t
 
 // end ends a session and its sockets. It reports whether there was such a session.
 func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (bool, error) {
-	n, err := s.redis.Of(u).Delete(ctx, sessionKey(digest))
+	n, err := s.redis.Of(u).Delist(ctx, []string{sessionList, readingList}, sessionKey(digest))
 	s.sockets.EndSessions(u, sessionKey(digest))
 	return n > 0, err
 }
@@ -99,7 +137,7 @@ func (s sessions) endAll(ctx context.Context, u vocab.Username) error {
 	for _, list := range []string{sessionList, readingList} {
 		g, err := of.Glance(ctx, nil, list, -1)
 		if err == nil && len(g.Elements) > 0 {
-			_, err = of.Delete(ctx, g.Elements...)
+			_, err = of.Delist(ctx, []string{list}, g.Elements...)
 		}
 		if s.sockets.EndSessions(u, g.Elements...); err != nil {
 			return err

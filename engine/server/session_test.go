@@ -161,6 +161,36 @@ func TestAUserHasOnlySoManySessions(t *testing.T) {
 	f.get("/api/feed", bearerToken(all[101])).want(f, 401)
 }
 
+// A session that ended takes no other session's place, however it ended.
+func TestSessionsThatEndedDisplaceNone(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	secret := f.token(f.alice, instance.ScopeRead)
+	stays := f.begin(secret)
+	for range 100 {
+		f.ask(http.MethodDelete, "/api/session", bearerToken(f.begin(secret))).want(f, http.StatusNoContent)
+	}
+	f.get("/api/me", bearerToken(stays)).want(f, 200)
+	if n := redis.Do("LLEN", "alice:sessions:reading"); n != "1" {
+		t.Errorf("%s sessions are listed, want 1", n)
+	}
+	first := strings.TrimSpace(redis.Do("KEYS", "alice:session:*"))
+	for range 99 {
+		f.begin(secret)
+	}
+	for key := range strings.FieldsSeq(redis.Do("KEYS", "alice:session:*")) {
+		if key != first {
+			redis.Do("DEL", key) // as one that expired
+		}
+	}
+	f.begin(secret)
+	f.get("/api/me", bearerToken(stays)).want(f, 200)
+	if n := redis.Do("LLEN", "alice:sessions:reading"); n != "2" {
+		t.Errorf("%s sessions are listed, want 2", n)
+	}
+}
+
 // Without Redis there are no sessions; tokens are as good as ever.
 func TestWithoutRedisTokensStillHold(t *testing.T) {
 	t.Parallel()
