@@ -10,7 +10,7 @@ import (
 // page may use (Fetch standard §3.3).
 const (
 	corsMethods = "GET, HEAD, POST, PUT, DELETE"
-	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match, Lightweb-Caused-By"
+	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Lightweb-Caused-By"
 	corsReads   = "ETag, Idempotent-Replayed, Lightweb-Version, Link, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id"
 	corsSeconds = "600" // how long a browser may store these headers
 )

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -63,5 +64,35 @@ func TestOpenAPIDescribesEveryRouteAndActionOfTheAPI(t *testing.T) {
 	slices.Sort(actions)
 	if diff := cmp.Diff(outbox.Actions(), actions); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
+
+func TestPagesMaySendEveryHeaderOfTheAPI(t *testing.T) {
+	type parameter struct{ In, Name string }
+	var d struct {
+		Paths      map[string]map[string]struct{ Parameters []parameter }
+		Components struct{ Parameters map[string]parameter }
+	}
+	if err := json.Unmarshal(openAPI(), &d); err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Collect(maps.Values(d.Components.Parameters))
+	for _, methods := range d.Paths {
+		for _, operation := range methods {
+			all = append(all, operation.Parameters...)
+		}
+	}
+	headers := 0
+	for _, p := range all {
+		if p.In != "header" {
+			continue
+		}
+		headers++
+		if !slices.Contains(strings.Split(corsSends, ", "), p.Name) {
+			t.Errorf("pages of an allowed origin may not send %s", p.Name)
+		}
+	}
+	if headers == 0 {
+		t.Error("the API has no header parameters")
 	}
 }
