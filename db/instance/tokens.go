@@ -41,8 +41,10 @@ type Token struct {
 	ExpiresAt  *time.Time     `json:"expires_at,omitempty"`   // nil: never
 }
 
-// Has reports whether the token has a scope.
-func (t Token) Has(scope string) bool { return slices.Contains(t.Scopes, scope) }
+// Has reports whether the token has a scope. ScopeAdmin includes ScopeWrite.
+func (t Token) Has(scope string) bool {
+	return slices.Contains(t.Scopes, scope) || scope == ScopeWrite && slices.Contains(t.Scopes, ScopeAdmin)
+}
 
 const tokenColumns = `id, username, name, scopes, created_at, last_used_at, expires_at`
 

@@ -168,7 +168,7 @@ type dispatched struct {
 
 // postActivity dispatches an action in the user's name.
 func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params) error {
-	t, err := s.authorize(a, r, instance.ScopeWrite, instance.ScopeAdmin, instance.ScopeLLM)
+	t, err := s.authorize(a, r, instance.ScopeWrite, instance.ScopeLLM)
 	if err != nil {
 		return err
 	}
@@ -213,9 +213,7 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 
 // isAssistant reports whether a token belongs to the LLM engine, which is trusted less than its
 // user.
-func isAssistant(t instance.Token) bool {
-	return !slices.Contains(t.Scopes, instance.ScopeWrite) && !slices.Contains(t.Scopes, instance.ScopeAdmin)
-}
+func isAssistant(t instance.Token) bool { return !t.Has(instance.ScopeWrite) }
 
 // idempotencyKey returns the Idempotency-Key of the request, or an empty text if it has none.
 func idempotencyKey(r *http.Request) (string, error) {

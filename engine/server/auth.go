@@ -73,7 +73,7 @@ func (s *access) authorize(a *answer, r *http.Request, scopes ...string) (instan
 	if err != nil {
 		return t, err
 	}
-	if !slices.ContainsFunc(scopes, func(scope string) bool { return slices.Contains(t.Scopes, scope) }) {
+	if !slices.ContainsFunc(scopes, t.Has) {
 		return t, refuseScope(a, scopes[0])
 	}
 	return t, nil

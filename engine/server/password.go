@@ -36,7 +36,7 @@ func (s *clientAPI) postLogin(a *answer, r *http.Request) error {
 // stolen token alone does not give access to the account for good.
 func (s *clientAPI) postPassword(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
-	by, err := s.authorize(a, r, instance.ScopeWrite, instance.ScopeAdmin)
+	by, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {
 		return err
 	}

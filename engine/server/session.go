@@ -231,7 +231,7 @@ func (s *clientAPI) endSession(a *answer, r *http.Request, u vocab.Username, dig
 
 // endEverywhere ends all sessions of the user. A session that only reads may not do that.
 func (s *clientAPI) endEverywhere(a *answer, r *http.Request, u vocab.Username) error {
-	if _, err := s.authorize(a, r, instance.ScopeWrite, instance.ScopeAdmin); err != nil {
+	if _, err := s.authorize(a, r, instance.ScopeWrite); err != nil {
 		return err
 	}
 	return s.sessions.endAll(r.Context(), u)
