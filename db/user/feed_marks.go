@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,38 +60,60 @@ func (t Feed) FindActivityPlace(ctx context.Context, id uuid.UUID, requests bool
 	return p.place(), err
 }
 
-// CountUnread counts the entries of the main feed after a mark, without the user's own. The
-// parameter user is the user's actor.
-func (t Feed) CountUnread(ctx context.Context, user vocab.ID, mark *Place) (Unread, error) {
-	p := mark.orOldest()
-	n, err := t.count(ctx, `SELECT count(*) FROM (SELECT FROM feed WHERE (published, id) > ($1, $2) AND actor_uri <> $3 LIMIT $4) AS unread`,
-		p.At, p.ID, string(user), mostUnread+1)
-	return capUnread(n), err
+// UnreadQuery asks for the entries of a feed that the user has not read.
+type UnreadQuery struct {
+	Feed Pages    // MainFeed, NotificationsFeed or RequestsFeed
+	User vocab.ID // the user's actor
+	Mark *Place   // nil: the user has not marked the feed
 }
 
-// CountUnreadRequests counts the requests after a mark, without those of actors that the user
-// blocks.
-func (t Feed) CountUnreadRequests(ctx context.Context, mark *Place) (Unread, error) {
-	p := mark.orOldest()
-	n, err := t.count(ctx, `SELECT count(*) FROM (SELECT FROM requests q JOIN activities a ON a.uri = q.activity_uri AND a.actor_uri = q.actor_uri
-		WHERE (a.published, a.id) > ($1, $2) AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound') LIMIT $3) AS unread`,
-		p.At, p.ID, mostUnread+1)
-	return capUnread(n), err
+// UnreadEntry is an unread entry without its documents.
+type UnreadEntry struct {
+	FeedEntry
+	Authors json.RawMessage // attributedTo of the object; nil if there is none
 }
 
-// CountUnreadNotifications counts the notifications after a mark, among the MaxScanned newest
-// activities. The parameter user is the user's actor.
-func (t Feed) CountUnreadNotifications(ctx context.Context, user vocab.ID, mark *Place) (Unread, error) {
-	r := t.notificationRows(user, mark, MaxScanned)
-	p := mark.orOldest()
-	r.args[0], r.args[1] = p.At, p.ID
-	var found, looked int
-	err := t.row(ctx, "count notifications", `SELECT count(*) FILTER (WHERE `+notifications+`), count(*) FROM (
-			SELECT * FROM activities WHERE direction = 'inbound' AND (published, id) > ($1, $2) ORDER BY published DESC, id DESC LIMIT $3) AS a
-		LEFT JOIN objects o ON o.uri = a.object_uri`, r.args, &found, &looked)
-	u := capUnread(found)
-	u.More = u.More || looked == MaxScanned
-	return u, err
+// unreadRows selects up to n unread entries after a place, the newest first. Of the main feed it
+// leaves out the user's own entries, and of the requests those of actors that the user blocks. Of
+// the notifications it takes those among the MaxScanned newest activities.
+func (t Feed) unreadRows(q UnreadQuery, after *Place, n int) feedRows {
+	p, mark := after.orFirst(), q.Mark.orOldest()
+	switch q.Feed {
+	case NotificationsFeed:
+		r := t.notificationRows(q.User, after, n)
+		r.which = ` WHERE (a.published, a.id) < ($1, $2) AND a.id IN (SELECT id FROM (` + newActivities + ` ORDER BY published DESC, id DESC LIMIT $12) AS looked)
+			AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT $3`
+		r.args = append(r.args, mark.At, mark.ID, MaxScanned)
+		return r
+	case RequestsFeed:
+		return feedRows{"read unread requests", activityItem, itemTables, ` WHERE (a.published, a.id) < ($1, $2) AND (a.published, a.id) > ($3, $4)
+			AND ` + shownRequests + ` ORDER BY a.published DESC, a.id DESC LIMIT $5`, []any{p.At, p.ID, mark.At, mark.ID, n}}
+	}
+	return feedRows{"read unread entries", feedEntry, feedTables, ` WHERE (f.published, f.id) < ($1, $2) AND (f.published, f.id) > ($3, $4)
+		AND f.actor_uri <> $5 ORDER BY f.published DESC, f.id DESC LIMIT $6`, []any{p.At, p.ID, mark.At, mark.ID, string(q.User), n}}
 }
 
-func capUnread(n int) Unread { return Unread{min(n, mostUnread), n > mostUnread} }
+// newActivities selects the received activities after the place $10, $11.
+const newActivities = `SELECT id FROM activities WHERE direction = 'inbound' AND (published, id) > ($10, $11)`
+
+// ListUnread returns the unread entries, up to 1,000 and the newest first. If more is true, there
+// are others, or there may be.
+func (t Feed) ListUnread(ctx context.Context, q UnreadQuery) (entries []UnreadEntry, more bool, err error) {
+	r := t.unreadRows(q, nil, mostUnread+1)
+	entries, err = collect[UnreadEntry](ctx, t.tx, "list unread entries", `SELECT `+r.entry+`, o.raw -> 'attributedTo'`+r.tables+r.which, r.args...)
+	if err != nil || len(entries) > mostUnread {
+		return entries[:min(len(entries), mostUnread)], true, err
+	}
+	if q.Feed == NotificationsFeed {
+		mark := q.Mark.orOldest()
+		looked, err := t.count(ctx, `SELECT count(*) FROM (SELECT FROM activities WHERE direction = 'inbound' AND (published, id) > ($1, $2) LIMIT $3) AS looked`, mark.At, mark.ID, MaxScanned)
+		return entries, looked == MaxScanned, err
+	}
+	return entries, false, nil
+}
+
+// ListUnreadItems returns up to n of the unread entries after a place, with their documents. It
+// stops by size as List does.
+func (t Feed) ListUnreadItems(ctx context.Context, q UnreadQuery, after *Place, n int) ([]FeedItem, error) {
+	return t.items(ctx, t.unreadRows(q, after, n))
+}

@@ -60,14 +60,14 @@ func TestUnreadEntriesAreCounted(t *testing.T) {
 	counts := func(mark *user.Place) (all [3]user.Unread) {
 		t.Helper()
 		read(t, c, u, func(ctx context.Context, tx *user.Tx) (err error) {
-			if all[0], err = tx.Feed.CountUnread(ctx, me, mark); err != nil {
-				return err
+			for n, feed := range []user.Pages{user.MainFeed, user.NotificationsFeed, user.RequestsFeed} {
+				entries, more, err := tx.Feed.ListUnread(ctx, user.UnreadQuery{Feed: feed, User: me, Mark: mark})
+				if err != nil {
+					return err
+				}
+				all[n] = user.Unread{Count: len(entries), More: more}
 			}
-			if all[1], err = tx.Feed.CountUnreadNotifications(ctx, me, mark); err != nil {
-				return err
-			}
-			all[2], err = tx.Feed.CountUnreadRequests(ctx, mark)
-			return err
+			return nil
 		})
 		return all
 	}

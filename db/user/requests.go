@@ -97,11 +97,13 @@ func pruneRequests(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned
 // isRequest holds for an activity a that waits among the requests.
 const isRequest = `EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri AND q.actor_uri = a.actor_uri)`
 
+// shownRequests holds for a request a of an actor that the user does not block.
+const shownRequests = isRequest + ` AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')`
+
 func requestRows(after *Place, n int) feedRows {
 	p := after.orFirst()
 	return feedRows{"read requests", activityItem, itemTables, `
-		WHERE (a.published, a.id) < ($1, $2) AND ` + isRequest + `
-			AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
+		WHERE (a.published, a.id) < ($1, $2) AND ` + shownRequests + `
 		ORDER BY a.published DESC, a.id DESC LIMIT $3`, []any{p.At, p.ID, n}}
 }
 

@@ -34,8 +34,9 @@ type Store interface {
 	// Item returns the entry with this id, of any feed. It finds an entry of the feed Requests
 	// only if the parameter requests is true. It returns no entries if there is no such entry.
 	Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Stored, error)
-	// Reading returns how far the user has read a feed that All lists.
-	Reading(ctx context.Context, u vocab.Username, feed string) (Reading, error)
+	// Reading returns how far the user has read a feed that All lists. It counts the entries that
+	// the filter shows.
+	Reading(ctx context.Context, u vocab.Username, feed string, f Filter) (Reading, error)
 }
 
 // Stored is a part of a feed before the gate checks it.
@@ -112,10 +113,10 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 // showPage returns the items that the gate lets through and the user has not muted, with their
 // actors.
 func (r *Reader) showPage(u vocab.Username, stored Stored) Page {
-	mutes, me := r.profiles.User(u).Moderation, r.local.ID(u)
+	filter := r.filterOf(u)
 	page := Page{Items: make([]Item, 0, len(stored.Entries)), Actors: map[vocab.ID]vocab.Card{}}
 	for _, e := range stored.Entries {
-		if !r.isShown(e) || isMuted(e, mutes, me) {
+		if !filter.isShown(e) {
 			continue
 		}
 		page.Items = append(page.Items, e.Item)
@@ -125,6 +126,18 @@ func (r *Reader) showPage(u vocab.Username, stored Stored) Page {
 		}
 	}
 	return page
+}
+
+// Filter decides which entries a user is shown.
+type Filter struct {
+	isShown func(Shown) bool
+	byWords bool // isShown looks at the objects, too
+}
+
+// filterOf returns the filter that leaves out what the gate refuses and what the user has muted.
+func (r *Reader) filterOf(u vocab.Username) Filter {
+	mutes, me := r.profiles.User(u).Moderation, r.local.ID(u)
+	return Filter{func(e Shown) bool { return r.isShown(e) && !isMuted(e, mutes, me) }, mutes.HasKeywords()}
 }
 
 // isShown reports whether the gate lets through every actor who sent or wrote the entry.

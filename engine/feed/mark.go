@@ -33,7 +33,7 @@ func (r *Reader) Reading(ctx context.Context, u vocab.Username, feed string) (Re
 	if !slices.Contains(All, feed) {
 		return Reading{}, fault.New(fault.Invalid, "this feed has no mark").WithCode("bad_query")
 	}
-	reading, err := r.store.Reading(ctx, u, feed)
+	reading, err := r.store.Reading(ctx, u, feed, r.filterOf(u))
 	if err != nil {
 		return Reading{}, fmt.Errorf("read mark of feed %s: %w", feed, err)
 	}
@@ -41,31 +41,70 @@ func (r *Reader) Reading(ctx context.Context, u vocab.Username, feed string) (Re
 }
 
 // Reading implements Store.
-func (d *Database) Reading(ctx context.Context, u vocab.Username, feed string) (r Reading, err error) {
-	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
-		mark, err := tx.Feed.FindMark(ctx, feed)
-		if err != nil {
-			return err
+func (d *Database) Reading(ctx context.Context, u vocab.Username, feed string, f Filter) (r Reading, err error) {
+	q := user.UnreadQuery{Feed: pagesOf[feed], User: d.local.ID(u)}
+	var entries []user.UnreadEntry
+	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		if q.Mark, err = tx.Feed.FindMark(ctx, feed); err == nil {
+			entries, r.Unread.More, err = tx.Feed.ListUnread(ctx, q)
 		}
-		if mark != nil {
-			at := NewMark(*mark)
-			r.UpTo = &at
-		}
-		r.Unread, err = d.countUnread(ctx, tx, u, feed, mark)
 		return err
 	})
-	return r, err
+	if err != nil {
+		return Reading{}, err
+	}
+	if q.Mark != nil {
+		at := NewMark(*q.Mark)
+		r.UpTo = &at
+	}
+	if f.byWords {
+		r.Unread.Count, err = d.countShown(ctx, u, q, len(entries), f)
+		return r, err
+	}
+	for _, e := range entries {
+		if f.isShown(shownOf(e)) {
+			r.Unread.Count++
+		}
+	}
+	return r, nil
 }
 
-// countUnread counts the entries after a mark, in a feed that All lists.
-func (d *Database) countUnread(ctx context.Context, tx *user.Tx, u vocab.Username, feed string, mark *user.Place) (user.Unread, error) {
-	switch feed {
-	case Notifications:
-		return tx.Feed.CountUnreadNotifications(ctx, d.local.ID(u), mark)
-	case Requests:
-		return tx.Feed.CountUnreadRequests(ctx, mark)
+// pagesOf has the feeds that have a mark.
+var pagesOf = map[string]user.Pages{Main: user.MainFeed, Notifications: user.NotificationsFeed, Requests: user.RequestsFeed}
+
+// shownOf returns as much of an unread entry as a Filter needs that does not look at words.
+func shownOf(e user.UnreadEntry) Shown {
+	object, err := vocab.ParseDoc(slices.Concat([]byte(`{"attributedTo":`), e.Authors, []byte("}")))
+	if err != nil { // the entry has no object
+		object = nil
 	}
-	return tx.Feed.CountUnread(ctx, d.local.ID(u), mark)
+	return Shown{Item: Item{ActorURI: e.Actor}, Voices: voicesOf(e.Actor, object)}
+}
+
+// countShown reads the n newest unread entries with their documents, and counts those that the
+// filter shows.
+func (d *Database) countShown(ctx context.Context, u vocab.Username, q user.UnreadQuery, n int, f Filter) (count int, err error) {
+	var after, end *user.Place
+	for n > 0 {
+		read := 0
+		stored, err := d.read(ctx, u, func(ctx context.Context, tx *user.Tx) ([]user.FeedItem, *user.Place, error) {
+			items, err := tx.Feed.ListUnreadItems(ctx, q, after, min(n, MaxLimit))
+			if read = len(items); read > 0 {
+				end = &user.Place{At: items[read-1].Published, ID: items[read-1].ID}
+			}
+			return items, nil, err
+		})
+		if err != nil || read == 0 {
+			return count, err
+		}
+		for _, e := range stored.Entries {
+			if f.isShown(e) {
+				count++
+			}
+		}
+		after, n = end, n-read
+	}
+	return count, nil
 }
 
 // FindEntry returns the place of an entry in a feed, or nil if the feed does not have the entry.

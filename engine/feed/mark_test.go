@@ -9,6 +9,7 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestReadingSaysHowFarAFeedIsRead(t *testing.T) {
@@ -52,4 +53,33 @@ func TestReadingSaysHowFarAFeedIsRead(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A notification or an announced post counts as unread only if it is shown.
+func TestOnlyShownEntriesAreUnread(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const bob, carol vocab.ID = "https://peer.example/users/bob", "https://other.example/users/carol"
+	f.receive("like", "Like", local{}.ID(f.alice)+"/objects/1", "", start)
+	f.object("https://other.example/notes/1", `{"id":"https://other.example/notes/1","type":"Note","attributedTo":["https://other.example/users/carol"]}`)
+	boost := f.receive("boost", "Announce", "https://other.example/notes/1", "", start.Add(time.Second))
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		return tx.Feed.Add(ctx, user.FeedEntry{ID: boost.ID, Activity: boost.URI, Actor: boost.Actor, Published: boost.Published})
+	})
+	for _, tt := range []struct {
+		refused             vocab.ID
+		main, notifications int
+	}{{"", 1, 1}, {carol, 0, 1}, {bob, 0, 0}} {
+		clear(f.gate)
+		f.gate[tt.refused] = true
+		for name, want := range map[string]int{feed.Main: tt.main, feed.Notifications: tt.notifications} {
+			page, err := f.Page(t.Context(), f.alice, name, "", 0)
+			if err != nil || len(page.Items) != want {
+				t.Errorf("%s without %q shows %d entries, %v; want %d", name, tt.refused, len(page.Items), err, want)
+			}
+			if got, err := f.Reading(t.Context(), f.alice, name); err != nil || got.Unread != (user.Unread{Count: want}) {
+				t.Errorf("%s without %q: %+v are unread, %v; want %d", name, tt.refused, got.Unread, err, want)
+			}
+		}
+	}
 }

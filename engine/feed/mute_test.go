@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -43,6 +44,9 @@ func TestMutesHoldForWhatWasThereBefore(t *testing.T) {
 		page, err := f.Page(t.Context(), f.alice, feed.Main, "", 0)
 		if err != nil || len(page.Items) != c.shown {
 			t.Errorf("with %+v muted %d are shown, %v; want %d", c.mutes, len(page.Items), err, c.shown)
+		}
+		if got, err := f.Reading(t.Context(), f.alice, feed.Main); err != nil || got.Unread != (user.Unread{Count: c.shown}) {
+			t.Errorf("with %+v muted %+v are unread, %v; want %d", c.mutes, got.Unread, err, c.shown)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (r Row) showEntry(languages []string, followers vocab.ID, hasEmoji bool) (s
 		s = *r.kept
 		s.Object = Document(r.ObjectForm)
 	default:
-		s = Shown{Voices: r.voices(), followers: followers,
+		s = Shown{Voices: voicesOf(r.Actor, r.object), followers: followers,
 			Item: Item{Type: r.Type, Visibility: audience.Of(r.to, r.authorOrActor(), followers).Visibility(), AuthorURI: r.author}}
 		activity := vocab.ShowActivity(r.activity, r.object != nil, hasEmoji)
 		if r.object != nil {
@@ -133,10 +133,10 @@ func (r Row) formOf(s Shown) (form user.Form, ok bool) {
 	return user.Form{FeedLine: s.line, Activity: activity, Object: string(s.Object)}, ok && len(activity)+len(s.Object) <= cache.MaxDocument
 }
 
-// voices returns every actor who sent or wrote the entry.
-func (r Row) voices() []vocab.ID {
-	all := []vocab.ID{r.Actor}
-	authors, err := r.object.IDs("attributedTo")
+// voicesOf returns every actor who sent or wrote an entry with this object.
+func voicesOf(sender vocab.ID, object vocab.Doc) []vocab.ID {
+	all := []vocab.ID{sender}
+	authors, err := object.IDs("attributedTo")
 	if err != nil {
 		return all
 	}
