@@ -19,6 +19,20 @@ type Unread struct {
 // mostUnread is the highest count of unread entries.
 const mostUnread = 1000
 
+// Mark is how far the user has read a feed: its entries up to a place, as far as they had arrived
+// at a moment.
+type Mark struct {
+	Place
+	Moment time.Time
+}
+
+// markRow is a Mark as a row.
+type markRow struct {
+	At     time.Time
+	ID     uuid.UUID
+	Moment time.Time
+}
+
 // entryPlace is a Place as a row.
 type entryPlace struct {
 	At time.Time
@@ -32,19 +46,26 @@ func (p *entryPlace) place() *Place {
 	return &Place{At: p.At, ID: p.ID}
 }
 
-// FindMark returns the place up to which the user has read a feed, nil when none is stored.
-func (t Feed) FindMark(ctx context.Context, feed string) (*Place, error) {
-	p, err := one[entryPlace](ctx, t.tx, "read feed mark", `SELECT published, id FROM feed_marks WHERE feed = $1`, feed)
-	return p.place(), err
+// FindMark returns how far the user has read a feed, nil when that is not stored.
+func (t Feed) FindMark(ctx context.Context, feed string) (*Mark, error) {
+	m, err := one[markRow](ctx, t.tx, "read feed mark", `SELECT published, id, marked_at FROM feed_marks WHERE feed = $1`, feed)
+	if m == nil {
+		return nil, err
+	}
+	return &Mark{Place{At: m.At, ID: m.ID}, m.Moment}, err
 }
 
-// MoveMark stores that the user has read a feed up to a place. The mark never goes back.
-// MoveMark reports whether the mark moved.
+// MoveMark stores that the user has by now read a feed up to a place. The mark never goes back.
+// MoveMark reports whether the mark moved to another place.
 func (t Feed) MoveMark(ctx context.Context, feed string, p Place) (bool, error) {
-	n, err := t.execBeside(ctx, "move feed mark", `INSERT INTO feed_marks AS m VALUES ($1, $2, $3)
-		ON CONFLICT (feed) DO UPDATE SET published = excluded.published, id = excluded.id WHERE (m.published, m.id) < (excluded.published, excluded.id)`,
+	before, err := t.FindMark(ctx, feed)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.execBeside(ctx, "move feed mark", `INSERT INTO feed_marks AS m (feed, published, id) VALUES ($1, $2, $3)
+		ON CONFLICT (feed) DO UPDATE SET published = excluded.published, id = excluded.id, marked_at = now() WHERE (m.published, m.id) <= (excluded.published, excluded.id)`,
 		feed, p.At, p.ID)
-	return n == 1, err
+	return n == 1 && (before == nil || before.ID != p.ID || !before.At.Equal(p.At)), err
 }
 
 // FindPlace returns the place of an entry in the main feed, nil when there is no such entry.
@@ -64,7 +85,15 @@ func (t Feed) FindActivityPlace(ctx context.Context, id uuid.UUID, requests bool
 type UnreadQuery struct {
 	Feed Pages    // MainFeed, NotificationsFeed or RequestsFeed
 	User vocab.ID // the user's actor
-	Mark *Place   // nil: the user has not marked the feed
+	Mark *Mark    // nil: the user has not marked the feed
+}
+
+// mark returns the mark. If there is none, it returns one before all entries.
+func (q UnreadQuery) mark() Mark {
+	if q.Mark == nil {
+		return Mark{Moment: first.At}
+	}
+	return *q.Mark
 }
 
 // UnreadEntry is an unread entry without its documents.
@@ -74,27 +103,36 @@ type UnreadEntry struct {
 }
 
 // unreadRows selects up to n unread entries after a place, the newest first. Of the main feed it
-// leaves out the user's own entries, and of the requests those of actors that the user blocks. Of
-// the notifications it takes those among the MaxScanned newest activities.
+// leaves out the user's own entries, and of the requests those of actors that the user blocks. It
+// looks at the MaxScanned newest rows after the mark, and at the MaxScanned that arrived last.
 func (t Feed) unreadRows(q UnreadQuery, after *Place, n int) feedRows {
-	p, mark := after.orFirst(), q.Mark.orOldest()
+	p, mark := after.orFirst(), q.mark()
 	switch q.Feed {
 	case NotificationsFeed:
 		r := t.notificationRows(q.User, after, n)
-		r.which = ` WHERE (a.published, a.id) < ($1, $2) AND a.id IN (SELECT id FROM (` + newActivities + ` ORDER BY published DESC, id DESC LIMIT $12) AS looked)
+		r.which = ` WHERE (a.published, a.id) < ($1, $2) AND a.id IN ` + unreadIDs(receivedActivities, "$10, $11", "$12", "$13") + `
 			AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT $3`
-		r.args = append(r.args, mark.At, mark.ID, MaxScanned)
+		r.args = append(r.args, mark.At, mark.ID, mark.Moment, MaxScanned)
 		return r
 	case RequestsFeed:
-		return feedRows{"read unread requests", activityItem, itemTables, ` WHERE (a.published, a.id) < ($1, $2) AND (a.published, a.id) > ($3, $4)
-			AND ` + shownRequests + ` ORDER BY a.published DESC, a.id DESC LIMIT $5`, []any{p.At, p.ID, mark.At, mark.ID, n}}
+		return feedRows{"read unread requests", activityItem, itemTables, ` WHERE (a.published, a.id) < ($1, $2)
+			AND ((a.published, a.id) > ($3, $4) OR a.created_at > $5) AND ` + shownRequests + ` ORDER BY a.published DESC, a.id DESC LIMIT $6`,
+			[]any{p.At, p.ID, mark.At, mark.ID, mark.Moment, n}}
 	}
-	return feedRows{"read unread entries", feedEntry, feedTables, ` WHERE (f.published, f.id) < ($1, $2) AND (f.published, f.id) > ($3, $4)
-		AND f.actor_uri <> $5 ORDER BY f.published DESC, f.id DESC LIMIT $6`, []any{p.At, p.ID, mark.At, mark.ID, string(q.User), n}}
+	return feedRows{"read unread entries", feedEntry, feedTables, ` WHERE (f.published, f.id) < ($1, $2)
+		AND f.id IN ` + unreadIDs(`FROM feed WHERE actor_uri <> $3`, "$4, $5", "$6", "$7") + ` ORDER BY f.published DESC, f.id DESC LIMIT $8`,
+		[]any{p.At, p.ID, string(q.User), mark.At, mark.ID, mark.Moment, MaxScanned, n}}
 }
 
-// newActivities selects the received activities after the place $10, $11.
-const newActivities = `SELECT id FROM activities WHERE direction = 'inbound' AND (published, id) > ($10, $11)`
+const receivedActivities = `FROM activities WHERE direction = 'inbound'`
+
+// unreadIDs selects the ids of rows that are after a mark or arrived after its moment. Each of the
+// two parts has an index, and reads no more rows than the parameter most says.
+func unreadIDs(rows, place, moment, most string) string {
+	return `(SELECT id FROM (SELECT id ` + rows + ` AND (published, id) > (` + place + `) ORDER BY published DESC, id DESC LIMIT ` + most + `) AS later
+		UNION ALL SELECT id FROM (SELECT id, published ` + rows + ` AND created_at > ` + moment + ` ORDER BY created_at DESC LIMIT ` + most + `) AS arrived
+			WHERE (published, id) <= (` + place + `))`
+}
 
 // ListUnread returns the unread entries, up to 1,000 and the newest first. If more is true, there
 // are others, or there may be.
@@ -105,8 +143,9 @@ func (t Feed) ListUnread(ctx context.Context, q UnreadQuery) (entries []UnreadEn
 		return entries[:min(len(entries), mostUnread)], true, err
 	}
 	if q.Feed == NotificationsFeed {
-		mark := q.Mark.orOldest()
-		looked, err := t.count(ctx, `SELECT count(*) FROM (SELECT FROM activities WHERE direction = 'inbound' AND (published, id) > ($1, $2) LIMIT $3) AS looked`, mark.At, mark.ID, MaxScanned)
+		mark := q.mark()
+		looked, err := t.count(ctx, `SELECT greatest((SELECT count(*) FROM (SELECT `+receivedActivities+` AND (published, id) > ($1, $2) LIMIT $4) AS later),
+			(SELECT count(*) FROM (SELECT `+receivedActivities+` AND created_at > $3 LIMIT $4) AS arrived))`, mark.At, mark.ID, mark.Moment, MaxScanned)
 		return entries, looked == MaxScanned, err
 	}
 	return entries, false, nil

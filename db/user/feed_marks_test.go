@@ -57,8 +57,12 @@ func TestUnreadEntriesAreCounted(t *testing.T) {
 		uri := vocab.ID(fmt.Sprintf("%s/follows/%d", bob, n))
 		return tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: uri, Direction: user.Inbound, Type: "Follow", Actor: bob, Object: me, Published: now.Add(time.Duration(n) * time.Second), Raw: []byte(`{}`)})
 	}
-	counts := func(mark *user.Place) (all [3]user.Unread) {
+	counts := func(place *user.Place) (all [3]user.Unread) {
 		t.Helper()
+		var mark *user.Mark
+		if place != nil {
+			mark = &user.Mark{Place: *place, Moment: time.Now().Add(time.Hour)} // nothing arrives after it
+		}
 		read(t, c, u, func(ctx context.Context, tx *user.Tx) (err error) {
 			for n, feed := range []user.Pages{user.MainFeed, user.NotificationsFeed, user.RequestsFeed} {
 				entries, more, err := tx.Feed.ListUnread(ctx, user.UnreadQuery{Feed: feed, User: me, Mark: mark})
@@ -109,4 +113,72 @@ func TestUnreadEntriesAreCounted(t *testing.T) {
 	if got, want := counts(&user.Place{At: now.Add(2 * time.Hour)}), [3]user.Unread{{Count: 1000, More: true}, {More: true}, {}}; got != want {
 		t.Errorf("of more than are counted: %+v, want %+v", got, want)
 	}
+}
+
+// A mark covers the entries that had arrived when it was made. Those that arrive later are unread,
+// also if they are dated before the mark, until the feed is marked again.
+func TestEntriesThatArriveAfterAMarkAreUnread(t *testing.T) {
+	t.Parallel()
+	const me vocab.ID = "https://here.example/users/alice"
+	c, u := alice(t)
+	arrive := func(n int, at time.Time) {
+		t.Helper()
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			if err := addNote(ctx, tx, bob, n, at); err != nil {
+				return err
+			}
+			follow := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(fmt.Sprintf("%s/follows/%d", bob, n)), Direction: user.Inbound, Type: "Follow", Actor: bob, Object: me, Published: at, Raw: []byte(`{}`)}
+			if err := tx.Activities.Add(ctx, follow); err != nil {
+				return err
+			}
+			a, _, _ := note(carol, n, at)
+			if err := tx.Activities.Add(ctx, a); err != nil {
+				return err
+			}
+			return tx.Requests.Add(ctx, user.Request{Activity: a.URI, Actor: carol, Host: "c"}, now)
+		})
+	}
+	feeds := map[string]user.Pages{"main": user.MainFeed, "notifications": user.NotificationsFeed, "requests": user.RequestsFeed}
+	mark := func(moves bool) {
+		t.Helper()
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			for feed := range feeds {
+				moved, err := tx.Feed.MoveMark(ctx, feed, user.Place{At: now.Add(5 * time.Minute), ID: uuid.Max})
+				if err != nil || moved != moves {
+					return fmt.Errorf("the mark of %s moved: %t, %w; want %t", feed, moved, err, moves)
+				}
+			}
+			return nil
+		})
+	}
+	want := func(when string, unread int) {
+		t.Helper()
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			for feed, pages := range feeds {
+				mark, err := tx.Feed.FindMark(ctx, feed)
+				if err != nil {
+					return err
+				}
+				q := user.UnreadQuery{Feed: pages, User: me, Mark: mark}
+				entries, more, err := tx.Feed.ListUnread(ctx, q)
+				if err != nil || len(entries) != unread || more {
+					t.Errorf("%s, %s has %d unread entries, more %t, %v; want %d", when, feed, len(entries), more, err, unread)
+				}
+				if items, err := tx.Feed.ListUnreadItems(ctx, q, nil, 9); err != nil || len(items) != unread {
+					t.Errorf("%s, %s has %d unread items, %v; want %d", when, feed, len(items), err, unread)
+				}
+			}
+			return nil
+		})
+	}
+	arrive(1, now.Add(5*time.Minute))
+	want("unmarked", 1)
+	mark(true)
+	want("marked", 0)
+	arrive(2, now)
+	want("after an entry with an earlier date", 1)
+	arrive(3, now.Add(6*time.Minute))
+	want("after an entry with a later date", 2)
+	mark(false)
+	want("marked again", 1)
 }

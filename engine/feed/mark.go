@@ -54,7 +54,7 @@ func (d *Database) Reading(ctx context.Context, u vocab.Username, feed string, f
 		return Reading{}, err
 	}
 	if q.Mark != nil {
-		at := NewMark(*q.Mark)
+		at := NewMark(q.Mark.Place)
 		r.UpTo = &at
 	}
 	if f.byWords {
