@@ -179,6 +179,7 @@ type Sent struct {
 	Spelling vocab.Spelling // how other servers write the ids that the activity names
 	Request  vocab.ID       // the stranger whose messages an Accept or Reject is about
 	Group    *user.Group    // the group that a Create, Delete, Add or Remove is about
+	Members  []user.Unnamed // the recipients that it reaches through the user's groups
 	// Stream is the stream that an Add or Remove is about. If Group and Stream are nil, the Add or
 	// Remove is about the pins.
 	Stream *user.Stream

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,27 +31,61 @@ func isBetween(a *vocab.Activity, o *vocab.Object, author, other vocab.ID) bool 
 	return audience.Counterpart(a.Addressing, author).Same(other) && (len(o.All()) == 0 || audience.Counterpart(o.Addressing, author).Same(other))
 }
 
-// keepSentNote handles an object that the user sends to one actor in private. It adds a Note to
-// the conversation of the two. If that conversation is encrypted, it refuses the object, whatever
-// the type of the object is. It does so even if the conversation is closed.
+// keepSentNote handles an object that the user sends to one actor in private. It adds a Note that
+// names the actor to the conversation of the two. If that conversation is encrypted, it refuses the
+// object, whatever the type of the object is. It does so even if the conversation is closed.
 func keepSentNote(ctx context.Context, tx *user.Tx, s *Sent, o *vocab.Object) error {
-	partner := audience.Counterpart(s.Activity.Addressing, s.Actor.ID)
-	isCollection := strings.HasPrefix(string(partner), string(s.Actor.ID)+"/")
-	if partner == "" || isCollection || !audience.OfActivity(s.Activity, s.Actor.Followers).IsPrivate() {
-		return nil
+	reader := s.onlyReader()
+	if reader == "" || o.Type != note || !audience.Names(s.Activity.Addressing, reader) {
+		return checkSentWords(ctx, tx, s)
 	}
-	if o.Type != note {
-		c, err := tx.Pairs.Find(ctx, partner)
-		if err == nil && c != nil {
-			err = conversation.CheckOpen(c)
-		}
-		return err
-	}
-	c, _, err := tx.Pairs.AddNote(ctx, user.PairNote{User: s.Actor.ID, Partner: partner, Object: o.ID, Own: true, At: s.Now})
+	c, _, err := tx.Pairs.AddNote(ctx, user.PairNote{User: s.Actor.ID, Partner: reader, Object: o.ID, Own: true, At: s.Now})
 	if err != nil {
 		return err
 	}
 	return conversation.CheckOpen(c)
+}
+
+// checkSentWords refuses an unencrypted object, or a change of one, that only one actor would get,
+// if the conversation of the user with that actor is encrypted.
+func checkSentWords(ctx context.Context, tx *user.Tx, s *Sent) error {
+	reader := s.onlyReader()
+	if reader == "" {
+		return nil
+	}
+	c, err := tx.Pairs.Find(ctx, reader)
+	if err != nil || c == nil {
+		return err
+	}
+	return conversation.CheckOpen(c)
+}
+
+// onlyReader returns the one actor who gets a private activity of the user, or an empty id if it
+// is not private or several actors get it. The actor is the only one that the activity names. If
+// the activity names nobody but the user, the actor is the only one that it reaches through the
+// user's groups.
+func (s *Sent) onlyReader() (one vocab.ID) {
+	if !audience.OfActivity(s.Activity, s.Actor.Followers).IsPrivate() {
+		return ""
+	}
+	named := audience.Counterpart(s.Activity.Addressing, s.Actor.ID)
+	isCollection := strings.HasPrefix(string(named), string(s.Actor.ID)+"/")
+	isOther := func(id vocab.ID) bool { return !id.Same(s.Actor.ID) }
+	switch {
+	case isCollection:
+		return ""
+	case named != "":
+		return named
+	case slices.ContainsFunc(s.Activity.All(), isOther):
+		return ""
+	}
+	for _, m := range s.Members {
+		if one != "" && !m.Actor.Same(one) {
+			return ""
+		}
+		one = m.Actor.Canonical()
+	}
+	return one
 }
 
 // acceptLetters accepts the private messages of a stranger. The stranger's Notes to the user

@@ -55,6 +55,9 @@ func newUpdate() Handler {
 			if err != nil {
 				return err
 			}
+			if err := checkSentWords(ctx, tx, s); err != nil {
+				return err
+			}
 			doc, readable := o.Approved().Stored() // the user's own objects have only stamps that were verified
 			changed, err := tx.Objects.Replace(ctx, s.Object.URI, doc, readable, s.Now)
 			if err == nil && !changed {

@@ -34,7 +34,10 @@ func (d *desk) conversationWith(actor vocab.ID) (c *user.Conversation) {
 func TestRow25NothingIsSaidInTheOpenOnceItIsEncrypted(t *testing.T) {
 	t.Parallel()
 	d := town(t)
-	d.must("SendMessage", map[string]any{"recipientUri": bob, "content": "psst"})
+	first := d.must("SendMessage", map[string]any{"recipientUri": bob, "content": "psst"}).Object
+	alone := string(d.group("alone", bob))
+	d.must("CreateNote", map[string]any{"content": "psst", "to": []string{alone}})
+	d.must("UpdateObject", map[string]any{"objectId": first, "content": "hush"})
 	c := d.conversationWith(bob)
 	d.must("SendMessage", map[string]any{"conversationId": c.ID, "content": "and again"})
 	d.must("CreateNote", map[string]any{"content": "to you both", "to": []string{bob, carol}})
@@ -61,12 +64,17 @@ func TestRow25NothingIsSaidInTheOpenOnceItIsEncrypted(t *testing.T) {
 	said := d.sent()
 	inTheOpen := func() {
 		t.Helper()
-		for action, params := range map[string]any{
-			"SendMessage":   map[string]any{"recipientUri": bob, "content": "psst"},
-			"CreateNote":    map[string]any{"content": "psst", "to": []string{bob}},
-			"CreateArticle": map[string]any{"content": "psst", "title": "psst", "to": []string{bob}},
+		for _, c := range []struct {
+			action string
+			params map[string]any
+		}{
+			{"SendMessage", map[string]any{"recipientUri": bob, "content": "psst"}},
+			{"CreateNote", map[string]any{"content": "psst", "to": []string{bob}}},
+			{"CreateNote", map[string]any{"content": "psst", "to": []string{alone}, "visibility": "direct"}},
+			{"CreateArticle", map[string]any{"content": "psst", "title": "psst", "to": []string{bob}}},
+			{"UpdateObject", map[string]any{"objectId": first, "content": "a new secret"}},
 		} {
-			d.refused(action, params, fault.Unprocessable, "conversation_encrypted")
+			d.refused(c.action, c.params, fault.Unprocessable, "conversation_encrypted")
 		}
 		if n := d.sent(); n != said {
 			t.Errorf("%d activities were stored", n-said)

@@ -118,7 +118,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *user.Tx, x *exchange, jo
 	if err != nil {
 		return err
 	}
-	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.counterpart, Request: x.request, Group: x.group, Stream: x.stream,
+	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.counterpart, Request: x.request, Group: x.group, Members: x.members, Stream: x.stream,
 		Quoted: x.quoted, Spelling: x.collectSpellings(), Now: x.now}
 	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // the handler stores the object and the feed entry
 		return err
