@@ -171,23 +171,24 @@ func (f *fanout) describeRoster() vocab.Doc {
 	return d
 }
 
-// listOthers returns the addressees for which the test holds, except the host and the actors
-// whose servers know only the SWICG draft.
+// listOthers returns the addressees for which the test holds, except the host, the actors that the
+// host blocks, and the actors whose servers know only the SWICG draft. A blocked actor may not be
+// named, because a shared inbox would hand the activity to it.
 func (f *fanout) listOthers(holds func(user.Addressee) bool) (others []user.Addressee) {
 	me := f.me()
 	for _, a := range f.addressees {
-		if a.Actor != me && a.Lightweb && holds(a) {
+		if a.Actor != me && a.Lightweb && !a.Blocked && holds(a) {
 			others = append(others, a)
 		}
 	}
 	return others
 }
 
-// inboxesOf returns the inboxes of addressees. It leaves out the addressees that the host blocks.
+// inboxesOf returns the inboxes of addressees.
 func (f *fanout) inboxesOf(to []user.Addressee) []user.Inbox {
 	var all []user.Destination
 	for _, a := range to {
-		if a.Inbox != "" && !a.Blocked {
+		if a.Inbox != "" {
 			all = append(all, user.Destination{Actor: a.Actor, Inbox: a.Inbox, SharedInbox: a.SharedInbox})
 		}
 	}

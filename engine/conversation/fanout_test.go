@@ -203,6 +203,16 @@ func TestWhoIsBlockedOrUnknownIsOwedNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantOwed(t, "a message", s.takeOwed())
+	s.expectRefused(s.bob)
+	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice(carolID, time.Now())}})
+	if _, err := s.send(s.alice, s.group.Message()); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range s.takeOwed() {
+		if names := fmt.Sprint(o.Activity["to"], o.object()["to"]); names != "["+carolID+"] ["+carolID+"]" {
+			t.Errorf("a shared inbox is told to hand a message to %s", names)
+		}
+	}
 	r, _ := s.request(s.alice, s.group, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice("https://gone.example/users/gil", time.Now())}})
 	_, err = s.registry.Commit(t.Context(), s.at, r)
 	s.wantRefused("a device of nobody", err, fault.Unprocessable, "actor_unknown")

@@ -19,10 +19,19 @@ func checkMember(m *user.ConversationMember) error {
 	return nil
 }
 
+// memberOf returns the membership of a caller. It refuses a caller that is not a member, or that
+// the host blocks.
 func memberOf(ctx context.Context, tx *user.Tx, c *user.HostedConversation, caller vocab.ID) (*user.ConversationMember, error) {
 	m, err := tx.Conversations.FindMember(ctx, c.ID, caller)
 	if err == nil {
 		err = checkMember(m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	blocked, err := tx.Blocks.FindAmong(ctx, []vocab.ID{caller})
+	if err == nil && blocked[caller] {
+		err = errNotMember
 	}
 	return m, err
 }

@@ -95,11 +95,15 @@ func (d Deps) acceptMessages(ctx context.Context, tx *user.Tx, at Place, c *user
 	if err != nil {
 		return err
 	}
+	blocked, err := tx.Blocks.FindAmong(ctx, callers)
+	if err != nil {
+		return err
+	}
 	logged, err := tx.Hosted.FindMessages(ctx, c.ID, hashes)
 	if err != nil {
 		return err
 	}
-	b := &batch{Deps: d, at: at, host: host, conversation: c, previous: c.LastHash, members: members, logged: map[string]user.LoggedMessage{}, now: d.Now()}
+	b := &batch{Deps: d, at: at, host: host, conversation: c, previous: c.LastHash, members: members, blocked: blocked, logged: map[string]user.LoggedMessage{}, now: d.Now()}
 	for _, l := range logged {
 		b.logged[string(l.Hash)] = l
 	}
@@ -119,6 +123,7 @@ type batch struct {
 	previous     []byte // hash of the last message before the batch
 	conversation *user.HostedConversation
 	members      map[vocab.ID]user.ConversationMember
+	blocked      map[vocab.ID]bool             // the callers that the host blocks
 	logged       map[string]user.LoggedMessage // messages that the log has already, by content hash
 	entries      []user.LogEntry
 	now          time.Time
@@ -133,6 +138,9 @@ func (b *batch) accept(m *Message) error {
 	}
 	if err := checkMember(member); err != nil {
 		return err
+	}
+	if b.blocked[m.Caller] {
+		return errNotMember
 	}
 	if c.Mode == user.ModeFederated {
 		return unprocessable("not_upgraded", "nobody else is in the MLS group yet: add the other actor first").At("/message")

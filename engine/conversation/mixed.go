@@ -48,22 +48,22 @@ func (f *fanout) tellForeignWelcome(ctx context.Context, tx *user.Tx, committer 
 	return tx.Deliveries.EnqueueAll(ctx, []user.Job{job}, f.inboxesOf(to), f.now)
 }
 
-// listForeign returns the addressees that know only the SWICG draft and for which the test
-// holds.
+// listForeign returns the addressees that know only the SWICG draft and for which the test holds,
+// except those that the host blocks.
 func (f *fanout) listForeign(holds func(user.Addressee) bool) (foreign []user.Addressee) {
 	for _, a := range f.addressees {
-		if !a.Lightweb && holds(a) {
+		if !a.Lightweb && !a.Blocked && holds(a) {
 			foreign = append(foreign, a)
 		}
 	}
 	return foreign
 }
 
-// listMembers returns the addressees except the host.
+// listMembers returns the addressees except the host and the actors that the host blocks.
 func (f *fanout) listMembers() (members []user.Addressee) {
 	me := f.me()
 	for _, a := range f.addressees {
-		if a.Actor != me {
+		if a.Actor != me && !a.Blocked {
 			members = append(members, a)
 		}
 	}

@@ -40,7 +40,7 @@ func readView(ctx context.Context, tx *user.Tx, id uuid.UUID, viewer vocab.ID) (
 	return v, err
 }
 
-// readAs returns a conversation if the viewer is a member.
+// readAs returns a conversation if the viewer is a member that the host does not block.
 func readAs(ctx context.Context, tx *user.Tx, id uuid.UUID, viewer vocab.ID) (*user.HostedConversation, error) {
 	c, err := tx.Hosted.Find(ctx, id)
 	if err == nil && c == nil {
@@ -61,13 +61,7 @@ type Read func(ctx context.Context, u vocab.Username, work func(context.Context,
 // strangers do not take the connections that are kept for users.
 func (r *Registry) CheckPeer(ctx context.Context, read Read, at Place, actor vocab.ID) error {
 	return read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
-		if _, err := readAs(ctx, tx, at.ID, actor); err != nil {
-			return err
-		}
-		blocked, err := tx.Blocks.FindAmong(ctx, []vocab.ID{actor})
-		if err == nil && blocked[actor] {
-			err = errNotMember
-		}
+		_, err := readAs(ctx, tx, at.ID, actor)
 		return err
 	})
 }
