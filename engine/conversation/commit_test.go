@@ -186,12 +186,33 @@ func TestACommitMustBeWhatItSays(t *testing.T) {
 		_, err := s.registry.Commit(t.Context(), s.at, r)
 		s.wantRefused(name, err, c.kind, c.code)
 	}
+	for name, next := range map[string]func(*mlstest.Group) []byte{
+		"another member's key is replaced": func(g *mlstest.Group) []byte {
+			return g.Replace(s.bob, mlstest.NewDevice(bobID, time.Now())).Info(s.alice)
+		},
+		"the committer's key is replaced without a path": func(g *mlstest.Group) []byte {
+			other := mlstest.NewDevice(aliceID, time.Now())
+			return g.Replace(s.alice, other).Info(other)
+		},
+	} {
+		r, after := s.request(s.alice, s.group, mlstest.Change{})
+		r.GroupInfo = next(after)
+		_, err := s.registry.Commit(t.Context(), s.at, r)
+		s.wantRefused(name, err, fault.Unprocessable, "bad_group_info")
+	}
+	renewed := mlstest.NewDevice(aliceID, time.Now())
+	path, after := s.group.CommitPath(s.alice, renewed)
+	_, err := s.registry.Commit(t.Context(), s.at, conversation.Commit{Caller: aliceID, Key: s.key(), Message: path, GroupInfo: after.Replace(renewed, s.alice).Info(s.alice)})
+	s.wantRefused("the committer keeps its key beside a path with another one", err, fault.Unprocessable, "bad_group_info")
 	without, _ := s.request(s.alice, s.group, mlstest.Change{Add: []*mlstest.Device{stranger}})
 	without.Welcomes = nil
-	_, err := s.registry.Commit(t.Context(), s.at, without)
+	_, err = s.registry.Commit(t.Context(), s.at, without)
 	s.wantRefused("an Add without a Welcome", err, fault.Unprocessable, "bad_welcomes")
 	if v := s.view(); v.Epoch != 1 || len(v.Members) != 2 {
 		t.Errorf("epoch %d with %d members, want 1 with 2", v.Epoch, len(v.Members))
+	}
+	if _, err := s.registry.Commit(t.Context(), s.at, conversation.Commit{Caller: aliceID, Key: s.key(), Message: path, GroupInfo: after.Info(renewed)}); err != nil {
+		t.Errorf("a commit that renews the committer's key: %v", err)
 	}
 }
 

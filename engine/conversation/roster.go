@@ -269,7 +269,9 @@ var errOtherInfo = staleInfo("the GroupInfo is not that of the epoch that the co
 func staleInfo(public string) error { return unprocessable("bad_group_info", public).At("/groupInfo") }
 
 // checkTree refuses the ratchet tree of the next epoch unless its leaves are those of the present
-// epoch, without the leaves that the commit removes and with those that it adds.
+// epoch, without the leaves that the commit removes and with those that it adds. The leaves that
+// remain keep their signature keys, except that of a committer that sends a path. With another key
+// the host could verify nothing that the device signs.
 func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 	wanted := slices.Clone(change.added)
 	if c.External {
@@ -282,6 +284,9 @@ func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 			remaining++
 			if !bytes.Equal(before.Identity, m.Identity) {
 				return staleInfo("a device in the ratchet tree has become another actor's")
+			}
+			if !bytes.Equal(c.keyAfter(before), m.SignatureKey) {
+				return staleInfo("a device in the ratchet tree has another signature key than the commit leaves it")
 			}
 			continue
 		}
@@ -297,6 +302,14 @@ func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 		return staleInfo("the ratchet tree lacks a device that the commit leaves in the group")
 	}
 	return nil
+}
+
+// keyAfter returns the signature key that a device of the present epoch has after the commit.
+func (c *commit) keyAfter(m *mls.Member) []byte {
+	if !c.External && c.message.Path != nil && m.Index == c.message.Sender.Leaf {
+		return c.message.Path.SignatureKey
+	}
+	return m.SignatureKey
 }
 
 // checkWelcomes refuses the Welcomes unless each device that the commit adds is named in them

@@ -97,7 +97,8 @@ func (c *commit) judgeSealed(ctx context.Context, tx *user.Tx, to *user.HostedCo
 }
 
 // checkSealedInfo refuses a GroupInfo that is not of the next epoch, lacks an added device, or
-// has a device of an actor that is not a member after the commit.
+// has a device of an actor that is not a member after the commit. If the GroupInfo of the present
+// epoch is known, it also refuses a device of another member that was not in that epoch.
 func (c *commit) checkSealedInfo(to *user.HostedConversation, change roster, isMember func(vocab.ID) bool) error {
 	if c.next == nil {
 		return nil
@@ -108,6 +109,13 @@ func (c *commit) checkSealedInfo(to *user.HostedConversation, change roster, isM
 	if err := c.checkInfoSigner(); err != nil {
 		return err
 	}
+	var group *mls.GroupInfo
+	if len(to.GroupInfo) > 0 {
+		var err error
+		if group, err = mls.ParseGroupInfo(to.GroupInfo); err != nil {
+			return err
+		}
+	}
 	wanted := slices.Clone(change.added)
 	for _, m := range c.next.Members {
 		actor := vocab.ID(m.Identity)
@@ -115,12 +123,20 @@ func (c *commit) checkSealedInfo(to *user.HostedConversation, change roster, isM
 			wanted = slices.Delete(wanted, at, at+1)
 		} else if !isMember(actor) || slices.Contains(change.left, actor) {
 			return staleInfo("the ratchet tree has a device of an actor who is no member after the commit")
+		} else if group != nil && actor != c.Caller && !isIn(group, m) {
+			return staleInfo("the ratchet tree has a device of another member that the commit does not add")
 		}
 	}
 	if len(wanted) > 0 {
 		return staleInfo("the ratchet tree lacks a device that the commit adds")
 	}
 	return nil
+}
+
+// isIn reports whether a group has the device of m at the same leaf with the same signature key.
+func isIn(group *mls.GroupInfo, m mls.Member) bool {
+	there := memberAt(group, m.Index)
+	return there != nil && bytes.Equal(there.Identity, m.Identity) && bytes.Equal(there.SignatureKey, m.SignatureKey)
 }
 
 // isMixedAfter reports whether an actor that knows only the SWICG draft may be in the MLS group

@@ -150,7 +150,9 @@ func TestWordsAboutAPrivateMessageThatDoNotFitAreRefused(t *testing.T) {
 	s := newScene(t).withBob()
 	s.withSam()
 	dave, erin := mlstest.NewDevice(daveID, time.Now()), mlstest.NewDevice(erinID, time.Now())
-	s.accept(s.sealed(s.alice, mlstest.Change{Add: []*mlstest.Device{dave}}))
+	known, next := s.sealed(s.alice, mlstest.Change{Add: []*mlstest.Device{dave}})
+	known.GroupInfo = next.Info(s.alice)
+	s.accept(known, next)
 	old := mlstest.NewDeviceUntil(erinID, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
 	for name, c := range map[string]struct {
 		change func(*conversation.Commit)
@@ -179,6 +181,10 @@ func TestWordsAboutAPrivateMessageThatDoNotFitAreRefused(t *testing.T) {
 		"a GroupInfo without the device": {func(c *conversation.Commit) {
 			_, next := s.group.SealedCommit(mlstest.Change{})
 			c.GroupInfo = next.Info(s.bob)
+		}, fault.Unprocessable, "bad_group_info"},
+		"a GroupInfo with another key of a member": {func(c *conversation.Commit) {
+			_, next := s.group.SealedCommit(mlstest.Change{Add: []*mlstest.Device{erin}})
+			c.GroupInfo = next.Replace(s.alice, mlstest.NewDevice(aliceID, time.Now())).Info(s.bob)
 		}, fault.Unprocessable, "bad_group_info"},
 		"a GroupInfo with a stranger's device": {func(c *conversation.Commit) {
 			_, next := s.group.SealedCommit(mlstest.Change{Add: []*mlstest.Device{erin, mlstest.NewDevice(carolID, time.Now())}})

@@ -162,6 +162,13 @@ func (g *Group) Info(by *Device) []byte {
 	return writeMessage(mls.FormatGroupInfo, signed, vector(by.sign("GroupInfoTBS", signed)))
 }
 
+// Replace returns the group with another device in the place of one, at the same epoch.
+func (g *Group) Replace(old, by *Device) *Group {
+	n := &Group{ID: g.ID, Epoch: g.Epoch, Leaves: slices.Clone(g.Leaves)}
+	n.Leaves[g.Leaf(old)] = by
+	return n
+}
+
 // makeNext returns the group at the next epoch, with devices removed and added.
 func (g *Group) makeNext(removed []*Device, added []*Device) *Group {
 	n := &Group{ID: g.ID, Epoch: g.Epoch + 1, Leaves: slices.Clone(g.Leaves)}
@@ -212,6 +219,15 @@ func (g *Group) writeFrame(by *Device, sender []byte, kind mls.ContentType, cont
 func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
 	content := join(vector(g.writeProposals(c)), uint8(0))
 	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content), g.makeNext(c.Remove, c.Add)
+}
+
+// CommitPath is Commit without proposals and with a path, by which the committer's leaf becomes that
+// of another device.
+func (g *Group) CommitPath(by, becomes *Device) (commit []byte, next *Group) {
+	path := join(becomes.newLeaf(join(uint8(3), vector(make([]byte, 32)))), vector())
+	content := join(vector(), uint8(1), path)
+	next = g.makeNext(nil, nil)
+	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content), next.Replace(by, becomes)
 }
 
 // Rejoin returns an external commit, by which one device joins and others are removed. It also
