@@ -103,3 +103,70 @@ func TestAConversationWithoutAHostAssignsNoNumberTwice(t *testing.T) {
 		return err
 	})
 }
+
+// The two go on as they agreed: what one says to the other after the restore is not sent in the
+// open because the backup is from before their conversation was encrypted.
+func TestAConversationOfTwoThatWasEncryptedAfterTheBackupStaysEncrypted(t *testing.T) {
+	t.Parallel()
+	const bob, carol, dave, erin, frank vocab.ID = "https://a.example/bob", "https://a.example/carol", "https://a.example/dave", "https://a.example/erin", "https://a.example/frank"
+	c, cfg := named(t)
+	u := dbtest.User(t, c, "alice")
+	ids := map[vocab.ID]uuid.UUID{}
+	begin := func(partners ...vocab.ID) {
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			for _, p := range partners {
+				pair, _, err := tx.Pairs.AddNote(ctx, user.PairNote{User: dbtest.AliceActor, Partner: p, At: now})
+				if err != nil {
+					return err
+				}
+				ids[p] = pair.ID
+			}
+			return nil
+		})
+	}
+	encrypt := func(partner, host vocab.ID) {
+		id := vocab.ID(ids[partner].String())
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			group := "urn:uuid:" + string(id)
+			err := tx.Pairs.BeginUpgrade(ctx, ids[partner], group)
+			if err == nil && host == dbtest.AliceActor {
+				err = tx.Hosted.Add(ctx, user.HostedConversation{ID: ids[partner], GroupInfo: []byte("info")}, now)
+			}
+			return errors.Join(err, tx.Pairs.Upgrade(ctx, user.Conversation{ID: ids[partner], URI: host + "/conversations/" + id, Host: host, GroupID: group}, true, now))
+		})
+	}
+	begin(bob, dave, erin)
+	encrypt(dave, dbtest.AliceActor)
+	b := take(t, c)
+	begin(carol, frank)
+	encrypt(bob, dbtest.AliceActor)
+	encrypt(carol, dbtest.AliceActor)
+	encrypt(frank, frank)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Pairs.Close(ctx, dave, dave, now)
+		return err
+	})
+	c = replaced(t, c, cfg, b, u)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for _, p := range []vocab.ID{bob, carol, dave, frank} {
+			got, err := tx.Pairs.Find(ctx, p)
+			if err != nil || got == nil {
+				t.Errorf("there is no conversation with %s, %v", p, err)
+				continue
+			}
+			if got.Mode != user.ModeEncrypted || got.ClosedAt == nil || got.ID != ids[p] || got.URI != dbtest.AliceActor+"/conversations/"+vocab.ID(got.ID.String()) {
+				t.Errorf("the conversation with %s is %+v, want it encrypted and closed", p, got)
+			}
+			if me, err := tx.Conversations.FindMember(ctx, got.ID, dbtest.AliceActor); err != nil || !me.IsIn() {
+				t.Errorf("alice cannot continue that with %s, %v", p, err)
+			}
+		}
+		if got, err := tx.Pairs.Find(ctx, erin); err != nil || got.Mode != user.ModeFederated || got.ClosedAt != nil {
+			t.Errorf("the conversation with erin is %+v, %v, want it as it was", got, err)
+		}
+		return nil
+	})
+	if h := dbtest.StateOf(t, c, u, ids[dave]); h.Status != user.StatusClosed {
+		t.Errorf("the log of the conversation with dave is %s, want it closed", h.Status)
+	}
+}

@@ -106,7 +106,7 @@ func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) 
 			}
 			if there {
 				if err := r.takeOver(ctx, name); err != nil {
-					return "", fault.Wrap(fault.KindOf(err), "blocks, revoked key packages and numbers cannot be taken over from the database that is put aside", err).
+					return "", fault.Wrap(fault.KindOf(err), "blocks, revoked key packages, encrypted conversations and numbers cannot be taken over from the database that is put aside", err).
 						WithHint("rename or drop the database " + name + " yourself to restore without them")
 				}
 				aside = name + "-replaced-" + time.Now().UTC().Format("20060102150405")

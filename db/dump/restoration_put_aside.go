@@ -9,8 +9,8 @@ import (
 )
 
 // takeOver brings into a restored database what the database that is put aside knows and the
-// backup does not: blocks, revoked key packages, and the numbers that were assigned. It runs before
-// the restored database is used.
+// backup does not: blocks, revoked key packages, conversations that are encrypted, and the numbers
+// that were assigned. It runs before the restored database is used.
 func (r *Restoration) takeOver(ctx context.Context, database string) error {
 	from, err := pgx.ConnectConfig(ctx, r.d.server.Config(database))
 	if err != nil {
@@ -26,6 +26,9 @@ func (r *Restoration) takeOver(ctx context.Context, database string) error {
 		return err
 	}
 	if err := keepRevocations(ctx, from, to); err != nil {
+		return err
+	}
+	if err := keepEncrypted(ctx, from, to); err != nil {
 		return err
 	}
 	if err := passSequences(ctx, from, to); err != nil {
