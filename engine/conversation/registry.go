@@ -66,6 +66,7 @@ var backoff = mailbox.Backoff{Min: 10 * time.Millisecond, Max: time.Second}
 // because they got requests lately. It is safe for concurrent use.
 type Registry struct {
 	Deps
+	Storage  *Storage
 	metrics  metrics
 	carriers *carriers
 
@@ -77,7 +78,7 @@ type Registry struct {
 
 // NewRegistry returns a registry without conversations.
 func NewRegistry(d Deps) *Registry {
-	r := &Registry{Deps: d, carriers: newCarriers(d.Store), live: map[Place]*live{}}
+	r := &Registry{Deps: d, Storage: newStorage(d.Now), carriers: newCarriers(d.Store), live: map[Place]*live{}}
 	r.metrics = newMetrics(d.Metrics, r)
 	return r
 }

@@ -142,6 +142,8 @@ var (
 		Beyond: "asked once a device joins"})
 	JoinedLogs = newBudget(Budget{Bounds: "storage of such pages, of conversations that a device of the user has joined", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
 		Note: "for each user", Beyond: "asked later"})
+	HostedLogs = newBudget(Budget{Bounds: "bodies of requests by which members elsewhere add to the logs of users' conversations", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
+		Note: "for each user who hosts", Beyond: "429 before the body is read"})
 
 	SignalsOfPair  = newBudget(Budget{Bounds: "signals about conversations", Payer: Sender, Rate: Rate{PerSecond: 1, Burst: 2}, Per: "actor that is told", Beyond: "dropped"})
 	SignalsWaiting = newBudget(Budget{Bounds: "signals that wait for other servers", Payer: User, Pool: 1024, Beyond: "dropped", Note: "and those that wait for 5 s"})

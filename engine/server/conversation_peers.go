@@ -42,7 +42,11 @@ func (s *conversationPeers) ofMember(do visited) handle {
 			}
 			return err
 		}
-		return do(a, r.WithContext(policy.PaidByDomain(r.Context(), v.caller.Host())), v)
+		if err := do(a, r.WithContext(policy.PaidByDomain(r.Context(), v.caller.Host())), v); err != nil {
+			return err
+		}
+		s.served.registry.Storage.Count(v.at.Host, v.caller, v.size)
+		return nil
 	}
 }
 
@@ -70,6 +74,9 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 	if r.Method != http.MethodPost {
 		return v, nil
 	}
+	if err := s.served.registry.Storage.Check(u, signer); err != nil {
+		return nil, err
+	}
 	body, err := readJSON(a, r, s.served.messages, policy.NameAddress(s.clientOf(r)), maxConversation)
 	if err != nil {
 		return nil, err
@@ -78,6 +85,7 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 	if err == nil && proven != signer {
 		err = fault.New(fault.Unauthenticated, "the signatures of the request are of several actors").WithCode("unsigned")
 	}
+	v.size = len(body)
 	v.read = func(into any) error { return vocab.ParseInto(body, into) }
 	return v, err
 }

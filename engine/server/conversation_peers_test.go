@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -195,6 +196,25 @@ func TestASubmissionHasABound(t *testing.T) {
 	k.add(mlstest.NewDevice(string(k.carol.ID), start))
 	huge := `{"message":"` + strings.Repeat("A", 8<<20) + `"}`
 	k.send(k.peerPath()+"/messages", huge, k.signedWith(k.carolKey, huge), header("Idempotency-Key", "huge")).want(t, 413)
+}
+
+// What members add is stored and sent on to the others, so that a domain has a bound of its own for
+// each host. Whoever reads is served on.
+func TestAMemberElsewhereAddsToALogWhatADayHasRoomFor(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	k.add(mlstest.NewDevice(string(k.carol.ID), start))
+	storage, most := k.deps.Conversations.Storage, policy.HostedLogs.Rate.Burst
+	storage.Count(k.bob, k.carol.ID, most)
+	storage.Count(k.alice, k.carol.ID, most-1)
+	k.submit("/messages", map[string]any{"message": mlstest.NewGroup(k.device).Message()}).want(t, 400) // stored nothing
+	k.submit("/messages", map[string]any{"message": k.group.Message()}).want(t, 201)
+	closed := func(r *http.Request) { r.Body = unread{t} }
+	r := k.send(k.peerPath()+"/messages", "", k.signedWith(k.carolKey, "{}"), closed, header("Idempotency-Key", "full")).want(t, 429)
+	if r.Header.Get("Retry-After") == "" {
+		t.Error("nothing tells when there is room again")
+	}
+	k.look("/log", k.carolKey).want(t, 200)
 }
 
 func TestAPausedServerServesNoMembersElsewhere(t *testing.T) {

@@ -24,6 +24,7 @@ type visit struct {
 
 	caller vocab.ID           // the remote member
 	at     conversation.Place // for a remote member: the local host and the id of the conversation
+	size   int                // for a remote member: bytes of the body
 }
 
 var errNoGroup = fault.New(fault.Unprocessable, "the conversation has no MLS group").WithCode("not_encrypted")
