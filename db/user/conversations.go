@@ -143,9 +143,10 @@ func (t Conversations) NoteRejoin(ctx context.Context, id uuid.UUID, actor vocab
 
 // IsShared reports whether an actor is in an encrypted conversation that the user hosts, or that
 // a device of the user has joined. A Welcome that no device has confirmed does not count, because
-// anybody can send a Welcome.
+// anybody can send a Welcome. Neither does a conversation of two that is closed, because the two
+// have ended their relationship. Members of a closed group may continue it.
 func (t Conversations) IsShared(ctx context.Context, actor vocab.ID) (shares bool, err error) {
 	err = t.row(ctx, "look for a shared conversation", `SELECT EXISTS (SELECT FROM conversation_members m JOIN conversations c ON c.id = m.conversation_id
-		WHERE m.actor_uri = $1 AND m.left_seq IS NULL AND c.mode = 'encrypted' AND c.confirmed)`, []any{actor}, &shares)
+		WHERE m.actor_uri = $1 AND m.left_seq IS NULL AND c.mode = 'encrypted' AND c.confirmed AND (c.closed_at IS NULL OR c.partner_uri IS NULL))`, []any{actor}, &shares)
 	return shares, err
 }

@@ -129,8 +129,14 @@ func TestRow25TheRelationshipIsLostMidChat(t *testing.T) {
 	s.befriend(s.user, bobID)
 	s.upgrade(id)
 	s.withBob()
+	s.publish("phone", 3, false)
+	if _, err := s.registry.Claim(t.Context(), s.user, bobID); err != nil {
+		t.Errorf("a friend's claim: %v", err)
+	}
 	s.write(s.user, s.endFriendship)
-	_, err := s.send(s.alice, s.group.Message())
+	_, err := s.registry.Claim(t.Context(), s.user, bobID)
+	s.wantRefused("a former friend's claim", err, fault.Forbidden, "claim_refused")
+	_, err = s.send(s.alice, s.group.Message())
 	s.wantConflict("ciphertext", err, "conversation_closed")
 	_, err = s.send(s.bob, s.group.Message())
 	s.wantConflict("ciphertext of the other", err, "conversation_closed")
