@@ -99,3 +99,39 @@ func TestAConfirmationAndAMessageLockInOneOrder(t *testing.T) {
 		t.Errorf("the message was stored %d times, the confirmation %d times more", runs, store.n.Load())
 	}
 }
+
+// A package of last resort is for every group: the second Welcome to one is another Welcome, whether
+// the group has a conversation already or not.
+func TestASecondWelcomeForAPackageOfLastResortIsKept(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	var all []user.Welcome
+	for _, content := range []string{"first", "again", "another group's"} {
+		w := welcome([]byte("last resort"))
+		w.Content = []byte(content)
+		all = append(all, w)
+	}
+	s.write(s.user, func(ctx context.Context, tx *user.Tx) error {
+		for _, w := range all {
+			if isNew, err := tx.Welcomes.Take(ctx, w); err != nil || !isNew {
+				t.Errorf("the Welcome %q is new: %v, %v", w.Content, isNew, err)
+			}
+		}
+		same := all[0]
+		same.ID = uuid.New()
+		if isNew, err := tx.Welcomes.Take(ctx, same); err != nil || isNew {
+			t.Errorf("the same Welcome that comes again is new: %v, %v", isNew, err)
+		}
+		return nil
+	})
+	for range 2 {
+		for n, group := range []string{"urn:uuid:group", "urn:uuid:group", "urn:uuid:other"} {
+			if err := s.registry.ConfirmWelcome(t.Context(), s.user, all[n].ID, group); err != nil {
+				t.Errorf("the confirmation of the Welcome %q: %v", all[n].Content, err)
+			}
+		}
+	}
+	if waiting, err := s.registry.Welcomes(t.Context(), s.user, ""); err != nil || len(waiting) != 0 {
+		t.Errorf("%d Welcomes wait, %v", len(waiting), err)
+	}
+}
