@@ -93,9 +93,10 @@ type Claims struct {
 	Count int
 }
 
-// CountClaims returns how many one-time packages each actor has claimed since a time.
+// CountClaims returns how many one-time packages each actor has claimed since a time. Packages that
+// a restore marked as claimed have no claimer.
 func (t KeyPackages) CountClaims(ctx context.Context, since time.Time) ([]Claims, error) {
-	return collect[Claims](ctx, t.tx, "count claims", `SELECT claimed_by, count(*) FROM mls_key_packages WHERE claimed_at > $1 AND state = 'claimed' GROUP BY claimed_by`, since)
+	return collect[Claims](ctx, t.tx, "count claims", `SELECT claimed_by, count(*) FROM mls_key_packages WHERE claimed_at > $1 AND state = 'claimed' AND claimed_by <> '' GROUP BY claimed_by`, since)
 }
 
 // Revoke revokes a package and invalidates its unconfirmed Welcomes. It reports whether there
