@@ -98,10 +98,10 @@ func (r *renewer) renewLine(domain string, n int) {
 	until := i.Now().Add(renewTime)
 	for ; n > 0 && i.Now().Before(until) && i.beside.Pause(0); n-- {
 		id := r.next(domain)
-		ctx, cancel := context.WithTimeout(context.Background(), askTime)
+		ctx, cancel := context.WithTimeout(i.beside.Context(), askTime)
 		err := r.renew(ctx, id)
 		cancel()
-		if err != nil {
+		if err != nil && i.beside.Context().Err() == nil {
 			i.Log.Info("actor not renewed", "actor", id, "err", err)
 		}
 		r.finish(domain, id, err == nil || unansweredFault(err, "its server does not answer") == nil)

@@ -80,7 +80,11 @@ func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 		return false
 	}
 	r.questions[seq] = q
-	r.work.Go(func() { r.answerQuestion(q, r.findObject(q)) })
+	r.work.Go(func() {
+		if shown, finished := r.findObject(q); finished {
+			r.answerQuestion(q, shown)
+		}
+	})
 	return true
 }
 
@@ -110,24 +114,29 @@ func (r *rivals) forgetAnswers() {
 func (q *question) payer() string { return policy.RegistrableDomain(q.author.Host()) }
 
 // findObject returns the object as its server shows it to the question's reader. It returns nil
-// when the server does not show it as that author's, or cannot be reached in rivalTries tries.
-func (r *rivals) findObject(q *question) *vocab.Object {
+// when the server does not show it as that author's, or cannot be reached in rivalTries tries. If
+// the inbox closes before that is known, finished is false. The question then stays open, and the
+// activity waits in the journal for the next process.
+func (r *rivals) findObject(q *question) (shown *vocab.Object, finished bool) {
 	for try := range rivalTries {
 		if try > 0 && !r.work.Pause(r.backoff.After(try-1)) {
-			return nil
+			return nil, false
 		}
-		ctx, cancel := context.WithTimeout(policy.PaidByDomain(context.Background(), q.author.Host()), askTime)
+		ctx, cancel := context.WithTimeout(policy.PaidByDomain(r.work.Context(), q.author.Host()), askTime)
 		o, _, err := r.Actors.ObjectNow(ctx, q.object, q.reader)
 		cancel()
 		if err == nil && o.ID == q.object && o.OwnAuthors() && o.AttributedTo == q.author && conversation.CheckCiphertext(o.Doc) == nil {
-			return o
+			return o, true
+		}
+		if err != nil && r.work.Context().Err() != nil {
+			return nil, false
 		}
 		if err == nil || unansweredFault(err, "its server does not answer") == nil {
 			r.Log.Info("object is not the sender's", "object", q.object, "actor", q.author, "err", err)
-			return nil
+			return nil, true
 		}
 	}
-	return nil
+	return nil, true
 }
 
 // answerQuestion stores the answer, and lets the waiting users apply the activity.

@@ -11,12 +11,20 @@ import (
 // Background runs work that no request waits for, until Close.
 type Background struct {
 	closing chan struct{}
+	ctx     context.Context // see Context
+	cancel  context.CancelFunc
 	once    sync.Once
 	running sync.WaitGroup
 }
 
 // NewBackground returns a background in which nothing runs.
-func NewBackground() *Background { return &Background{closing: make(chan struct{})} }
+func NewBackground() *Background {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Background{closing: make(chan struct{}), ctx: ctx, cancel: cancel}
+}
+
+// Context returns a context for work that need not be finished. It ends when Close is called.
+func (b *Background) Context() context.Context { return b.ctx }
 
 // Go calls f in a goroutine of its own. Close waits until f has ended.
 func (b *Background) Go(f func()) { b.running.Go(f) }
@@ -43,10 +51,10 @@ func (b *Background) pauseOr(d time.Duration, wake <-chan struct{}) bool {
 	return true
 }
 
-// stop ends every pause.
-func (b *Background) stop() { b.once.Do(func() { close(b.closing) }) }
+// stop ends every pause, and the Context.
+func (b *Background) stop() { b.once.Do(func() { close(b.closing); b.cancel() }) }
 
-// Close ends every pause and waits for the running work. The fault is Busy when ctx ends first.
+// Close ends every pause, and the Context, and waits for the running work. The fault is Busy when ctx ends first.
 func (b *Background) Close(ctx context.Context) error {
 	b.stop()
 	ended := make(chan struct{})
