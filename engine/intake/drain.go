@@ -86,11 +86,14 @@ func (d *drain) countArrivals() int {
 func (d *drain) noteUsable() {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
-	d.usable, d.stall.usableSince = true, time.Now()
+	d.usable, d.stall.usableSince, d.stall.isSuspended = true, time.Now(), false
 }
 
+// errSuspended is why the activities of a suspended user cannot be applied.
+var errSuspended = fault.New(fault.Unavailable, "the user is suspended")
+
 // noteFailure records a failure and returns how long the drain waits. Entries that were held
-// back go to the journal.
+// back go to the journal. The operator, who has suspended a user, is not told of that.
 func (d *drain) noteFailure(cause error) time.Duration {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
@@ -99,7 +102,9 @@ func (d *drain) noteFailure(cause error) time.Duration {
 	}
 	d.usable, d.stall.usableSince = false, time.Time{}
 	d.stall.releaseHeldBack()
-	d.writer.reportStall(cause)
+	if d.stall.isSuspended = errors.Is(cause, errSuspended); !d.stall.isSuspended {
+		d.writer.reportStall(cause)
+	}
 	d.failures++
 	return d.intake.Backoff.After(d.failures - 1)
 }
@@ -174,7 +179,7 @@ func (d *drain) probeUser() error {
 		_, err := i.Store.Instance.Journal.DropWaiting(ctx, u)
 		return err
 	case row.State != instance.UserActive:
-		return fault.New(fault.Unavailable, "the user is "+row.State)
+		return errSuspended
 	}
 	return i.Store.Read(ctx, u, func(context.Context, *user.Tx) error { return nil })
 }

@@ -224,6 +224,47 @@ func TestAStallThatIsInterruptedLosesNothing(t *testing.T) {
 	}
 }
 
+func TestActivitiesOfASuspendedUserWaitWithoutAStall(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice")
+	s.refuses.Store(true)
+	if err := accept(t.Context(), i, "carol", 0, users...); err != nil {
+		t.Fatal(err)
+	}
+	setState := func(state string) {
+		t.Helper()
+		if err := i.Store.Instance.Users.SetState(t.Context(), users[0], state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setState(instance.UserSuspended)
+	s.refuses.Store(false)
+	eventually(t, "a suspended user is not stalled", func() bool { return len(i.Stalled()) == 0 })
+	if n, err := i.Store.Instance.Journal.CountWaiting(t.Context(), users[0]); n != 1 || err != nil {
+		t.Errorf("%d activities wait, %v; want 1", n, err)
+	}
+
+	var log strings.Builder
+	next := New(i.Deps)
+	next.Log = slog.New(slog.NewTextHandler(&log, nil))
+	if err := i.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a suspended user is not stalled in the next process", func() bool { return len(next.Stalled()) == 0 })
+	setState(instance.UserActive)
+	eventually(t, "the activity is applied", func() bool { return len(s.of("carol")) == 1 })
+	if err := next.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(log.String(), "user stalled") {
+		t.Errorf("the log says: %s", log.String())
+	}
+}
+
 // The request that a panic hits is answered with an error. A row of the journal that one hits is
 // found as a stray one.
 func TestAPanicOfAWriterLosesNothing(t *testing.T) {

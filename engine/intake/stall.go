@@ -16,10 +16,11 @@ import (
 // catches up, which means that new activities are held back in memory while the drain applies the
 // rest of the journal. Fields are guarded by the intake's mu.
 type stall struct {
-	since    time.Time
-	reported bool          // whether the operator was told
-	wake     chan struct{} // ends the pause of the drain
-	arrivals int           // counts changes of the waiting rows in the journal
+	since       time.Time
+	reported    bool          // whether the operator was told
+	isSuspended bool          // the user is suspended, and the database may well be usable
+	wake        chan struct{} // ends the pause of the drain
+	arrivals    int           // counts changes of the waiting rows in the journal
 
 	usableSince time.Time // since when the database can be used; zero while it cannot be used
 	oldest      time.Time // arrival of the oldest activity that the drain saw waiting; zero for none
@@ -102,12 +103,13 @@ func (s *stall) hurryDrain() {
 	}
 }
 
-// Stalled returns the users who are stalled.
+// Stalled returns the users who are stalled. Suspended users, whose activities wait until they are
+// active again, do not count.
 func (i *Intake) Stalled() (users []vocab.Username) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for u, w := range i.writers {
-		if w.stall != nil {
+		if w.stall != nil && !w.stall.isSuspended {
 			users = append(users, u)
 		}
 	}
