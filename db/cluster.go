@@ -117,7 +117,8 @@ const Beside = instance.MaxConnections + 8
 const leastConns = 4
 
 // Fit lowers the limit of connections to the number for which the server has room. It logs a
-// warning if this number is less than the configured limit.
+// warning if this number is less than the configured limit, and if the server's settings risk
+// committed data.
 func (c *Cluster) Fit(ctx context.Context) error {
 	limits, err := c.Instance.ReadServerLimits(ctx)
 	if err != nil {
@@ -132,6 +133,21 @@ func (c *Cluster) Fit(ctx context.Context) error {
 	if wanted := c.pool.LowerLimit(used); wanted > used {
 		c.log.WarnContext(ctx, "server takes fewer connections than configured", "max_connections", limits.MaxConnections, "reserved", limits.Reserved, "role_limit", limits.OfRole,
 			"database.max_connections", wanted, "beside", Beside, "used", used, "hint", "raise max_connections of PostgreSQL, or lower database.max_connections")
+	}
+	return c.warnOfLoss(ctx)
+}
+
+// warnOfLoss logs which settings of the server risk committed data.
+func (c *Cluster) warnOfLoss(ctx context.Context) error {
+	s, err := c.Instance.ReadDurability(ctx)
+	if err != nil {
+		return err
+	}
+	if s.CommitsEarly {
+		c.log.WarnContext(ctx, "synchronous_commit is off on the server; the engine's own commits wait for the disk", "hint", "set synchronous_commit of PostgreSQL to on")
+	}
+	if s.NoSync {
+		c.log.WarnContext(ctx, "fsync is off on the server: a power failure can destroy the databases", "hint", "set fsync of PostgreSQL to on")
 	}
 	return nil
 }

@@ -76,7 +76,10 @@ func openPool(ctx context.Context, url string, server *postgres.Server, database
 	}
 	cfg.ConnConfig = server.Config(database)
 	cfg.MaxConns = most
-	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { postgres.ReadAsWritten(conn); return nil }
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		postgres.ReadAsWritten(conn)
+		return postgres.CommitDurably(ctx, conn)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	return conns{pool}, postgres.Fault("open instance database", err)
 }
@@ -121,6 +124,19 @@ func (d *Database) ReadServerLimits(ctx context.Context) (l ServerLimits, err er
 		coalesce(current_setting('reserved_connections', true)::int, 0), rolconnlimit FROM pg_roles WHERE rolname = current_user`).
 		Scan(&l.MaxConnections, &l.Reserved, &l.OfRole)
 	return l, postgres.Fault("ask how many connections the server takes", err)
+}
+
+// Durability says which settings of the server risk committed data.
+type Durability struct {
+	CommitsEarly bool // the server, a database or a role has synchronous_commit = off
+	NoSync       bool // the server has fsync = off
+}
+
+// ReadDurability asks how the server treats commits.
+func (d *Database) ReadDurability(ctx context.Context) (s Durability, err error) {
+	err = d.on.QueryRow(ctx, `SELECT current_setting('fsync') = 'off', (SELECT reset_val = 'off' FROM pg_settings WHERE name = 'synchronous_commit')
+		OR EXISTS (SELECT FROM pg_db_role_setting WHERE 'synchronous_commit=off' = ANY(setconfig))`).Scan(&s.NoSync, &s.CommitsEarly)
+	return s, postgres.Fault("ask how the server treats commits", err)
 }
 
 // InTx runs work in a transaction. Only db/dump, which copies tables without knowing their

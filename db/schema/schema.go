@@ -90,6 +90,9 @@ func (d *Databases) Connect(ctx context.Context, database string) (*pgx.Conn, er
 	if err == nil {
 		err = d.Check(database, v)
 	}
+	if err == nil {
+		err = postgres.CommitDurably(ctx, conn)
+	}
 	if err != nil {
 		_ = conn.Close(ctx) // an error does not matter, because the connection is given up
 		return nil, err
