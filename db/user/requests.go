@@ -54,6 +54,23 @@ func (t Requests) FindSenders(ctx context.Context, uri vocab.ID) (senders []voca
 	return senders, err
 }
 
+// IsAbout reports whether an object waits among the requests.
+func (t Requests) IsAbout(ctx context.Context, object vocab.ID) (waits bool, err error) {
+	err = t.row(ctx, "look for request", `SELECT EXISTS (SELECT FROM objects o WHERE o.uri = $1 AND EXISTS (SELECT `+itsRequests+`))`, []any{string(object)}, &waits)
+	return waits, err
+}
+
+// AreAllOf reports whether the database has requests of an actor, or objects of the actor that
+// wait among them, and nothing else by which the actor is held (Actors.IsHeld).
+func (t Requests) AreAllOf(ctx context.Context, actor vocab.ID) (only bool, err error) {
+	its := `FROM objects o WHERE ` + schema.WrittenBy("o.raw", "$1::text")
+	err = t.row(ctx, "look for what is no request", `SELECT (EXISTS (SELECT FROM requests WHERE actor_uri = $1) OR EXISTS (SELECT `+its+` AND EXISTS (SELECT `+itsRequests+`)))
+		AND NOT EXISTS (SELECT FROM relationships WHERE actor_uri = $1)
+		AND NOT EXISTS (SELECT FROM activities a WHERE a.actor_uri = $1 AND NOT `+isRequest+`)
+		AND NOT EXISTS (SELECT `+its+` AND NOT EXISTS (SELECT `+itsRequests+`))`, []any{string(actor)}, &only)
+	return only, err
+}
+
 // Accept moves an actor's requests to the feed, and lets later private messages of the actor in
 // without a request. It returns the objects of the requests, the oldest first.
 func (t Requests) Accept(ctx context.Context, actor vocab.ID, now time.Time) (about []vocab.ID, err error) {

@@ -23,13 +23,15 @@ func (o HeldObject) Bytes() int { return len(o.Raw) + len(o.Readable) + len(o.Cr
 const (
 	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, ''), c.raw, coalesce(w.waits, false), false`
 
-	// itsCreate joins the Create of an object o. It also finds out whether o waits. A request about
-	// o is a Create, or an Announce by the author of o. A request counts even if o came in another
-	// way, too, as in Search.FindObjects. The LIMIT keeps PostgreSQL from comparing all activities
-	// with all requests.
+	// itsCreate joins the Create of an object o. It also finds out whether o waits (itsRequests).
+	// The LIMIT keeps PostgreSQL from comparing all activities with all requests.
 	itsCreate = ` LEFT JOIN LATERAL (SELECT a.actor_uri, a.raw - 'object' AS raw FROM activities a
 		WHERE a.object_uri = o.uri AND a.type = '` + vocab.Create + `' ORDER BY a.id LIMIT 1) c ON true
-		LEFT JOIN LATERAL (SELECT true AS waits FROM activities a WHERE a.object_uri = o.uri AND a.type IN ('` + vocab.Create + `', '` + vocab.Announce + `') AND ` + isRequest + ` LIMIT 1) w ON true`
+		LEFT JOIN LATERAL (SELECT true AS waits ` + itsRequests + ` LIMIT 1) w ON true`
+
+	// itsRequests selects the requests about an object o: a Create, or an Announce by the author of
+	// o. A request counts even if o came in another way, too, as in Search.FindObjects.
+	itsRequests = `FROM activities a WHERE a.object_uri = o.uri AND a.type IN ('` + vocab.Create + `', '` + vocab.Announce + `') AND ` + isRequest
 
 	// parent is the id of the first object that an object answers.
 	parent = `CASE jsonb_typeof(o.raw -> 'inReplyTo') WHEN 'string' THEN o.raw ->> 'inReplyTo' WHEN 'object' THEN o.raw -> 'inReplyTo' ->> 'id'

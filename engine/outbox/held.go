@@ -26,7 +26,7 @@ func (f *finder) actorsFor(x *exchange) actorFinder {
 }
 
 // held is the actorFinder for an LLM engine. It finds only actors that the user's database has
-// data of. It sends no request, because the address in a request could reveal to the server at
+// data of, beside the requests. It sends no request, because the address in a request could reveal to the server at
 // that address the private messages that the LLM engine has read.
 type held struct {
 	*finder
@@ -72,9 +72,17 @@ func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 }
 
 // readCopy returns the copy of an actor in the user's database. It returns nil if the database
-// has other data of the actor but no copy, and errUnheld if it has no data of the actor.
+// has other data of the actor but no copy, and errUnheld if it has no data of the actor, or only
+// what waits among the requests.
 func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err error) {
 	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *user.Tx) error {
+		waits, err := tx.Requests.AreAllOf(ctx, id)
+		if err == nil && waits {
+			err = errUnheld
+		}
+		if err != nil {
+			return err
+		}
 		if a, err = tx.Actors.Find(ctx, id); err != nil || a != nil {
 			return err
 		}

@@ -92,11 +92,15 @@ func (f *finder) findMeantID(ctx context.Context, x *exchange, name string, id, 
 
 func (f *finder) lookUpObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	stored, err := f.storedObject(ctx, x.User, id)
-	if err != nil || stored != nil {
-		if stored != nil {
-			x.held = append(x.held, id)
-		}
-		return stored, err
+	if stored != nil && x.Assistant {
+		err = f.checkNotWaiting(ctx, x.User, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if stored != nil {
+		x.held = append(x.held, id)
+		return stored, nil
 	}
 	if x.Assistant {
 		return nil, errUnheld
@@ -110,6 +114,17 @@ func (f *finder) lookUpObject(ctx context.Context, x *exchange, id vocab.ID) (*v
 	}
 	x.fetched = append(x.fetched, stored)
 	return stored, nil
+}
+
+// checkNotWaiting returns errUnheld for an object that waits among the requests.
+func (f *finder) checkNotWaiting(ctx context.Context, u vocab.Username, id vocab.ID) error {
+	return f.store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		waits, err := tx.Requests.IsAbout(ctx, id)
+		if err == nil && waits {
+			err = errUnheld
+		}
+		return err
+	})
 }
 
 func (f *finder) storedObject(ctx context.Context, u vocab.Username, id vocab.ID) (obj *vocab.Object, err error) {

@@ -1,11 +1,13 @@
 package outbox
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -155,4 +157,43 @@ func codeOf(err error) string {
 		return e.Code
 	}
 	return ""
+}
+
+// A stranger's letter that waits is nothing that the LLM engine is shown, and so is its author.
+func TestAnAssistantNamesNothingThatWaits(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	stranger := d.world.person(t, "evil.example", "mallory", false)
+	letter, create := stranger.ID+"/notes/1", stranger.ID+"/creates/1"
+	d.write(func(ctx context.Context, tx *user.Tx) error {
+		note := vocab.Doc{"id": string(letter), "type": "Note", "attributedTo": string(stranger.ID), "content": "psst", "to": []any{string(d.Local.ID(d.alice))}}
+		if _, err := tx.Objects.Add(ctx, user.Object{ID: uuid.New(), URI: letter, Author: stranger.ID, Published: d.Now(), Raw: note.JSON()}); err != nil {
+			return err
+		}
+		err := tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: create, Direction: user.Inbound, Type: vocab.Create, Actor: stranger.ID, Object: letter, Published: d.Now(),
+			Raw: vocab.Doc{"id": string(create), "type": vocab.Create, "actor": string(stranger.ID), "object": string(letter)}.JSON()})
+		if err != nil {
+			return err
+		}
+		return tx.Requests.Add(ctx, user.Request{Activity: create, Actor: stranger.ID, Host: "evil.example"}, d.Now())
+	})
+	check := func(code string) {
+		t.Helper()
+		for _, name := range []string{string(stranger.ID), "@mallory@evil.example"} {
+			if _, err := d.FindActor(t.Context(), d.alice, true, name); codeOf(err) != code {
+				t.Errorf("%s is found: %v, want %q", name, err, code)
+			}
+		}
+		for _, id := range []vocab.ID{letter, create} {
+			if err := d.assist(d.token, "Like", vocab.Doc{"objectId": string(id)}); codeOf(err) != code {
+				t.Errorf("Like of %s: %v, want %q", id, err, code)
+			}
+		}
+	}
+	check("not_known_here")
+	if _, err := d.FindActor(t.Context(), d.alice, false, string(stranger.ID)); err != nil {
+		t.Errorf("the user itself finds the stranger: %v", err)
+	}
+	d.must("AcceptRequest", vocab.Doc{"activityId": string(create)})
+	check("")
 }
