@@ -177,7 +177,7 @@ func (t *tail) catchUp() {
 		ctx, cancel := context.WithTimeout(t.hub.reading, readTime)
 		events, all, err := t.hub.readRows(ctx, t.user, last)
 		cancel()
-		if !t.endRead(told, events, all, err) {
+		if !t.endRead(last, told, events, all, err) {
 			return
 		}
 	}
@@ -197,9 +197,10 @@ func (t *tail) beginRead() (last, told int64, more bool) {
 	return t.last, t.told, true
 }
 
-// endRead gives live sockets the events that were read. If the parameter all is true, no others
-// follow. It reports whether to read on.
-func (t *tail) endRead(told int64, events []user.Event, all bool, err error) bool {
+// endRead gives live sockets the events that were read after the parameter from. If the parameter
+// all is true, no others follow. It reports whether to read on. It drops the events if a socket
+// has joined meanwhile that lacks earlier ones.
+func (t *tail) endRead(from, told int64, events []user.Event, all bool, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -208,6 +209,10 @@ func (t *tail) endRead(told int64, events []user.Event, all bool, err error) boo
 			t.hub.Log.Warn("events for sockets not read", "user", t.user, "err", err)
 		}
 		return false
+	}
+	if t.last < from {
+		t.behind = true
+		return true
 	}
 	for _, e := range events {
 		if e.Seq > t.last {
