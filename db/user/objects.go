@@ -133,8 +133,8 @@ func (t Objects) FindAll(ctx context.Context, uris []vocab.ID) ([]Object, error)
 // of two changes within one second the change that arrives later counts.
 func (t Objects) Replace(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error) {
 	t.ahead.forgetObject(uri)
-	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4
-		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $4`, uri, raw, readable, updated)
+	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4, changed = $5
+		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $4`, uri, raw, readable, updated, uuid.Must(uuid.NewV7()))
 	t.touched.touch(feeds, uri)
 	return n == 1, err
 }

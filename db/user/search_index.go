@@ -56,18 +56,22 @@ func (t Search) ListUnindexed(ctx context.Context, after uuid.UUID, n int) (out 
 	return out, err
 }
 
-// Edits are the objects that some activities updated or deleted.
+// Edits are the objects that some changes updated or deleted. A change is an activity, or an edit
+// of an object, which need not leave an activity. The ids of both are in the order of time.
 type Edits struct {
 	Objects []vocab.ID
-	Last    uuid.UUID // the last of the activities; zero when there were none
-	Looked  int       // how many activities there were
+	Last    uuid.UUID // the last of the changes; zero when there were none
+	Looked  int       // how many changes there were
 }
 
-// ListEdits returns the objects that the next n activities after an id updated or deleted.
+// ListEdits returns the objects that the next n changes after an id updated or deleted.
 func (t Search) ListEdits(ctx context.Context, after uuid.UUID, n int) (Edits, error) {
-	e, err := one[Edits](ctx, t.tx, "look for edits", `SELECT coalesce(array_agg(DISTINCT object_uri) FILTER (WHERE type IN ('`+vocab.Update+`', '`+vocab.Delete+`') AND object_uri IS NOT NULL), '{}'),
+	e, err := one[Edits](ctx, t.tx, "look for edits", `SELECT coalesce(array_agg(DISTINCT uri) FILTER (WHERE uri IS NOT NULL), '{}'),
 			coalesce((array_agg(id ORDER BY id DESC))[1], '00000000-0000-0000-0000-000000000000'::uuid), count(*)
-		FROM (SELECT id, type, object_uri FROM activities WHERE id > $1 ORDER BY id LIMIT $2) AS looked`, after, n)
+		FROM (SELECT id, uri FROM (
+				(SELECT id, CASE WHEN type IN ('`+vocab.Update+`', '`+vocab.Delete+`') THEN object_uri END AS uri FROM activities WHERE id > $1 ORDER BY id LIMIT $2)
+				UNION ALL (SELECT changed, uri FROM objects WHERE changed > $1 ORDER BY changed LIMIT $2)) AS changes
+			ORDER BY id LIMIT $2) AS looked`, after, n)
 	if err != nil {
 		return Edits{}, err
 	}

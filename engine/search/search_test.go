@@ -174,7 +174,7 @@ func TestASearchShowsWhatTheUserMaySee(t *testing.T) {
 func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	edited, deleted := f.hold("1", bob, "before"), f.hold("22", bob, "doomed")
+	edited, deleted, passed := f.hold("1", bob, "before"), f.hold("22", bob, "doomed"), f.hold("333", bob, "earliest")
 	f.finds("before", false, edited)
 	f.finds("doomed", false, deleted)
 	f.act(vocab.Update, bob, edited, false)
@@ -184,6 +184,12 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	})
 	f.finds("after", false, edited)
 	f.finds("before", false)
+	f.write(func(ctx context.Context, tx *user.Tx) error { // as a Group announces an edit, of which no activity is stored
+		_, err := tx.Objects.Replace(ctx, passed, noteOf(passed, bob, "latest"), nil, start.Add(time.Hour))
+		return err
+	})
+	f.finds("latest", false, passed)
+	f.finds("earliest", false)
 	f.act(vocab.Delete, bob, deleted, false)
 	if _, err := dbtest.SQL(t, f.store, f.alice).ExecContext(t.Context(), `UPDATE objects SET deleted_at = now(), raw = '{"type":"Tombstone"}', readable = NULL WHERE uri = $1`, string(deleted)); err != nil {
 		t.Fatal(err)

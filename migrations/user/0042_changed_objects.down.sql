@@ -1,0 +1,2 @@
+DROP INDEX objects_changed;
+ALTER TABLE objects DROP COLUMN changed;
