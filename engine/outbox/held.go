@@ -26,8 +26,9 @@ func (f *finder) actorsFor(x *exchange) actorFinder {
 }
 
 // held is the actorFinder for an LLM engine. It finds only actors that the user's database has
-// data of, beside the requests. It sends no request, because the address in a request could reveal to the server at
-// that address the private messages that the LLM engine has read.
+// data of, beside the requests. It sends no request to other servers, because the address in a
+// request could reveal to the server at that address the private messages that the LLM engine has
+// read.
 type held struct {
 	*finder
 	user vocab.Username
