@@ -72,17 +72,25 @@ func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (
 		if id == me || slices.Contains(to[:i], id) {
 			continue
 		}
-		a, err := m.People.Resolve(ctx, id)
+		i, err := m.findInbox(ctx, id)
 		if err != nil {
 			return nil, err
-		}
-		i := user.Inbox{URL: a.Inbox, Host: a.Inbox.Host(), Targets: []vocab.ID{a.ID}}
-		if _, isLocal := m.Local.Owner(a.ID); isLocal {
-			i.Host = ""
 		}
 		inboxes = append(inboxes, i)
 	}
 	return inboxes, nil
+}
+
+func (m *Members) findInbox(ctx context.Context, id vocab.ID) (user.Inbox, error) {
+	a, err := m.People.Resolve(ctx, id)
+	if err != nil {
+		return user.Inbox{}, err
+	}
+	i := user.Inbox{URL: a.Inbox, Host: a.Inbox.Host(), Targets: []vocab.ID{a.ID}}
+	if _, isLocal := m.Local.Owner(a.ID); isLocal {
+		i.Host = ""
+	}
+	return i, nil
 }
 
 // buildCreate returns the Create activity that carries a message, in the form of the SWICG

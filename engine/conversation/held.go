@@ -74,7 +74,8 @@ func (m *Members) holdMessage(ctx context.Context, u vocab.Username, c *user.Con
 
 // createForForeign returns the Create that carries a message to the members that know only the
 // SWICG draft. It returns none if there is no such member. It also returns none if the message is
-// not a PrivateMessage, because these members could not read it.
+// not a PrivateMessage, because these members could not read it. It leaves out a member that cannot
+// be found, unless the next try may find it.
 func (m *Members) createForForeign(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte) ([]user.HeldActivity, error) {
 	to, foreign, err := m.listForeign(ctx, u, c)
 	if err != nil || len(foreign) == 0 || !isPrivate(content) {
@@ -84,18 +85,25 @@ func (m *Members) createForForeign(ctx context.Context, u vocab.Username, c *use
 	if err != nil {
 		return nil, err
 	}
-	inboxes, err := m.findInboxes(ctx, m.Local.ID(u), foreign)
-	if err != nil {
-		return nil, err
+	var held user.HeldActivity
+	for _, id := range foreign {
+		i, err := m.findInbox(ctx, id)
+		if err != nil && !isPassing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		held.Recipients, held.Inboxes = append(held.Recipients, i.Targets[0]), append(held.Inboxes, i.URL)
+	}
+	if len(held.Recipients) == 0 {
+		return nil, nil
 	}
 	d, body, err := m.buildCreate(u, string(c.URI), e, to)
 	if err != nil {
 		return nil, err
 	}
-	held := user.HeldActivity{Activity: d.ID, Body: body}
-	for _, i := range inboxes {
-		held.Recipients, held.Inboxes = append(held.Recipients, i.Targets[0]), append(held.Inboxes, i.URL)
-	}
+	held.Activity, held.Body = d.ID, body
 	return []user.HeldActivity{held}, nil
 }
 

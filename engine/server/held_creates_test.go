@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,24 @@ func (w *mixedAway) wantOwed(what string, want ...string) (all []vocab.Doc) {
 func (w *mixedAway) says(content []byte, status int) {
 	w.Helper()
 	w.post(w.him(), w.his+"/messages", map[string]any{"message": content}).want(w.T, status)
+}
+
+// One member whose actor is gone does not keep the others from being written to.
+func TestAMemberThatCannotBeFoundSilencesNobody(t *testing.T) {
+	t.Parallel()
+	w := newMixedAway(t)
+	nobody := vocab.ID(strings.Replace(string(w.sam), "/users/sam", "/users/nobody", 1))
+	w.write(w.bob, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Conversations.Join(ctx, w.where, []vocab.ID{nobody}, user.RoleMember, 1); err != nil {
+			return err
+		}
+		return tx.Hosted.NoteForeign(ctx, w.where, []vocab.ID{nobody})
+	})
+	w.answers("/messages", 201, plainJSON, map[string]any{"seq": 2, "epoch": 1, "generation": 0})
+	words := w.group.Message()
+	w.says(words, 201)
+	w.adds(words, 1)
+	w.wantOwed("a message", string(w.sam)+" PrivateMessage")
 }
 
 // A member who knows the draft alone gets a message of bob as bob's Create, once the host says that
