@@ -41,9 +41,11 @@ type InboxEntry struct {
 
 const inboxColumns = `arrival, conversation_id, group_id, seq, generation, epoch, kind, sender_uri, object_uri, content, content_hash, receipt, blocked, activity, content_at, received_at`
 
+const messagesLock = "mls inbox"
+
 // Lock makes other transactions that add messages to the inbox wait until this one ends. So
 // readers see the messages in the order of arrival.
-func (t Messages) Lock(ctx context.Context) error { return t.lock(ctx, "mls inbox") }
+func (t Messages) Lock(ctx context.Context) error { return t.lock(ctx, messagesLock) }
 
 // Add stores a message, and reports whether it is new. Lock must be called first.
 func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {

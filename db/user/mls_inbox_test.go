@@ -127,6 +127,51 @@ func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 	})
 }
 
+// Nobody can join any more by an invitation whose Welcome was forgotten.
+func TestAnInvitationThatHasLapsedIsForgotten(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	lapsed, waiting, taken, named := joined(t, c, u), joined(t, c, u), joined(t, c, u), joined(t, c, u)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		if err := user.Exec(ctx, tx, `UPDATE conversations SET confirmed = false`); err != nil {
+			return err
+		}
+		pair, _, err := tx.Pairs.AddNote(ctx, user.PairNote{User: dbtest.AliceActor, Partner: bob, At: now})
+		if err == nil {
+			_, err = tx.Conversations.Continue(ctx, pair.ID, named.URI, false, now)
+		}
+		if err == nil {
+			err = tx.Joined.Confirm(ctx, taken.ID)
+		}
+		for n, w := range []user.Welcome{{Conversation: lapsed.ID, CreatedAt: now}, {Conversation: waiting.ID, CreatedAt: now.AddDate(0, 0, 10)}} {
+			if err != nil {
+				break
+			}
+			w.ID, w.Recipient, w.KeyPackage, w.Content = uuid.New(), dbtest.AliceActor, []byte{byte(n)}, []byte("w")
+			err = tx.Welcomes.Add(ctx, w)
+		}
+		return err
+	})
+	for _, dry := range []bool{true, false} {
+		did, err := c.Prune(t.Context(), u, user.Pruning{Me: dbtest.AliceActor, Messages: now.AddDate(0, 0, 5), DryRun: dry})
+		if want := map[bool]int{true: 1, false: 2}[dry]; err != nil || did.Messages != want {
+			t.Fatalf("dry run %v: %d go, %v, want a Welcome, and its invitation once that is gone", dry, did.Messages, err)
+		}
+	}
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for what, id := range map[string]uuid.UUID{"that waits": waiting.ID, "that a device took": taken.ID, "that continues another one": named.ID} {
+			if got, err := tx.Joined.Find(ctx, id); err != nil || got == nil {
+				t.Errorf("the conversation %s is gone, %v", what, err)
+			}
+		}
+		got, err := tx.Joined.Find(ctx, lapsed.ID)
+		if got != nil {
+			t.Errorf("the lapsed one is %+v", got)
+		}
+		return err
+	})
+}
+
 // A message is written with what its transaction has read. It leaves as it is what another
 // transaction has written for good since.
 func TestAMessageUndoesNeitherThatADeviceHasJoinedNorTheEnd(t *testing.T) {

@@ -31,3 +31,22 @@ func pruneMessages(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned
 	}
 	return Pruned{Messages: int(messages + received + welcomes + held)}, next, err
 }
+
+// pruneInvitations removes old conversations that no device of the user has joined and whose Welcome
+// is gone. Nobody can join them any more. A conversation stays if it is the one of the user with
+// another actor, or if another conversation names it as its successor.
+func pruneInvitations(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
+	if p.Messages.IsZero() {
+		return did, nil, nil
+	}
+	if err := t.lock(ctx, messagesLock); err != nil { // a Welcome to such a conversation may arrive
+		return did, nil, err
+	}
+	lapsed, err := t.execBeside(ctx, "prune invitations", `DELETE FROM conversations WHERE id IN (SELECT c.id FROM conversations c JOIN mls_joined USING (id)
+		WHERE NOT c.confirmed AND c.partner_uri IS NULL AND c.created_at < $1 AND NOT EXISTS (SELECT FROM conversations o WHERE o.successor_uri = c.uri)
+			AND NOT EXISTS (SELECT FROM mls_welcomes w WHERE w.conversation_id = c.id AND w.state IN ('available', 'in_flight')) LIMIT $2)`, p.Messages, pruneBatch)
+	if lapsed == pruneBatch && !p.DryRun {
+		next = &reached{}
+	}
+	return Pruned{Messages: int(lapsed)}, next, err
+}

@@ -43,7 +43,7 @@ type Pruned struct {
 	Jobs       int `json:"pruned_jobs"`       // with their deliveries
 	Lapsed     int `json:"failed_deliveries"` // parked deliveries that were given up
 	Audits     int `json:"pruned_audit"`      // records of actions
-	Messages   int `json:"pruned_messages"`   // of conversations, with Welcomes and held activities
+	Messages   int `json:"pruned_messages"`   // of conversations, with Welcomes, lapsed invitations and held activities
 }
 
 // Add adds the counts of q.
@@ -90,7 +90,7 @@ func (p *Pruned) Add(q Pruned) {
 // work stays and is counted.
 func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	passes := []func(context.Context, *tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneMessages, pruneRequests, pruneOffers}
+	passes := []func(context.Context, *tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneMessages, pruneInvitations, pruneRequests, pruneOffers}
 	if !p.Before.IsZero() {
 		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
 	}
