@@ -60,9 +60,9 @@ func (t Conversations) FindAt(ctx context.Context, uri vocab.ID) (*Conversation,
 }
 
 // MarkRead stores up to which number the user has read a conversation's log. The mark never
-// goes back.
+// goes back, and never goes beyond the end of the log.
 func (t Conversations) MarkRead(ctx context.Context, id uuid.UUID, seq int64) error {
-	_, err := t.execBeside(ctx, "mark conversation read", `UPDATE conversations SET last_read_seq = greatest(last_read_seq, $2) WHERE id = $1`, id, seq)
+	_, err := t.execBeside(ctx, "mark conversation read", `UPDATE conversations SET last_read_seq = greatest(last_read_seq, least($2, `+lastSeqOf("conversations.id")+`)) WHERE id = $1`, id, seq)
 	return err
 }
 

@@ -39,7 +39,16 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 	if h, err := s.registry.Held(t.Context(), s.user, s.at.ID); h.Unread != 1 || err != nil {
 		t.Errorf("after reading to 3 alice has %d unread, %v, want 1", h.Unread, err)
 	}
-	if got := s.events(); got["mls.commit.received"] != 1 || got["mls.message.received"] != 3 {
+	if err := s.registry.MarkRead(t.Context(), s.user, s.at.ID, 1<<60, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.send(s.bob, s.group.Message()); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := s.registry.Held(t.Context(), s.user, s.at.ID); h.Unread != 1 || err != nil {
+		t.Errorf("after reading beyond the end alice has %d unread, %v, want the message that came since", h.Unread, err)
+	}
+	if got := s.events(); got["mls.commit.received"] != 1 || got["mls.message.received"] != 4 {
 		t.Errorf("the events are %v", got)
 	}
 }
