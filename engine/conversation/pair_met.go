@@ -9,10 +9,9 @@ import (
 // the other side to j. On both sides the conversation with the smaller URI goes on. The other one
 // is closed; it can still be read, and names its successor. But if the host of j says that j
 // continues own, that host has already closed own, so j goes on. meetUpgrade returns false and
-// does nothing if j is not its host's conversation of two with the user, or if the user does not
-// host own.
+// does nothing if the user does not host own.
 func meetUpgrade(ctx context.Context, tx *user.Tx, a Arrival, own user.Conversation, j *user.JoinedConversation, said *rosterSaid) (bool, error) {
-	if !said.isPair || !own.Host.Same(a.Me) {
+	if !own.Host.Same(a.Me) {
 		return false, nil
 	}
 	if !said.predecessor.Same(own.URI) && own.URI.Canonical() < j.URI.Canonical() {

@@ -174,11 +174,12 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	isPair := true
 	join := func(uri vocab.ID, members ...vocab.ID) (id uuid.UUID, is bool) {
 		t.Helper()
 		s.write(carol, func(ctx context.Context, tx *user.Tx) (err error) {
 			j := &user.JoinedConversation{URI: uri, Host: aliceID, GroupID: "urn:uuid:" + uuid.NewString()}
-			is, err = conversation.JoinPair(ctx, tx, conversation.Arrival{Me: me, Now: s.now(), EncryptedChat: audience.Rule(registry.DefaultPermissions().EncryptedChat)}, j, members)
+			is, err = conversation.JoinPair(ctx, tx, conversation.Arrival{Me: me, Now: s.now(), EncryptedChat: audience.Rule(registry.DefaultPermissions().EncryptedChat)}, j, isPair, members)
 			id = j.ID
 			return err
 		})
@@ -192,6 +193,11 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 	if _, is := join(first, aliceID, me, bobID); is {
 		t.Error("a group of three became the conversation")
 	}
+	isPair = false
+	if _, is := join(first, me, aliceID); is {
+		t.Error("another group of the two became the conversation")
+	}
+	isPair = true
 	if id, is := join(first, me, aliceID); !is || id != own.ID {
 		t.Errorf("the conversation joined is %v, %v", id, is)
 	}
