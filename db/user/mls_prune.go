@@ -32,9 +32,9 @@ func pruneMessages(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned
 	return Pruned{Messages: int(messages + received + welcomes + held)}, next, err
 }
 
-// pruneInvitations removes old conversations that no device of the user has joined and whose Welcome
-// is gone. Nobody can join them any more. A conversation stays if it is the one of the user with
-// another actor, or if another conversation names it as its successor.
+// pruneInvitations removes old conversations that no device of the user has joined and whose
+// Welcome is gone. Nobody can join them any more. A conversation stays if it is the one of the user
+// with another actor, or if another conversation names it as its successor.
 func pruneInvitations(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
 	if p.Messages.IsZero() {
 		return did, nil, nil

@@ -25,8 +25,8 @@ func (r *Registry) DropIdle() int {
 	return len(r.live)
 }
 
-// JoinPair is joinPair for a group of which its host says who is in it, and whether it is the host's
-// conversation with the user.
+// JoinPair is joinPair for a group of which its host says who is in it, and whether it is the
+// host's conversation with the user.
 func JoinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, isPair bool, members []vocab.ID) (bool, error) {
 	return joinPair(ctx, tx, a, j, &rosterSaid{actors: members, isPair: isPair})
 }

@@ -100,8 +100,8 @@ func TestAConfirmationAndAMessageLockInOneOrder(t *testing.T) {
 	}
 }
 
-// A package of last resort is for every group: the second Welcome to one is another Welcome, whether
-// the group has a conversation already or not.
+// A package of last resort is for every group: the second Welcome to one is another Welcome,
+// whether the group has a conversation already or not.
 func TestASecondWelcomeForAPackageOfLastResortIsKept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

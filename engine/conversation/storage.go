@@ -9,7 +9,7 @@ import (
 )
 
 // Storage counts the bytes that members of other servers add to the logs of users of this server.
-// What is added is stored, and owed to every other member.
+// All that they add is stored, and owed to every other member.
 type Storage struct{ logs *policy.Limiter }
 
 func newStorage(now func() time.Time) *Storage { return &Storage{policy.HostedLogs.Limiter(now)} }

@@ -198,8 +198,8 @@ func TestASubmissionHasABound(t *testing.T) {
 	k.send(k.peerPath()+"/messages", huge, k.signedWith(k.carolKey, huge), header("Idempotency-Key", "huge")).want(t, 413)
 }
 
-// What members add is stored and sent on to the others, so that a domain has a bound of its own for
-// each host. Whoever reads is served on.
+// All that members add is stored and sent on to the others, so that a domain has a bound of its own
+// for each host. Those who read are served on.
 func TestAMemberElsewhereAddsToALogWhatADayHasRoomFor(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

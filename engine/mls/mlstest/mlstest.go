@@ -221,8 +221,8 @@ func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
 	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content), g.makeNext(c.Remove, c.Add)
 }
 
-// CommitPath is Commit without proposals and with a path, by which the committer's leaf becomes that
-// of another device.
+// CommitPath is Commit without proposals and with a path, by which the committer's leaf becomes
+// that of another device.
 func (g *Group) CommitPath(by, becomes *Device) (commit []byte, next *Group) {
 	path := join(becomes.newLeaf(join(uint8(3), vector(make([]byte, 32)))), vector())
 	content := join(vector(), uint8(1), path)
