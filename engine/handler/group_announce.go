@@ -192,7 +192,13 @@ func withdrawPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (
 	return r.dropActivity(ctx, tx)
 }
 
-// countGroupVote counts a reaction to a post in the group. If the post is the user's, the
+// hasBrought reports whether the sender, a group, has brought a reaction. A group speaks only for
+// such reactions, and not for those that their actors have sent.
+func (r *Received) hasBrought(vote *user.Reaction) bool {
+	return vote.Activity.SameOrigin(r.Actor.ID)
+}
+
+// countGroupVote counts a reaction to a post in the group, unless its actor has sent one. If the post is the user's, the
 // reaction is also stored as an activity, for the notifications.
 func countGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Received, announced) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
@@ -206,6 +212,10 @@ func countGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Receive
 		}
 		a.ID = r.Activity.ID // the Announce's id, since the vote's id is not proven
 		vote := reactionOf(a, o.ID, in.by)
+		before, err := tx.Reactions.Find(ctx, vote)
+		if err != nil || before != nil && !r.hasBrought(before) {
+			return Effects{}, ignoredUnless(err)
+		}
 		if err := tx.Reactions.Set(ctx, vote, r.Now); err != nil {
 			return Effects{}, err
 		}
@@ -238,8 +248,8 @@ func (in announced) voteDoc(vote user.Reaction) vocab.Doc {
 	return d
 }
 
-// uncountGroupVote takes back a reaction to a post in the group. A group cannot take back the
-// reactions of local users, because these are known here from the users themselves.
+// uncountGroupVote takes back a reaction to a post in the group that the group has brought. It
+// takes back none of a local user.
 func uncountGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Received, announced) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 		object, err := in.object.Doc.Ref("object")
@@ -255,7 +265,7 @@ func uncountGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Recei
 			return Effects{}, ErrIgnored
 		}
 		there, err := tx.Reactions.Find(ctx, reactionOf(vote, o.ID, in.by))
-		if err != nil || there == nil || there.Type != vote.Type {
+		if err != nil || there == nil || there.Type != vote.Type || !r.hasBrought(there) {
 			return Effects{}, ignoredUnless(err)
 		}
 		if _, err := tx.Reactions.Remove(ctx, there.Activity, in.by); err != nil {

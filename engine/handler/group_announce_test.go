@@ -138,6 +138,8 @@ func TestWhatAGroupAnnounces(t *testing.T) {
       "as:Public"
     ],
     "object": {`}},
+		{name: "a Dislike in place of a Like that its actor sent", given: both(hasPost, likedByEve), file: "announce_dislike"},
+		{name: "an Undo of a Like that its actor sent", given: both(hasPost, likedByEve), file: "announce_undo_like"},
 		{name: "a Like of what is not the group's", given: both(moderates, posted("as:Public")), file: "announce_like", replace: []string{post, "us:/alice/objects/1"}},
 		{name: "a Like of alice's post in the group", given: both(moderates, func(s *peertest.Scene) {
 			s.Act("", `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","cc":"`+community+`","object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":"as:Public","cc":"`+community+`","content":"mine"}}`)
@@ -175,7 +177,26 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 			expect(t, s, "again", nil, accepted, func() error { return s.Send(community, "us:/inbox", body) })
 		})
 	}
+	t.Run("a Like that its actor sends takes the place of the group's", func(t *testing.T) {
+		t.Parallel()
+		s := stage.Scene(t)
+		both(hasPost, sent("announce_dislike"))(s)
+		likedByEve(s)
+		votes := s.Column(t, s.Alice, `SELECT type || ' ' || activity_uri FROM reactions WHERE kind = 'review'`)
+		if want := "Like " + s.Long("q:/activities/like/l1"); !slices.Equal(votes, []string{want}) {
+			t.Errorf("the votes are %q, want %q", votes, want)
+		}
+	})
 }
+
+// likedByEve lets eve's own server send her Like of the post.
+func likedByEve(s *peertest.Scene) {
+	s.Actor("q:/u/eve")
+	s.Follows("q:/u/eve")
+	s.MustSend("q:/u/eve", "us:/alice/inbox", ownLike)
+}
+
+const ownLike = `{"id":"q:/activities/like/l1","type":"Like","actor":"q:/u/eve","to":"as:Public","object":"p:/post/5"}`
 
 // The activity of a vote is made here: a group says who voted, and puts no words into its mouth.
 func TestAVoteThatAGroupPassesOnHasNoWordsOfTheGroup(t *testing.T) {
