@@ -94,7 +94,8 @@ func (r *Resolver) byLocalKey(keyID vocab.ID) (*vocab.Actor, error) {
 }
 
 // recallClaim returns the id of the key's owner according to the cache or the store, or "" if
-// neither has the key.
+// neither has the key. An actor that is not at the document of a key with a fragment may have
+// listed it by its own word alone, so a stored one is not returned: that document says whose it is.
 func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < r.TTL {
 		return c.owner, nil
@@ -105,6 +106,9 @@ func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, e
 			err = nil // the stored document is ignored, as in recallActor
 		}
 		return "", err
+	}
+	if at := keyID.Document(); at != keyID && !row.Actor.ID.Same(at) {
+		return "", nil
 	}
 	r.actors.getOrPut(row.Actor.ID.Canonical(), row)
 	return row.Actor.ID, nil

@@ -145,6 +145,26 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	}
 }
 
+// Who lists the key of another actor of the server first does not keep that actor out.
+func TestAKeyWithAFragmentIsOfTheActorAtItsDocument(t *testing.T) {
+	t.Parallel()
+	private, _ := theirs(t, 0)
+	other, _ := theirs(t, 1)
+	n, p := newNode(t, settings{}), newPeer(t)
+	p.show("/users/bob", p.person(t, "bob", 0))
+	p.show("/users/mallory", with(p.person(t, "mallory", 1), vocab.Doc{"publicKey": vocab.Doc{"id": p.URL + "/users/bob#main-key",
+		"owner": p.URL + "/users/mallory", "publicKeyPem": signature.MarshalPublicKeyPEM(&other.PublicKey)}}))
+	if _, err := n.Resolve(context.Background(), p.id("/users/mallory")); err != nil {
+		t.Fatal(err)
+	}
+	for time, n := range []*node{n, n, n.restarted(t)} {
+		a, err := n.signer(t, signature.Key{ID: p.URL + "/users/bob#main-key", Private: private}, signature.RFC9421, p.id("/users/bob"))
+		if err != nil || a.ID != p.id("/users/bob") {
+			t.Errorf("time %d: Signer = %v, %v, want bob", time, a, err)
+		}
+	}
+}
+
 func TestKeysThatVerifyNothing(t *testing.T) {
 	t.Parallel()
 	const id = "https://them.example/users/bob"
