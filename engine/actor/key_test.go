@@ -145,7 +145,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	}
 }
 
-// Who lists the key of another actor of the server first does not keep that actor out.
+// An actor that lists the key of another actor of the server does not keep that actor out.
 func TestAKeyWithAFragmentIsOfTheActorAtItsDocument(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)

@@ -23,7 +23,7 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 			return err
 		}
 		if claimer != r.Actors.ID(u) {
-			if err := r.checkClaimer(ctx, tx, u, claimer, now); err != nil {
+			if err := CheckClaimer(ctx, tx, r.Actors.ID(u), claimer, now); err != nil {
 				return err
 			}
 		}
@@ -38,15 +38,9 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 	return claimed, err
 }
 
-// CheckClaim refuses an actor of another server if Claim would refuse it. It only reads, by read,
-// so that a stranger opens no transaction that writes.
-func (r *Registry) CheckClaim(ctx context.Context, read Read, u vocab.Username, claimer vocab.ID) error {
-	return read(ctx, u, func(ctx context.Context, tx *user.Tx) error { return r.checkClaimer(ctx, tx, u, claimer, r.Now()) })
-}
-
-// checkClaimer refuses actors that are strangers to the user, actors that the user blocks or that
+// CheckClaimer refuses actors that are strangers to the user, actors that the user blocks or that
 // block the user, and actors that have claimed too many packages.
-func (r *Registry) checkClaimer(ctx context.Context, tx *user.Tx, u vocab.Username, claimer vocab.ID, now time.Time) error {
+func CheckClaimer(ctx context.Context, tx *user.Tx, owner, claimer vocab.ID, now time.Time) error {
 	s, err := tx.Relationships.FindStanding(ctx, claimer)
 	if err != nil {
 		return err
@@ -63,18 +57,18 @@ func (r *Registry) checkClaimer(ctx context.Context, tx *user.Tx, u vocab.Userna
 	if !knows || s.Blocking || s.BlockedBy {
 		return fault.New(fault.Forbidden, "the key packages are for actors that the user follows or talks with").WithCode("claim_refused")
 	}
-	return r.checkClaims(ctx, tx, u, claimer, now)
+	return checkClaims(ctx, tx, owner, claimer, now)
 }
 
 // checkClaims refuses an actor that has claimed too many packages of the user within 24 hours, and
 // an actor of another server whose domain has. Conversations that the user has joined name actors
 // of any number, so a limit for each actor alone would be none for a domain.
-func (r *Registry) checkClaims(ctx context.Context, tx *user.Tx, u vocab.Username, claimer vocab.ID, now time.Time) error {
+func checkClaims(ctx context.Context, tx *user.Tx, owner, claimer vocab.ID, now time.Time) error {
 	all, err := tx.KeyPackages.CountClaims(ctx, now.Add(-24*time.Hour))
 	if err != nil {
 		return err
 	}
-	domain, own, ofActor, ofDomain := policy.RegistrableDomain(claimer.Host()), r.Actors.ID(u).Host(), 0, 0
+	domain, own, ofActor, ofDomain := policy.RegistrableDomain(claimer.Host()), owner.Host(), 0, 0
 	for _, c := range all {
 		switch host := c.Actor.Host(); {
 		case c.Actor == claimer:

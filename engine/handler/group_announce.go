@@ -198,8 +198,8 @@ func (r *Received) hasBrought(vote *user.Reaction) bool {
 	return vote.Activity.SameOrigin(r.Actor.ID)
 }
 
-// countGroupVote counts a reaction to a post in the group, unless its actor has sent one. If the post is the user's, the
-// reaction is also stored as an activity, for the notifications.
+// countGroupVote counts a reaction to a post in the group, unless its actor has sent one. If the
+// post is the user's, the reaction is also stored as an activity, for the notifications.
 func countGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Received, announced) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 		a, err := vocab.ActivityOf(in.doc, in.doc.JSON())

@@ -23,8 +23,7 @@ type conversationPeers struct {
 
 // ofMember lets a remote member do something in a conversation. A peer that sends too many
 // requests is refused before anything is looked up. A sender that is no member is refused before
-// its body is read. What the member's request fetches from other servers is paid by the member's
-// domain.
+// its body is read. The member's domain pays for what the request fetches from other servers.
 func (s *conversationPeers) ofMember(do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		a.setCache("no-store")

@@ -276,7 +276,10 @@ func (s *publicPackages) postClaim(a *answer, r *http.Request, p httprouter.Para
 	if err != nil {
 		return err
 	}
-	if err := s.registry.CheckClaim(r.Context(), s.readerOf(r), u, signer); err != nil {
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *user.Tx) error { // Claim checks again, in a transaction that writes
+		return conversation.CheckClaimer(ctx, tx, s.local.ID(u), signer, s.registry.Now())
+	})
+	if err != nil {
 		return err
 	}
 	rows, err := s.registry.Claim(r.Context(), u, signer)
