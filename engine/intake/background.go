@@ -54,7 +54,8 @@ func (b *Background) pauseOr(d time.Duration, wake <-chan struct{}) bool {
 // stop ends every pause, and the Context.
 func (b *Background) stop() { b.once.Do(func() { close(b.closing); b.cancel() }) }
 
-// Close ends every pause, and the Context, and waits for the running work. The fault is Busy when ctx ends first.
+// Close ends every pause, and the Context, and waits for the running work. The fault is Busy when
+// ctx ends first.
 func (b *Background) Close(ctx context.Context) error {
 	b.stop()
 	ended := make(chan struct{})
