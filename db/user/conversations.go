@@ -60,9 +60,11 @@ func (t Conversations) FindAt(ctx context.Context, uri vocab.ID) (*Conversation,
 }
 
 // MarkRead stores up to which number the user has read a conversation's log. The mark never
-// goes back, and never goes beyond the end of the log.
+// goes back, and never goes beyond the last message that is stored here. In a joined conversation
+// that may be beyond a gap.
 func (t Conversations) MarkRead(ctx context.Context, id uuid.UUID, seq int64) error {
-	_, err := t.execBeside(ctx, "mark conversation read", `UPDATE conversations SET last_read_seq = greatest(last_read_seq, least($2, `+lastSeqOf("conversations.id")+`)) WHERE id = $1`, id, seq)
+	_, err := t.execBeside(ctx, "mark conversation read", `UPDATE conversations SET last_read_seq = greatest(last_read_seq, least($2, greatest(`+lastSeqOf("conversations.id")+`,
+		(SELECT max(seq) FROM mls_inbox m WHERE m.conversation_id = conversations.id)))) WHERE id = $1`, id, seq)
 	return err
 }
 

@@ -66,7 +66,8 @@ func (r roster) write(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 
 // findAdded fetches the actors whose devices the commit adds, before the commit is queued. It
 // refuses the commit if such an actor cannot be found, because the actor could not be told that
-// it is a member.
+// it is a member. The caller may try again if the actor's server does not answer, or too much is
+// being asked.
 func (c *commit) findAdded(ctx context.Context) error {
 	c.actors = map[vocab.ID]*vocab.Actor{}
 	for _, id := range c.listAdded() {
@@ -74,7 +75,7 @@ func (c *commit) findAdded(ctx context.Context) error {
 			continue // judge refuses invalid ids
 		}
 		a, err := c.registry.Finder.Refresh(ctx, id)
-		if fault.KindOf(err) == fault.RateLimited {
+		if isPassing(err) {
 			return err
 		}
 		if err != nil {

@@ -95,9 +95,9 @@ func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit
 }
 
 // leavesBody reports whether a request is answered before its body was read, and the body may be
-// larger than what net/http reads itself.
+// larger than what net/http reads itself. HTTP/2 ends the one request, and its connection goes on.
 func (a *answer) leavesBody(r *http.Request) bool {
-	return !a.hasBody && (r.ContentLength < 0 || r.ContentLength > readByGo)
+	return !a.hasBody && r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > readByGo)
 }
 
 // skipBody reads and discards the rest of a body after the answer is sent: up to maxSkipped bytes
