@@ -323,9 +323,9 @@ func (s *siege) count(database, query string, args ...any) (n int) {
 // held returns a digest of every table but those where the engine remembers what other servers say
 // of themselves and what came of them for nobody, what a user's own programs have asked for, and,
 // written once a minute, how far these have read; and but for when somebody next looks at
-// deliveries.
+// deliveries, and which profile was told to others, written seconds after a start.
 const held = `SELECT table_name || ' ' || (xpath('/row/d/text()', query_to_xml(format(
-		'SELECT count(*) || '' rows '' || coalesce(md5(string_agg(x::text, '','' ORDER BY x::text)), '''') AS d FROM (SELECT to_jsonb(t) - ''next_due'' AS x FROM %I t) x', table_name), false, true, '')))[1]::text
+		'SELECT count(*) || '' rows '' || coalesce(md5(string_agg(x::text, '','' ORDER BY x::text)), '''') AS d FROM (SELECT to_jsonb(t) - ''next_due'' - ''told_profile'' AS x FROM %I t) x', table_name), false, true, '')))[1]::text
 	FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
 		AND table_name NOT IN ('audit', 'attempts', 'event_groups') AND NOT ($1 AND table_name IN ('actors', 'actor_keys', 'hosts', 'ignored')) ORDER BY 1`
 
