@@ -160,7 +160,7 @@ func repeat(ctx context.Context, every time.Duration, work func(context.Context)
 // prepareInstance takes the serve lock and makes the instance ready to serve. No other process
 // can change the origin until release is called. lost is closed when the lock is lost.
 func (e *Engine) prepareInstance(ctx context.Context, p *parts) (release func(), lost <-chan struct{}, err error) {
-	if release, lost, err = e.in.DB.Instance.Locks.Serve(ctx, serveCommand); err != nil {
+	if release, lost, err = e.in.DB.Instance.Locks.Serve(ctx, "lightweb serve"); err != nil {
 		return nil, nil, err
 	}
 	for _, step := range []func(context.Context) error{

@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -99,9 +98,8 @@ func (l Locks) Serve(ctx context.Context, command string) (release func(), lost 
 	if err != nil {
 		return nil, nil, err
 	}
-	if holder != nil {
-		refusal := fault.New(fault.Conflict, holder.sentence).WithHint("stop it, or wait until it is done: one process at a time serves an instance")
-		return nil, nil, &heldError{refusal, holder.command}
+	if holder != "" {
+		return nil, nil, fault.New(fault.Conflict, holder).WithHint("stop it, or wait until it is done: one process at a time serves an instance")
 	}
 	if err := l.journal.beginEpoch(ctx, conn); err != nil {
 		_ = conn.Close(ctx) // which releases the lock
@@ -118,24 +116,6 @@ func (l Locks) Serve(ctx context.Context, command string) (release func(), lost 
 		_ = conn.Close(closing)                                      // which releases the lock in any case
 	}()
 	return func() { cancel(); <-gone }, gone, nil
-}
-
-// heldError is the fault with which Serve refuses. It knows the command of the process that has
-// the lock.
-type heldError struct {
-	error
-	command string
-}
-
-func (e *heldError) Unwrap() error { return e.error }
-
-// HolderOf returns the command of the process because of which Serve returned err. It returns an
-// empty string if there is no such process, if it cannot be seen, or if it has just ended.
-func HolderOf(err error) (command string) {
-	if held := (*heldError)(nil); errors.As(err, &held) {
-		return held.command
-	}
-	return ""
 }
 
 // beginEpoch begins the next epoch, so that a process that served before can no longer change the
@@ -173,8 +153,8 @@ func (l Locks) lock(ctx context.Context, j job) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if holder != nil {
-		return nil, fault.New(fault.Busy, holder.sentence).WithHint("try again when it is done")
+	if holder != "" {
+		return nil, fault.New(fault.Busy, holder).WithHint("try again when it is done")
 	}
 	return func() {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait until the server ends the session
@@ -182,15 +162,9 @@ func (l Locks) lock(ctx context.Context, j job) (release func(), err error) {
 	}, nil
 }
 
-// holder is the process that has the lock of a job.
-type holder struct {
-	command  string // empty if it cannot be seen, or has just ended
-	sentence string // names the process
-}
-
 // tryLock takes the lock of a job over a connection that bears the job's name. If another process
-// has the lock, it returns no connection but the holder of the lock.
-func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, other *holder, err error) {
+// has the lock, it returns no connection. Then holder is a sentence that names the other process.
+func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder string, err error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unknown host"
@@ -198,21 +172,21 @@ func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, other *holde
 	cfg := l.config()
 	cfg.RuntimeParams["application_name"] = fmt.Sprintf("%s, process %d on %s", j.name, os.Getpid(), host)
 	if conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
-		return nil, nil, postgres.Fault("open instance database", err)
+		return nil, "", postgres.Fault("open instance database", err)
 	}
 	var got bool
 	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, j.key).Scan(&got); err != nil {
 		postgres.Shut(conn)
-		return nil, nil, postgres.Fault("lock instance", err)
+		return nil, "", postgres.Fault("lock instance", err)
 	}
 	if !got && j.wait > 0 {
 		if got, err = awaitLock(ctx, conn, j); err != nil {
 			postgres.Shut(conn)
-			return nil, nil, postgres.Fault("lock instance", err)
+			return nil, "", postgres.Fault("lock instance", err)
 		}
 	}
 	if got {
-		return conn, nil, nil
+		return conn, "", nil
 	}
 	defer postgres.Shut(conn)
 	var application, since string
@@ -220,13 +194,13 @@ func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, other *holde
 		FROM `+held, j.key).Scan(&application, &since)
 	name, process, ours := strings.Cut(application, ", ")
 	if err != nil || !ours { // the other process has just ended, or cannot be seen
-		return nil, &holder{sentence: "another process keeps '" + j.name + "' from running"}, nil
+		return nil, "another process keeps '" + j.name + "' from running", nil
 	}
-	another := "another "
+	other := "another "
 	if name != j.name {
-		another = ""
+		other = ""
 	}
-	return nil, &holder{command: name, sentence: another + "'" + name + "' runs (" + process + ", since " + since + ")"}, nil
+	return nil, other + "'" + name + "' runs (" + process + ", since " + since + ")", nil
 }
 
 // awaitLock waits for the lock of a job for at most j.wait, and reports whether it got the lock.
