@@ -72,6 +72,9 @@ func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool
 		return "", postgres.Fault("open the instance database", err)
 	}
 	defer postgres.Shut(live)
+	if err := postgres.CommitDurably(ctx, live); err != nil {
+		return "", err
+	}
 	err = pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, copyForm+`; LOCK TABLE users IN EXCLUSIVE MODE`); err != nil {
 			return err

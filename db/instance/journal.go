@@ -243,20 +243,29 @@ type Journaled struct {
 }
 
 // Find looks for an activity in the journal by its id. It returns the users that still lack the
-// activity, or nil if the journal does not have it. If several actors use the id, their
-// activities are returned as one.
+// activity, or nil if the journal does not have it. If several actors use the id, or several
+// versions came under it, they are returned as one.
 func (j Journal) Find(ctx context.Context, id vocab.ID) (*Journaled, error) {
-	all, err := postgres.Collect[Journaled](ctx, j.on, "look into the journal", `SELECT received_at AS since,
-		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users
-		FROM intake i WHERE uri_digest = $1 ORDER BY received_at`, schema.Digest(id))
-	if err != nil || len(all) == 0 {
+	all, err := postgres.Collect[struct {
+		Journaled
+		Raw string
+	}](ctx, j.on, "look into the journal", `SELECT received_at AS since,
+		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users, raw
+		FROM intake i WHERE uri_digest = $1 OR strpos(raw, $2) > 0 ORDER BY received_at`, schema.Digest(id), string(id))
+	if err != nil {
 		return nil, err
 	}
-	w := all[0]
-	for _, more := range all[1:] {
-		w.Users = append(w.Users, more.Users...)
+	var found *Journaled
+	for _, w := range all {
+		if a, err := vocab.ParseActivity([]byte(w.Raw)); err == nil && !a.ID.Same(id) {
+			continue // it only names the activity
+		}
+		if found == nil {
+			found = &Journaled{Since: w.Since}
+		}
+		found.Users = append(found.Users, w.Users...)
 	}
-	return &w, nil
+	return found, nil
 }
 
 // IsEmpty reports whether nothing is in the journal.

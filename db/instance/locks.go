@@ -174,6 +174,10 @@ func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder strin
 	if conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
 		return nil, "", postgres.Fault("open instance database", err)
 	}
+	if err := postgres.CommitDurably(ctx, conn); err != nil { // an epoch that is lost would be begun twice
+		postgres.Shut(conn)
+		return nil, "", err
+	}
 	var got bool
 	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, j.key).Scan(&got); err != nil {
 		postgres.Shut(conn)

@@ -1,6 +1,7 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -58,14 +59,15 @@ func (t Events) Find(ctx context.Context, id uuid.UUID) (*Event, error) {
 		WHERE payload ->> 'eventId' = $1 ORDER BY seq DESC LIMIT 1`, id.String())
 }
 
-// Add sets aside an activity that could not be applied, and claims its id.
+// Add sets aside an activity that could not be applied, and claims its id. Of several versions
+// under one id, the one that came last is set aside.
 func (t Poison) Add(ctx context.Context, p Poisoned) error {
-	if _, err := t.all.Activities.Claim(ctx, []Owned{{p.URI, p.Actor}}); err != nil {
+	if _, err := t.all.Activities.Claim(ctx, []Owned{{p.URI, p.Actor}, {cmp.Or(p.Version, p.URI), p.Actor}}); err != nil {
 		return err
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(p.Reason, "?"), "\x00", "?") // it may quote bytes that a text column refuses
 	_, err := t.execBeside(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (uri, actor_uri) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`,
+		ON CONFLICT (uri, actor_uri) DO UPDATE SET raw = excluded.raw, reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`,
 		p.URI, p.Actor, p.Raw, reason, idsOrNull(p.Forwarders))
 	return err
 }

@@ -10,6 +10,7 @@ import (
 // Poisoned is an activity that was set aside because it could not be handled.
 type Poisoned struct {
 	URI        vocab.ID
+	Version    vocab.ID `db:"-"` // the id of its version, which Add claims too; empty in what is read
 	Actor      vocab.ID // empty when the activity cannot be parsed, or in old rows, for which no actor was stored
 	Raw        []byte
 	Reason     string

@@ -16,7 +16,9 @@ const LookEvery = 2 * time.Second
 
 const againTime = 15 * time.Second // the time before a step that made no progress is tried again
 
-const stepTime = 2 * time.Minute // the longest time of one step; the removal of a large database takes long
+// removeTime is the longest time of a removal, so that one user's database does not keep the
+// deletions of others. The removal of a large database takes long.
+const removeTime = 2 * time.Minute
 
 // MostWait is how long a deletion waits for its deliveries to other servers. A Delete is retried
 // for the same time.
@@ -77,7 +79,7 @@ func (w *Watcher) LookAround(ctx context.Context) {
 		if w.Now().Before(w.due[d.User]) {
 			continue
 		}
-		got, err := w.takeStepInTime(ctx, d)
+		got, err := w.takeStep(ctx, d)
 		if ctx.Err() != nil {
 			return
 		}
@@ -88,14 +90,6 @@ func (w *Watcher) LookAround(ctx context.Context) {
 			w.Log.WarnContext(ctx, "user not deleted yet", "user", d.User, "since", d.Since, "err", err)
 		}
 	}
-}
-
-// takeStepInTime takes the next step within stepTime, so that one user's database does not keep
-// the deletions of others.
-func (w *Watcher) takeStepInTime(ctx context.Context, d instance.Deletion) (got bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTime)
-	defer cancel()
-	return w.takeStep(ctx, d)
 }
 
 // takeStep takes the next step of a deletion. The first step tells other servers. The second
@@ -113,7 +107,9 @@ func (w *Watcher) takeStep(ctx context.Context, d instance.Deletion) (got bool, 
 			return false, err
 		}
 	}
-	if err := w.Holder.RemoveUser(ctx, d.User); err != nil {
+	within, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	if err := w.Holder.RemoveUser(within, d.User); err != nil {
 		return false, err
 	}
 	delete(w.told, d.User)

@@ -22,7 +22,7 @@ func TestLeasesOfATurnWhoseAnswerWasLostAreRecovered(t *testing.T) {
 		b.m.mu.Unlock()
 		place := b.m.add("Create", "p.example", 1, 0)
 		b.wake(alice)
-		time.Sleep(15 * time.Second)
+		time.Sleep(settleTime + 10*time.Second)
 		synctest.Wait()
 		if r := b.m.row(place); r.status != user.DeliveryDelivered || len(b.peers.all()) != 1 {
 			t.Errorf("%s after %d attempts, want delivered after 1", r.status, len(b.peers.all()))
@@ -34,7 +34,9 @@ func TestLeasesOfACommitWhoseAnswerWasLostAreRecovered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(ctx context.Context, p transport.Post) (transport.Attempt, error) {
-			time.Sleep(9 * time.Second) // under way while leases are recovered
+			if p.Inbox.Host() == "p.example" {
+				time.Sleep(settleTime + 4*time.Second) // under way while leases are recovered
+			}
 			return transport.Attempt{Status: 202}, nil
 		})
 		running := b.m.add("Create", "p.example", 1, 0)
@@ -45,7 +47,7 @@ func TestLeasesOfACommitWhoseAnswerWasLostAreRecovered(t *testing.T) {
 		b.m.rows[lost].leased, b.m.rows[lost].next = true, time.Now().Add(leaseTime)
 		b.m.mu.Unlock()
 		b.Committed(t.Context(), user.Commit{User: alice, Unknown: true, Owes: true})
-		time.Sleep(20 * time.Second)
+		time.Sleep(settleTime + 15*time.Second)
 		synctest.Wait()
 		for place, host := range map[int]string{running: "p.example", lost: "q.example"} {
 			if r := b.m.row(place); r.status != user.DeliveryDelivered || b.peers.count(host) != 1 {

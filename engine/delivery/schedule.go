@@ -11,7 +11,10 @@ const (
 	maxTurns      = 8               // turns at the same time; each holds a database connection
 	firstTurnWait = 5 * time.Second // the wait after a failed turn, doubled after each further one
 	maxTurnWait   = 5 * time.Minute // the longest such wait
-	settleTime    = 5 * time.Second // the age from which a lease without a delivery in memory counts as lost
+
+	// settleTime is the age from which a lease without a delivery in memory counts as lost. It is
+	// longer than the transaction that took the lease can last, with its wait for a connection.
+	settleTime = 40 * time.Second
 )
 
 // atOnce is a due time before every other, for a turn that is due immediately.

@@ -14,6 +14,10 @@ const (
 	// answer must not keep the events of other users.
 	databaseTime = 10 * time.Second
 
+	// repairTime is the same for a statement that may change all waiting events of a user. It
+	// would be tried again for ever if it never ended in time.
+	repairTime = 5 * time.Minute
+
 	// hungWait is how long the groups of a user whose database did not answer in time are left
 	// alone.
 	hungWait = time.Minute
@@ -35,6 +39,11 @@ func (s patientStore) Write(ctx context.Context, u vocab.Username, work func(con
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	return s.Store.Write(ctx, u, work)
+}
+
+// repair is Write for a statement that may take long.
+func (e *Emitter) repair(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
+	return patientStore{e.Store.(patientStore).Store, repairTime}.Write(ctx, u, work)
 }
 
 // patientUsers are Users whose answers are awaited only for a while.

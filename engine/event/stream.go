@@ -227,7 +227,7 @@ func (e *Emitter) startAfresh(ctx context.Context, s *stream, given int64) error
 // raiseTimes raises the times of the events after s.mark to the time of s.mark. Otherwise their
 // ids would be lower than the last id of the stream, and Redis would refuse them.
 func (e *Emitter) raiseTimes(ctx context.Context, s *stream) error {
-	return e.Store.Write(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
+	return e.repair(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
 		return tx.Events.Raise(ctx, int64(s.mark.Seq), int64(s.mark.Milli))
 	})
 }
@@ -238,7 +238,7 @@ func (e *Emitter) trimTable(ctx context.Context, s *stream) error {
 	if s.isKnown {
 		emitted = int64(s.mark.Seq)
 	}
-	return e.Store.Write(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
+	return e.repair(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
 		return tx.Events.Trim(ctx, emitted, user.EventLimits{Keep: e.Keep, Waiting: maxWaiting, Bytes: maxBytes})
 	})
 }

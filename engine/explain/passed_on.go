@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -63,6 +64,8 @@ func (t *explainer) checkProof(ctx context.Context, v *actor.Verifier, a *vocab.
 		_, err = v.Prover(ctx, p, a.Actor)
 	}
 	switch {
+	case err == nil && p != nil && handler.IsOutdated(a, p.Created, t.At):
+		c.Says = string(a.Actor) + " proves it with " + string(p.Method) + ", but so long ago that the actor's server is asked for it"
 	case err == nil && p != nil:
 		c.Result, c.Says = CheckPassed, string(a.Actor)+" proves it with "+string(p.Method)
 	case err != nil && fault.KindOf(err) != fault.NotFound:

@@ -252,6 +252,17 @@ func (r *Registry) Lookup(a *vocab.Activity) Handler {
 	return r.handlers[Key{Type: a.Type}]
 }
 
+// VersionID returns the id under which this version of an activity takes effect once, although
+// another version may have come under the activity's own id. It is the activity's own id if there
+// are no versions.
+func (r *Registry) VersionID(a *vocab.Activity) vocab.ID {
+	own := a.ID.Canonical()
+	if version := r.Lookup(a).Version; version != nil && !version(a).IsZero() {
+		return own + " " + vocab.ID(version(a).Format(time.RFC3339Nano))
+	}
+	return own
+}
+
 // IsApart reports whether the handler itself stores an activity.
 func (r *Registry) IsApart(a *vocab.Activity) bool {
 	h := r.Lookup(a)

@@ -84,7 +84,7 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
 	x.again = !claimed[x.ownID()]
 	switch {
-	case x.again && !claimed[p.versionID(x.Activity)]:
+	case x.again && !claimed[p.version(x.Activity)]:
 		x.outcome = outcomeDuplicate
 		return nil
 	case p.takenAway.hasTakenAway(x):
@@ -97,7 +97,7 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[use
 	p.takenAway.add(x, x.effects.TakenAway)
 	if x.outcome == outcomeApplied && !p.leavesNoRow(x) {
 		delete(claimed, x.ownID())
-		delete(claimed, p.versionID(x.Activity))
+		delete(claimed, p.version(x.Activity))
 	}
 	// The activity that x has disabled may be in the same batch. The id of that activity stays
 	// claimed.
@@ -130,14 +130,10 @@ func (x *applying) ownID() user.Owned {
 	return user.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID}
 }
 
-// versionID returns the id under which this version of an activity takes effect once, although
-// another version has come under the activity's own id. It is zero if there are no versions.
-func (d *Deps) versionID(a *vocab.Activity) user.Owned {
-	version := d.Handlers.Lookup(a).Version
-	if version == nil || version(a).IsZero() {
-		return user.Owned{}
-	}
-	return user.Owned{ID: a.ID.Canonical() + " " + vocab.ID(version(a).Format(time.RFC3339Nano)), Actor: a.Actor}
+// version returns the id of this version of an activity, with its actor. It is the activity's own
+// id if there are no versions.
+func (d *Deps) version(a *vocab.Activity) user.Owned {
+	return user.Owned{ID: d.Handlers.VersionID(a), Actor: a.Actor}
 }
 
 func (x *applying) isIgnored() bool {

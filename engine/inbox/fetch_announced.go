@@ -50,7 +50,7 @@ func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object, error) {
 	in := x.Activity.Object.Doc
 	p, err := proof.Parse(in, f.Now())
-	if err != nil || p == nil || !handler.HasWords(x.Activity.Object.Type()) || mayBeOutdated(x.Activity.Object.Type(), p, f.Now()) || in.Sub("object") == nil {
+	if err != nil || p == nil || !handler.HasWords(x.Activity.Object.Type()) || handler.IsOld(p.Created, f.Now()) || in.Sub("object") == nil {
 		return nil, nil
 	}
 	by, id := handler.Announced(x.Activity)

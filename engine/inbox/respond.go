@@ -80,7 +80,7 @@ func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *ap
 // rowOf returns the activity as the journal stores it. The row has all that Apply needs later,
 // when no other server can be asked.
 func (i *Inbox) rowOf(x *receiving) instance.Intake {
-	in := instance.Intake{Key: instance.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.paidBy()}
+	in := instance.Intake{Key: instance.KeyOf(i.Handlers.VersionID(x.Activity), x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.paidBy()}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
 	if x.passer != nil {
 		in.Forwarders = []vocab.ID{x.passer.ID}

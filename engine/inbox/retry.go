@@ -51,11 +51,14 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 		if err != nil {
 			return err
 		}
-		version := i.versionID(a)
-		if applied = there != nil && version.ID == ""; applied { // of two versions under one id, the stored one may be the other
+		own, version := user.Owned{ID: a.ID.Canonical(), Actor: a.Actor}, i.version(a)
+		if applied = there != nil && version == own; applied {
 			return tx.Poison.Drop(ctx, p)
 		}
-		return tx.Activities.Unclaim(ctx, []user.Owned{{ID: a.ID, Actor: a.Actor}, version})
+		if there != nil { // another version has taken effect, and keeps the id
+			return tx.Activities.Unclaim(ctx, []user.Owned{version})
+		}
+		return tx.Activities.Unclaim(ctx, []user.Owned{own, version})
 	})
 	if err != nil || applied {
 		return err

@@ -63,5 +63,5 @@ func (p *applier) SetAside(u vocab.Username, item intake.Item, cause error) user
 	p.Log.Error("activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause,
 		"hint", "lightweb inbox list "+u.String())
 	x.outcome = outcomePoison
-	return user.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: writeOpenly(x.Activity), Forwarders: x.forwarders()}
+	return user.Poisoned{URI: x.Activity.ID, Version: p.Handlers.VersionID(x.Activity), Actor: x.Actor.ID, Raw: writeOpenly(x.Activity), Forwarders: x.forwarders()}
 }

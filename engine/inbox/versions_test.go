@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -41,3 +42,62 @@ func version(content, updated string) string {
 	}
 	return fmt.Sprintf(`{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol","to":"us:/alice","content":%q,"published":"2026-01-01T00:00:00Z"%s,"tag":{"type":"Mention","href":"us:/alice"}}`, content, updated)
 }
+
+// Alice's database does not answer while two edits come under one id.
+func TestEditsUnderOneIDWaitBesideEachOther(t *testing.T) {
+	alice, _ := two(t)
+	alice.MustSend("p:/dave", mine, asDave(`{"id":"p:/notes/1/Create","type":"Create","actor":"p:/carol","to":"us:/alice","object":`+version("first", "")+`}`))
+	alice.Down(t, alice.Alice)
+	for n, content := range []string{"second", "third"} {
+		body := asDave(fmt.Sprintf(`{"id":"p:/notes/1/Update","type":"Update","actor":"p:/carol","to":"us:/alice","object":%s}`, version(content, fmt.Sprintf("2026-01-0%dT00:00:00Z", n+2))))
+		if err := take(t.Context(), alice, mine, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both wait in the journal", func() bool { return journal(t, alice).Waiting == 2 })
+	if w, err := alice.Store.Instance.Journal.Find(t.Context(), alice.ID("p:/notes/1/Update")); err != nil || w == nil || len(w.Users) != 2 {
+		t.Errorf("by their id %+v is found, %v; want both", w, err)
+	}
+	alice.Up(t, alice.Alice)
+	edited(t, alice, "third")
+}
+
+// A version that was set aside is given back although another one took effect under the id.
+func TestAnEditThatWasSetAsideIsGivenBackBesideAnother(t *testing.T) {
+	s := newScene(t)
+	edit := func(content, updated string) string {
+		return `{"id":"p:/notes/1/Update","type":"Update","actor":"p:/carol","to":"us:/alice","object":` + version(content, updated) + `}`
+	}
+	s.MustSend("p:/carol", mine, `{"id":"p:/notes/1/Create","type":"Create","actor":"p:/carol","to":"us:/alice","object":`+version("first", "")+`}`)
+	s.MustSend("p:/carol", mine, edit("second", "2026-01-02T00:00:00Z"))
+	alter := func(how string) {
+		if _, err := s.DB(t, s.Alice).ExecContext(t.Context(), `ALTER TABLE objects `+how); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alter(`ADD CONSTRAINT ill CHECK (raw ->> 'content' <> 'third') NOT VALID`)
+	for range 2 { // the second is a duplicate
+		s.MustSend("p:/carol", mine, edit("third", "2026-01-03T00:00:00Z"))
+	}
+	aside := poisoned(t, s)
+	if len(aside) != 1 {
+		t.Fatalf("set aside: %+v, want the third", aside)
+	}
+	alter(`DROP CONSTRAINT ill`)
+	s.MustSend("p:/carol", mine, edit("fourth", "2026-01-04T00:00:00Z"))
+	if err := s.Inbox.Retry(t.Context(), s.Alice, aside[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the journal is empty", func() bool { return journal(t, s).Waiting == 0 })
+	if got := contents(t, s); !slices.Equal(got, []string{"fourth"}) {
+		t.Errorf("alice holds %q, want the fourth", got)
+	}
+	if got := s.Column(t, s.Alice, `SELECT uri FROM activities WHERE type = 'Update'`); len(got) != 1 {
+		t.Errorf("activities: %q, want one Update", got)
+	}
+}
+
+func asDave(body string) string { return strings.ReplaceAll(body, "p:/carol", "p:/dave") }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -72,17 +71,7 @@ func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 		return false, fmt.Errorf("verify proof of %s: %w", by, err)
 	}
 	x.Actor = author
-	return !mayBeOutdated(x.Activity.Type, p, v.Now()), nil
-}
-
-// provenTime is how long the proof of an activity shows that the words in it still stand.
-const provenTime = 48 * time.Hour
-
-// mayBeOutdated reports whether a proof was made so long ago that the author may have deleted or
-// changed the words in the activity since. A proof does not end by that, and anybody who has the
-// activity can pass it on for ever.
-func mayBeOutdated(kind string, p *proof.Proof, now time.Time) bool {
-	return handler.HasWords(kind) && now.Sub(p.Created) > provenTime
+	return !handler.IsOutdated(x.Activity, p.Created, v.Now()), nil
 }
 
 // refuseDisproven refuses an activity with a wrong proof, even if the activity's own actor

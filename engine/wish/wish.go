@@ -22,7 +22,7 @@ const maxDue = 100 // wishes that are read in one LookAround
 var patience = []time.Duration{5 * time.Minute, time.Hour, 12 * time.Hour}
 
 // fulfilTime is the longest time of one attempt.
-const fulfilTime = time.Minute
+const fulfilTime = 30 * time.Second
 
 // Wishes stores the wishes of all users of the instance.
 type Wishes interface {

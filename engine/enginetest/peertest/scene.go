@@ -261,7 +261,7 @@ func (s *Scene) settle(r *http.Request, body []byte) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	key := instance.KeyOf(a.ID, a.Actor)
+	key := instance.KeyOf(s.Handlers.VersionID(a), a.Actor)
 	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(20*time.Second)
 	defer tick.Stop()
 	defer limit.Stop()
