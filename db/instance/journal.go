@@ -242,30 +242,41 @@ type Journaled struct {
 	Users []vocab.Username // the users that still lack it
 }
 
+// mostNamed is how many rows that name an id Find looks at.
+const mostNamed = 100
+
 // Find looks for an activity in the journal by its id. It returns the users that still lack the
-// activity, or nil if the journal does not have it. If several actors use the id, or several
-// versions came under it, they are returned as one.
+// activity, or nil if the journal does not have it. If several actors use the id, their activities
+// are returned as one. The key of an activity that has versions does not tell its id, so Find looks
+// at rows that name the id when no key is that of the id.
 func (j Journal) Find(ctx context.Context, id vocab.ID) (*Journaled, error) {
-	all, err := postgres.Collect[struct {
-		Journaled
-		Raw string
-	}](ctx, j.on, "look into the journal", `SELECT received_at AS since,
-		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users, raw
-		FROM intake i WHERE uri_digest = $1 OR strpos(raw, $2) > 0 ORDER BY received_at`, schema.Digest(id), string(id))
+	const columns = `SELECT received_at AS since, ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users`
+	all, err := postgres.Collect[Journaled](ctx, j.on, "look into the journal", columns+` FROM intake i WHERE uri_digest = $1 ORDER BY received_at`, schema.Digest(id))
 	if err != nil {
 		return nil, err
 	}
-	var found *Journaled
-	for _, w := range all {
-		if a, err := vocab.ParseActivity([]byte(w.Raw)); err == nil && !a.ID.Same(id) {
-			continue // it only names the activity
+	if len(all) == 0 {
+		named, err := postgres.Collect[struct {
+			Journaled
+			Raw string
+		}](ctx, j.on, "look into the journal", columns+`, raw FROM intake i WHERE strpos(replace(raw, '\/', '/'), $1) > 0 ORDER BY received_at LIMIT $2`, string(id), mostNamed)
+		if err != nil {
+			return nil, err
 		}
-		if found == nil {
-			found = &Journaled{Since: w.Since}
+		for _, n := range named {
+			if a, err := vocab.ParseActivity([]byte(n.Raw)); err == nil && a.ID.Same(id) {
+				all = append(all, n.Journaled)
+			}
 		}
-		found.Users = append(found.Users, w.Users...)
 	}
-	return found, nil
+	if len(all) == 0 {
+		return nil, nil
+	}
+	w := all[0]
+	for _, more := range all[1:] {
+		w.Users = append(w.Users, more.Users...)
+	}
+	return &w, nil
 }
 
 // IsEmpty reports whether nothing is in the journal.

@@ -1,6 +1,7 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +20,7 @@ import (
 type Job struct {
 	ID       uuid.UUID
 	Activity vocab.ID
+	Version  vocab.ID // the id of this version of the activity; empty if there are no versions
 	Actor    vocab.ID // set if the activity is forwarded, since other actors of its server may use the same id
 	Object   vocab.ID // empty when it has no object with an id
 	Type     string
@@ -38,7 +40,7 @@ func (j Job) dedupe(inboxes []Inbox) []byte {
 	}
 	slices.Sort(urls)
 	h := sha256.New()
-	names := []string{string(j.Activity.Canonical())}
+	names := []string{string(cmp.Or(j.Version, j.Activity).Canonical())}
 	if j.Actor != "" {
 		names = append(names, string(j.Actor))
 	}

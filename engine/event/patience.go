@@ -41,8 +41,15 @@ func (s patientStore) Write(ctx context.Context, u vocab.Username, work func(con
 	return s.Store.Write(ctx, u, work)
 }
 
-// repair is Write for a statement that may take long.
+// repair is Write for a statement that may take long. One repair at a time may take repairTime, so
+// that databases that do not answer leave workers to the others.
 func (e *Emitter) repair(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
+	select {
+	case e.repairs <- struct{}{}:
+		defer func() { <-e.repairs }()
+	default:
+		return e.Store.Write(ctx, u, work)
+	}
 	return patientStore{e.Store.(patientStore).Store, repairTime}.Write(ctx, u, work)
 }
 

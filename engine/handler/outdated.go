@@ -19,5 +19,11 @@ func IsOld(made, now time.Time) bool { return now.Sub(made) > provenTime }
 // be believed. The author's server shows nobody an activity that is not public, so the proof of
 // such an activity is believed at any age.
 func IsOutdated(a *vocab.Activity, made, now time.Time) bool {
-	return HasWords(a.Type) && audience.IsPublic(a.Addressing) && IsOld(made, now)
+	return HasWords(a.Type) && IsOld(made, now) && isPublic(a)
+}
+
+// isPublic reports whether an activity or the object that it embeds is public.
+func isPublic(a *vocab.Activity) bool {
+	ofObject, err := vocab.AddressingOf(a.Object.Doc)
+	return audience.IsPublic(a.Addressing) || err != nil || audience.IsPublic(ofObject)
 }

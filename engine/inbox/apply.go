@@ -14,7 +14,6 @@ import (
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/pipeline"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Outcomes of an activity for one user.
@@ -84,7 +83,7 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
 	x.again = !claimed[x.ownID()]
 	switch {
-	case x.again && !claimed[p.version(x.Activity)]:
+	case !claimed[p.version(x)]:
 		x.outcome = outcomeDuplicate
 		return nil
 	case p.takenAway.hasTakenAway(x):
@@ -97,7 +96,7 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[use
 	p.takenAway.add(x, x.effects.TakenAway)
 	if x.outcome == outcomeApplied && !p.leavesNoRow(x) {
 		delete(claimed, x.ownID())
-		delete(claimed, p.version(x.Activity))
+		delete(claimed, p.version(x))
 	}
 	// The activity that x has disabled may be in the same batch. The id of that activity stays
 	// claimed.
@@ -132,8 +131,8 @@ func (x *applying) ownID() user.Owned {
 
 // version returns the id of this version of an activity, with its actor. It is the activity's own
 // id if there are no versions.
-func (d *Deps) version(a *vocab.Activity) user.Owned {
-	return user.Owned{ID: d.Handlers.VersionID(a), Actor: a.Actor}
+func (p *applier) version(x *applying) user.Owned {
+	return user.Owned{ID: p.Handlers.VersionID(x.Activity), Actor: x.Actor.ID}
 }
 
 func (x *applying) isIgnored() bool {

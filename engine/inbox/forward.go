@@ -182,7 +182,7 @@ func (f *forwarder) forwardToFollowers(ctx context.Context, x *applying) error {
 		return nil
 	}
 	delivery.AddFollowersDigests(inboxes, all)
-	return x.tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: f.handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
+	return x.tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Version: f.handlers.VersionID(a), Actor: a.Actor, Object: f.handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
 }
 
 func (f *forwarder) logNotForwarded(ctx context.Context, x *applying) {

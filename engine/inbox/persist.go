@@ -22,7 +22,7 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 	var objects []user.Owned
 	for n, x := range batch {
 		ids[n] = x.ownID()
-		if version := p.version(x.Activity); version != ids[n] {
+		if version := p.version(x); version != ids[n] {
 			ids = append(ids, version)
 		}
 		actors = append(actors, actorsBehind(x)...)

@@ -51,7 +51,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 		if err != nil {
 			return err
 		}
-		own, version := user.Owned{ID: a.ID.Canonical(), Actor: a.Actor}, i.version(a)
+		own, version := user.Owned{ID: a.ID.Canonical(), Actor: a.Actor}, user.Owned{ID: i.Handlers.VersionID(a), Actor: a.Actor}
 		if applied = there != nil && version == own; applied {
 			return tx.Poison.Drop(ctx, p)
 		}

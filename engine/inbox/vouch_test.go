@@ -47,7 +47,11 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 	proven := func(by, body string) func(*peertest.Scene) []byte {
 		return func(s *peertest.Scene) []byte { return s.Proven(by, body) }
 	}
-	aged := func(s *peertest.Scene) []byte { return s.ProvenAt("p:/carol", passed, s.Now().Add(-49*time.Hour)) }
+	aged := func(body string) func(*peertest.Scene) []byte {
+		return func(s *peertest.Scene) []byte { return s.ProvenAt("p:/carol", body, s.Now().Add(-49*time.Hour)) }
+	}
+	deleted := func(s *peertest.Scene) { s.Answer("p:/acts/1", http.StatusGone) }
+	hidden := strings.Replace(passed, `"to":"as:Public",`, "", 1) // the Create does not say that the reply is public
 	altered := func(change func(vocab.Doc)) func(*peertest.Scene) []byte {
 		return func(s *peertest.Scene) []byte { return changed(s, "p:/carol", passed, change) }
 	}
@@ -76,8 +80,11 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 		{name: "with a proof, by another actor of the same server", from: "p:/dave", body: proven("p:/carol", passed), kind: accepted, want: came},
 		{name: "with a Linked Data signature besides", body: altered(func(d vocab.Doc) { d["signature"] = vocab.Doc{"type": "RsaSignature2017"} }), kind: accepted, want: came},
 
-		{name: "with an old proof, as its author's server still shows it", given: shown(passed), body: aged, kind: accepted, want: came, asked: []string{"p:/acts/1"}},
-		{name: "with an old proof, when its author has deleted it", given: func(s *peertest.Scene) { s.Answer("p:/acts/1", http.StatusGone) }, body: aged, kind: fault.Unauthenticated, code: "foreign_key", asked: []string{"p:/acts/1"}},
+		{name: "with an old proof, as its author's server still shows it", given: shown(passed), body: aged(passed), kind: accepted, want: came, asked: []string{"p:/acts/1"}},
+		{name: "with an old proof, when its author has deleted it", given: deleted, body: aged(passed), kind: fault.Unauthenticated, code: "foreign_key", asked: []string{"p:/acts/1"}},
+		{name: "with an old proof, of a public reply in a Create that is not", given: deleted, body: aged(hidden), kind: fault.Unauthenticated, code: "foreign_key", asked: []string{"p:/acts/1"}},
+		{name: "with an old proof, of what is not public", given: deleted, body: aged(strings.Replace(hidden, `"to":"as:Public"`, `"to":"us:/alice"`, 1)), kind: accepted,
+			want: []string{"+ object p:/replies/1 Note hi", "+ activity inbound Create p:/acts/1 p:/replies/1", "+ event request.received p:/acts/1 p:/replies/1 by stranger p:/carol"}},
 		{name: "D7 as its author's server shows it", given: shown(passed), body: plain(forged), kind: accepted, want: came, asked: []string{"p:/acts/1"}},
 		{name: "D7 by another actor of the same server", given: shown(passed), from: "p:/dave", body: plain(forged), kind: accepted, want: came, asked: []string{"p:/acts/1"}},
 		{name: "SIG-33 with a Linked Data signature, which counts for nothing", given: shown(passed), body: plain(strings.Replace(lds, `"hi"`, `"buy"`, 1)), kind: accepted, want: came, asked: []string{"p:/acts/1"}},

@@ -119,7 +119,7 @@ func TestAMemberElsewherePaysForWhatItsCommitFetches(t *testing.T) {
 	if len(k.others.payers) > 0 {
 		t.Errorf("for a commit of another epoch actors are fetched, at the cost of %q", k.others.payers)
 	}
-	bring(k.group, "now").want(t, 422)
+	bring(k.group, "now").want(t, 503)
 	if got := k.others.payers; len(got) == 0 || slices.ContainsFunc(got, func(by string) bool { return by != "domain peer.example" }) {
 		t.Errorf("the payers are %q, want the member's domain", got)
 	}
