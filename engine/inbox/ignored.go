@@ -45,6 +45,8 @@ type ignored struct {
 	inbox *Inbox
 	log   *policy.Limiter
 
+	flushing sync.Mutex // held while a flush writes
+
 	mu        sync.Mutex
 	unwritten []instance.Ignored
 	unlogged  int // activities since the last log line
@@ -86,9 +88,11 @@ func (g *ignored) flushOften(work *intake.Background) {
 	}
 }
 
-// flush writes the activities that were added since the last flush. If they cannot be written,
-// the next flush tries them again.
+// flush writes the activities that were added since the last flush, and waits for a flush that is
+// writing others. If they cannot be written, the next flush tries them again.
 func (g *ignored) flush(ctx context.Context) error {
+	g.flushing.Lock()
+	defer g.flushing.Unlock()
 	g.mu.Lock()
 	all := g.unwritten
 	g.unwritten = nil
