@@ -60,14 +60,16 @@ type Emitter struct {
 	busy    int
 	wake    chan struct{} // signals that the queue is not empty
 
-	repairs chan struct{} // has a place for the one repair that may take long
+	repairs   chan struct{} // has a place for the one repair that may take long
+	repairing patientStore  // the store for that repair
 }
 
 // NewEmitter returns an emitter. It collects events from now on, and emits them once Run is
 // called.
 func NewEmitter(d Deps) *Emitter {
+	repairing := patientStore{d.Store, repairTime}
 	d.Store, d.Users = patientStore{d.Store, databaseTime}, patientUsers{d.Users, databaseTime}
-	e := &Emitter{Deps: d, streams: map[vocab.Username]*stream{}, wake: make(chan struct{}, 1), repairs: make(chan struct{}, 1)}
+	e := &Emitter{Deps: d, streams: map[vocab.Username]*stream{}, wake: make(chan struct{}, 1), repairs: make(chan struct{}, 1), repairing: repairing}
 	e.metrics = newMetrics(d.Metrics, e)
 	return e
 }

@@ -47,10 +47,10 @@ func (e *Emitter) repair(ctx context.Context, u vocab.Username, work func(contex
 	select {
 	case e.repairs <- struct{}{}:
 		defer func() { <-e.repairs }()
+		return e.repairing.Write(ctx, u, work)
 	default:
 		return e.Store.Write(ctx, u, work)
 	}
-	return patientStore{e.Store.(patientStore).Store, repairTime}.Write(ctx, u, work)
 }
 
 // patientUsers are Users whose answers are awaited only for a while.

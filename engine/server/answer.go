@@ -29,7 +29,7 @@ type answer struct {
 	seed   maphash.Seed
 
 	held      *held // the part of the request's body that was read; nil if none was
-	hasBody   bool  // the request's body was read whole
+	bodyEnded bool  // the request's body was read whole, or broke off
 	bodyLimit int64 // the most bytes that the request's body may have; 0 if not known yet
 
 	connection context.Context // ends when the client disconnects; unlike the request's context, it has no timeout

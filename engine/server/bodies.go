@@ -84,20 +84,21 @@ func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit
 	case errors.Is(err, errBodies):
 		return nil, errBodies
 	case err != nil:
+		a.bodyEnded = true
 		return nil, fault.Wrap(fault.Invalid, "the body did not arrive whole", err).WithCode("bad_body")
 	}
 	// A deadline that passes while the request is handled would cancel the request.
 	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
-	a.hasBody = true
+	a.bodyEnded = true
 	return body.Bytes(), nil
 }
 
 // leavesBody reports whether a request is answered before its body was read, and the body may be
 // larger than what net/http reads itself. HTTP/2 ends the one request, and its connection goes on.
 func (a *answer) leavesBody(r *http.Request) bool {
-	return !a.hasBody && r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > readByGo)
+	return !a.bodyEnded && r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > readByGo)
 }
 
 // skipBody reads and discards the rest of a body after the answer is sent: up to maxSkipped bytes
