@@ -21,8 +21,8 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	h := dbtest.Hosted(t, c, u, 4)
 	b := take(t, c)
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		_, err := tx.Hosted.AdvanceEpoch(ctx, h, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("after the backup")}, now)
-		return err
+		tx.Hosted.AdvanceEpoch(h, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("after the backup")}, now)
+		return nil
 	})
 	before := dbtest.StateOf(t, c, u, h.ID)
 	c = replaced(t, c, cfg, b, u)
@@ -31,12 +31,16 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 		t.Errorf("the restored conversation is %+v", got)
 	}
 	wantFurther(t, "after the restore", before, got)
-	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		for _, from := range []user.HostedConversation{h, *got} {
-			if advanced, err := tx.Hosted.AdvanceEpoch(ctx, from, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("again")}, now); advanced || err != nil {
-				t.Errorf("epoch 4 was handed out again: %v", err)
-			}
+	for _, from := range []user.HostedConversation{h, *got} {
+		err := c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+			tx.Hosted.AdvanceEpoch(from, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("again")}, now)
+			return nil
+		})
+		if err == nil {
+			t.Error("epoch 4 was handed out again")
 		}
+	}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 		return tx.Hosted.Reset(ctx, *got, []byte("new"), now)
 	})
 	after := dbtest.StateOf(t, c, u, h.ID)

@@ -3,6 +3,7 @@ package user
 import (
 	"context"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -18,7 +19,23 @@ type ahead struct {
 	uris          map[vocab.ID]bool // uris that were looked up among the objects
 	objects       map[vocab.ID]Object
 	buried        map[Owned]bool // whether the author deleted the object
+	asked         *asked
 }
+
+// asked is what LockFor reads for a request to a conversation. It holds until the transaction
+// sends its next statement; then it is nil.
+type asked struct {
+	conversation uuid.UUID
+	actor        vocab.ID
+	key          string // the idempotency key; empty: the request has none
+	member       *ConversationMember
+	blocked      map[vocab.ID]bool // has only the actor
+	answer       *Answer
+}
+
+func (a *asked) isBy(actor vocab.ID) bool { return a != nil && a.actor == actor }
+
+func (a *asked) answersTo(key string) bool { return a != nil && key != "" && a.key == key }
 
 type relation struct {
 	kind  string
@@ -74,6 +91,9 @@ func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 // blockedOf returns which of the actors the user blocks. It returns nil if this was not read
 // ahead for all of the actors.
 func (a *ahead) blockedOf(actors []vocab.ID) map[vocab.ID]bool {
+	if len(actors) == 1 && a.asked.isBy(actors[0]) {
+		return a.asked.blocked
+	}
 	for _, id := range actors {
 		if !a.actors[id] {
 			return nil

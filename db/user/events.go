@@ -83,18 +83,32 @@ const keptAnswers = 24 * time.Hour
 
 // Find returns the answer that a dispatch with this key got within the last day, or nil if the
 // key is new.
+// The key of an older answer is free again after Find.
 func (t Answers) Find(ctx context.Context, key string, now time.Time) (*Answer, error) {
-	if _, err := t.execBeside(ctx, "drop old answers", `DELETE FROM idempotency_keys WHERE created_at < $1`, now.Add(-keptAnswers)); err != nil {
-		return nil, err
+	if t.ahead.asked.answersTo(key) {
+		return t.ahead.asked.answer, nil
 	}
-	return one[Answer](ctx, t.tx, "read answer", `SELECT digest, answer FROM idempotency_keys WHERE key = $1`, key)
+	return one[Answer](ctx, t.tx, "read answer", findAnswer, key, now.Add(-keptAnswers))
 }
 
+const findAnswer = `WITH old AS (DELETE FROM idempotency_keys WHERE key = $1 AND created_at < $2)
+	SELECT digest, answer FROM idempotency_keys WHERE key = $1 AND created_at >= $2`
+
 // Add stores an answer for a day. If two dispatches have the same key, the second waits for the
-// first, and then its transaction fails with an error that TakenKey recognizes.
-func (t Answers) Add(ctx context.Context, key string, a Answer, now time.Time) error {
-	_, err := t.execBeside(ctx, "store answer", `INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
-	return err
+// first, and then its transaction fails with an error that TakenKey recognizes. Both happens when
+// the transaction sends its next statement or commits.
+func (t Answers) Add(key string, a Answer, now time.Time) {
+	t.unsent.later(`INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
+}
+
+// pruneAnswers removes the answers that are not replayed any more.
+func pruneAnswers(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
+	n, err := t.execBeside(ctx, "prune answers", `DELETE FROM idempotency_keys WHERE key IN (SELECT key FROM idempotency_keys WHERE created_at < $1 LIMIT $2)`,
+		time.Now().Add(-keptAnswers), pruneBatch)
+	if n == pruneBatch && !p.DryRun {
+		next = &reached{}
+	}
+	return Pruned{}, next, err
 }
 
 // TakenKey reports whether err says that another dispatch has stored an answer under the

@@ -293,15 +293,17 @@ func TestTheSecondUseOfAKeyWaitsAndIsTold(t *testing.T) {
 	all.Go(func() {
 		<-inside
 		second <- c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
-			return tx.Answers.Add(ctx, "key", user.Answer{Digest: []byte("other"), Answer: []byte(`{}`)}, now)
+			tx.Answers.Add("key", user.Answer{Digest: []byte("other"), Answer: []byte(`{}`)}, now)
+			return nil
 		})
 	})
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 		if a, err := tx.Answers.Find(ctx, "key", now); a != nil || err != nil {
 			t.Errorf("StoredAnswer of a new key = %v, %v", a, err)
 		}
-		if err := tx.Answers.Add(ctx, "key", answer, now); err != nil {
-			return err
+		tx.Answers.Add("key", answer, now)
+		if a, err := tx.Answers.Find(ctx, "key", now); a == nil || err != nil {
+			t.Errorf("the answer just added = %v, %v", a, err)
 		}
 		close(inside)
 		return user.AwaitLock(ctx, tx, `SELECT 1`) // the second waits for this transaction
@@ -324,6 +326,43 @@ func TestTheSecondUseOfAKeyWaitsAndIsTold(t *testing.T) {
 			}
 			return err
 		})
+	}
+}
+
+func TestAnAnswerIsForgottenOnceItIsNotReplayed(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	today := time.Now()
+	count := func() (n int) {
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			var err error
+			n, err = user.CountAnswers(ctx, tx)
+			return err
+		})
+		return n
+	}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		tx.Answers.Add("old", user.Answer{Digest: []byte("digest"), Answer: []byte(`{}`)}, today.Add(-25*time.Hour))
+		tx.Answers.Add("older", user.Answer{Digest: []byte("digest"), Answer: []byte(`{}`)}, today.Add(-26*time.Hour))
+		tx.Answers.Add("new", user.Answer{Digest: []byte("digest"), Answer: []byte(`{}`)}, today.Add(-23*time.Hour))
+		return nil
+	})
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		a, err := tx.Answers.Find(ctx, "old", today)
+		tx.Answers.Add("old", user.Answer{Digest: []byte("other"), Answer: []byte(`{}`)}, today)
+		if a != nil {
+			t.Errorf("an answer of yesterday = %v", a)
+		}
+		return err
+	})
+	if n := count(); n != 3 {
+		t.Errorf("%d answers are stored, want 3", n)
+	}
+	if _, err := c.Prune(t.Context(), u, user.Pruning{Me: dbtest.AliceActor}); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(); n != 2 {
+		t.Errorf("%d answers are stored after the pruning, want 2", n)
 	}
 }
 

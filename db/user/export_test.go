@@ -43,6 +43,12 @@ func (t Reactions) Count(ctx context.Context, object vocab.ID, kind, reaction st
 	return t.count(ctx, `SELECT count(*) FROM reactions WHERE object_uri = $1 AND kind = $2 AND type = $3`, object, kind, reaction)
 }
 
+// CountAnswers counts the stored answers.
+func CountAnswers(ctx context.Context, t *Tx) (n int, err error) {
+	err = t.row(ctx, "test", `SELECT count(*) FROM idempotency_keys`, nil, &n)
+	return n, err
+}
+
 // Unsent counts the activities that wait to be sent.
 func Unsent(t *Tx) int { return len(t.unsent.activities) }
 

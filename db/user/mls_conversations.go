@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -64,15 +66,35 @@ func (t Hosted) FindGroup(ctx context.Context, group string) (id uuid.UUID, err 
 // conversations before the row in mls_conversations. Transactions that find a conversation by its
 // partner lock the rows in the same order.
 func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, err error) {
-	var found []HostedConversation
 	b := t.unsent.batch()
+	queueLock(b, id, &c)
+	return c, t.send(ctx, "lock conversation", b)
+}
+
+func queueLock(b *pgx.Batch, id uuid.UUID, c **HostedConversation) {
 	b.Queue(holdAudience, audienceLock)
 	b.Queue(`SELECT FROM conversations WHERE id = $1 FOR NO KEY UPDATE`, id)
-	b.Queue(`SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1 FOR UPDATE OF m`, id).Query(into(&found))
-	if err := t.send(ctx, "lock conversation", b); err != nil || len(found) == 0 {
+	b.Queue(`SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1 FOR UPDATE OF m`, id).Query(firstInto(c))
+}
+
+// LockFor does what Lock does, for a request of an actor with an idempotency key. In the same
+// round trip it reads what Conversations.FindMember and Blocks.FindAmong return for this actor,
+// and what Answers.Find returns for this key. These three return it until the transaction sends
+// its next statement.
+func (t Hosted) LockFor(ctx context.Context, id uuid.UUID, actor vocab.ID, key string, now time.Time) (c *HostedConversation, err error) {
+	r := &asked{conversation: id, actor: actor, key: key}
+	var shut [][]byte
+	b := t.unsent.batch()
+	queueLock(b, id, &c)
+	b.Queue(findMember, id, actor).Query(firstInto(&r.member))
+	b.Queue(blocked, digests([]vocab.ID{actor})).Query(column(&shut))
+	b.Queue(findAnswer, key, now.Add(-keptAnswers)).Query(firstInto(&r.answer))
+	if err := t.send(ctx, "lock conversation", b); err != nil {
 		return nil, err
 	}
-	return &found[0], nil
+	r.blocked = having([]vocab.ID{actor}, shut)
+	t.ahead.asked = r
+	return c, nil
 }
 
 // LockFree locks those of the conversations that no other transaction has locked, and returns
@@ -92,19 +114,20 @@ type NextEpoch struct {
 	Mixed     bool   // the MLS group has members that support only the SWICG draft
 }
 
-// AdvanceEpoch moves a conversation to its next epoch if it is active and its generation, term
-// and epoch are still those of c. It reports whether it did.
-func (t Hosted) AdvanceEpoch(ctx context.Context, c HostedConversation, next NextEpoch, now time.Time) (bool, error) {
-	n, err := t.execBeside(ctx, "advance epoch", `UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6, last_hash = $7, mixed = $8
+// errAdvanced cannot happen to a transaction that has locked the conversation.
+var errAdvanced = fault.New(fault.Internal, "the conversation changed while it was locked")
+
+// AdvanceEpoch moves a conversation to its next epoch. The transaction fails unless the
+// conversation is active and its generation, term and epoch are still those of c.
+func (t Hosted) AdvanceEpoch(c HostedConversation, next NextEpoch, now time.Time) {
+	t.unsent.laterOne(errAdvanced, `UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6, last_hash = $7, mixed = $8
 		WHERE id = $1 AND generation = $2 AND term = $3 AND epoch = $4 AND status = 'active'`, c.ID, c.Generation, c.Term, c.Epoch, next.GroupInfo, now, next.Commit, next.Mixed)
-	return n == 1, err
 }
 
 // CountMessages assigns the next n numbers of a conversation's log to messages. The parameter
 // hash is the hash of the last of these messages.
-func (t Hosted) CountMessages(ctx context.Context, id uuid.UUID, n int, hash []byte, now time.Time) error {
-	_, err := t.execBeside(ctx, "number messages", `UPDATE mls_conversations SET last_seq = last_seq + $2, updated_at = $3, last_hash = $4 WHERE id = $1`, id, n, now, hash)
-	return err
+func (t Hosted) CountMessages(id uuid.UUID, n int, hash []byte, now time.Time) {
+	t.unsent.later(`UPDATE mls_conversations SET last_seq = last_seq + $2, updated_at = $3, last_hash = $4 WHERE id = $1`, id, n, now, hash)
 }
 
 // AskReset begins a reset of a conversation if it is active, and reports whether it was. The
@@ -147,17 +170,16 @@ const logColumns = `seq, generation, epoch, kind, sender_uri, content, content_h
 
 // AddEntries appends messages to the log of a conversation, under their numbers. AdvanceEpoch
 // and CountMessages assign these numbers.
-func (t Hosted) AddEntries(ctx context.Context, id uuid.UUID, entries ...LogEntry) error {
+func (t Hosted) AddEntries(id uuid.UUID, entries ...LogEntry) {
 	n := len(entries)
 	seqs, generations, epochs, kinds, senders := make([]int64, n), make([]int32, n), make([]int64, n), make([]string, n), make([]string, n)
 	contents, hashes, times := make([][]byte, n), make([][]byte, n), make([]time.Time, n)
 	for i, e := range entries {
 		seqs[i], generations[i], epochs[i], kinds[i], senders[i], contents[i], hashes[i], times[i] = e.Seq, e.Generation, e.Epoch, e.Kind, string(e.Sender), e.Content, e.Hash, e.At
 	}
-	_, err := t.execBeside(ctx, "append to log", `INSERT INTO mls_log (conversation_id, seq, generation, epoch, kind, sender_uri, content, content_hash, created_at)
+	t.unsent.later(`INSERT INTO mls_log (conversation_id, seq, generation, epoch, kind, sender_uri, content, content_hash, created_at)
 		SELECT $1, * FROM unnest($2::bigint[], $3::int[], $4::bigint[], $5::text[], $6::text[], $7::bytea[], $8::bytea[], $9::timestamptz[])`,
 		id, seqs, generations, epochs, kinds, senders, contents, hashes, times)
-	return err
 }
 
 // LoggedMessage is a LogEntry without its content.

@@ -40,7 +40,7 @@ type Tx struct {
 
 // newTx returns a transaction that begins with the statement begin.
 func newTx(types Types, begin string) *Tx {
-	t := &tx{types: types, unsent: unsent{begin: begin}}
+	t := &tx{types: types, isLook: begin == beginLook, unsent: unsent{begin: begin}}
 	t.all = &Tx{tx: t,
 		Activities:    Activities{t},
 		Objects:       Objects{t},

@@ -85,12 +85,12 @@ func (p *Pruned) Add(q Pruned) {
 //
 // Ids stay claimed, and deletions stay stored. A move stays until the account may move again.
 // Finished deliveries of the user's own activities are removed as p.Deliveries says, and
-// records of actions after half a year. Prune works in transactions of bounded size. After each
-// transaction it rests for as long as the transaction took. If Prune ends early, the committed
-// work stays and is counted.
+// records of actions after half a year. Answers are removed once they are not replayed any more.
+// Prune works in transactions of bounded size. After each transaction it rests for as long as the
+// transaction took. If Prune ends early, the committed work stays and is counted.
 func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	passes := []func(context.Context, *tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneMessages, pruneInvitations, pruneRequests, pruneOffers}
+	passes := []func(context.Context, *tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneAnswers, pruneMessages, pruneInvitations, pruneRequests, pruneOffers}
 	if !p.Before.IsZero() {
 		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
 	}

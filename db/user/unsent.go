@@ -13,6 +13,7 @@ import (
 // rows of a table, sorted by key, so that transactions do not deadlock.
 type unsent struct {
 	begin      string // the statement that begins the transaction; empty once it is sent
+	statements []statement
 	activities []Activity
 	objects    []Object
 	feed       []FeedEntry
@@ -20,6 +21,13 @@ type unsent struct {
 	size       int           // of the documents, in bytes
 	events     []Event       // sent only with the commit, because sending them takes a lock
 	withheld   []Event       // counted with the commit
+}
+
+// statement is a statement that returns no rows.
+type statement struct {
+	query string
+	args  []any
+	check func(pgconn.CommandTag) error // checks the server's answer, which says how many rows were changed
 }
 
 type reactionRow struct {
@@ -49,11 +57,32 @@ func (t *tx) added(ctx context.Context, size int) error {
 	return t.send(ctx, "store rows", t.unsent.batch())
 }
 
-// batch returns a batch that begins with the unsent rows, except events.
+// later queues a statement that does not change relationships, objects or anything that readers
+// see. It is sent with the next statement or with the commit. If it causes an error, the error
+// appears then.
+func (u *unsent) later(query string, args ...any) {
+	u.statements = append(u.statements, statement{query, args, func(pgconn.CommandTag) error { return nil }})
+}
+
+// laterOne is like later, but the transaction fails with the parameter otherwise unless the
+// statement changes one row.
+func (u *unsent) laterOne(otherwise error, query string, args ...any) {
+	u.statements = append(u.statements, statement{query, args, func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != 1 {
+			return otherwise
+		}
+		return nil
+	}})
+}
+
+// batch returns a batch that begins with the unsent statements and rows, except events.
 func (u *unsent) batch() *pgx.Batch {
 	b := &pgx.Batch{}
 	if u.begin != "" {
 		b.Queue(u.begin)
+	}
+	for _, s := range u.statements {
+		b.Queue(s.query, s.args...).Exec(s.check)
 	}
 	u.queueObjects(b)
 	u.queueActivities(b)
@@ -67,6 +96,9 @@ func (u *unsent) batch() *pgx.Batch {
 // on this connection yet, it sends the rows alone first. If commit sent everything in one round
 // trip and the connection was lost, nobody could tell whether the transaction was committed.
 func (t *tx) commit(ctx context.Context) error {
+	if t.isLook {
+		return nil
+	}
 	if !t.heard {
 		if err := t.send(ctx, "begin", t.unsent.batch()); err != nil {
 			return err

@@ -156,7 +156,8 @@ func (c *commit) digest() []byte {
 }
 
 func (c *commit) apply(ctx context.Context, tx *user.Tx, to *user.HostedConversation) error {
-	key, digest := keyOf(to, c.Caller, c.name(), c.Key), c.digest()
+	_, key := c.request()
+	digest := c.digest()
 	member, err := memberOf(ctx, tx, to, c.Caller)
 	if err != nil {
 		return err
@@ -182,7 +183,11 @@ func (c *commit) apply(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 	if err := c.write(ctx, tx, to, change); err != nil {
 		return err
 	}
-	return storeAnswer(ctx, tx, key, digest, c.accepted, c.now)
+	return storeAnswer(tx, key, digest, c.accepted, c.now)
+}
+
+func (c *commit) request() (caller vocab.ID, key string) {
+	return c.Caller, keyOf(c.at.ID, c.Caller, c.name(), c.Key)
 }
 
 // checkEpoch refuses a commit unless the conversation is active and the commit was made in the
@@ -219,10 +224,7 @@ func (c *commit) write(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 	if err != nil {
 		return err
 	}
-	entry, err := endEpoch(ctx, tx, to, c.Caller, c.Message, user.NextEpoch{GroupInfo: c.GroupInfo, Mixed: isMixed}, c.now)
-	if err != nil {
-		return err
-	}
+	entry := endEpoch(tx, to, c.Caller, c.Message, user.NextEpoch{GroupInfo: c.GroupInfo, Mixed: isMixed}, c.now)
 	c.accepted = Accepted{Seq: to.LastSeq, Epoch: to.Epoch, Generation: to.Generation}
 	if err := change.write(ctx, tx, to, c.actors, c.now); err != nil {
 		return err
@@ -251,18 +253,13 @@ func (c *commit) write(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 
 // endEpoch ends the epoch of a conversation with a commit, and returns the commit's entry in the
 // log.
-func endEpoch(ctx context.Context, tx *user.Tx, to *user.HostedConversation, by vocab.ID, commit []byte, next user.NextEpoch, now time.Time) (user.LogEntry, error) {
+func endEpoch(tx *user.Tx, to *user.HostedConversation, by vocab.ID, commit []byte, next user.NextEpoch, now time.Time) user.LogEntry {
 	next.Commit = hashOf(commit)
-	advanced, err := tx.Hosted.AdvanceEpoch(ctx, *to, next, now)
-	if err == nil && !advanced { // cannot happen: the row is locked
-		err = fault.New(fault.Internal, "the conversation changed while it was locked")
-	}
-	if err != nil {
-		return user.LogEntry{}, err
-	}
+	tx.Hosted.AdvanceEpoch(*to, next, now)
 	e := user.LogEntry{Seq: to.LastSeq + 1, Generation: to.Generation, Epoch: to.Epoch, Kind: user.KindCommit, Sender: by, Content: commit, Hash: next.Commit, At: now}
 	to.Epoch, to.LastSeq, to.LastHash, to.GroupInfo, to.Mixed = to.Epoch+1, e.Seq, e.Hash, next.GroupInfo, next.Mixed
-	return e, tx.Hosted.AddEntries(ctx, to.ID, e)
+	tx.Hosted.AddEntries(to.ID, e)
+	return e
 }
 
 // writeWelcomes stores one copy of a Welcome for each device that the commit adds. It also adds

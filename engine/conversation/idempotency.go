@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -25,8 +27,8 @@ func digestOf(parts ...[]byte) []byte {
 // keyOf returns the key under which the answer to a request is stored. It is longer than the
 // Idempotency-Key of an action may be, so the two cannot collide. It differs for each
 // conversation, caller and operation.
-func keyOf(c *user.HostedConversation, caller vocab.ID, op, key string) string {
-	return "mls:" + hex.EncodeToString(digestOf(c.ID[:], []byte(caller), []byte(op), []byte(key)))
+func keyOf(conversation uuid.UUID, caller vocab.ID, op, key string) string {
+	return "mls:" + hex.EncodeToString(digestOf(conversation[:], []byte(caller), []byte(op), []byte(key)))
 }
 
 // storedAnswer returns the answer that an earlier request with the same key got, or nil if there
@@ -44,10 +46,11 @@ func storedAnswer(ctx context.Context, tx *user.Tx, key string, digest []byte, n
 	return a, json.Unmarshal(stored.Answer, a)
 }
 
-func storeAnswer(ctx context.Context, tx *user.Tx, key string, digest []byte, a Accepted, now time.Time) error {
+func storeAnswer(tx *user.Tx, key string, digest []byte, a Accepted, now time.Time) error {
 	answer, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	return tx.Answers.Add(ctx, key, user.Answer{Digest: digest, Answer: answer}, now)
+	tx.Answers.Add(key, user.Answer{Digest: digest, Answer: answer}, now)
+	return nil
 }

@@ -133,7 +133,7 @@ func TestNoDomainHasAllPlacesOfLogsThatAreRead(t *testing.T) {
 // stuck is a store that does not answer.
 type stuck struct{ Store }
 
-func (stuck) Read(ctx context.Context, _ vocab.Username, _ func(context.Context, *user.Tx) error) error {
+func (stuck) Look(ctx context.Context, _ vocab.Username, _ func(context.Context, *user.Tx) error) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

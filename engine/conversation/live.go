@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mailbox"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // operation is a request to a conversation: a Message or a change.
@@ -19,6 +20,9 @@ type operation interface {
 // conversation.
 type change interface {
 	operation
+	// request returns who asks for the change, and the key under which its answer is stored. The
+	// key is empty if the answer is not stored.
+	request() (caller vocab.ID, key string)
 	// apply makes the change to a conversation whose row is locked. It refuses before it writes
 	// anything. It may be called again if the transaction fails.
 	apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error
@@ -79,7 +83,7 @@ func countTogether(first []*letter) int {
 
 // handle does the operations of a batch in their order. A task whose caller has gone is skipped.
 func (c *live) handle(ctx context.Context, tx *user.Tx, batch []*letter) (err error) {
-	if c.seen, err = tx.Hosted.Lock(ctx, c.at.ID); err != nil {
+	if c.seen, err = c.lock(ctx, tx, batch[0].Value.do); err != nil {
 		return err
 	}
 	var messages []*task
@@ -101,6 +105,16 @@ func (c *live) handle(ctx context.Context, tx *user.Tx, batch []*letter) (err er
 		return nil
 	}
 	return c.registry.acceptMessages(ctx, tx, c.at, c.seen, messages)
+}
+
+// lock locks the conversation for a batch that begins with the operation do.
+func (c *live) lock(ctx context.Context, tx *user.Tx, do operation) (*user.HostedConversation, error) {
+	asked, is := do.(change)
+	if !is {
+		return tx.Hosted.Lock(ctx, c.at.ID)
+	}
+	caller, key := asked.request()
+	return tx.Hosted.LockFor(ctx, c.at.ID, caller, key, c.registry.Now())
 }
 
 // applyChange applies a change to a conversation, or refuses it if the conversation does not

@@ -217,13 +217,9 @@ func (b *batch) write(ctx context.Context, tx *user.Tx) error {
 		return nil
 	}
 	c := b.conversation
-	if err := tx.Hosted.AddEntries(ctx, c.ID, b.entries...); err != nil {
-		return err
-	}
+	tx.Hosted.AddEntries(c.ID, b.entries...)
 	c.LastHash = b.entries[len(b.entries)-1].Hash
-	if err := tx.Hosted.CountMessages(ctx, c.ID, len(b.entries), c.LastHash, b.now); err != nil {
-		return err
-	}
+	tx.Hosted.CountMessages(c.ID, len(b.entries), c.LastHash, b.now)
 	for _, e := range b.entries {
 		if e.Kind == user.KindProposal {
 			if err := tx.Conversations.AskToLeave(ctx, c.ID, e.Sender); err != nil {

@@ -77,10 +77,7 @@ func (d Deps) orderCommit(ctx context.Context, r *receiver, c *user.HostedConver
 			vocab.Doc{"reason": reasonForked, "deviceEpoch": e.epoch, "epoch": c.Epoch, "generation": c.Generation}, r.Applied))
 	}
 	previous := c.LastHash
-	entry, err := endEpoch(ctx, r.tx, c, e.sender, e.message, user.NextEpoch{Mixed: true}, r.Applied)
-	if err != nil {
-		return Outcome{}, err
-	}
+	entry := endEpoch(r.tx, c, e.sender, e.message, user.NextEpoch{Mixed: true}, r.Applied)
 	if err := r.tx.Events.Add(ctx, newEvent(eventCommit, c, host, e.sender, vocab.Doc{"seq": c.LastSeq, "epoch": c.Epoch}, r.Applied)); err != nil {
 		return Outcome{}, err
 	}

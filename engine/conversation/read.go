@@ -131,7 +131,7 @@ func (r *Registry) Conversations(ctx context.Context, u vocab.Username, after *u
 
 // Find returns a conversation of a user.
 func (r *Registry) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (c *user.Conversation, err error) {
-	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+	err = r.Store.Look(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		c, err = tx.Conversations.Find(ctx, id)
 		return err
 	})

@@ -19,6 +19,8 @@ import (
 type Store interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 	Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
+	// Look does what Read does for work that makes one query.
+	Look(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
 // Actors makes ids and signatures for users.

@@ -41,6 +41,8 @@ func (r *Registry) OrderReset(ctx context.Context, at Place) (group string, isNe
 
 func (a *askReset) name() string { return "ask_reset" }
 
+func (a *askReset) request() (caller vocab.ID, key string) { return a.caller, "" }
+
 func (a *askReset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if err := a.checkAsker(ctx, tx, c); err != nil {
 		return err
@@ -108,6 +110,8 @@ func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupIn
 }
 
 func (s *reset) name() string { return "reset" }
+
+func (s *reset) request() (caller vocab.ID, key string) { return s.caller, "" }
 
 func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if _, err := memberOf(ctx, tx, c, s.caller); err != nil {

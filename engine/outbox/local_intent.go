@@ -20,7 +20,7 @@ type localIntent interface {
 // which make an activity, do not run.
 func (o *Outbox) applyLocally(ctx context.Context, x *exchange, intent localIntent) error {
 	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
-		if err := o.answers.keepAnswer(ctx, tx, x); err != nil {
+		if err := o.answers.keepAnswer(tx, x); err != nil {
 			return err
 		}
 		if err := intent.applyChange(ctx, tx, x); err != nil {

@@ -67,7 +67,7 @@ func (o *Outbox) storeDispatch(ctx context.Context, tx *user.Tx, x *exchange) (s
 			return false, err
 		}
 	}
-	if err := o.answers.keepAnswer(ctx, tx, x); err != nil {
+	if err := o.answers.keepAnswer(tx, x); err != nil {
 		return false, err
 	}
 	if earlier == "" {

@@ -26,7 +26,7 @@ func (o *Outbox) submitSealed(ctx context.Context, x *exchange, intent sealedInt
 		return done, err
 	}
 	err = o.Store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
-		if err := o.answers.keepAnswer(ctx, tx, x); err != nil {
+		if err := o.answers.keepAnswer(tx, x); err != nil {
 			return err
 		}
 		return tx.Audits.Add(ctx, newAudit(x, "ok"))
