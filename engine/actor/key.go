@@ -27,10 +27,14 @@ func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
 	if i < 0 || !a.Keys[i].Owner.Same(a.ID) {
 		return nil, fault.New(fault.NotFound, "the actor does not list that key as its own")
 	}
-	if k := a.Keys[i]; k.PEM == "" {
+	return parseKey(a.Keys[i])
+}
+
+func parseKey(k vocab.ActorKey) (crypto.PublicKey, error) {
+	if k.PEM == "" {
 		return signature.ParseMultikey(k.Multibase)
 	}
-	return signature.ParsePublicKeyPEM(a.Keys[i].PEM)
+	return signature.ParsePublicKeyPEM(k.PEM)
 }
 
 // indexOfKey returns the index of the key in a.Keys, or -1. The key must have exactly the id
@@ -183,6 +187,9 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 		return claim{owner: a.ID}, nil
 	}
 	k, err := keyIn(d.doc, keyID)
+	if err == nil {
+		_, err = parseKey(k) // whatever else stands in place of a key is not remembered
+	}
 	if err != nil {
 		return claim{}, err
 	}

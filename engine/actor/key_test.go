@@ -18,6 +18,24 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// The text of a key is remembered only if it can be one.
+func TestATextThatIsNoKeyIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	n, p := newNode(t, settings{}), newPeer(t)
+	for path, text := range map[string]vocab.Doc{
+		"/keys/pem":      {"publicKeyPem": strings.Repeat("A", 100<<10)},
+		"/keys/multikey": {"publicKeyMultibase": "z" + strings.Repeat("6", 100<<10)},
+	} {
+		p.show(path, with(text, vocab.Doc{"id": p.URL + path, "owner": p.URL + "/users/bob", "controller": p.URL + "/users/bob"}))
+		if _, err := n.ByKey(t.Context(), p.id(path)); err == nil {
+			t.Errorf("%s is a key", path)
+		}
+		if _, is := n.claims.get(p.id(path)); is {
+			t.Errorf("%s is remembered", path)
+		}
+	}
+}
+
 // SG-14: the ways in which servers show whose a key is.
 func TestKeysInEveryShape(t *testing.T) {
 	t.Parallel()

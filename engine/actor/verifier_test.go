@@ -206,6 +206,56 @@ func TestOurOwnKeysFromOutside(t *testing.T) {
 	}
 }
 
+// SIG-10: a server to which an actor sent a request may send it on, to us.
+func TestHeadersThatWereSignedForAnotherServerIntroduceNobody(t *testing.T) {
+	t.Parallel()
+	private, _ := theirs(t, 0)
+	n, p := newNode(t, settings{}), newPeer(t)
+	p.show("/users/bob", p.person(t, "bob", 0))
+	for _, d := range []signature.Dialect{signature.RFC9421, signature.Cavage} {
+		r := httptest.NewRequest(http.MethodGet, "https://evil.example/users/alice/conversations/1/log", nil)
+		if err := signature.Sign(r, nil, mainKey(p, "bob", private), d, n.clock.now()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := n.verifier.Introduce(t.Context(), r)
+		checkKind(t, string(d)+": Introduce", err, fault.Unauthenticated)
+		if _, err := n.Resolve(t.Context(), p.id("/users/bob")); err != nil {
+			t.Fatal(err)
+		}
+		_, err = n.verifier.Recognize(t.Context(), r)
+		checkKind(t, string(d)+": Recognize", err, fault.Unauthenticated)
+	}
+}
+
+// SIG-22: a request that nobody has to have signed makes us ask one server.
+func TestARequestAsksOneServerForKeys(t *testing.T) {
+	t.Parallel()
+	private, _ := theirs(t, 0)
+	n := newNode(t, settings{})
+	peers := []*peer{newPeer(t), newPeer(t), newPeer(t)}
+	var claims []signature.Claim
+	for _, p := range peers {
+		for _, name := range []string{"bob", "carol"} {
+			r, body := n.signed(t, mainKey(p, name, private), signature.RFC9421)
+			c, err := n.verifier.Claims(r, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claims = append(claims, c...)
+		}
+	}
+	peers[0].show("/users/carol", peers[0].person(t, "carol", 0))
+	if a, err := n.verifier.Signer(t.Context(), claims, ""); err != nil || a.PreferredUsername != "carol" {
+		t.Errorf("Signer = %v, %v, want the second key of the first server", a, err)
+	}
+	peers[0].show("/users/carol", nil)
+	_, err := n.verifier.Signer(t.Context(), claims[2:], "")
+	checkKind(t, "unknown keys", err, fault.Unauthenticated)
+	if asked := peers[2].all(); asked != 0 {
+		t.Errorf("a third server was asked %d times", asked)
+	}
+}
+
 func TestOneGoodSignatureIsEnough(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)
