@@ -57,7 +57,7 @@ func TestLargeIntegersAreTheDoublesThatStandForThemselves(t *testing.T) {
 }
 
 func TestDocumentsWithoutCanonicalForm(t *testing.T) {
-	for _, n := range []string{"9007199254740993", "-9007199254740993", "12345678901234567890", "123456e308", "-10e308"} {
+	for _, n := range []string{"9007199254740993", "-9007199254740993", "12345678901234567890"} {
 		d, err := ParseDoc([]byte(`{"a":[{"b":` + n + `}]}`))
 		if err != nil {
 			t.Fatal(err)

@@ -45,8 +45,10 @@ func ParseDoc(b []byte) (Doc, error) {
 	return doc, nil
 }
 
+// badJSON keeps only the words of err. An error of the decoder has the names of the document that
+// lead to the mistake, as long as they are, and errors are remembered.
 func badJSON(err error) error {
-	return fault.Wrap(fault.Invalid, "the document is not acceptable JSON", err).WithCode("bad_json")
+	return fault.Wrap(fault.Invalid, "the document is not acceptable JSON", errors.New(err.Error())).WithCode("bad_json")
 }
 
 // reader reads one document, and counts its parts (see maxParts).
@@ -142,6 +144,9 @@ func (r *reader) number(s string) (json.Number, error) {
 	}
 	if out > maxNumber {
 		return "", errors.New("a number is too long")
+	}
+	if _, err := strconv.ParseFloat(s, 64); err != nil {
+		return "", errors.New("a number is beyond a double")
 	}
 	if r.parts += out / longNumber; r.parts > maxParts {
 		return "", errors.New("too many values")
