@@ -56,7 +56,7 @@ type ImportReport struct {
 // too many blocks, mutes or follows would wait. Otherwise it is a fault of Backups.Restore.
 func (im Imports) Import(ctx context.Context, path string, o ImportOptions) (ImportReport, error) {
 	began := time.Now()
-	kind, err := foreign.Detect(path)
+	kind, err := foreign.Detect(ctx, path)
 	if err != nil {
 		return ImportReport{}, err
 	}

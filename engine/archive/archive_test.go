@@ -294,7 +294,12 @@ func TestAnArchiveOfAUserIsNoBomb(t *testing.T) {
 	t.Parallel()
 	const ofUser = `{"lightweb_backup":3,"users":[{"user":"alice"}]}`
 	zeros := strings.Repeat("\x00", 16<<20)
-	var rows, files []raw
+	var rows, files, records []raw
+	for n := range 160 {
+		empty := file(fmt.Sprintf("users/alice/database/feed/%06d", n+1), "")
+		empty.PAXRecords = map[string]string{"comment": zeros[:1<<20-100]}
+		records = append(records, empty)
+	}
 	for n := range 8 {
 		rows = append(rows, file(fmt.Sprintf("users/alice/database/feed/%06d", n+1), zeros))
 		files = append(files, file(fmt.Sprintf("users/alice/keys/k%d.pem", n), zeros[:10<<20]))
@@ -303,6 +308,7 @@ func TestAnArchiveOfAUserIsNoBomb(t *testing.T) {
 		"rows of nothing":      rows,
 		"a document":           {file("outbox.json", strings.Repeat(zeros, 7))},
 		"more than is kept":    files,
+		"records of the tar":   records,
 		"too large an entry":   {file("users/alice/database/feed/000001", zeros+"x")},
 		"a document by a path": {file("../outbox.json", "{}")},
 	} {

@@ -198,7 +198,25 @@ func (r *Reader) openStream(ctx context.Context) (*stream, error) {
 		return nil, fault.Wrap(fault.Invalid, "the file is not a backup that lightweb wrote", err)
 	}
 	gz.Multistream(false)
-	return &stream{ctx: ctx, raw: raw, gz: gz, tar: tar.NewReader(gz), spent: spending{packed: &packed}}, nil
+	s := &stream{ctx: ctx, raw: raw, gz: gz, spent: spending{bounded: true, packed: &packed}} // the manifest tells whether it is
+	s.tar = tar.NewReader(&unpacking{s})
+	return s, nil
+}
+
+// unpacking reads what an archive unpacks to: its entries, and the records of the tar beside them.
+type unpacking struct{ s *stream }
+
+func (u *unpacking) Read(b []byte) (int, error) {
+	s := u.s
+	if err := s.ctx.Err(); err != nil {
+		return 0, fault.Wrap(fault.Busy, "time ran out", err)
+	}
+	n, err := s.gz.Read(b)
+	s.spent.bytes += int64(n)
+	if over := s.spent.check(); over != nil {
+		return n, over
+	}
+	return n, err
 }
 
 // maxSize returns the largest size, in bytes, that an entry with that name may have.
@@ -231,16 +249,9 @@ func (s *stream) nextEntry() (*tar.Header, error) {
 }
 
 func (s *stream) Read(b []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, fault.Wrap(fault.Busy, "time ran out", err)
-	}
 	n, err := s.tar.Read(b)
-	s.spent.bytes += int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, s.cutFault(err)
-	}
-	if over := s.spent.check(); over != nil {
-		return n, over
+		err = s.cutFault(err)
 	}
 	return n, err
 }
@@ -249,7 +260,10 @@ func (s *stream) Read(b []byte) (int, error) {
 // an archive.
 func (s *stream) cutFault(err error) error {
 	var disk *os.PathError
-	if errors.As(err, &disk) {
+	switch {
+	case fault.Of(err) != nil: // of unpacking
+		return err
+	case errors.As(err, &disk):
 		return fmt.Errorf("read the archive: %w", err)
 	}
 	if errors.Is(err, io.EOF) {

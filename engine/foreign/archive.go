@@ -12,6 +12,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 // Limits on an archive.
@@ -122,7 +124,7 @@ func (e *entries) readZip(f *os.File) error {
 		if err != nil {
 			return damagedFault(err)
 		}
-		if err := errors.Join(e.hand(entry.Name, content), content.Close()); err != nil {
+		if err := errors.Join(e.hand(entry.Name, &spender{e: e, from: content}), content.Close()); err != nil {
 			return err
 		}
 	}
@@ -131,30 +133,40 @@ func (e *entries) readZip(f *os.File) error {
 
 // hand visits an entry if it is a document or a picture (see isRead). Then it reads the entry to
 // its end, because only the end shows that the entry is complete.
-func (e *entries) hand(name string, content io.Reader) error {
-	spent := &spender{e, content}
+func (e *entries) hand(name string, content *spender) error {
 	if isRead(name) {
-		if err := e.visit(name, spent); err != nil {
+		if err := e.visit(name, content); err != nil {
 			return err
 		}
 	}
-	_, err := io.Copy(io.Discard, spent)
+	_, err := io.Copy(io.Discard, content)
 	return err
 }
 
 // spender reads unpacked bytes and counts them. It fails once the limits are exceeded.
 type spender struct {
-	e    *entries
-	from io.Reader
+	e         *entries
+	from      io.Reader
+	isCounted bool // from counts the bytes itself
 }
 
 func (s *spender) Read(b []byte) (int, error) {
 	n, err := s.from.Read(b)
-	if over := s.e.spend(int64(n)); over != nil {
-		return n, over
+	if !s.isCounted {
+		if over := s.e.spend(int64(n)); over != nil {
+			return n, over
+		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = damagedFault(err)
+		err = readFault(err)
 	}
 	return n, err
+}
+
+// readFault returns an error of a spender below as it is, and damagedFault of any other error.
+func readFault(err error) error {
+	if fault.Of(err) != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return damagedFault(err)
 }

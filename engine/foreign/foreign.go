@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +42,7 @@ func ParseKind(s string) (Kind, error) {
 
 // Detect returns the kind of a file by its content. The fault is NotFound if the file cannot be
 // opened, and Invalid if this package cannot read files of its kind.
-func Detect(path string) (Kind, error) {
+func Detect(ctx context.Context, path string) (Kind, error) {
 	f, err := openFile(path)
 	if err != nil {
 		return "", err
@@ -55,24 +56,25 @@ func Detect(path string) (Kind, error) {
 	case bytes.Equal(head[:], []byte("PK\x03\x04")):
 		return Archive, nil
 	case bytes.HasPrefix(head[:], []byte("\x1f\x8b")):
-		return detectPacked(f)
+		return detectPacked(ctx, f)
 	}
 	l, err := readList(f, head[:])
 	return l.Kind, err
 }
 
 // detectPacked returns the kind of a gzipped tar, by its first entry.
-func detectPacked(f *os.File) (Kind, error) {
+func detectPacked(ctx context.Context, f *os.File) (Kind, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	gz, err := gzip.NewReader(f)
+	e := entries{ctx: ctx}
+	gz, err := gzip.NewReader(&archive.Meter{From: f, N: &e.packed})
 	if err != nil {
 		return "", damagedFault(err)
 	}
-	h, err := tar.NewReader(gz).Next()
+	h, err := tar.NewReader(&spender{e: &e, from: gz}).Next()
 	if err != nil {
-		return "", damagedFault(err)
+		return "", readFault(err)
 	}
 	if h.Name == archive.FirstEntry {
 		return Export, nil

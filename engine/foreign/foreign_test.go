@@ -5,7 +5,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -115,6 +117,42 @@ func TestAnArchiveIsNoBomb(t *testing.T) {
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "300 times") {
 			t.Errorf("%v, want it refused for what it unpacks to", err)
 		}
+	}
+}
+
+// endless packs a tar of n MiB that has records for its reader, and no entry.
+func endless(t *testing.T, n int) string {
+	t.Helper()
+	var out bytes.Buffer
+	gz := gzip.NewWriter(&out)
+	w := tar.NewWriter(gz)
+	for range n {
+		comment := strings.Repeat("x", 1<<20-100)
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: "g", PAXRecords: map[string]string{"comment": comment}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), gz.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return written(t, out.Bytes())
+}
+
+// CLI-11: what a tar holds beside its entries counts, too, and a reader that is stopped ends.
+func TestATarOfRecordsIsNoBomb(t *testing.T) {
+	t.Parallel()
+	path := endless(t, 160)
+	err := foreign.ReadArchive(t.Context(), path, func(string, io.Reader) error { return nil })
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "300 times") {
+		t.Errorf("%v, want it refused for what it unpacks to", err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := foreign.ReadArchive(stopped, path, func(string, io.Reader) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was stopped", err)
+	}
+	if _, err := foreign.Detect(stopped, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("Detect: %v, want that it was stopped", err)
 	}
 }
 

@@ -17,15 +17,16 @@ func (e *entries) readTar(f *os.File) error {
 	if err != nil {
 		return damagedFault(err)
 	}
-	t := tar.NewReader(gz)
+	unpacked := &spender{e: e, from: gz} // of the records beside the entries, too
+	t := tar.NewReader(unpacked)
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			_, err := io.Copy(io.Discard, &spender{e, gz}) // this also verifies the checksum at the end
+			_, err := io.Copy(io.Discard, unpacked) // this also verifies the checksum at the end
 			return err
 		}
 		if err != nil {
-			return damagedFault(err)
+			return readFault(err)
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader {
 			continue
@@ -36,7 +37,7 @@ func (e *entries) readTar(f *os.File) error {
 		if err := e.add(h.Name, h.FileInfo().Mode(), h.Size); err != nil {
 			return err
 		}
-		if err := e.hand(h.Name, t); err != nil {
+		if err := e.hand(h.Name, &spender{e: e, from: t, isCounted: true}); err != nil {
 			return err
 		}
 	}
