@@ -135,11 +135,12 @@ func (t Feed) Find(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
 	return t.item(ctx, feedRows{"read feed entry", feedEntry, feedTables, ` WHERE f.id = $1`, []any{id}})
 }
 
-// FindActivity returns one activity as a feed item, by the id of its row. It returns nil if
-// there is none. If requests is false, it also returns nil for an activity that waits among the
-// Requests.
-func (t Feed) FindActivity(ctx context.Context, id uuid.UUID, requests bool) (*FeedItem, error) {
-	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = $1 AND ($2 OR NOT ` + isRequest + `)`, []any{id, requests}})
+// FindActivity returns one of the notifications of the actor user as a feed item, by the id of its
+// activity's row. If requests is true, it also returns an activity that waits among the Requests.
+// It returns nil for all others.
+func (t Feed) FindActivity(ctx context.Context, user vocab.ID, id uuid.UUID, requests bool) (*FeedItem, error) {
+	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = $1 AND ($2 AND ` + isRequest + ` OR ` + notifications + `) LIMIT $3`,
+		t.notificationArgs(user, id, requests, 1)})
 }
 
 // notifications selects the activities that tell the user something: the acts of others towards
@@ -157,7 +158,13 @@ func (t Feed) notificationRows(user vocab.ID, after *Place, n int) feedRows {
 	p := after.orFirst()
 	return feedRows{"read notifications", activityItem, itemTables, `
 		WHERE (a.published, a.id) < ($1, $2) AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
-		[]any{p.At, p.ID, n, user, string(user) + "/", vocab.SealedSpellings, t.types.Notify, t.types.NotifyOwner, t.types.NotifyNamed}}
+		t.notificationArgs(user, p.At, p.ID, n)}
+}
+
+// notificationArgs returns the arguments of a statement that uses notifications. The parameter
+// first has the first three of them.
+func (t Feed) notificationArgs(user vocab.ID, first ...any) []any {
+	return append(first, user, string(user)+"/", vocab.SealedSpellings, t.types.Notify, t.types.NotifyOwner, t.types.NotifyNamed)
 }
 
 // ListNotifications returns up to n notifications after a place, the newest first, and stops by

@@ -116,6 +116,7 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 			kind, direction = "Create", user.Outbound
 		}
 		at := now.Add(time.Duration(n) * time.Second)
+		row := uuid.Must(uuid.NewV7())
 		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 			if kind == "Create" {
 				tt.about = uri + "/object"
@@ -123,12 +124,19 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 					return err
 				}
 			}
-			return tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: uri, Direction: direction, Type: kind, Actor: bob, Object: tt.about, Published: at, Raw: []byte(`{` + tt.fields + `}`)})
+			return tx.Activities.Add(ctx, user.Activity{ID: row, URI: uri, Direction: direction, Type: kind, Actor: bob, Object: tt.about, Published: at, Raw: []byte(`{` + tt.fields + `}`)})
 		})
 		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 			items, err := tx.Feed.ListNotifications(ctx, me, nil, 1)
 			if got := len(items) == 1 && items[0].Activity == uri; got != tt.want {
 				t.Errorf("%s: notified %t, want %t", tt.name, got, tt.want)
+			}
+			if err != nil {
+				return err
+			}
+			one, err := tx.Feed.FindActivity(ctx, me, row, true)
+			if got := one != nil; got != tt.want {
+				t.Errorf("%s: found by its id %t, want %t", tt.name, got, tt.want)
 			}
 			return err
 		})

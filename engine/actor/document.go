@@ -145,6 +145,17 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	return d
 }
 
+// SummaryOf returns the summary of u's profile as HTML, with links for addresses, hashtags and
+// handles.
+func (l *Local) SummaryOf(u vocab.Username, p registry.Profile) string {
+	return vocab.TextToHTML(p.Summary, func(s vocab.Span) string {
+		if s.Kind == vocab.HandleSpan {
+			return p.PageOf(s.Text)
+		}
+		return l.HrefOf(u, s)
+	})
+}
+
 // profileDoc returns the part of u's document that comes from u's configuration.
 func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
 	d := vocab.Doc{}
@@ -156,12 +167,7 @@ func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
 		d["name"] = p.Name
 	}
 	if p.Summary != "" {
-		d["summary"] = vocab.TextToHTML(p.Summary, func(s vocab.Span) string {
-			if s.Kind == vocab.HandleSpan {
-				return p.PageOf(s.Text)
-			}
-			return l.HrefOf(u, s)
-		})
+		d["summary"] = l.SummaryOf(u, p)
 	}
 	for name, picture := range map[string]vocab.ID{"icon": p.Icon, "image": p.Image} {
 		if picture != "" {

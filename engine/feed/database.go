@@ -116,7 +116,7 @@ func (d *Database) Item(ctx context.Context, u vocab.Username, id uuid.UUID, req
 	return d.read(ctx, u, func(ctx context.Context, tx *user.Tx) ([]user.FeedItem, *user.Place, error) {
 		item, err := tx.Feed.Find(ctx, id)
 		if item == nil && err == nil {
-			item, err = tx.Feed.FindActivity(ctx, id, requests) // a notification has the id of its activity
+			item, err = tx.Feed.FindActivity(ctx, d.local.ID(u), id, requests) // a notification has the id of its activity
 		}
 		if item == nil || err != nil {
 			return nil, nil, err

@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -43,12 +44,25 @@ func newReview(local *actor.Local, kind string) Handler {
 			if err != nil || o == nil || !conversation.ManifestOf(o.Type).Takes(kind) {
 				return Effects{}, ignoredUnless(err)
 			}
-			return Effects{}, tx.Reactions.Set(ctx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)
+			return Effects{}, replaceReaction(ctx, tx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)
 		},
 		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			return tx.Reactions.Set(ctx, reactionOf(s.Activity, s.Activity.Object.ID, s.Actor.ID), s.Now)
 		},
 	}
+}
+
+// replaceReaction stores a reaction in place of an earlier one of the same kind, and removes the
+// activity of that one: nobody can take it back any more.
+func replaceReaction(ctx context.Context, tx *user.Tx, now user.Reaction, at time.Time) error {
+	before, err := tx.Reactions.Find(ctx, now)
+	if err == nil && before != nil && before.Activity != now.Activity {
+		err = tx.Activities.Remove(ctx, user.Owned{ID: before.Activity, Actor: before.Actor})
+	}
+	if err != nil {
+		return err
+	}
+	return tx.Reactions.Set(ctx, now, at)
 }
 
 // reactionOf returns the reaction to an object that a Like, Dislike or EmojiReact makes.

@@ -67,6 +67,7 @@ func TestLike(t *testing.T) {
 		{name: "that takes the place of another", given: both(posted("as:Public"), func(s *peertest.Scene) {
 			s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/likes/0","type":"Like","actor":"p:/carol","object":"us:/alice/objects/1"}`)
 		}), body: like("Like", "us:/alice/objects/1"), want: []string{
+			"- activity inbound Like p:/likes/0 us:/alice/objects/1",
 			"- reaction p:/carol Like us:/alice/objects/1 p:/likes/0", liked[0], liked[1], liked[2]}},
 		{name: "Dislike of a note is none", given: posted("as:Public"), body: like("Dislike", "us:/alice/objects/1")},
 		{name: "Dislike of an article", given: func(s *peertest.Scene) {

@@ -105,6 +105,12 @@ func TestTakingBackAgain(t *testing.T) {
 	if again := d.must("Unlike", article); again.URI != second.URI {
 		t.Errorf("with a Dislike in its place Unlike is answered with %s, want the last Undo of a Like", again.URI)
 	}
+	own := naming(d.must("Like", article).URI)
+	third := d.must("Unlike", own)
+	if again := d.must("Unlike", own); again.URI != third.URI {
+		t.Errorf("by the id of the Like Unlike is answered with %s, want %s", again.URI, third.URI)
+	}
+	d.refused("UndoDislike", own, fault.NotFound, "not_reacted")
 }
 
 // An answer given again has the fan-out as it stands by then, also when most of what is known of

@@ -131,7 +131,8 @@ func auditedParams(raw []byte) []byte {
 // parameter. False means that the record has only the size.
 var audited = map[string]bool{"actorUri": true, "objectId": true, "activityId": true, "recipientUri": true, "inReplyTo": true, "to": true, "cc": true,
 	"visibility": true, "sensitive": true, "name": true, "content": false, "summary": false, "title": false, "tags": false, "type": true, "streamId": true, "feed": true, "entryId": true, "cursor": true, "conversationId": true, "with": true, "upgrades": true, "predecessor": true, "seq": true, "entry": true,
-	"commit": false, "groupInfo": false, "welcomes": false, "added": false, "removed": true, "proposal": false, "icon": true, "image": true, "fields": false}
+	"commit": false, "groupInfo": false, "welcomes": false, "added": false, "removed": true, "proposal": false, "icon": true, "image": true, "fields": false,
+	"offerId": true, "relationshipType": true, "quote": true, "streamTarget": true, "language": true, "attachments": false, "file": false}
 
 // textSize returns the number of bytes of a text. For any other value, the result is the number
 // of bytes of the value's JSON.

@@ -93,3 +93,14 @@ func TestAuditedParametersSayWhatIsLeftOut(t *testing.T) {
 		t.Errorf("%d bytes of parameters, want %d at most", n, maxAuditedParams)
 	}
 }
+
+func TestAnAuditRecordKnowsEveryParameter(t *testing.T) {
+	t.Parallel()
+	for _, d := range Describe() {
+		for _, p := range d.Names {
+			if _, known := audited[p.Name]; !known {
+				t.Errorf("%s: no audit record has %s", d.Action, p.Name)
+			}
+		}
+	}
+}

@@ -167,7 +167,11 @@ func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kin
 // findUndone finds the reaction that was undone last, in the form in which its Undo embeds it. A
 // repeated action is then answered with that Undo.
 func (p *takeBack) findUndone(ctx context.Context, tx *user.Tx, x *exchange, reaction string) error {
-	stored, err := tx.Activities.LatestUndo(ctx, reaction, x.actor.ID, vocab.IDOf(p.ObjectID))
+	named := vocab.IDOf(p.ObjectID)
+	stored, err := tx.Activities.LatestUndo(ctx, reaction, x.actor.ID, named)
+	if err == nil && stored == nil { // it may be the id of the reaction, which is not stored any more
+		stored, err = tx.Activities.Latest(ctx, vocab.Undo, x.actor.ID, named)
+	}
 	if err != nil {
 		return err
 	}
@@ -181,6 +185,10 @@ func (p *takeBack) findUndone(ctx context.Context, tx *user.Tx, x *exchange, rea
 	if err != nil {
 		return fmt.Errorf("read stored Undo: %w", err)
 	}
+	if p.undone.Type != reaction {
+		return refuseNotReacted()
+	}
+	p.ObjectID = string(p.undone.Object.ID)
 	return nil
 }
 

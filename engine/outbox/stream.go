@@ -81,6 +81,9 @@ func (p *createStream) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange
 		return "", err
 	}
 	if n := slices.IndexFunc(all, func(s user.Stream) bool { return s.Name == p.Name }); n >= 0 {
+		if !slices.Equal(all[n].Tags, p.Tags) {
+			return "", fault.New(fault.Conflict, "there is a stream of that name with other tags").WithCode("stream_exists").At("/params/tags")
+		}
 		return all[n].Activity, nil
 	}
 	if len(all) >= maxStreams {

@@ -20,6 +20,7 @@ func TestAStreamIsFilledAndFollowersAreTold(t *testing.T) {
 	if again := d.must("CreateStream", map[string]any{"name": "Cats", "tags": []string{"cats"}}); again.Object != vocab.ID(id) {
 		t.Errorf("made again, it is %s", again.Object)
 	}
+	d.refused("CreateStream", map[string]any{"name": "Cats", "tags": []string{"dogs"}}, fault.Conflict, "stream_exists")
 	add := d.must("AddToStream", map[string]any{"streamId": id, "objectId": bobsPost})
 	if sent, err := vocab.ParseActivity(add.Raw); err != nil || sent.Type != vocab.Add || sent.Object.ID != bobsPost || string(sent.Target.ID) != id || !slices.Contains(sent.To, vocab.Public) {
 		t.Errorf("the Add is %s (%v)", add.Raw, err)

@@ -17,7 +17,7 @@ func TestTheProfilePageListsPublicPosts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
 	p := registry.DefaultUser()
-	p.Profile = registry.Profile{Name: "Alice <3", Summary: "I keep bees. #Bees", Icon: f.local.Picture(f.alice, "abc.png"), Image: "https://img.example/tracker.png",
+	p.Profile = registry.Profile{Name: "Alice <3", Summary: "I keep bees with @carol@peer.example. #Bees", Mentions: []registry.Mention{{Handle: "@carol@peer.example", URL: "https://peer.example/@carol"}}, Icon: f.local.Picture(f.alice, "abc.png"), Image: "https://img.example/tracker.png",
 		Fields: []registry.Field{{Name: "Home", Value: "https://alice.example/"}}}
 	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestTheProfilePageListsPublicPosts(t *testing.T) {
 
 	r := f.get("/@alice").want(t, 200)
 	r.holds(t, []string{"Alice &lt;3", "@alice@example.org", `rel="me nofollow noopener noreferrer"`, `src="https://example.org/users/alice/media/abc.png"`, "newest", "unlisted",
-		`<link rel="alternate" type="application/activity+json" href="https://example.org/users/alice">`, `href="https://example.org/@alice/tags/bees"`, "noindex"}, append(hidden, "oldest"))
+		`<link rel="alternate" type="application/activity+json" href="https://example.org/users/alice">`, `href="https://example.org/@alice/tags/bees"`, `href="https://peer.example/@carol"`, "noindex"}, append(hidden, "oldest"))
 	_, next, found := strings.Cut(string(r.body), `rel="next" href="`)
 	next, _, _ = strings.Cut(next, `"`)
 	if !found {
@@ -64,7 +64,7 @@ func TestTheProfilePageListsPublicPosts(t *testing.T) {
 func TestThePagesOfTagsListPostsInAnySpelling(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
-	for n, tag := range []string{"#Bees", "#BEES", "#bees2", "#Straße"} {
+	for n, tag := range []string{"#Bees", "#BEES", "#bees2", "#Straße", "#Cats", "#cats", "#CATS"} {
 		_, object := f.post(f.alice, fmt.Sprint("post-", n), start.Add(time.Duration(n)*time.Minute), vocab.Public)
 		f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
 			_, err := tx.Objects.Replace(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": fmt.Sprintf("<p>post-%d</p>", n),
@@ -75,6 +75,12 @@ func TestThePagesOfTagsListPostsInAnySpelling(t *testing.T) {
 	r := f.get(f.local.TagPage(f.alice, "Bees")).want(t, 200)
 	r.holds(t, []string{"post-0", "post-1", "#bees"}, []string{"post-2", "post-3"})
 	f.get(f.local.TagPage(f.alice, "Straße")).want(t, 200).holds(t, []string{"post-3", "/tags/stra%C3%9Fe"}, []string{"post-0"})
+	_, next, found := strings.Cut(string(f.get("/@alice/tags/CaTs").want(t, 200).body), `rel="next" href="`)
+	next, _, _ = strings.Cut(next, `"`)
+	if !found {
+		t.Fatal("the page of three posts has no next one")
+	}
+	f.get(next).want(t, 200).holds(t, []string{"post-4"}, []string{"post-5", "post-6"})
 	f.get("/@bob/tags/bees").want(t, 404)
 	f.get("/@alice/tags/%3Cscript%3E").want(t, 404).holds(t, nil, []string{"<script>"})
 	f.get("/@alice/tags/a%2Fb").want(t, 404)

@@ -28,7 +28,7 @@ func (s *pages) ownPost(person page.Person, row user.Object) (page.Post, error) 
 func (s *pages) describePerson(u vocab.Username) page.Person {
 	user := s.profiles.User(u)
 	p := page.Person{Name: vocab.OneLine(user.Profile.Name), Handle: s.local.Handle(u), Site: s.local.Host(), Actor: string(s.local.ID(u)), Page: s.local.Page(u),
-		About: vocab.TextToHTML(user.Profile.Summary, func(span vocab.Span) string { return s.local.HrefOf(u, span) }),
+		About: s.local.SummaryOf(u, user.Profile),
 		Icon:  s.ownPicture(u, user.Profile.Icon), Image: s.ownPicture(u, user.Profile.Image), Indexable: user.Indexable,
 		TagPage: func(tag string) string { return s.local.TagPage(u, tag) }}
 	if p.Name == "" {

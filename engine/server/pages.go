@@ -67,7 +67,7 @@ func (s *pages) getPost(a *answer, r *http.Request, p httprouter.Params) error {
 
 // getTag shows the user's public posts with a tag.
 func (s *pages) getTag(a *answer, r *http.Request, p httprouter.Params) error {
-	tag := p.ByName("tag")
+	tag := strings.ToLower(p.ByName("tag"))
 	if p.ByName("thing") != tagsFolder || tag == "" || len([]rune(tag)) > maxTag {
 		return s.servePage(a, r, p, "", htmlType, makeNothing)
 	}

@@ -99,7 +99,7 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	}
 	p := problemOf(known.status, known.code, of, err)
 	p.RequestID, p.Conversation = a.id, stateOf(err)
-	if strings.HasPrefix(r.URL.Path, apiPrefix) {
+	if strings.HasPrefix(r.URL.Path, apiPrefix) || r.URL.Path == socketPath {
 		no := false
 		p.Success, p.Error, p.Instance = &no, strings.ReplaceAll(strings.TrimPrefix(p.Type, problems), "-", "_"), r.URL.Path
 		if !isText(p.Instance) {

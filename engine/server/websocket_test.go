@@ -179,7 +179,7 @@ func TestWebSocketsAreRefused(t *testing.T) {
 		f.openSocket(srv.URL, "", from(origin))
 	}
 	plain := f.get("/ws", bearerToken(reader)).want(t, 426)
-	if plain.Header.Get("Upgrade") != "websocket" || plain.doc(t).Text("type") != "https://lightwebbrowser.org/problems/upgrade-required" {
+	if plain.Header.Get("Upgrade") != "websocket" || plain.doc(t).Text("error") != "upgrade_required" || plain.doc(t).Text("type") != "https://lightwebbrowser.org/problems/upgrade-required" {
 		t.Errorf("without an upgrade: %v %s", plain.Header, plain.body)
 	}
 }

@@ -149,8 +149,12 @@ async function loadThread(shown) {
 }
 
 async function loadPeople(shown) {
-  const { items, actors } = await read("/api/relationships", { type: "following", limit: 200 })
-  const people = new Map(items.map(({ actorUri, status }) => [actorUri, { uri: actorUri, ...actors[actorUri], following: status }]))
+  const people = new Map()
+  for (let cursor; ;) {
+    const { items, actors, next } = await read("/api/relationships", { type: "following", limit: 200, cursor })
+    for (const { actorUri, status } of items) people.set(actorUri, { uri: actorUri, ...actors[actorUri], following: status })
+    if (!(cursor = next)) break
+  }
   if (shown.found) {
     const { relationship, ...found } = await read("/api/actors", { uri: shown.found })
     people.set(found.uri, { ...found, following: relationship.following })

@@ -93,7 +93,7 @@ function drawFile(file) {
 
 function drawNotice(item, actors) {
   const li = make("notice")
-  const emoji = item.type === "Like" && item.activity.content
+  const emoji = ["Like", "EmojiReact"].includes(item.type) && item.activity.content
   put(li, ".name", nameOf(actors, item.actorUri))
   put(li, ".did", emoji ? `reacts to your post with ${emoji}` : reactions[item.type] ?? `did something: ${item.type}`)
   fillTime(li, item.published)
