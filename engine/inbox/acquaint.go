@@ -33,15 +33,15 @@ func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 }
 
 // acquaintWith commits that the recipients are acquaintances of the actor a; sends is true when
-// a is the activity's sender. The domain that caused the request is charged for each recipient
-// who was no acquaintance of the actor and follows neither the sender nor the actor that passes
-// the activity on.
+// a is the activity's sender. The party that caused the activity is charged for each recipient
+// who was no acquaintance of the actor and follows neither the sender nor the actor of another
+// server that passes the activity on.
 func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	now := i.Now() // taken before the commit, so that i.known trusts the rows for no longer than it may
 	if i.known.hasAll(a, x.Recipients, now) {
 		return nil
 	}
-	if x.signer != nil {
+	if x.paidBy() != "" {
 		err := i.chargeAcquaintances(ctx, x, a, sends)
 		if err != nil || len(x.Recipients) == 0 {
 			return err
@@ -56,8 +56,8 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 
 // chargeAcquaintances looks at the recipients who have had nothing to do with the actor. If
 // sends is true, it removes those who will certainly store nothing. For the others it charges
-// the domain that caused the request, unless they follow the sender or the actor that passes
-// the activity on.
+// the party that caused the activity, unless they follow the sender or the actor of another
+// server that passes the activity on.
 func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	met, err := acquaintedWith(ctx, i.Store, a)
 	if err != nil {

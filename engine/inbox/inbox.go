@@ -81,7 +81,7 @@ type receiving struct {
 	claims     []signature.Claim
 	large      int64                                // the size of a body above BodyLimit, which may only be an MLS message; 0 for an ordinary body
 	recognized vocab.ID                             // the sender of such a large body
-	payer      string                               // the client address, or the domain of the sender of a large body; see paidBy
+	payer      string                               // the client address, the domain of the sender of a large body, or that of payerFor; see paidBy
 	room       int64                                // bytes of memory that are reserved for it
 	roomOf     string                               // the payer of that memory
 	parsed     *vocab.Activity                      // the parsed body, while it is in memory
@@ -205,13 +205,16 @@ func droppedBy(x *receiving) string {
 // activity is the first user's own, or that user forwards it for another actor. The delivery
 // queue handles local recipients like those of other servers. A forwarded activity is treated as
 // if the forwarder were on another server. So forwarding alone does not make it an activity for
-// the user in person.
+// the user in person. The domain of the actor of another server pays for what it stores here.
 func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {
 		return err
 	}
-	x := &receiving{Inbound: pipeline.Inbound{User: to, Activity: a}}
+	x := &receiving{Inbound: pipeline.Inbound{User: to, Activity: a}, payer: i.payerFor(a.Actor)}
+	if x.payer != "" {
+		ctx = policy.PaidByDomain(ctx, a.Actor.Host())
+	}
 	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
 		return err
 	}
@@ -232,10 +235,29 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 	if len(x.Recipients) == 0 {
 		return fault.New(fault.Gone, "the user is not here any more")
 	}
+	if err := i.budgets.limitStored(ctx, x); err != nil {
+		return i.concludeHandOver(x, err)
+	}
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}
-	return i.respond(ctx, x)
+	if x.unkept == "" {
+		err = i.respond(ctx, x)
+	}
+	return i.concludeHandOver(x, err)
+}
+
+// concludeHandOver returns the error for the delivery queue, which then tries the hand-over again;
+// nil ends it. An activity for which a budget of its actor's domain has no room is ignored,
+// because the queue would try it for days. But if it takes something away, it is tried again.
+func (i *Inbox) concludeHandOver(x *receiving, err error) error {
+	if fault.KindOf(err) == fault.RateLimited && !i.Handlers.Lookup(x.Activity).TakesAway {
+		x.unkept, err = IgnoredOverBudget, nil
+	}
+	if err == nil {
+		i.ignored.addRequest(x, x.unkept)
+	}
+	return err
 }
 
 // Start begins to apply the activities that an earlier process left in the intake journal; this

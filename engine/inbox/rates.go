@@ -80,8 +80,21 @@ func limitFault(ok bool, after time.Duration) error {
 	return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
 }
 
-// paidBy returns the party that caused the request: the domain of its signer, or, while none is
-// proven, its client address. It is empty for requests that this server's own users cause.
+// payerFor returns the payer for an activity that comes in no request: the domain of the first of
+// these actors that is on another server. Only if all of them are users of this server, the payer
+// is empty.
+func (i *Inbox) payerFor(senders ...vocab.ID) string {
+	for _, id := range senders {
+		if !i.Local.IsLocal(id) {
+			return policy.RegistrableDomain(id.Host())
+		}
+	}
+	return ""
+}
+
+// paidBy returns the party that caused the activity: the domain of the request's signer, or, while
+// none is proven, its client address, or the result of payerFor if there is no request. It is
+// empty for what this server's own users or its operator cause.
 func (x *receiving) paidBy() string {
 	if x.signer != nil {
 		return policy.RegistrableDomain(x.signer.ID.Host())
@@ -109,14 +122,15 @@ func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 }
 
 // countStrangers returns how many of the recipients follow neither the activity's actor nor the
-// actor that passes it on.
+// actor that passes it on. The followers of a user of this server who passes it on are counted,
+// because they do not follow the domain that pays.
 func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
 	followers, err := x.followersOf(ctx, b.Store, x.Actor.ID)
 	if err != nil {
 		return 0, err
 	}
 	var passed map[vocab.Username]bool
-	if x.passer != nil {
+	if x.passer != nil && !b.Local.IsLocal(x.passer.ID) {
 		if passed, err = x.followersOf(ctx, b.Store, x.passer.ID); err != nil {
 			return 0, err
 		}
@@ -132,9 +146,10 @@ func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients [
 
 // limitStored removes the recipients for which too much of the sender's domain was stored
 // lately. If none is left, it refuses the activity. Activities that take something away are left
-// alone, because they take effect in any case (see leavesNoRow).
+// alone, because they take effect in any case (see leavesNoRow), and so are those of this server's
+// own users.
 func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
-	if b.Handlers.Lookup(x.Activity).TakesAway {
+	if x.paidBy() == "" || b.Handlers.Lookup(x.Activity).TakesAway {
 		return nil
 	}
 	if err := b.limitForFollowers(x); err != nil {
@@ -191,9 +206,9 @@ func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 }
 
 // hasRoom reports whether the budget that pays for the user's rows of the sender is not used up.
-// chargeStored spends the same budget.
+// chargeStored spends the same budget. This server's own users need none.
 func (p *applier) hasRoom(x *applying) bool {
-	if p.Local.IsLocal(x.Actor.ID) {
+	if x.payer == "" {
 		return true
 	}
 	l, key := p.bounds.storedOfDomain, x.payer
@@ -214,7 +229,7 @@ func (p *applier) leavesNoRow(x *applying) bool {
 // chargeStored counts the stored bytes against the sender's domain, even when only an id was
 // stored. Each user who follows the sender has a count of its own; all other users share one.
 func (p *applier) chargeStored(x *applying) {
-	if p.Local.IsLocal(x.Actor.ID) {
+	if x.payer == "" {
 		return
 	}
 	spend := func(n int) { p.bounds.storedOfDomain.Spend(x.payer, n) }

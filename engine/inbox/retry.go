@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -44,6 +45,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	x.meant = x.meantFor(i.Deps)
 	in := i.rowOf(x)
 	in.Forwarders = p.Forwarders
+	in.Payer = i.payerFor(append(slices.Clone(p.Forwarders), a.Actor)...) // as at first; the operator causes what Retry itself does
 	in.Recipients, in.Waiting = nil, in.Recipients
 	applied := false // true if the activity was applied after an earlier Retry that was interrupted
 	err = i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
