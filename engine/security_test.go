@@ -38,7 +38,8 @@ var playedBy = []struct{ says, tests string }{
 	{"Of a vote in a poll the user's database keeps", "engine/handler.TestNothingKeepsTheNameOfAVoterButTheVote engine/handler.TestVote"},
 	{"An activity is passed on to the user's followers only", "engine/inbox.TestForwarding PRV-12"},
 	{"Of one sender 30 are passed on at once", "engine/inbox.TestForwardingHasAnEndForEachSender"},
-	{"A Delete or Undo is always passed on", "engine/inbox.TestForwarding engine/inbox.TestForwardingHasAnEndForEachSender"},
+	{"A Delete or Undo of what was passed on within", "engine/inbox.TestForwarding engine/inbox.TestForwardingHasAnEndForEachSender " +
+		"engine/inbox.TestWhatTakesBackIsForwardedOnceForWhatWasForwarded engine/inbox.TestWhatTakesBackGoesWhereItWasForwarded"},
 	{"An activity, object or key of another server's origin", "ORG-01 ORG-02 ORG-04 ORG-10 SIG-05"},
 	{"An object that is embedded in an Announce", "ORG-16 ORG-17"},
 	{"What somebody does under an id takes nothing", "IDN-02 db/user.TestAnIDThatOneActorTookIsFreeForAnother db/user.TestADeletionKeepsNobodyElsesObjectAway"},

@@ -268,15 +268,29 @@ func (t Deliveries) CountOpen(ctx context.Context) ([]OpenDeliveries, error) {
 // sent. If the parameter object is the id of a reaction or Block, it returns the inboxes to which
 // that activity was or will be sent.
 func (t Deliveries) ListSentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
+	return t.listReached(ctx, `object_uri = $1 AND type = ANY($2)`, object, slices.Concat(t.types.Words, t.types.Ordered))
+}
+
+// ListForwardedTo returns the inboxes to which an activity of another actor, or posts or updates
+// of its object, were forwarded or will be. The parameter id is that of the activity or of the
+// object. If an activity that takes it back was forwarded already, there are none.
+func (t Deliveries) ListForwardedTo(ctx context.Context, id vocab.ID) ([]Inbox, error) {
+	return t.listReached(ctx, `(activity_uri = $1 OR object_uri = $1 AND type = ANY($2))
+			AND NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = $1 AND k.type = ANY($3))`, id, t.types.Words, t.types.TakeBack)
+}
+
+// listReached returns the inboxes to which the jobs of the user that satisfy a condition were or
+// will be sent. An inbox occurs once for each of the jobs.
+func (t Deliveries) listReached(ctx context.Context, condition string, args ...any) ([]Inbox, error) {
 	type row struct {
 		URL     vocab.ID
 		Host    string
 		Targets []vocab.ID
 	}
 	rows, err := collect[row](ctx, t.tx, "list inboxes of object", `
-		WITH j AS (SELECT id, reached FROM delivery_jobs WHERE object_uri = $1 AND type = ANY($2) AND signer = 'user')
+		WITH j AS (SELECT id, reached FROM delivery_jobs WHERE `+condition+` AND signer = 'user')
 		SELECT r.inbox, r.host, r.targets FROM j, jsonb_to_recordset(j.reached) AS r (inbox text, host text, targets text[])
-		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.tried ORDER BY d.id)`, object, slices.Concat(t.types.Words, t.types.Ordered))
+		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.tried ORDER BY d.id)`, args...)
 	out := make([]Inbox, len(rows))
 	for n, r := range rows {
 		out[n] = Inbox{URL: r.URL, Host: r.Host, Targets: r.Targets}

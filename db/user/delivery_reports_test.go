@@ -213,6 +213,54 @@ func forget(t testing.TB, c *dbtest.Cluster, u vocab.Username, days int, dry boo
 	return did
 }
 
+// Where a thing of another actor was forwarded to is known until something takes it back, or its
+// job is forgotten.
+func TestWhereAThingWasForwardedToIsKnownAsLongAsItsJob(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const note = "https://p.example/notes/1"
+	create, update, like := job("Create", note), job("Update", note), job("Like", "")
+	like.Object = like.Activity
+	for n, j := range []user.Job{create, update, like, job("Like", note)} {
+		j.Forwarded = true
+		enqueue(t, c, u, j, now, inboxOn("q.example", n))
+	}
+	for range 2 { // the Update waits for the Create
+		for _, d := range claim(t, c, u, "me", now, 10) {
+			end(t, c, u, d, user.DeliveryDelivered)
+		}
+	}
+	reached := func(id vocab.ID) string {
+		var urls []string
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			all, err := tx.Deliveries.ListForwardedTo(ctx, id)
+			for _, i := range all {
+				urls = append(urls, string(i.URL))
+			}
+			return err
+		})
+		slices.Sort(urls)
+		return strings.Join(urls, " ")
+	}
+	check := func(when string, want map[vocab.ID]string) {
+		t.Helper()
+		for id, want := range want {
+			if got := reached(id); got != want {
+				t.Errorf("%s %s was forwarded to %q, want %q", when, id, got, want)
+			}
+		}
+	}
+	url := func(n int) string { return string(inboxOn("q.example", n).URL) }
+	all := map[vocab.ID]string{note: url(0) + " " + url(1), update.Activity: url(1), like.Activity: url(2), "https://p.example/notes/2": ""}
+	check("at first", all)
+	forget(t, c, u, 8, false)
+	check("without rows of the deliveries", all)
+	enqueue(t, c, u, job("Undo", like.Activity), now, inboxOn("q.example", 2))
+	check("after the Undo", map[vocab.ID]string{note: all[note], like.Activity: ""})
+	forget(t, c, u, 91, false)
+	check("without the job", map[vocab.ID]string{note: "", like.Activity: ""})
+}
+
 func TestWhatBecameOfDeliveriesIsForgottenInTime(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

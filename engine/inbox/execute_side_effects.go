@@ -1,24 +1,30 @@
 package inbox
 
-import "context"
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db/user"
+)
 
 // executeSideEffects runs the handler of the activity's type, and forwards the activity if the
 // user must forward it to followers. An activity of an unknown type has no handler. It is stored,
-// not refused. Whether to forward is decided before the handler runs, because a Delete removes
-// the object on which the decision depends.
+// not refused. Whether to forward, and where to, is decided before the handler runs, because a
+// Delete removes the object on which the decision depends.
 func (p *applier) executeSideEffects(ctx context.Context, x *applying) error {
 	forwards, err := p.forwarder.isOwedToFollowers(ctx, x)
 	if err != nil {
 		return err
 	}
+	var reached []user.Inbox
+	if forwards {
+		if reached, err = p.forwarder.listReached(ctx, x); err != nil {
+			return err
+		}
+	}
 	if err := p.runHandler(ctx, x); err != nil || !forwards {
 		return err
 	}
-	if !p.forwarder.mayForward(x) {
-		p.forwarder.logNotForwarded(ctx, x)
-		return nil
-	}
-	return p.forwarder.forwardToFollowers(ctx, x)
+	return p.forwarder.forwardActivity(ctx, x, reached)
 }
 
 // runHandler runs the activity's handler and stores its effects in x.

@@ -31,12 +31,8 @@ type forwarder struct {
 }
 
 // mayForward reports whether the budgets of the sender and its domain allow one more forwarded
-// activity. A Delete or Undo is always forwarded, because there are no more of them than of the
-// activities that they take back.
+// activity.
 func (f *forwarder) mayForward(x *applying) bool {
-	if f.isRetraction(x) {
-		return true
-	}
 	host, sender := policy.RegistrableDomain(x.Actor.ID.Host()), string(x.Actor.ID.Canonical())
 	return limitBy(f.bounds.passedOfSender, sender) == nil && limitBy(f.bounds.passedOfDomain, host) == nil
 }
@@ -48,15 +44,24 @@ const maxForwardCost = 5000
 // mayForwardTo reports whether the user's budget has room to deliver one activity to this many
 // inboxes.
 func (f *forwarder) mayForwardTo(x *applying, inboxes int) bool {
-	if f.isRetraction(x) {
-		return true
-	}
 	ok, _ := f.bounds.forwarded.AllowMany(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), min(inboxes, maxForwardCost), 0)
 	return ok
 }
 
-// isRetraction reports whether the activity only takes back an earlier one.
-func (f *forwarder) isRetraction(x *applying) bool { return f.handlers.Lookup(x.Activity).TakesBack }
+// listReached returns the inboxes to which the user has forwarded the thing that a Delete or Undo
+// takes back. There are none for other activities, for a thing that was never forwarded or was
+// taken back before, and for one whose delivery job is forgotten.
+func (f *forwarder) listReached(ctx context.Context, x *applying) ([]user.Inbox, error) {
+	id := x.Activity.Object.ID
+	if id == "" || !f.handlers.Lookup(x.Activity).TakesBack {
+		return nil, nil
+	}
+	reached, err := x.tx.Deliveries.ListForwardedTo(ctx, id)
+	for n, i := range reached {
+		reached[n].Targets = slices.DeleteFunc(i.Targets, func(id vocab.ID) bool { return f.isReachedBySender(x, id) })
+	}
+	return delivery.MergeInboxes(reached, nil), err // without those that have no target any more
+}
 
 // isOwedToFollowers reports whether the user must forward the activity to the user's followers
 // (ActivityPub §7.1.2). The activity must name the collection of these followers and be linked to
@@ -164,25 +169,38 @@ func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	return vocab.ParseDoc(raw)
 }
 
-// forwardToFollowers queues the activity, in the bytes in which it came, for the followers that
-// the sender could not reach. The deliveries are signed by the user; the proof of the activity's
-// author stays in the bytes.
-func (f *forwarder) forwardToFollowers(ctx context.Context, x *applying) error {
+// forwardActivity queues the activity, in the bytes in which it came. The deliveries are signed by
+// the user; the proof of the activity's author stays in the bytes. A Delete or Undo of a forwarded
+// thing goes to the inboxes that the thing reached, see listReached. It costs nothing, because
+// there is one for each thing. Other activities go to the followers that the sender could not
+// reach, if the budgets have room.
+func (f *forwarder) forwardActivity(ctx context.Context, x *applying, reached []user.Inbox) error {
 	a := x.Activity
+	if len(reached) == 0 && !f.mayForward(x) {
+		f.logNotForwarded(ctx, x)
+		return nil
+	}
 	all, err := x.tx.Relationships.FollowerDestinations(ctx)
 	if err != nil {
 		return err
 	}
-	followers := slices.DeleteFunc(slices.Clone(all), func(d user.Destination) bool {
-		return audience.Names(a.Addressing, d.Actor) || d.Actor.SameOrigin(a.Actor) && !f.addresses.IsLocal(a.Actor)
-	})
-	inboxes := delivery.Destinations(followers, nil, f.addresses.InboxOwner)
-	if !f.mayForwardTo(x, len(inboxes)) {
-		f.logNotForwarded(ctx, x)
-		return nil
+	inboxes := reached
+	if len(reached) == 0 {
+		followers := slices.DeleteFunc(slices.Clone(all), func(d user.Destination) bool { return f.isReachedBySender(x, d.Actor) })
+		inboxes = delivery.Destinations(followers, nil, f.addresses.InboxOwner)
+		if !f.mayForwardTo(x, len(inboxes)) {
+			f.logNotForwarded(ctx, x)
+			return nil
+		}
 	}
 	delivery.AddFollowersDigests(inboxes, all)
 	return x.tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Version: f.handlers.VersionID(a), Actor: a.Actor, Object: f.handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
+}
+
+// isReachedBySender reports whether the sender's server delivers the activity to an actor itself.
+func (f *forwarder) isReachedBySender(x *applying, to vocab.ID) bool {
+	a := x.Activity
+	return audience.Names(a.Addressing, to) || to.SameOrigin(a.Actor) && !f.addresses.IsLocal(a.Actor)
 }
 
 func (f *forwarder) logNotForwarded(ctx context.Context, x *applying) {

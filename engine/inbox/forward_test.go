@@ -183,6 +183,58 @@ func TestForwardingHasAnEndForEachSender(t *testing.T) {
 	}
 }
 
+// Nobody makes them busy by taking back what was never forwarded, or the same thing again and
+// again; and what was forwarded can be taken back, whatever else its sender has had forwarded.
+func TestWhatTakesBackIsForwardedOnceForWhatWasForwarded(t *testing.T) {
+	s := newScene(t)
+	s.Posts("us:/alice/objects/1", "as:Public")
+	s.Followed("q:/gus")
+	owed := func(kind string) []string {
+		return s.Column(t, s.Alice, `SELECT object_uri FROM delivery_jobs WHERE type = $1`, kind)
+	}
+	for n := range 60 {
+		for _, body := range []string{`{"id":"p:/likes/%[1]d","type":"Like","actor":"p:/carol","to":"us:/alice/followers","object":"us:/alice/objects/1"}`,
+			`{"id":"p:/undos/%[1]d","type":"Undo","actor":"p:/carol","to":"us:/alice/followers","object":"p:/likes/%[1]d"}`} {
+			s.MustSend("p:/carol", mine, fmt.Sprintf(body, n))
+		}
+	}
+	likes, undone := owed("Like"), owed("Undo")
+	for _, id := range likes {
+		if !slices.Contains(undone, id) {
+			t.Errorf("%s is not taken back from those who got it", id)
+		}
+	}
+	if len(undone) >= len(likes)+10 {
+		t.Errorf("%d Undos and %d Likes are passed on, want one for each", len(undone), len(likes))
+	}
+	for n := range 60 { // always the first one, while another is taken back
+		for _, body := range []string{`{"id":"p:/likes/again/%[1]d","type":"Like","actor":"p:/carol","to":"us:/alice/followers","object":"us:/alice/objects/1"}`,
+			`{"id":"p:/undos/again/%[1]d","type":"Undo","actor":"p:/carol","to":"us:/alice/followers","object":{"id":"p:/likes/0","type":"Like","object":"us:/alice/objects/1"}}`} {
+			s.MustSend("p:/carol", mine, fmt.Sprintf(body, n))
+		}
+	}
+	if got := owed("Undo"); len(got) >= len(undone)+10 {
+		t.Errorf("%d Undos of one Like are passed on", len(got)-len(undone))
+	}
+}
+
+// A forwarded thing is taken back from those who got it: not from those who follow since, and also
+// from those who follow no more.
+func TestWhatTakesBackGoesWhereItWasForwarded(t *testing.T) {
+	s := newScene(t)
+	author(s)
+	s.MustSend("p:/carol", shared, ghost)
+	s.MustSend("p:/carol", shared, strings.NewReplacer("/create", "/update", `"Create"`, `"Update"`).Replace(ghost))
+	s.MustSend("q:/gus", mine, `{"id":"q:/undos/f","type":"Undo","actor":"q:/gus","to":"us:/alice","object":"q:/gus/follows/f"}`)
+	s.Followed("q:/hal")
+	s.MustSend("p:/carol", shared, `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","to":["us:/alice/followers","q:/eve"],"object":"p:/replies/1"}`)
+	got := s.Column(t, s.Alice, `SELECT d.inbox || ' ' || array_to_string(d.targets, ' ') FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE j.type = 'Delete' ORDER BY 1`)
+	want := []string{s.Long("q:/gus/inbox q:/gus"), s.Long("q:/inbox q:/finn")}
+	if !slices.Equal(got, want) {
+		t.Errorf("taken back from %q, want %q", got, want)
+	}
+}
+
 // A follower of this server is handed what others are sent, and holds it as a follower elsewhere
 // does: in the thread that it answers, and in no feed (SEE-02).
 func TestForwardingToALocalFollower(t *testing.T) {
