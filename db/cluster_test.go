@@ -161,6 +161,46 @@ func TestOneProcessServesAnInstance(t *testing.T) {
 	again()
 }
 
+func TestNoUserIsRemovedDuringABackup(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	one, two := open(t, cfg), open(t, cfg)
+	var backups []func()
+	for _, c := range []*db.Cluster{one, two} {
+		release, err := c.Instance.Locks.Backup(t.Context())
+		if err != nil {
+			t.Fatalf("the lock of one of two backups: %v", err)
+		}
+		backups = append(backups, release)
+	}
+	for n, release := range backups {
+		if _, err := one.Instance.Locks.Removal(t.Context()); fault.KindOf(err) != fault.Busy || !strings.HasPrefix(fmt.Sprint(err), "'lightweb backup' runs (process ") {
+			t.Errorf("a removal beside %d backups: %v, want Busy and where a backup runs", len(backups)-n, err)
+		}
+		release()
+	}
+	release, err := one.Instance.Locks.Removal(t.Context())
+	if err != nil {
+		t.Fatalf("a removal after the backups: %v", err)
+	}
+	if _, err := two.Instance.Locks.Removal(t.Context()); fault.KindOf(err) != fault.Busy {
+		t.Errorf("a second removal at once: %v, want Busy", err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		release, err := two.Instance.Locks.Backup(t.Context())
+		if err == nil {
+			release()
+		}
+		got <- err
+	}()
+	waiter(t, cfg.Name, "advisory")
+	release()
+	if err := <-got; err != nil {
+		t.Errorf("a backup that waited for a removal: %v", err)
+	}
+}
+
 func TestTheServeLockOutlivesTheContextItWasTakenUnder(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

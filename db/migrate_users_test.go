@@ -184,13 +184,14 @@ func blocked(t *testing.T, c *db.Cluster, u vocab.Username) (letGo func()) {
 	}
 }
 
-// waiter returns the server's process that waits for a table of u's, once there is one.
-func waiter(t *testing.T, c *db.Cluster, u vocab.Username) (pid int) {
+// waiter returns the server's process that waits for a lock in a database, once there is one. The
+// parameter kind is the type of the lock, such as relation.
+func waiter(t *testing.T, database, kind string) (pid int) {
 	t.Helper()
-	conn, database := session(t, "postgres"), databaseOf(t, c, u)
+	conn := session(t, "postgres")
 	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); {
 		err := conn.QueryRow(t.Context(), `SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-			WHERE NOT granted AND locktype = 'relation' AND datname = $1`, database).Scan(&pid)
+			WHERE NOT granted AND datname = $1 AND locktype = $2`, database, kind).Scan(&pid)
 		if err == nil {
 			return pid
 		}
@@ -215,7 +216,7 @@ func TestTwoDoNotMigrateAtOnce(t *testing.T) {
 		}
 		done <- r
 	}()
-	waiter(t, c, users[0])
+	waiter(t, databaseOf(t, c, users[0]), "relation")
 	other := open(t, cfg.WithMigrations(nextRelease()))
 	_, err := other.MigrateUsers(t.Context(), db.Migration{})
 	if fault.KindOf(err) != fault.Busy || !strings.Contains(err.Error(), fmt.Sprintf("another 'lightweb db migrate' runs (process %d on ", os.Getpid())) {
@@ -263,7 +264,7 @@ func killed(t *testing.T, c *db.Cluster, cfg db.Config, u vocab.Username) (pid i
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pid = waiter(t, c, u)
+	pid = waiter(t, databaseOf(t, c, u), "relation")
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -141,4 +142,61 @@ func TestARemovalThatIsKilledGoesOn(t *testing.T) {
 	}
 	i.Start(t)
 	expectDeleted(t, i, u)
+}
+
+// A user is deleted while the instance is backed up, before the backup has come to the user. The
+// backup holds the user as a whole, and the deletion goes on when the backup has ended.
+func TestADeletionDuringABackupWaitsForItsEnd(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Start(t)
+	i.CreateUser(t, "alice")
+	carl := i.CreateUser(t, "carl")
+	post, _ := carl.Post(t, map[string]any{"content": "soon gone", "visibility": "public"})
+	file := backUp(t, i, sync.OnceFunc(func() {
+		if got := i.Run(t, "user", "delete", "carl", "--yes"); got.Code != 0 {
+			t.Errorf("user delete ended with %d: %s", got.Code, got.Stderr)
+		}
+		enginetest.Eventually(t, "the removal waits, or is done", func() bool {
+			return strings.Contains(i.Log(), "user not deleted yet") || strings.Contains(i.Log(), "user deleted")
+		})
+	}))
+	if log := i.Log(); !strings.Contains(log, "'lightweb backup' runs") {
+		t.Errorf("the log does not say that the deletion waits for the backup: %s", log)
+	}
+	expectDeleted(t, i, carl)
+	i.Stop(t)
+	to := (&lost{from: i}).place(t)
+	if got := to.Run(t, "restore", file); got.Code != 0 {
+		t.Fatalf("restore ended with %d: %s", got.Code, got.Stderr)
+	}
+	if got := (&enginetest.User{Home: to, Name: "carl"}).Column(t, `SELECT count(*) FROM activities WHERE uri = $1`, post); got[0] != "1" {
+		t.Errorf("the backup holds carl's post %s times, want once", got[0])
+	}
+}
+
+// A backup is taken after a removal that was killed: of the user there is no more than the name.
+// Restored, the removal goes on.
+func TestABackupHoldsAUserWhoIsBeingRemovedByNameOnly(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Start(t)
+	i.CreateUser(t, "alice")
+	cut := i.CreateUser(t, "cut")
+	i.Kill()
+	for _, left := range []string{
+		`UPDATE users SET state = 'deleting', deleted_at = now(), schema_version = 0 WHERE username = 'cut'`,
+		`DROP DATABASE lightweb_cut WITH (FORCE)`,
+	} {
+		if _, err := i.SQL(t, "lightweb").ExecContext(t.Context(), left); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(i.DataDir, "users", "cut", "keys")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(enginetest.Dir(t), "backup.tar.gz")
+	to := (&lost{from: i}).place(t)
+	runAll(t, i, []command{{"backup " + file + " -q", 0, ""}})
+	runAll(t, to, []command{{"restore " + file + " -q", 0, ""}, {"restore " + file + " --user cut --replace --yes", 66, "deleted"}})
+	to.Start(t)
+	expectDeleted(t, to, cut)
 }

@@ -74,8 +74,9 @@ func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string
 		}
 	}()
 	file = filepath.Join(enginetest.Dir(t), "backup.tar.gz")
-	if _, err := admin.New(in).Backups.WriteFile(t.Context(), file, admin.BackupOptions{Progress: func(int, int) { meanwhile() }}); err != nil {
-		t.Fatal(err)
+	took, err := admin.New(in).Backups.WriteFile(t.Context(), file, admin.BackupOptions{Progress: func(int, int) { meanwhile() }})
+	if err != nil || len(took.Failures) > 0 {
+		t.Fatalf("the backup ended with %+v, %v", took, err)
 	}
 	return file
 }

@@ -14,17 +14,28 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Locks let only one process at a time do a job on the instance.
+// Locks keep processes from doing jobs on the instance that do not go together. Most locks let
+// only one process at a time do a job.
 type Locks struct {
 	config  func() *pgx.ConnConfig // of the instance database
 	journal Journal
 }
 
-// job is work that only one process at a time does on an instance.
+// job is work on an instance that is done under a lock.
 type job struct {
-	key  int64         // of its advisory lock
-	name string        // the command
-	wait time.Duration // how long to wait while another process does the job; 0: not at all
+	key    int64         // of its advisory lock
+	name   string        // the command
+	wait   time.Duration // how long to wait while another process has the lock; 0: not at all
+	shared bool          // several processes may have the lock at once, if the job of each is shared
+}
+
+// function returns the name of PostgreSQL's function that takes the lock of the job. The
+// parameter exclusive is the name of the function for a job that is not shared.
+func (j job) function(exclusive string) string {
+	if j.shared {
+		return exclusive + "_shared"
+	}
+	return exclusive
 }
 
 // The jobs. serveJob has no name here, because several commands take its lock.
@@ -35,7 +46,13 @@ var (
 	pruneJob    = job{key: 7305808869232647, name: "lightweb prune"}
 	acquaintJob = job{key: 7305808869232646, name: "lightweb db acquaint"}
 	retryJob    = job{key: 7305808869232645, name: "lightweb deliver retry"}
+	backupJob   = job{key: 7305808869232644, name: "lightweb backup", wait: backupWait, shared: true}
+	removalJob  = job{key: 7305808869232644, name: "lightweb user delete"}
 )
+
+// backupWait is how long a backup waits for the removal of a user. It is longer than a removal
+// may take.
+const backupWait = 3 * time.Minute
 
 // Migrate makes this process the only one that migrates users' databases, until release is called.
 // If another process does that already, the fault is Busy and names that process. The same holds
@@ -64,6 +81,19 @@ func (l Locks) Retry(ctx context.Context, wait time.Duration) (release func(), e
 	j := retryJob
 	j.wait = wait
 	return l.lock(ctx, j)
+}
+
+// Backup keeps users from being removed until release is called, so that a backup finds every user
+// as its first snapshot shows them. Several processes may do that at once. If a user is being
+// removed, Backup waits for the end of the removal. The fault is Busy when that takes too long.
+func (l Locks) Backup(ctx context.Context) (release func(), err error) {
+	return l.lock(ctx, backupJob)
+}
+
+// Removal makes this process the only one that removes a user, while no process makes a backup.
+// If another process does either, the fault is Busy and names that process.
+func (l Locks) Removal(ctx context.Context) (release func(), err error) {
+	return l.lock(ctx, removalJob)
 }
 
 // Quiet takes the lock of Serve if it is free, so that no process serves the instance until
@@ -179,7 +209,7 @@ func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder strin
 		return nil, "", err
 	}
 	var got bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, j.key).Scan(&got); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT `+j.function("pg_try_advisory_lock")+`($1)`, j.key).Scan(&got); err != nil {
 		postgres.Shut(conn)
 		return nil, "", postgres.Fault("lock instance", err)
 	}
@@ -212,7 +242,7 @@ func awaitLock(ctx context.Context, conn *pgx.Conn, j job) (bool, error) {
 	if _, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, strconv.FormatInt(max(j.wait.Milliseconds(), 1), 10)); err != nil {
 		return false, err
 	}
-	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, j.key)
+	_, err := conn.Exec(ctx, `SELECT `+j.function("pg_advisory_lock")+`($1)`, j.key)
 	if postgres.HasCode(err, "55P03") { // lock_not_available
 		return false, nil
 	}

@@ -93,8 +93,13 @@ func syncFolder(dir string) error {
 // a serving engine. It reads the instance database first and the users' databases afterwards. So
 // an activity that was accepted earlier is either in the journal that was read, or in the
 // database of its recipient. Write reads a user's acquaintances last, so that the backup never
-// lacks any. The fault is NoUser when the user does not exist.
+// lacks any. No user is removed meanwhile. The fault is NoUser when the user does not exist.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
+	release, err := bs.in.DB.Instance.Locks.Backup(ctx)
+	if err != nil {
+		return BackupReport{}, err
+	}
+	defer release()
 	began := time.Now()
 	digest := sha256.New()
 	count := &counter{to: io.MultiWriter(to, digest)}
@@ -213,9 +218,9 @@ func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, erro
 }
 
 // writeUser writes a user's database and files, and the user's rows in the instance database. A
-// deleted user has only those rows.
+// user who was removed has only those rows, and so has one whose removal was cut short.
 func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
-	if u.State != dbinstance.UserDeleted {
+	if !u.IsRemoved() {
 		if err := t.writeDatabase(ctx, u); err != nil {
 			return err
 		}

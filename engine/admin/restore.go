@@ -115,12 +115,17 @@ func (p *restoreRun) checkManifest() error {
 	switch {
 	case !p.ask.User.IsZero() && len(p.users) == 0:
 		return fault.New(fault.NoUser, fmt.Sprintf("the backup holds nothing of a user %q", p.ask.User))
-	case !p.ask.User.IsZero() && p.users[0].State == dbinstance.UserDeleted:
+	case !p.ask.User.IsZero() && isRemoved(p.users[0]):
 		return fault.New(fault.Gone, fmt.Sprintf("the user %q was deleted before the backup", p.ask.User))
 	case p.ask.User.IsZero() && !m.Whole:
 		return fault.New(fault.Usage, "the backup is of one user, not of an instance").WithHint("name the user with --user")
 	}
 	return nil
+}
+
+// isRemoved reports whether the archive has no database of u because u was deleted.
+func isRemoved(u archive.User) bool {
+	return dbinstance.User{State: u.State, SchemaVersion: u.SchemaVersion}.IsRemoved()
 }
 
 // runRestore builds the databases and puts them in place.
@@ -229,7 +234,7 @@ func (p *restoreRun) checkKeys() error {
 	}
 	owners := []vocab.Username{{}} // the zero username has the keys of the instance
 	for _, u := range p.users {
-		if u.State != dbinstance.UserDeleted {
+		if !isRemoved(u) {
 			owners = append(owners, u.Name)
 		}
 	}
@@ -283,7 +288,7 @@ func (p *restoreRun) fillDatabases(ctx context.Context, to *dump.Restoration) er
 	p.tellProgress(len(p.users))
 	for _, u := range p.users {
 		switch {
-		case u.State == dbinstance.UserDeleted || with[u.Name]:
+		case isRemoved(u) || with[u.Name]:
 		case !p.ask.User.IsZero():
 			return fault.New(fault.NotFound, fmt.Sprintf("the backup lacks the database of %s", u.Name)).WithHint("take another one")
 		default:

@@ -23,8 +23,13 @@ func (in *Instance) CountOwed(ctx context.Context, u vocab.Username) (n int, err
 
 // RemoveUser removes everything of a user who is being deleted, except the name, which is never
 // used again. A call that was cut short may be repeated, because the state of the user changes
-// last.
+// last. The fault is Busy while a backup is made, because a backup holds each user as a whole.
 func (in *Instance) RemoveUser(ctx context.Context, u vocab.Username) error {
+	release, err := in.DB.Instance.Locks.Removal(ctx)
+	if err != nil {
+		return fmt.Errorf("remove user %s: %w", u, err)
+	}
+	defer release()
 	for _, step := range []func(context.Context, vocab.Username) error{
 		in.dropWaiting, in.DB.Instance.Users.BeginRemoval, in.DB.DropUserDatabase, in.sweepRedis, in.removeFiles, in.DB.Instance.Users.FinishDeletion,
 	} {
