@@ -195,8 +195,13 @@ func TestABackupHoldsAUserWhoIsBeingRemovedByNameOnly(t *testing.T) {
 	}
 	file := filepath.Join(enginetest.Dir(t), "backup.tar.gz")
 	to := (&lost{from: i}).place(t)
-	runAll(t, i, []command{{"backup " + file + " -q", 0, ""}})
+	runAll(t, i, []command{{"backup " + file + " -q", 0, ""}, {"backup " + file + ".cut --user cut", 66, "deleted"}})
 	runAll(t, to, []command{{"restore " + file + " -q", 0, ""}, {"restore " + file + " --user cut --replace --yes", 66, "deleted"}})
 	to.Start(t)
 	expectDeleted(t, to, cut)
+	file += ".deleted"
+	runAll(t, to, []command{{"user export cut " + file, 66, "deleted"}, {"backup " + file + " --user cut", 66, "deleted"}})
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the export of a deleted user left a file, %v", err)
+	}
 }

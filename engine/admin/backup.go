@@ -93,7 +93,8 @@ func syncFolder(dir string) error {
 // a serving engine. It reads the instance database first and the users' databases afterwards. So
 // an activity that was accepted earlier is either in the journal that was read, or in the
 // database of its recipient. Write reads a user's acquaintances last, so that the backup never
-// lacks any. No user is removed meanwhile. The fault is NoUser when the user does not exist.
+// lacks any. No user is removed meanwhile. The fault is NoUser when the user does not exist, and
+// Gone when the user was deleted.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	release, err := bs.in.DB.Instance.Locks.Backup(ctx)
 	if err != nil {
@@ -183,8 +184,12 @@ func (t *backupRun) beginArchive(ctx context.Context, s *dump.Snapshot, to io.Wr
 		t.users = append(t.users, u)
 		m.Users = append(m.Users, archive.User{Name: u.Name, State: u.State, SchemaVersion: u.SchemaVersion})
 	}
-	if len(t.users) == 0 && !t.report.Whole {
+	switch {
+	case t.report.Whole:
+	case len(t.users) == 0:
 		return fault.New(fault.NoUser, fmt.Sprintf("there is no user %q", t.ask.User)).WithHint("lightweb user list")
+	case t.users[0].IsRemoved():
+		return fault.New(fault.Gone, fmt.Sprintf("the user %q was deleted", t.ask.User)).WithHint("lightweb user list")
 	}
 	t.w, err = archive.NewWriter(to, m)
 	return err
