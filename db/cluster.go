@@ -15,6 +15,7 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -87,9 +88,21 @@ func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) erro
 	return c.schema.CreateUser(ctx, u)
 }
 
-// DropUserDatabase drops the database of u with all its data, if it exists.
+// DropUserDatabase drops the database of u with all its data, if it exists, and those that
+// restores have put aside or left unfinished. A restore that runs drops its own.
 func (c *Cluster) DropUserDatabase(ctx context.Context, u vocab.Username) error {
-	return c.schema.DropUser(ctx, u)
+	if err := c.schema.DropUser(ctx, u); err != nil {
+		return err
+	}
+	release, err := c.Instance.Locks.Restore(ctx)
+	if fault.KindOf(err) == fault.Busy {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	return c.schema.DropUnfinished(ctx, u)
 }
 
 // Destroy drops the instance database and every user's database with all their data, and the

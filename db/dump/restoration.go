@@ -41,10 +41,6 @@ type building struct {
 	conn      *pgx.Conn
 }
 
-// unfinished is the suffix of the name of a database that is being built. Usernames have no
-// hyphen, so no user's database has such a name.
-const unfinished = "-restoring"
-
 // BeginRestoration begins a restoration, and drops the databases that a killed restoration left.
 // The parameter backupOf is when the backup was taken. The fault is Busy when another process
 // restores on this instance.
@@ -83,7 +79,7 @@ func (r *Restoration) Close(ctx context.Context) error {
 // sweep drops all unfinished databases, those of this restoration and those of a killed one.
 func (r *Restoration) sweep(ctx context.Context) error {
 	rows, err := r.server.Query(ctx, `SELECT datname FROM pg_database WHERE datname = $1 || $2
-		OR starts_with(datname, $1 || '_') AND right(datname, length($2)) = $2`, r.d.schema.Name(), unfinished)
+		OR starts_with(datname, $1 || '_') AND right(datname, length($2)) = $2`, r.d.schema.Name(), schema.Unfinished)
 	if err != nil {
 		return postgres.Fault("look for unfinished databases", err)
 	}
@@ -108,9 +104,9 @@ func (r *Restoration) Begin(ctx context.Context, u vocab.Username, shape Shape) 
 	if err := r.finish(ctx); err != nil {
 		return err
 	}
-	b := &building{user: u, name: r.d.schema.Name() + unfinished, set: schema.Instance, shape: shape}
+	b := &building{user: u, name: r.d.schema.Name() + schema.Unfinished, set: schema.Instance, shape: shape}
 	if !u.IsZero() {
-		b.name, b.set = r.d.schema.OfUser(u)+unfinished, schema.User
+		b.name, b.set = r.d.schema.OfUser(u)+schema.Unfinished, schema.User
 	}
 	if known := r.d.schema.Latest(b.set); shape.SchemaVersion < 1 || shape.SchemaVersion > known {
 		return fault.New(fault.Config, fmt.Sprintf("the backup holds a database with schema %d; this lightweb knows 1 to %d", shape.SchemaVersion, known)).

@@ -112,13 +112,13 @@ func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) 
 					return "", fault.Wrap(fault.KindOf(err), "blocks, revoked key packages, encrypted conversations and numbers cannot be taken over from the database that is put aside", err).
 						WithHint("rename or drop the database " + name + " yourself to restore without them")
 				}
-				aside = name + "-replaced-" + time.Now().UTC().Format("20060102150405")
+				aside = schema.Aside(name, time.Now())
 				if err := schema.Rename(ctx, live, name, aside); err != nil {
 					return "", err
 				}
 			}
 		}
-		if err := schema.Rename(ctx, live, name+unfinished, name); err != nil {
+		if err := schema.Rename(ctx, live, name+schema.Unfinished, name); err != nil {
 			return "", err
 		}
 	}

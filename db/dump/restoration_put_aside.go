@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 )
 
 // takeOver brings into a restored database what the database that is put aside knows and the
@@ -17,7 +18,7 @@ func (r *Restoration) takeOver(ctx context.Context, database string) error {
 		return err
 	}
 	defer postgres.Shut(from) // a database with a connection is not renamed
-	to, err := pgx.ConnectConfig(ctx, r.d.server.Config(database+unfinished))
+	to, err := pgx.ConnectConfig(ctx, r.d.server.Config(database+schema.Unfinished))
 	if err != nil {
 		return err
 	}

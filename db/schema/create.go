@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -55,9 +56,41 @@ func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 	})
 }
 
-// DropUser drops the database of u, if it exists.
+// aside is between the name of a user's database and the time at which a restore put the database
+// aside.
+const aside = "-replaced-"
+
+// Aside returns the name of a user's database after a restore has put it aside. Usernames have no
+// hyphen, so no user's database has such a name.
+func Aside(database string, at time.Time) string {
+	return database + aside + at.UTC().Format("20060102150405")
+}
+
+// Unfinished is the suffix of the name of a database that a restore is building. Usernames have no
+// hyphen, so no user's database has such a name.
+const Unfinished = "-restoring"
+
+// DropUser drops the database of u, if it exists, and those that restores have put aside.
 func (d *Databases) DropUser(ctx context.Context, u vocab.Username) error {
 	database := d.OfUser(u)
+	return d.locked(ctx, database, func(conn *pgx.Conn) error {
+		all, err := postgres.CollectColumn[string](ctx, conn, "look for databases", `SELECT datname FROM pg_database
+			WHERE datname = $1 OR starts_with(datname, $1 || $2) AND substr(datname, length($1 || $2) + 1) ~ '^[0-9]+$'`, database, aside)
+		if err != nil {
+			return err
+		}
+		for _, name := range all {
+			if err := Drop(ctx, conn, name); err != nil {
+				return postgres.Fault("drop database "+name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// DropUnfinished drops the database that a killed restore has left of u. No restore may run.
+func (d *Databases) DropUnfinished(ctx context.Context, u vocab.Username) error {
+	database := d.OfUser(u) + Unfinished
 	return d.locked(ctx, database, func(conn *pgx.Conn) error {
 		return postgres.Fault("drop database "+database, Drop(ctx, conn, database))
 	})
