@@ -62,6 +62,19 @@ func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
 // user.
 func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string) {
 	t.Helper()
+	file = filepath.Join(enginetest.Dir(t), "backup.tar.gz")
+	besideEngine(t, i, func(tasks *admin.Tasks) {
+		took, err := tasks.Backups.WriteFile(t.Context(), file, admin.BackupOptions{Progress: func(int, int) { meanwhile() }})
+		if err != nil || len(took.Failures) > 0 {
+			t.Fatalf("the backup ended with %+v, %v", took, err)
+		}
+	})
+	return file
+}
+
+// besideEngine opens an instance as a command does that runs beside its engine.
+func besideEngine(t *testing.T, i *enginetest.Instance, work func(*admin.Tasks)) {
+	t.Helper()
 	c := instance.DefaultConfig(i.DataDir)
 	c.PublicURL = i.URL
 	in, err := instance.Open(t.Context(), c, slog.New(slog.DiscardHandler))
@@ -73,12 +86,7 @@ func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string
 			t.Error(err)
 		}
 	}()
-	file = filepath.Join(enginetest.Dir(t), "backup.tar.gz")
-	took, err := admin.New(in).Backups.WriteFile(t.Context(), file, admin.BackupOptions{Progress: func(int, int) { meanwhile() }})
-	if err != nil || len(took.Failures) > 0 {
-		t.Fatalf("the backup ended with %+v, %v", took, err)
-	}
-	return file
+	work(admin.New(in))
 }
 
 // reached waits until an activity was delivered to everybody it is for.

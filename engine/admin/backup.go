@@ -56,19 +56,23 @@ type BackupFailure struct {
 
 // WriteFile writes a backup to a file that only its owner can read. The file gets its final name,
 // path, only when the backup is complete. The fault is Conflict when a file with that name exists
-// already, or when no file can be created in its folder.
+// already, or when no file can be written in its folder.
 func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
 	}
 	f, err := createUnfinished(path)
 	if err != nil {
-		return BackupReport{}, fault.Wrap(fault.Conflict, "the backup "+path+" cannot be written", err).WithHint("is the folder there, and may you write into it?")
+		return BackupReport{}, fileFault(path, err)
 	}
 	sweepUnfinished(ctx, bs.in.Log, filepath.Dir(path))
 	r, err := bs.Write(ctx, f, b)
 	if err == nil {
 		err = f.Sync()
+	}
+	var failed *fs.PathError
+	if errors.As(err, &failed) && failed.Path == f.Name() {
+		err = fileFault(path, err)
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
@@ -106,34 +110,31 @@ func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (Bac
 	count := &counter{to: io.MultiWriter(to, digest)}
 	t := &backupRun{in: bs.in, ask: b, report: BackupReport{
 		CreatedAt: bs.in.Now().UTC().Truncate(time.Second), Whole: b.User.IsZero(), Keys: !b.NoKeys, Failures: []BackupFailure{}}}
-	if err := t.writeInstance(ctx, count); err != nil {
+	err = t.writeAll(ctx, count)
+	if count.err != nil { // the database's error for an aborted COPY says less
+		err = count.err
+	}
+	if err != nil {
 		return BackupReport{}, err
-	}
-	for i, u := range t.users {
-		if err := t.writeUser(ctx, u); err != nil {
-			return BackupReport{}, fmt.Errorf("back up %s: %w", u.Name, err)
-		}
-		if b.Progress != nil {
-			b.Progress(i+1, len(t.users))
-		}
-	}
-	if err := t.w.Close(); err != nil {
-		return BackupReport{}, fmt.Errorf("write the backup: %w", err)
 	}
 	t.report.Users, t.report.Bytes, t.report.Millis = len(t.users), count.n, time.Since(began).Milliseconds()
 	t.report.SHA256 = hex.EncodeToString(digest.Sum(nil))
 	return t.report, nil
 }
 
-// counter counts the bytes written through it.
+// counter counts the bytes written through it, and remembers its first error.
 type counter struct {
-	to io.Writer
-	n  int64
+	to  io.Writer
+	n   int64
+	err error
 }
 
 func (c *counter) Write(b []byte) (int, error) {
 	n, err := c.to.Write(b)
 	c.n += int64(n)
+	if c.err == nil {
+		c.err = err
+	}
 	return n, err
 }
 
@@ -144,6 +145,25 @@ type backupRun struct {
 	report BackupReport
 	w      *archive.Writer
 	users  []dbinstance.User
+}
+
+// writeAll writes the whole archive.
+func (t *backupRun) writeAll(ctx context.Context, to io.Writer) error {
+	if err := t.writeInstance(ctx, to); err != nil {
+		return err
+	}
+	for i, u := range t.users {
+		if err := t.writeUser(ctx, u); err != nil {
+			return fmt.Errorf("back up %s: %w", u.Name, err)
+		}
+		if t.ask.Progress != nil {
+			t.ask.Progress(i+1, len(t.users))
+		}
+	}
+	if err := t.w.Close(); err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	return nil
 }
 
 // writeInstance begins the archive and writes the tables of the instance. A backup of one user

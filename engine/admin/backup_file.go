@@ -10,11 +10,22 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 // unfinished is the suffix of files to which a backup is being written. The writer holds a lock
 // on the file until the file is renamed or the process ends.
 const unfinished = ".lightweb-unfinished"
+
+// fileFault returns the fault of a backup whose file cannot be written.
+func fileFault(path string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fault.Wrap(fault.Conflict, "the disk of the backup "+path+" is full", err).WithHint("make room there, or write the backup elsewhere")
+	}
+	return fault.Wrap(fault.Conflict, "the backup "+path+" cannot be written", err).
+		WithHint("is the folder there, may you write into it, and is its disk sound?")
+}
 
 // createUnfinished creates and locks a temporary file beside path, to which the backup is
 // written. Only its owner can read it.
