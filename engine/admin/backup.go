@@ -55,11 +55,11 @@ type BackupFailure struct {
 }
 
 // WriteFile writes a backup to a file that only its owner can read. The file gets its final name,
-// path, only when the backup is complete. The fault is Conflict when a file with that name exists
-// already, or when no file can be written in its folder.
+// path, only when the backup is complete, and never replaces another. The fault is Conflict when a
+// file with that name exists, or when no file can be written in its folder.
 func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {
-		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
+		return BackupReport{}, existsFault(path, fs.ErrExist)
 	}
 	f, err := createUnfinished(path)
 	if err != nil {
@@ -74,14 +74,14 @@ func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (
 	if errors.As(err, &failed) && failed.Path == f.Name() {
 		err = fileFault(path, err)
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+	if err == nil {
+		err = placeFile(f.Name(), path) // before f is closed: another backup removes a file without a lock
 	}
 	if err != nil {
-		return BackupReport{}, errors.Join(err, os.Remove(f.Name()))
+		return BackupReport{}, errors.Join(err, os.Remove(f.Name()), f.Close())
 	}
 	r.File = path
-	return r, syncFolder(filepath.Dir(path))
+	return r, errors.Join(f.Close(), syncFolder(filepath.Dir(path)))
 }
 
 // syncFolder syncs dir, so that the file names in it survive a power cut.

@@ -15,7 +15,7 @@ import (
 )
 
 // unfinished is the suffix of files to which a backup is being written. The writer holds a lock
-// on the file until the file is renamed or the process ends.
+// on the file until the file has its final name or the process ends.
 const unfinished = ".lightweb-unfinished"
 
 // fileFault returns the fault of a backup whose file cannot be written.
@@ -47,6 +47,40 @@ func createUnfinished(path string) (*os.File, error) {
 		}
 	}
 	return nil, fmt.Errorf("no file in %s could be locked", filepath.Dir(path))
+}
+
+// placeFile gives a file that is complete its final name, and takes the temporary name from it. It
+// never replaces a file. The fault is Conflict when path is there, or cannot be made.
+func placeFile(temp, path string) error {
+	err := os.Link(temp, path) // unlike a rename, a link never replaces a file
+	if err == nil {
+		return os.Remove(temp)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return existsFault(path, err)
+	}
+	return moveFile(temp, path) // the file system may have no links
+}
+
+// moveFile does what placeFile does, without a link. It makes an empty file first, which the
+// rename replaces.
+func moveFile(temp, path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return existsFault(path, err)
+	}
+	if err != nil {
+		return fileFault(path, err)
+	}
+	if err := errors.Join(f.Close(), os.Rename(temp, path)); err != nil {
+		return errors.Join(fileFault(path, err), os.Remove(path))
+	}
+	return nil
+}
+
+// existsFault returns the fault of a backup to a file that is there.
+func existsFault(path string, err error) error {
+	return fault.Wrap(fault.Conflict, path+" is there already", err).WithHint("a backup never replaces a file: take another name")
 }
 
 // sweepUnfinished removes the files that killed backups left in a folder. If a file cannot be

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -37,5 +39,38 @@ func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
 		if _, err := os.Lstat(path); (err == nil) != stays {
 			t.Errorf("%s: %v, want it there: %t", filepath.Base(path), err, stays)
 		}
+	}
+}
+
+// A file with the name of a backup appears while the backup is written.
+func TestABackupReplacesNoFileThatAppearsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, place := range map[string]func(temp, path string) error{"with links": placeFile, "without links": moveFile} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "monday.tar.gz")
+			for _, tt := range []struct {
+				content string
+				want    error
+			}{{"the first", nil}, {"the second", fs.ErrExist}} {
+				f, err := createUnfinished(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer f.Close()
+				if _, err := f.WriteString(tt.content); err != nil {
+					t.Fatal(err)
+				}
+				if err := place(f.Name(), path); !errors.Is(err, tt.want) {
+					t.Errorf("place %s: %v, want %v", tt.content, err, tt.want)
+				}
+				if _, err := os.Lstat(f.Name()); errors.Is(err, fs.ErrNotExist) != (tt.want == nil) {
+					t.Errorf("after %s the unfinished file: %v, want it there only if it was not placed", tt.content, err)
+				}
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != "the first" {
+				t.Errorf("the file holds %q, %v, want the first", got, err)
+			}
+		})
 	}
 }
