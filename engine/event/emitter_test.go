@@ -55,12 +55,20 @@ type rig struct {
 	over   event.Store   // through which the emitter uses the databases; nil: store
 	limit  time.Duration // how long the emitter waits for a database; 0: as long as always
 	log    logged
+
+	mu      sync.Mutex
+	commits []user.Commit // that the emitter was not told of
 }
 
 func newRig(t *testing.T, args ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, redis: redistest.Start(t, args...), store: dbtest.New(t), keep: 10_000, events: map[vocab.Username]int{}}
 	r.users = r.store.Instance.Users
+	r.store.Subscribe(user.Subscriber{Name: "rig", Committed: func(_ context.Context, c user.Commit) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.commits = append(r.commits, c)
+	}})
 	r.reach(r.redis.URL())
 	return r
 }
@@ -99,14 +107,15 @@ func (r *rig) start() {
 	r.t.Cleanup(r.stop)
 }
 
-// add commits events of the user, and tells the emitter when there is one.
+// add commits events of the user, and tells the emitter when there is one. Their payloads have
+// the form in which PostgreSQL writes them.
 func (r *rig) add(u vocab.Username, n int) {
 	r.t.Helper()
 	var added []user.Event
 	for range n {
 		r.events[u]++
 		added = append(added, user.Event{Type: "create.received", Source: "ap", At: time.Now(),
-			Payload: fmt.Appendf(nil, `{"user": "%s", "n": %d, "eventId": "%s"}`, u, r.events[u], uuid.Must(uuid.NewV7()))})
+			Payload: fmt.Appendf(nil, `{"n": %d, "user": "%s", "eventId": "%s"}`, r.events[u], u, uuid.Must(uuid.NewV7()))})
 	}
 	r.commit(u, added...)
 }
@@ -124,9 +133,19 @@ func (r *rig) commit(u vocab.Username, added ...user.Event) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if r.emits != nil {
-		r.emits.Committed(r.t.Context(), user.Commit{User: u, Unknown: true})
+	for _, c := range r.takeCommits() {
+		if r.emits != nil {
+			r.emits.Committed(r.t.Context(), c)
+		}
 	}
+}
+
+func (r *rig) takeCommits() []user.Commit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.commits
+	r.commits = nil
+	return all
 }
 
 // rows returns the events of the user's database as entries: what the stream should hold.
@@ -172,6 +191,14 @@ func (r *rig) wantSame(u vocab.Username) {
 		case <-tick.C:
 		}
 	}
+}
+
+// setBack takes the last three of five events from the user's database, as a failover does that
+// loses the last commits.
+func (r *rig) setBack(u vocab.Username) {
+	r.t.Helper()
+	r.sql(u, `DELETE FROM event_outbox WHERE seq > 2`)
+	r.sql(u, `ALTER SEQUENCE event_outbox_seq_seq RESTART WITH 3`)
 }
 
 func (r *rig) sql(u vocab.Username, statement string) {
@@ -298,9 +325,23 @@ func TestStreamsAreContinued(t *testing.T) {
 			r.redis.Do("FLUSHALL") // then all have the ids of the database
 		}},
 		{"after the database's server was set back", func(r *rig, alice vocab.Username) {
-			r.sql(alice, `DELETE FROM event_outbox WHERE seq > 2`)
-			r.sql(alice, `ALTER SEQUENCE event_outbox_seq_seq RESTART WITH 3`)
+			r.setBack(alice)
 			r.add(alice, 1)
+		}},
+		{"after the database's server was set back, and one commit led past the stream", func(r *rig, alice vocab.Username) {
+			r.setBack(alice)
+			r.add(alice, 9)
+		}},
+		{"after the database's server was set back, and more happened than is told", func(r *rig, alice vocab.Username) {
+			r.setBack(alice)
+			r.add(alice, 300)
+		}},
+		{"after the database's server and the clock were set back", func(r *rig, alice vocab.Username) {
+			r.setBack(alice)
+			r.sql(alice, `UPDATE event_outbox SET ms = ms - 10`)
+			for range 3 {
+				r.commit(alice, user.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Now().Add(-time.Hour)})
+			}
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

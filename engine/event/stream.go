@@ -25,14 +25,17 @@ const (
 	maxWaiting = 1_000_000
 	maxBytes   = 1 << 30
 
+	// maxRecent is how many ids of emitted events are remembered.
+	maxRecent = 64
+
 	// withheldType is the type of an event that counts other events, the withheld ones, which are
 	// not stored one by one. The event counts for an hour (withheldFor). Then another row replaces
 	// it, with a new number, and only that row is emitted.
 	withheldType = "events.withheld"
 )
 
-// stream is the known state of a user's stream. The emitter's mutex guards its fields, except mark
-// and isKnown. While a worker handles the stream, only that worker uses these two.
+// stream is the known state of a user's stream. The emitter's mutex guards its fields, except mark,
+// isKnown and recent. While a worker handles the stream, only that worker uses these three.
 type stream struct {
 	user     vocab.Username
 	told     []user.Event // committed and not emitted, in no order
@@ -50,6 +53,9 @@ type stream struct {
 
 	mark    keyspace.ID // the last id of the stream
 	isKnown bool        // mark was read from the stream
+	// recent has the ids that were emitted last. An event that is told again has one of them; an
+	// event of a database that was set back has the number of an earlier event and another time.
+	recent []keyspace.ID
 }
 
 // task is the work on a stream that a worker has to do.
@@ -95,7 +101,7 @@ func (e *Emitter) doTask(ctx context.Context, s *stream, t task) error {
 // follow directly on the last event of the stream. Else it reads the events from the database.
 func (e *Emitter) emitTold(ctx context.Context, s *stream, t task) error {
 	slices.SortFunc(t.told, func(a, b user.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	told := slices.DeleteFunc(t.told, func(ev user.Event) bool { return s.isKnown && ev.Seq <= int64(s.mark.Seq) })
+	told := slices.DeleteFunc(t.told, func(ev user.Event) bool { return s.isEmitted(ev) })
 	if t.behind || !s.isKnown || !follows(s.mark, told) {
 		return e.catchUp(ctx, s)
 	}
@@ -104,6 +110,20 @@ func (e *Emitter) emitTold(ctx context.Context, s *stream, t task) error {
 		return e.catchUp(ctx, s)
 	}
 	return err
+}
+
+// isEmitted reports whether the event is known to be on the stream. The number alone does not tell:
+// a database that was set back gives the same numbers to other events.
+func (s *stream) isEmitted(ev user.Event) bool {
+	return s.isKnown && ev.Seq <= int64(s.mark.Seq) && slices.Contains(s.recent, idOf(ev))
+}
+
+// noteEmitted remembers the ids of entries that were appended to the stream.
+func (s *stream) noteEmitted(entries []keyspace.Entry) {
+	for _, entry := range entries[max(len(entries)-maxRecent, 0):] {
+		s.recent = append(s.recent, entry.ID)
+	}
+	s.recent = slices.Delete(s.recent, 0, max(len(s.recent)-maxRecent, 0))
 }
 
 // follows reports whether the events in told are the next ones after the id mark, without a gap.
@@ -141,6 +161,7 @@ func (e *Emitter) appendEvents(ctx context.Context, s *stream, events []user.Eve
 		e.metrics.repaired.Inc()
 		return errMoved
 	}
+	s.noteEmitted(entries)
 	e.metrics.emitted.Add(float64(len(events)))
 	e.noteUse(s)
 	return nil
@@ -163,12 +184,12 @@ func (e *Emitter) catchUp(ctx context.Context, s *stream) error {
 		s.mark, s.isKnown = last, true
 	}
 	for moved := 0; ; {
-		events, window, err := e.readNext(ctx, s)
+		events, isSetBack, err := e.readNext(ctx, s)
 		if err != nil {
 			return err
 		}
-		if window.Given < int64(s.mark.Seq) {
-			if err := e.startAfresh(ctx, s, window.Given); err != nil {
+		if isSetBack {
+			if err := e.startAfresh(ctx, s); err != nil {
 				return err
 			}
 			continue
@@ -191,11 +212,19 @@ func (e *Emitter) catchUp(ctx context.Context, s *stream) error {
 	}
 }
 
-// readNext reads the next events from the database that are not on the stream.
-func (e *Emitter) readNext(ctx context.Context, s *stream) (events []user.Event, w user.EventWindow, err error) {
-	events, w, err = readRows(ctx, e.Store, s.user, int64(s.mark.Seq), batch)
+// readNext reads the next events from the database that are not on the stream. The database was set
+// back if it has not given out the number of the stream's last event, or has given it to another
+// event.
+func (e *Emitter) readNext(ctx context.Context, s *stream) (events []user.Event, isSetBack bool, err error) {
+	last := int64(s.mark.Seq)
+	events, w, err := readRows(ctx, e.Store, s.user, last-1, batch+1)
 	if err != nil {
-		return nil, w, fmt.Errorf("read events of %s: %w", s.user, err)
+		return nil, false, fmt.Errorf("read events of %s: %w", s.user, err)
+	}
+	isSetBack = w.Given < last
+	if len(events) > 0 && events[0].Seq == last {
+		isSetBack = idOf(events[0]) != s.mark
+		events = events[1:]
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -203,7 +232,7 @@ func (e *Emitter) readNext(ctx context.Context, s *stream) (events []user.Event,
 	if w.Withheld != nil {
 		s.closeAt = w.WithheldAt.Add(withheldFor)
 	}
-	return events, w, nil
+	return events, isSetBack, nil
 }
 
 // withoutOpen removes the event that still counts withheld events (see withheldType).
@@ -214,13 +243,13 @@ func withoutOpen(events []user.Event, w user.EventWindow) []user.Event {
 // startAfresh removes a stream that has events which the database does not have. This happens
 // when the database server was set back to an earlier state without Lightweb's restore. Readers
 // then find that their ids are higher than those of the new stream, and begin anew.
-func (e *Emitter) startAfresh(ctx context.Context, s *stream, given int64) error {
-	e.Log.WarnContext(ctx, "stream was ahead of its database, and starts anew", "user", s.user, "stream", s.mark.Seq, "database", given)
+func (e *Emitter) startAfresh(ctx context.Context, s *stream) error {
+	e.Log.WarnContext(ctx, "stream was ahead of its database, and starts anew", "user", s.user, "last", s.mark)
 	if err := e.Streams.Of(s.user).Forget(ctx, Stream); err != nil {
 		return err
 	}
 	e.metrics.repaired.Inc()
-	s.mark = keyspace.ID{}
+	s.mark, s.recent = keyspace.ID{}, nil
 	return nil
 }
 
