@@ -10,7 +10,7 @@ import (
 // EventWindow describes which of a user's events exist.
 type EventWindow struct {
 	Given      int64      // the highest number that was ever assigned
-	Oldest     int64      // the lowest number of an event; above Given when there is none
+	Oldest     int64      // the lowest number of an event other than Withheld; above Given when there is none
 	Withheld   *int64     // the number of the event that still counts withheld events (see Events.Withhold); nil: there is none
 	WithheldAt *time.Time // when the event Withheld was made
 }
@@ -18,7 +18,7 @@ type EventWindow struct {
 // FindWindow returns the window of the user's events.
 func (t Events) FindWindow(ctx context.Context) (EventWindow, error) {
 	w, err := one[EventWindow](ctx, t.tx, "read the window of events", `SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END,
-			coalesce((SELECT min(seq) FROM event_outbox), s.last_value + 1), e.seq, e.created_at
+			coalesce((SELECT min(o.seq) FROM event_outbox o WHERE o.seq IS DISTINCT FROM w.withheld), s.last_value + 1), e.seq, e.created_at
 		FROM event_outbox_seq_seq s LEFT JOIN event_window w ON true LEFT JOIN event_outbox e ON e.seq = w.withheld`)
 	if err != nil {
 		return EventWindow{}, err

@@ -17,10 +17,11 @@ var (
 	TooFast    = &Closing{1008, "too many frames"}
 	TooBig     = &Closing{1009, "frame too big"}
 	Failed     = &Closing{1011, "internal error"}
+	SetBack    = &Closing{1012, "the server was set back"} // the client reconnects, and gets a reset
 	Overloaded = &Closing{1013, "overloaded"}
 	Revoked    = &Closing{4001, "token expired or revoked"}
 	TooSlow    = &Closing{4002, "too slow"}
 	TooMany    = &Closing{4003, "too many sockets"}
 )
 
-var closings = []*Closing{GoingAway, Misused, TooFast, TooBig, Failed, Overloaded, Revoked, TooSlow, TooMany}
+var closings = []*Closing{GoingAway, Misused, TooFast, TooBig, Failed, SetBack, Overloaded, Revoked, TooSlow, TooMany}

@@ -3,7 +3,6 @@ package socket
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
@@ -17,40 +16,49 @@ import (
 func (s *Socket) replay(ctx context.Context) ([]Frame, error) {
 	for {
 		s.hub.metrics.reads.Inc()
+		var reset []Frame
 		events, leads := s.hub.readStream(ctx, s.request.User, s.cursor)
 		if leads && len(events) == 0 && s.join() {
 			return nil, nil
 		}
 		if len(events) == 0 {
 			var err error
-			if events, err = s.readDatabase(ctx); err != nil {
+			if events, reset, err = s.readDatabase(ctx); err != nil {
 				return nil, err
 			}
 			if len(events) == 0 && s.join() {
 				return nil, nil
 			}
 		}
-		if frames := s.passOver(events); len(frames) > 0 {
+		if frames := append(reset, s.passOver(events)...); len(frames) > 0 {
 			return frames, nil
 		}
 	}
 }
 
-// readDatabase returns the next events of the database.
-func (s *Socket) readDatabase(ctx context.Context) ([]event.Event, error) {
+// readDatabase returns the next events of the database. If events before them were trimmed, reset
+// has the frame that tells the client so.
+func (s *Socket) readDatabase(ctx context.Context) (events []event.Event, reset []Frame, err error) {
 	known := s.tail.knownEnd()
-	rows, all, err := s.hub.readRows(ctx, s.request.User, s.seen)
-	if err != nil {
-		return nil, err
+	found, err := s.hub.readRows(ctx, s.request.User, s.cursor, s.seen)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case found.isSetBack:
+		s.End(SetBack)
+		return nil, nil, SetBack
 	}
-	events := make([]event.Event, len(rows))
-	for n, r := range rows {
-		events[n] = eventOfRow(r)
+	for _, row := range found.events {
+		events = append(events, eventOfRow(row))
 	}
-	if all && len(events) == 0 {
-		s.seen = max(s.seen, known) // a number up to known that has no row belongs to no event
+	switch {
+	case len(events) > 0 && found.oldest > s.seen+1:
+		first := events[0].ID
+		reset = []Frame{resetFrame(trimmed, keyspace.ID{Milli: first.Milli, Seq: first.Seq - 1})}
+	case len(events) == 0 && found.isAll:
+		s.seen = max(s.seen, min(known, found.given)) // a number up to known that has no row belongs to no event
 	}
-	return events, nil
+	return events, reset, nil
 }
 
 // passOver moves the cursor past events, and returns frames for those that the client may see.
@@ -80,30 +88,48 @@ func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.I
 		return nil, false
 	}
 	for _, e := range entries {
-		if e.ID.Seq > after.Seq { // an event whose time was raised since appears again, with the same number
-			events = append(events, event.Of(e))
+		if e.ID.Seq <= after.Seq { // its time was raised, or the stream was made anew: the database tells
+			return nil, false
 		}
+		events = append(events, event.Of(e))
 	}
 	return events, true
 }
 
+// rows are the next events of a user's database.
+type rows struct {
+	events []user.Event
+	isAll  bool  // no others follow
+	given  int64 // the highest number that the database has given out
+	oldest int64 // the lowest number of an event
+	// isSetBack says that the database was set back to an earlier state: it lacks an event that a
+	// client was given, or has another one with its number.
+	isSetBack bool
+}
+
 // readRows returns the next events of the user's database, that is, those with numbers higher
-// than the parameter after. The result all reports whether no others follow. readRows leaves out
-// an event of withheldType whose count still grows.
-func (h *Hub) readRows(ctx context.Context, u vocab.Username, after int64) (events []user.Event, all bool, err error) {
+// than seen. The last event that was given to a client is edge. readRows leaves out an event of
+// withheldType whose count still grows.
+func (h *Hub) readRows(ctx context.Context, u vocab.Username, edge keyspace.ID, seen int64) (found rows, err error) {
 	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
-		if events, err = tx.Events.List(ctx, after, batch); err != nil {
+		events, err := tx.Events.List(ctx, int64(edge.Seq)-1, batch+1)
+		if err != nil {
 			return err
 		}
-		all = len(events) < batch
 		w, err := tx.Events.FindWindow(ctx)
-		if err == nil && w.Withheld != nil {
-			events = slices.DeleteFunc(events, func(e user.Event) bool { return e.Seq == *w.Withheld })
+		found = rows{isAll: len(events) <= batch, given: w.Given, oldest: w.Oldest, isSetBack: w.Given < seen}
+		for _, e := range events {
+			switch {
+			case e.Seq == int64(edge.Seq):
+				found.isSetBack = e.Milli != int64(edge.Milli)
+			case e.Seq > seen && (w.Withheld == nil || e.Seq != *w.Withheld):
+				found.events = append(found.events, e)
+			}
 		}
 		return err
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("read events of %s: %w", u, err)
+		return rows{}, fmt.Errorf("read events of %s: %w", u, err)
 	}
-	return events, all, nil
+	return found, nil
 }

@@ -35,11 +35,11 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 // parameter after, or the last event if the client has none. If the events after the client's
 // cursor cannot all be read, reason says why, and the socket also begins after the last event.
 func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.ID) (cursor keyspace.ID, reason string, err error) {
-	first, last, known := h.streamBounds(ctx, u)
-	switch {
-	case after == nil && known:
-		return last, "", nil
-	case after != nil && known && first.Seq <= after.Seq+1 && after.Seq <= last.Seq && !last.Less(*after):
+	if after == nil {
+		if last, known := h.streamEnd(ctx, u); known {
+			return last, "", nil
+		}
+	} else if h.isOnStream(ctx, u, *after) {
 		return *after, "", nil
 	}
 	var bounds user.EventBounds
@@ -58,7 +58,7 @@ func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.I
 	switch {
 	case after == nil:
 		return end, "", nil
-	case after.Seq > end.Seq || bounds.Milli != nil && uint64(*bounds.Milli) < after.Milli:
+	case after.Seq > end.Seq || bounds.Milli != nil && uint64(*bounds.Milli) != after.Milli:
 		return end, ahead, nil
 	case bounds.First > seq+1:
 		return end, trimmed, nil
@@ -66,14 +66,18 @@ func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.I
 	return *after, "", nil
 }
 
-// streamBounds returns the first and the last id of the user's stream. They are not known if
-// Redis does not answer, or has lost the stream.
-func (h *Hub) streamBounds(ctx context.Context, u vocab.Username) (first, last keyspace.ID, known bool) {
-	space := h.Streams.Of(u)
-	oldest, err := space.Range(ctx, stream, keyspace.ID{}, 1)
-	if err != nil || len(oldest) == 0 {
-		return first, last, false
+// streamEnd returns the last id of the user's stream. It is not known if Redis does not answer, or
+// has lost the stream.
+func (h *Hub) streamEnd(ctx context.Context, u vocab.Username) (last keyspace.ID, known bool) {
+	last, err := h.Streams.Of(u).LastID(ctx, stream)
+	return last, err == nil && last != keyspace.ID{}
+}
+
+// isOnStream reports whether the user's stream has the entry id. Then it has all that follow, too.
+func (h *Hub) isOnStream(ctx context.Context, u vocab.Username, id keyspace.ID) bool {
+	if id.Seq == 0 {
+		return false
 	}
-	last, err = space.LastID(ctx, stream)
-	return oldest[0].ID, last, err == nil
+	found, err := h.Streams.Of(u).Range(ctx, stream, keyspace.ID{Milli: id.Milli, Seq: id.Seq - 1}, 1)
+	return err == nil && len(found) > 0 && found[0].ID == id
 }

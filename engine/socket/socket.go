@@ -99,7 +99,7 @@ func (s *Socket) join() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.isFollowed() {
-		t.last, t.pending, t.recent, t.recentFrom = s.seen, nil, nil, s.seen
+		t.last, t.edge, t.pending, t.recent, t.recentFrom = s.seen, s.cursor, nil, nil, s.seen
 		t.behind = t.told > s.seen
 	}
 	if s.seen < t.recentFrom {

@@ -27,6 +27,7 @@ type tail struct {
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
 	last    int64        // live sockets have every event up to this number
+	edge    keyspace.ID  // the last event that they have
 	told    int64        // the highest number that is known to be committed
 	pending []user.Event // committed events that do not follow directly on last
 	behind  bool         // there may be events after last that have to be read
@@ -80,7 +81,7 @@ func (t *tail) listSockets() []*Socket {
 // isFollowed reports whether there is a live socket. The caller holds mu.
 func (t *tail) isFollowed() bool {
 	for s := range t.sockets {
-		if s.live {
+		if s.live && s.closed == nil {
 			return true
 		}
 	}
@@ -117,12 +118,17 @@ func (t *tail) compare(last keyspace.ID) {
 	t.readMore()
 }
 
-// handOut gives live sockets those pending events that follow last without a gap. The caller
-// holds mu.
+// handOut gives live sockets those pending events that follow last without a gap. If there is
+// another event than those that they have with a number up to last, all are read from the database:
+// it may have been set back. The caller holds mu.
 func (t *tail) handOut() {
 	slices.SortFunc(t.pending, func(a, b user.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	n := 0
 	for _, e := range t.pending {
+		if e.Seq <= t.last && !t.hasGiven(e) {
+			t.pending, t.behind = nil, true
+			return
+		}
 		if e.Seq > t.last {
 			if e.Seq != t.last+1 || e.Type == withheldType {
 				break
@@ -137,11 +143,17 @@ func (t *tail) handOut() {
 	}
 }
 
+// hasGiven reports whether the event is one of the last that sockets were given. The caller holds
+// mu.
+func (t *tail) hasGiven(e user.Event) bool {
+	return slices.ContainsFunc(t.recent, func(f Frame) bool { return f.ID == eventOfRow(e).ID })
+}
+
 // push gives live sockets the event that follows last. The caller holds mu.
 func (t *tail) push(e user.Event) {
-	t.last = e.Seq
-	t.told = max(t.told, e.Seq)
 	f := frameOf(eventOfRow(e))
+	t.last, t.edge = e.Seq, f.ID
+	t.told = max(t.told, e.Seq)
 	if len(t.recent) == maxRecent {
 		t.recentFrom = int64(t.recent[0].ID.Seq)
 		t.recent = append(t.recent[:0], t.recent[1:]...)
@@ -170,59 +182,77 @@ func (t *tail) catchUp() {
 	t.hub.slots <- struct{}{}
 	defer func() { <-t.hub.slots }()
 	for {
-		last, told, more := t.beginRead()
+		p, more := t.beginRead()
 		if !more {
 			return
 		}
 		ctx, cancel := context.WithTimeout(t.hub.reading, readTime)
-		events, all, err := t.hub.readRows(ctx, t.user, last)
+		found, err := t.hub.readRows(ctx, t.user, p.edge, p.last)
 		cancel()
-		if !t.endRead(last, told, events, all, err) {
+		if !t.endRead(p, found, err) {
 			return
 		}
 	}
 }
 
-// beginRead returns the number after which to read, and the highest number that is known to be
-// committed. If there is nothing to read, more is false.
-func (t *tail) beginRead() (last, told int64, more bool) {
+// place is how far a tail was when a read began.
+type place struct {
+	last, told int64
+	edge       keyspace.ID
+}
+
+// beginRead returns the place after which to read. If there is nothing to read, more is false.
+func (t *tail) beginRead() (p place, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.handOut()
 	if !t.isFollowed() || !t.behind && len(t.pending) == 0 {
 		t.pending, t.behind, t.reading = nil, false, false
-		return 0, 0, false
+		return place{}, false
 	}
 	t.behind = false
-	return t.last, t.told, true
+	return place{t.last, t.told, t.edge}, true
 }
 
-// endRead gives live sockets the events that were read after the parameter from. If the parameter
-// all is true, no others follow. It reports whether to read on. It drops the events if a socket
-// has joined meanwhile that lacks earlier ones.
-func (t *tail) endRead(from, told int64, events []user.Event, all bool, err error) bool {
+// endRead gives live sockets the events that were read after the place p, and reports whether to
+// read on. It drops the events if a socket has joined meanwhile that lacks earlier ones. If the
+// database was set back, it ends the sockets: each client gets a reset when it reconnects.
+func (t *tail) endRead(p place, found rows, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		t.pending, t.behind, t.reading = nil, true, false
 		if t.hub.reading.Err() == nil {
 			t.hub.Log.Warn("events for sockets not read", "user", t.user, "err", err)
 		}
 		return false
-	}
-	if t.last < from {
+	case t.last < p.last:
 		t.behind = true
 		return true
+	case found.isSetBack:
+		t.endLive(SetBack)
+		t.told = min(t.told, found.given)
+		return true
 	}
-	for _, e := range events {
+	for _, e := range found.events {
 		if e.Seq > t.last {
 			t.push(e)
 		}
 	}
-	if all {
-		t.last = max(t.last, told) // a number up to told that has no row belongs to no event
+	if found.isAll {
+		t.last = max(t.last, min(p.told, found.given)) // a number up to told that has no row belongs to no event
 	} else {
 		t.behind = true
 	}
 	return true
+}
+
+// endLive ends the live sockets. The caller holds mu.
+func (t *tail) endLive(c *Closing) {
+	for s := range t.sockets {
+		if s.live {
+			s.endLocked(c)
+		}
+	}
 }

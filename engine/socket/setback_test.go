@@ -1,0 +1,55 @@
+package socket_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/socket"
+)
+
+// A failover loses the last events, and others get their numbers. Programs that have the lost ones
+// are told to read anew, those that are connected and those that come again later.
+func TestProgramsAreToldThatTheDatabaseWasSetBack(t *testing.T) {
+	t.Parallel()
+	for name, commits := range map[string][]int{"less than was lost": {1}, "more than was lost": {9}, "both": {1, 9}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			u := dbtest.User(t, r.store, "alice")
+			live := r.open(u, nil)
+			live.settle()
+			r.add(u, 5)
+			live.await(5)
+			joined := r.open(u, nil)
+			joined.settle()
+			redisHas(r, u, 5)
+
+			sql := dbtest.SQL(r, r.store, u)
+			for _, statement := range []string{`DELETE FROM event_outbox WHERE seq > 2`, `ALTER SEQUENCE event_outbox_seq_seq RESTART WITH 3`} {
+				if _, err := sql.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			events := 2
+			for _, n := range commits {
+				r.add(u, n)
+				events += n
+			}
+			for _, c := range []*client{live, joined} {
+				if err := c.closing(); !errors.Is(err, socket.SetBack) {
+					t.Errorf("a socket ends with %v, want %v", err, socket.SetBack)
+				}
+			}
+			redisHas(r, u, events)
+			all := r.open(u, &keyspace.ID{})
+			all.await(events)
+			all.wantNumbers(r.numbers(u))
+			last := all.ids[events-1]
+			checkStart(r, u, "later", live.ids[4], "ahead", last)
+			r.redis.Kill()
+			checkStart(r, u, "without Redis", live.ids[4], "ahead", last)
+		})
+	}
+}
