@@ -60,6 +60,8 @@ type Emitter struct {
 	busy    int
 	wake    chan struct{} // signals that the queue is not empty
 
+	isShort bool // the last measurement found too little memory; used only by the method makeRoom
+
 	repairs   chan struct{} // has a place for the one repair that may take long
 	repairing patientStore  // the store for that repair
 }

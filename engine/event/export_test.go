@@ -1,6 +1,7 @@
 package event
 
 import (
+	"context"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -17,3 +18,7 @@ func (e *Emitter) HasStream(u vocab.Username) bool {
 	defer e.mu.Unlock()
 	return e.streams[u] != nil
 }
+
+// MakeRoom measures the memory of the streams and makes room, as Run does every minute. It is
+// called after Run has ended.
+func (e *Emitter) MakeRoom(ctx context.Context) { e.makeRoom(ctx) }

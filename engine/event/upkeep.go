@@ -25,15 +25,16 @@ const (
 	// measureEvery is how often the memory of the streams is measured.
 	measureEvery = time.Minute
 
-	// idleKeep is how many events stay on the stream of a long idle user when memory is short.
-	idleKeep = 1000
-
 	// atOnce is how many streams are queried in one round trip.
 	atOnce = 100
 
 	// withheldFor is how long withheld events are counted in one event (see withheldType).
 	withheldFor = time.Hour
 )
+
+// idleKeep is how many events stay on the streams of idle users when memory is short: first many,
+// and fewer as long as that is not enough. The last one keeps the id at which the stream goes on.
+var idleKeep = []int{1000, 100, 1}
 
 // keepUp does the periodic work until ctx ends.
 func (e *Emitter) keepUp(ctx context.Context) {
@@ -202,11 +203,30 @@ func (e *Emitter) readAgain(r rest) {
 }
 
 // makeRoom measures the memory of all streams. If it is over the limit, it shortens the streams
-// of the users who have been idle for longest.
+// of the users who have been idle for longest. It warns once if that is not enough.
 func (e *Emitter) makeRoom(ctx context.Context) {
 	streams := e.listResting()
 	slices.SortFunc(streams, func(a, b rest) int { return cmp.Compare(a.used.UnixNano(), b.used.UnixNano()) })
-	var total int64
+	total, err := e.measureStreams(ctx, streams)
+	if err != nil {
+		return
+	}
+	e.metrics.memory.Set(float64(total))
+	most := e.Memory / 10 * 9 // the server needs the rest itself
+	for _, keep := range idleKeep {
+		if total, err = e.shortenStreams(ctx, streams, keep, total, most); err != nil {
+			return
+		}
+	}
+	if total > most && !e.isShort {
+		e.Log.WarnContext(ctx, "the streams of events do not fit events.memory with one event each: Redis may refuse events", "bytes", total, "limit", e.Memory,
+			"hint", "raise events.memory, and maxmemory of the server of redis.events_url")
+	}
+	e.isShort = total > most
+}
+
+// measureStreams returns the memory of the streams.
+func (e *Emitter) measureStreams(ctx context.Context, streams []rest) (total int64, err error) {
 	for part := range slices.Chunk(streams, atOnce) {
 		users := make([]vocab.Username, len(part))
 		for n, r := range part {
@@ -214,23 +234,28 @@ func (e *Emitter) makeRoom(ctx context.Context) {
 		}
 		sizes, err := e.Streams.Sizes(ctx, users, Stream)
 		if err != nil {
-			return
+			return 0, err
 		}
 		for _, size := range sizes {
 			total += size
 		}
 	}
-	e.metrics.memory.Set(float64(total))
-	most := e.Memory / 10 * 9 // the server needs the rest itself
+	return total, nil
+}
+
+// shortenStreams leaves keep events on one stream after another, until all streams, which have the
+// size total, fit most. It returns their new size.
+func (e *Emitter) shortenStreams(ctx context.Context, streams []rest, keep int, total, most int64) (int64, error) {
 	for _, r := range streams {
 		if total <= most {
-			return
+			break
 		}
-		freed, err := e.Streams.Of(r.user).Trim(ctx, Stream, idleKeep)
+		freed, err := e.Streams.Of(r.user).Trim(ctx, Stream, keep)
 		if err != nil {
 			e.Log.WarnContext(ctx, "stream not shortened", "user", r.user, "err", err)
-			return
+			return total, err
 		}
 		total -= freed
 	}
+	return total, nil
 }

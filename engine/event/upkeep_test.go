@@ -3,6 +3,7 @@ package event_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // failing are users of which the first answer of each kind is lost.
@@ -95,4 +97,49 @@ func TestEventsOfOtherProcessesAreEmitted(t *testing.T) {
 	}
 	r.emits = emits
 	r.wantSame(alice)
+}
+
+// The streams of users who were idle for longest are shortened first, and each of them as far as it
+// takes. The rest is read from the databases.
+func TestStreamsFitTheirMemory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	idle, busy := dbtest.User(t, r.store, "idle"), dbtest.User(t, r.store, "busy")
+	r.start()
+	for _, u := range []vocab.Username{idle, busy} {
+		r.add(u, 500)
+		r.wantSame(u)
+	}
+	r.stop()
+	sizes, err := r.keys.Events.Sizes(t.Context(), []vocab.Username{idle, busy}, event.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := r.stream(idle)[499]
+	for _, tt := range []struct {
+		name       string
+		memory     int64
+		idle, busy int // how many events stay
+		warnings   int
+	}{
+		{"all fit", 4 * (sizes[0] + sizes[1]), 500, 500, 0},
+		{"some do not", (sizes[0]/2 + sizes[1]) * 10 / 9, 100, 500, 0},
+		{"most do not", sizes[1] / 2, 1, 100, 0},
+		{"one is too much", 1, 1, 1, 1},
+		{"as before", 1, 1, 1, 1},
+		{"again all fit", 4 * (sizes[0] + sizes[1]), 1, 1, 1},
+		{"again one is too much", 1, 1, 1, 2},
+	} {
+		r.emits.Memory = tt.memory
+		r.emits.MakeRoom(t.Context())
+		if a, b := len(r.stream(idle)), len(r.stream(busy)); a != tt.idle || b != tt.busy {
+			t.Errorf("%s: %d events of the idle user and %d of the busy one stay, want %d and %d", tt.name, a, b, tt.idle, tt.busy)
+		}
+		if warnings := strings.Count(r.log.String(), "do not fit events.memory"); warnings != tt.warnings {
+			t.Errorf("%s: %d warnings, want %d", tt.name, warnings, tt.warnings)
+		}
+	}
+	if now := r.stream(idle); now[0] != last {
+		t.Errorf("the event that stays is %s, want the newest, %s", now[0], last)
+	}
 }

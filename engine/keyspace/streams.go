@@ -252,15 +252,14 @@ func (s *Store) Sizes(ctx context.Context, users []vocab.Username, stream string
 // bytes that freed.
 func (k Space) Trim(ctx context.Context, stream string, keep int) (freed int64, err error) {
 	err = k.store.call(ctx, "trim "+k.key(stream), func(ctx context.Context) error {
-		before, err := k.store.client.MemoryUsage(ctx, k.key(stream)).Result()
-		if err == nil {
-			err = k.store.client.XTrimMaxLen(ctx, k.key(stream), int64(keep)).Err()
-		}
-		if err != nil {
-			return err
-		}
-		after, err := k.store.client.MemoryUsage(ctx, k.key(stream)).Result()
-		freed = before - after
+		var before, after *redis.IntCmd
+		_, err := k.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			before = p.MemoryUsage(ctx, k.key(stream))
+			p.XTrimMaxLen(ctx, k.key(stream), int64(keep))
+			after = p.MemoryUsage(ctx, k.key(stream))
+			return nil
+		})
+		freed = before.Val() - after.Val()
 		return err
 	})
 	if errors.Is(err, redis.Nil) {
