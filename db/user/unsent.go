@@ -224,7 +224,8 @@ const (
 )
 
 // queueWithheld counts withheld events (see Withhold), under the lock under which events are
-// numbered.
+// numbered. The open row counts until CloseWithheld replaces it: a row that nobody closes would
+// never be emitted.
 func (t *tx) queueWithheld(b *pgx.Batch) {
 	n := len(t.unsent.withheld)
 	if n == 0 {
@@ -234,17 +235,17 @@ func (t *tx) queueWithheld(b *pgx.Batch) {
 	b.Queue(`SELECT pg_advisory_xact_lock($1)`, eventLock)
 	b.Queue(`WITH open AS (
 			UPDATE event_outbox e SET payload = jsonb_set(e.payload, '{count}', to_jsonb((e.payload ->> 'count')::bigint + $1))
-			FROM event_window w WHERE e.seq = w.withheld AND e.created_at > $2 RETURNING e.seq
+			FROM event_window w WHERE e.seq = w.withheld RETURNING e.seq
 		), added AS (
 			INSERT INTO event_outbox (type, source, payload, created_at, ms)
-			SELECT $3, $4, jsonb_set($5::jsonb, '{count}', to_jsonb($1::bigint)), created_at, greatest(`+lastMilli+`, `+milliOf+`)
-			FROM (SELECT $6::timestamptz AS created_at) AS e WHERE NOT EXISTS (SELECT FROM open)
+			SELECT $2, $3, jsonb_set($4::jsonb, '{count}', to_jsonb($1::bigint)), created_at, greatest(`+lastMilli+`, `+milliOf+`)
+			FROM (SELECT $5::timestamptz AS created_at) AS e WHERE NOT EXISTS (SELECT FROM open)
 			RETURNING seq, type, source, payload, created_at, ms
 		), marked AS (
 			INSERT INTO event_window (up_to, kept, withheld) SELECT 0, 0, seq FROM added
 			ON CONFLICT (one) DO UPDATE SET withheld = excluded.withheld
 		)
-		SELECT * FROM added`, int64(n), e.At.Add(-withheldFor), e.Type, e.Source, string(e.Payload), e.At).
+		SELECT * FROM added`, int64(n), e.Type, e.Source, string(e.Payload), e.At).
 		Query(func(rows pgx.Rows) error {
 			added, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Event])
 			t.numbered = append(t.numbered, added...)

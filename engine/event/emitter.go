@@ -211,7 +211,7 @@ func (e *Emitter) endTurn(ctx context.Context, s *stream, err error, isRemoved b
 		if ctx.Err() == nil && !keyspace.IsAway(err) { // package keyspace logs once that Redis is away
 			e.Log.WarnContext(ctx, "events not emitted", "user", s.user, "err", err)
 		}
-	case len(s.told) > 0 || s.behind:
+	case len(s.told) > 0 || s.behind || s.closing:
 		s.failures = 0
 		e.enqueueStream(s)
 	default:

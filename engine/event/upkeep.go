@@ -68,18 +68,17 @@ func (e *Emitter) keepUp(ctx context.Context) {
 }
 
 // queueRetries queues the failed streams that can be tried again, and those whose counting of
-// withheld events has ended.
+// withheld events has ended. A busy stream ends the counting with its next task.
 func (e *Emitter) queueRetries(now time.Time) {
 	up := e.Streams.IsUp()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.streams {
-		switch {
-		case s.queued || s.busy:
-		case s.failures > 0 && up && !now.Before(s.retryAt):
-			e.enqueueStream(s)
-		case !s.closeAt.IsZero() && now.After(s.closeAt):
-			s.closing = true
+		if !s.closeAt.IsZero() && now.After(s.closeAt) {
+			s.closing, s.closeAt = true, time.Time{}
+		}
+		isDue := s.failures > 0 && up && !now.Before(s.retryAt)
+		if isDue || s.closing && s.failures == 0 {
 			e.enqueueStream(s)
 		}
 	}

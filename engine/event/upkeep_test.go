@@ -6,9 +6,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -97,6 +99,34 @@ func TestEventsOfOtherProcessesAreEmitted(t *testing.T) {
 	}
 	r.emits = emits
 	r.wantSame(alice)
+}
+
+// restless is a Store that gives the emitter more to do with each answer, as a flood does.
+type restless struct {
+	event.Store
+	rig *rig
+}
+
+func (s *restless) Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
+	err := s.Store.Read(ctx, u, work)
+	s.rig.emits.Committed(ctx, user.Commit{User: u, Unknown: true})
+	return err
+}
+
+func TestWithheldEventsAreToldWhileTheStreamIsBusy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	if err := r.store.Write(t.Context(), alice, func(_ context.Context, tx *user.Tx) error {
+		tx.Events.Withhold(user.Event{Type: "events.withheld", Source: "ap", Payload: []byte(`{"count": 1, "eventId": "w"}`), At: time.Now()})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.over = &restless{r.store, r}
+	r.start()
+	r.now.Store(int64(61 * time.Minute))
+	redistest.Eventually(t, "the count is emitted", func() bool { return strings.Contains(strings.Join(r.stream(alice), "\n"), "events.withheld") })
 }
 
 // The streams of users who were idle for longest are shortened first, and each of them as far as it
