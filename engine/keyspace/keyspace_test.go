@@ -175,22 +175,24 @@ func TestSentinelsFailoverIsFollowed(t *testing.T) {
 func TestPoliciesThatLoseEventsAreToldOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, cache, events string // policies; no events: one server
-		want                string
+		name, memory, cache, events string // policies; no events: one server
+		want                        string
 	}{
-		{"both in one that evicts all", "allkeys-lfu", "", "maxmemory-policy volatile-lfu"},
-		{"both in one that evicts keys with an end", "volatile-lfu", "", ""},
-		{"each in its own", "allkeys-lfu", "noeviction", ""},
-		{"events in one that evicts", "allkeys-lfu", "allkeys-lru", "set maxmemory-policy noeviction on the server of redis.events_url"},
-		{"a cache that does not evict", "noeviction", "noeviction", "set maxmemory-policy allkeys-lfu on the server of redis.url"},
+		{"both in one that evicts all", "10mb", "allkeys-lfu", "", "maxmemory-policy volatile-lfu"},
+		{"both in one that evicts keys with an end", "10mb", "volatile-lfu", "", ""},
+		{"both in one that evicts nothing", "10mb", "noeviction", "", "set maxmemory-policy volatile-lfu on the server of redis.url"},
+		{"both in one without a limit", "0", "noeviction", "", "set maxmemory and maxmemory-policy volatile-lfu on the server of redis.url"},
+		{"each in its own", "10mb", "allkeys-lfu", "noeviction", ""},
+		{"events in one that evicts", "10mb", "allkeys-lfu", "allkeys-lru", "set maxmemory-policy noeviction on the server of redis.events_url"},
+		{"a cache that does not evict", "10mb", "noeviction", "noeviction", "set maxmemory-policy allkeys-lfu on the server of redis.url"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			c := keyspace.Config{CacheURL: redistest.Start(t, "--maxmemory", "10mb", "--maxmemory-policy", tt.cache).URL(),
+			c := keyspace.Config{CacheURL: redistest.Start(t, "--maxmemory", tt.memory, "--maxmemory-policy", tt.cache).URL(),
 				Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: prometheus.NewRegistry()}
 			if tt.events != "" {
-				c.EventsURL = redistest.Start(t, "--maxmemory", "10mb", "--maxmemory-policy", tt.events).URL()
+				c.EventsURL = redistest.Start(t, "--maxmemory", tt.memory, "--maxmemory-policy", tt.events).URL()
 			}
 			k := open(t, c)
 			k.Look(t.Context())

@@ -81,6 +81,12 @@ func (s *Store) unsuited(info map[string]string) (problem, hint string) {
 	case s.role == bothRoles && full && all:
 		return "Redis may evict streams of events when its memory is full: maxmemory-policy " + policy,
 			"give the events a server with maxmemory-policy noeviction as redis.events_url, or set maxmemory-policy volatile-lfu"
+	case s.role == bothRoles && full && policy != "" && !strings.HasPrefix(policy, "volatile-"):
+		return "Redis refuses events once the cache has filled its memory: maxmemory-policy " + policy,
+			"set maxmemory-policy volatile-lfu on the server of redis.url, or give the events a server of their own as redis.events_url"
+	case s.role == bothRoles && !full && info["maxmemory"] != "":
+		return "the cache in Redis may grow without end, and leave the events no memory",
+			"set maxmemory and maxmemory-policy volatile-lfu on the server of redis.url"
 	case s.role == eventsRole && full && policy != "noeviction" && !strings.HasPrefix(policy, "volatile-"):
 		return "Redis may evict streams of events when its memory is full: maxmemory-policy " + policy,
 			"set maxmemory-policy noeviction on the server of redis.events_url"
