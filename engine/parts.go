@@ -171,7 +171,7 @@ func (e *Engine) newServer(p *parts) (*server.Server, error) {
 		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, MLSBodyLimit: c.Limits.MLSBody, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.IsSecure(),
-		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, EventsWait: func() bool { return !in.Keyspace.Events.IsUp() },
+		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, EventsWait: func() bool { return !in.Keyspace.Events.IsUp() || p.emitter.IsRefused() },
 		Log: in.Log.With("component", "server"), Metrics: in.Metrics, Now: in.Now,
 	}), nil
 }

@@ -200,7 +200,7 @@ func (e *Emitter) takeStream() (*stream, task) {
 func (e *Emitter) endTurn(ctx context.Context, s *stream, err error, isRemoved bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.busy = false
+	s.busy, s.isRefused = false, keyspace.IsRefusal(err)
 	e.busy--
 	switch {
 	case isRemoved:
@@ -217,6 +217,18 @@ func (e *Emitter) endTurn(ctx context.Context, s *stream, err error, isRemoved b
 	default:
 		s.failures, s.since = 0, time.Time{}
 	}
+}
+
+// IsRefused reports whether events wait that Redis refused.
+func (e *Emitter) IsRefused() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.streams {
+		if s.isRefused {
+			return true
+		}
+	}
+	return false
 }
 
 // Flush waits until no stream is queued or being emitted, or ctx ends. Streams that wait for a

@@ -37,19 +37,20 @@ const (
 // stream is the known state of a user's stream. The emitter's mutex guards its fields, except mark,
 // isKnown and recent. While a worker handles the stream, only that worker uses these three.
 type stream struct {
-	user     vocab.Username
-	told     []user.Event // committed and not emitted, in no order
-	behind   bool         // the database may have further events
-	queued   bool
-	busy     bool
-	since    time.Time // since when events wait to be emitted; zero: none wait
-	retryAt  time.Time // when a failed task is tried again
-	failures int
-	closeAt  time.Time // when the counting of withheld events ends; zero: none are counted
-	closing  bool      // the counting has to end now
-	highest  int64     // the highest number of a committed event
-	trimmed  int64     // the value of highest when the last task began
-	used     time.Time // when events were last emitted
+	user      vocab.Username
+	told      []user.Event // committed and not emitted, in no order
+	behind    bool         // the database may have further events
+	queued    bool
+	busy      bool
+	since     time.Time // since when events wait to be emitted; zero: none wait
+	retryAt   time.Time // when a failed task is tried again
+	failures  int
+	isRefused bool      // Redis refused the events at the last try
+	closeAt   time.Time // when the counting of withheld events ends; zero: none are counted
+	closing   bool      // the counting has to end now
+	highest   int64     // the highest number of a committed event
+	trimmed   int64     // the value of highest when the last task began
+	used      time.Time // when events were last emitted
 
 	mark    keyspace.ID // the last id of the stream
 	isKnown bool        // mark was read from the stream

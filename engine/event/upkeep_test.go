@@ -101,6 +101,24 @@ func TestEventsOfOtherProcessesAreEmitted(t *testing.T) {
 	r.wantSame(alice)
 }
 
+func TestAServerThatRefusesEventsIsToldOf(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	r.start()
+	r.add(alice, 1)
+	r.wantSame(alice)
+	if r.emits.IsRefused() {
+		t.Error("Redis takes the events, and is said to refuse them")
+	}
+	r.redis.Do("CONFIG", "SET", "maxmemory", "1")
+	r.add(alice, 1)
+	redistest.Eventually(t, "the events are refused", r.emits.IsRefused)
+	r.redis.Do("CONFIG", "SET", "maxmemory", "0")
+	r.wantSame(alice)
+	redistest.Eventually(t, "the events are refused no more", func() bool { return !r.emits.IsRefused() })
+}
+
 // restless is a Store that gives the emitter more to do with each answer, as a flood does.
 type restless struct {
 	event.Store

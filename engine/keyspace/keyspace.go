@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -203,4 +204,14 @@ func isAnswer(err error) bool {
 		}
 	}
 	return true
+}
+
+// passing lists the beginnings of errors by which a server refuses commands for a while: it has no
+// memory for them, cannot write to its disk, or runs a script. It still answers others, so it is
+// not away.
+var passing = []string{"OOM ", "MISCONF ", "BUSY "}
+
+// IsRefusal reports whether err says that the server refuses a command for a while.
+func IsRefusal(err error) bool {
+	return slices.ContainsFunc(passing, func(word string) bool { return redis.HasErrorPrefix(err, word) })
 }

@@ -106,7 +106,7 @@ func (s *operator) getReady(a *answer, r *http.Request, _ httprouter.Params) err
 		words += ", federation is paused"
 	}
 	if s.eventsWait() {
-		words += ", Redis does not answer: events wait"
+		words += ", Redis takes no events: they wait"
 	}
 	a.setCache("no-store")
 	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte(words+"\n"))

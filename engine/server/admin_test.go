@@ -56,7 +56,7 @@ func TestAdminTellsHealth(t *testing.T) {
 	f.get("/users/bob").want(t, 200)
 	f.get("/nothing").want(t, 404)
 	f.eventsWait = true
-	if r := ask(t, f.admin, http.MethodGet, "/readyz", "", here).want(t, http.StatusOK); string(r.body) != "ready, Redis does not answer: events wait\n" {
+	if r := ask(t, f.admin, http.MethodGet, "/readyz", "", here).want(t, http.StatusOK); string(r.body) != "ready, Redis takes no events: they wait\n" {
 		t.Errorf("without Redis: %s", r.body)
 	}
 	f.ready = errors.New("dial tcp 10.0.0.1:5432: refused")

@@ -101,7 +101,7 @@ type Deps struct {
 	Now        func() time.Time
 	Version    string                      // the version of this program
 	Ready      func(context.Context) error // nil when requests can be served
-	EventsWait func() bool                 // reports whether Redis does not answer
+	EventsWait func() bool                 // reports whether Redis does not answer, or refuses events
 
 	BodyLimit      int64          // bytes of one activity from another server
 	MLSBodyLimit   int64          // bytes of one activity with an MLS message from a known sender

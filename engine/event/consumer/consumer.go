@@ -37,7 +37,7 @@ const (
 	maxReason = 1000 // bytes of the error in a dead letter
 	remember  = 10_000
 	waitLimit = time.Second // longest wait for events, and for noticing the end of a context
-	retry     = time.Second // how long to wait after Redis did not answer
+	retry     = time.Second // how long to wait after Redis did not answer or refused a command
 	leastHold = 100 * time.Millisecond
 )
 
@@ -163,7 +163,7 @@ func (c *Consumer) awaitRedis(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	if !keyspace.IsAway(err) && !errors.Is(err, keyspace.ErrNoGroup) {
+	if !keyspace.IsAway(err) && !keyspace.IsRefusal(err) && !errors.Is(err, keyspace.ErrNoGroup) {
 		return err
 	}
 	c.Log.DebugContext(ctx, "events cannot be read now", "user", c.User, "group", c.Group, "err", err)

@@ -217,6 +217,20 @@ func TestAnEventThatFailsIsADeadLetterInTheEnd(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 2, consumer.Failed: consumer.MaxTries, consumer.Dead: 1})
 }
 
+// A server without memory refuses the letter for a while. The consumer waits for it.
+func TestAConsumerGoesOnWhenRedisRefusesNoMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	h := &handled{fails: func(int) error { return errors.New("no reason") }}
+	r.emit(1)
+	r.Do("CONFIG", "SET", "maxmemory", "1")
+	r.start("a", time.Millisecond, h.handle)
+	redistest.Eventually(t, "the letter is refused", func() bool { return strings.Contains(r.Do("INFO", "errorstats"), "errorstat_OOM") })
+	r.Do("CONFIG", "SET", "maxmemory", "0")
+	redistest.Eventually(t, "the event is buried", func() bool { return r.Do("XLEN", "alice:events:dead") == "1" })
+	r.wantPending(0)
+}
+
 // An event whose handling ends the process each time must not end it for ever; those behind it lose
 // no try by it.
 func TestAnEventThatEndsItsConsumersIsADeadLetterInTheEnd(t *testing.T) {
