@@ -34,6 +34,10 @@ import (
 // that also stores streams can make room only by evicting keys that expire.
 const keep = 7 * 24 * time.Hour
 
+// maxPages is how many pages of a list are made. The lines behind them are read from the database.
+// A client can make a cursor with any offset, and each one would be another page.
+const maxPages = 20
+
 // MaxDocument is the size of the largest document that is cached, in bytes. It is small, because
 // a page names hundreds of documents.
 const MaxDocument = 32 << 10
@@ -154,9 +158,9 @@ func markOf(line string) string {
 
 // IsFillable reports whether the page of the query is worth making. That is so if the index does
 // not have the part, the list has not changed since it was last read, and the page begins where
-// the query does.
+// the query does and is one of the first maxPages.
 func (c *Cache) IsFillable(p Part) bool {
-	return p.token != "" && !p.IsHeld && p.query.Offset%c.PageSize == 0
+	return p.token != "" && !p.IsHeld && p.query.Offset%c.PageSize == 0 && c.pageOf(p.query) < maxPages
 }
 
 // Fill makes the page of a part that the index did not have. The function list reads up to n

@@ -257,3 +257,18 @@ func TestAListIsReadToItsEndThroughItsPages(t *testing.T) {
 		}
 	}
 }
+
+// A client can make a cursor that names any number of entries before its place. The pages that it
+// can have made are few.
+func TestFarPagesOfAListAreNotMade(t *testing.T) {
+	t.Parallel()
+	u := user(t, "alice")
+	c := cache.New(cache.Config{Store: open(t, redistest.Start(t).URL()), PageSize: 10, Now: time.Now})
+	for page, want := range map[int]bool{1: true, 19: true, 20: false, 33_553: false} {
+		q := cache.Query{User: u, List: "main", Beside: "cards", After: "e1", Offset: 10 * page, Limit: 5}
+		c.Read(t.Context(), q) // makes the tokens
+		if is := c.IsFillable(c.Read(t.Context(), q)); is != want {
+			t.Errorf("page %d can be made: %v, want %v", page, is, want)
+		}
+	}
+}
