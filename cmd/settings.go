@@ -108,7 +108,7 @@ var settings = []setting{
 	{key: "oidc.client_secret_file", at: func(c *config) pflag.Value { return (*path)(&c.Engine.OIDC.ClientSecretFile) },
 		help: "file with the secret that the provider gave; empty: a public client"},
 	{key: "cache.page_entries", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Cache.PageEntries) },
-		help: "entries of a feed that the cache holds on one page of its index: 100 to 10000"},
+		help: "entries of a feed that the cache holds on one page of its index: 100 to 10000. It holds 20 pages of a feed"},
 	{key: "cache.actor_ttl", at: func(c *config) pflag.Value { return (*span)(&c.Engine.Cache.ActorTTL) },
 		help: "how long a remote actor is believed: 1m to 720h"},
 	{key: "delivery.concurrency", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Delivery.Concurrency) },

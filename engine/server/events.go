@@ -70,6 +70,20 @@ func readCursor(header, query []string) (*keyspace.ID, error) {
 // isAssistantReader reports whether a token may read only what an LLM engine may.
 func isAssistantReader(t instance.Token) bool { return !t.Has(instance.ScopeRead) }
 
+// openSocket opens a socket. It ends it again if the session of the request ended before: then the
+// socket was not yet among those that end with the session.
+func (s *eventSockets) openSocket(a *answer, r *http.Request, ask socket.Request) (*socket.Socket, error) {
+	one, err := s.hub.Open(ask)
+	if err != nil || ask.Session == "" {
+		return one, err
+	}
+	if err := s.sessions.check(r.Context(), ask.User, ask.Session); err != nil {
+		one.Close()
+		return nil, s.refuseToken(a, err)
+	}
+	return one, nil
+}
+
 // getEvents streams the user's events (HTML standard §9.2, server-sent events).
 func (s *eventSockets) getEvents(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
@@ -86,7 +100,7 @@ func (s *eventSockets) getEvents(a *answer, r *http.Request, _ httprouter.Params
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	one, err := s.hub.Open(ask)
+	one, err := s.openSocket(a, r, ask)
 	if err != nil {
 		return err
 	}

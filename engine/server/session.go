@@ -124,6 +124,15 @@ func (s sessions) use(ctx context.Context, u vocab.Username, digest [32]byte) (t
 	return [32]byte(b), nil
 }
 
+// check returns an error if there is no session with this key, or Redis does not answer.
+func (s sessions) check(ctx context.Context, u vocab.Username, key string) error {
+	texts, err := s.redis.Of(u).Texts(ctx, []string{key})
+	if err == nil && texts[0] == "" {
+		return errInvalidToken
+	}
+	return err
+}
+
 // end ends a session and its sockets. It reports whether there was such a session.
 func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (bool, error) {
 	n, err := s.redis.Of(u).Delist(ctx, []string{sessionList, readingList}, sessionKey(digest))

@@ -1,11 +1,14 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -159,6 +162,34 @@ func TestAUserHasOnlySoManySessions(t *testing.T) {
 	f.get("/api/feed", bearerToken(writes)).want(f, 200) // a token that only reads ends none that writes
 	f.ask(http.MethodDelete, "/api/session?everywhere=true", bearerToken(writes)).want(f, http.StatusNoContent)
 	f.get("/api/feed", bearerToken(all[101])).want(f, 401)
+}
+
+// A session ends after its request for a socket was found valid, and before the socket is open.
+func TestNoSocketOutlivesASessionThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	var ends atomic.Bool
+	f := newFixture(t, withRedis(t, redis), func(d *server.Deps) {
+		now := d.Now
+		d.Now = func() time.Time { // asked for when the session's token is looked up
+			if ends.CompareAndSwap(true, false) {
+				redis.Do("DEL", redis.Do("KEYS", "alice:session:*"))
+			}
+			return now()
+		}
+	})
+	srv := f.serve()
+	secret := f.token(f.alice, instance.ScopeRead)
+	session := f.begin(secret)
+	ends.Store(true)
+	if s, refused := f.dialSocket(srv.URL, "", withToken(session)); s != nil || refused.StatusCode != http.StatusUnauthorized { //nolint:bodyclose // Dial has read it
+		t.Error("a WebSocket is open without its session")
+	}
+	session = f.begin(secret)
+	ends.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	f.get("/api/events", bearerToken(session), func(r *http.Request) { *r = *r.WithContext(ctx) }).want(f, http.StatusUnauthorized)
 }
 
 // A session that ended takes no other session's place, however it ended.

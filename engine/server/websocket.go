@@ -73,7 +73,7 @@ func (s *webSockets) getSocket(a *answer, r *http.Request, _ httprouter.Params) 
 	if err != nil {
 		return err
 	}
-	one, err := s.hub.Open(ask)
+	one, err := s.openSocket(a, r, ask)
 	if err != nil {
 		return err
 	}
