@@ -22,7 +22,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 		Long: "retry makes the deliveries of every USER due now that failed, are parked because their host is inactive, or wait for\n" +
 			"their next attempt: the running engine makes it within seconds, else the next one does. A host that is left alone is\n" +
 			"tried with one delivery first. An activity taken back since by a Delete or Undo is not tried again, nor what goes to a\n" +
-			"host that the policy refuses, or what another process is sending.\n\n" +
+			"host that the policy refuses, or what another process is sending. What goes to a paused host waits for 'host resume'.\n\n" +
 			"One that is given up has one more attempt; with --reset-attempts as many and as much time as a new one. With --wait\n" +
 			"they are sent in this process, to other servers, two at once to a host and beside a running engine. One runs at a\n" +
 			"time: another one ends with 75, or waits for as long as --wait-lock says.\n\n" +
@@ -87,6 +87,9 @@ func (p *printer) showRetried(r admin.RetryReport, waited bool) error {
 		if h.Blocked {
 			says = "refused by the policy"
 		}
+		if h.Paused {
+			says = "paused: waits for 'host resume'"
+		}
 		if h.NextAt != nil && (next == nil || h.NextAt.Before(*next)) {
 			next = h.NextAt
 		}
@@ -95,6 +98,12 @@ func (p *printer) showRetried(r admin.RetryReport, waited bool) error {
 	if err := p.writeTable([]string{"USER", "HOST", "DUE", "SENT", "FAILED", "LAST ERROR"}, rows, r); err != nil || !p.terminal || p.quiet || p.json {
 		return err
 	}
+	return p.writeText(p.describeRetry(r, waited, next) + "\n")
+}
+
+// describeRetry returns the summary of a retry for people. next is the earliest next attempt, if
+// there is one.
+func (p *printer) describeRetry(r admin.RetryReport, waited bool, next *time.Time) string {
 	words := fmt.Sprintf("%d deliveries are due", r.Requeued)
 	switch {
 	case r.DryRun:
@@ -105,8 +114,11 @@ func (p *printer) showRetried(r admin.RetryReport, waited bool) error {
 			words += ", the next try is at " + stamp(*next)
 		}
 	}
+	if r.Paused > 0 {
+		words += fmt.Sprintf("; %d to paused hosts wait for 'lightweb host resume'", r.Paused)
+	}
 	if !r.DryRun && r.Failed == 0 && len(r.Failures) == 0 {
 		words = p.tick() + " " + words
 	}
-	return p.writeText(words + "\n")
+	return words
 }

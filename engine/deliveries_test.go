@@ -229,3 +229,35 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		{"deliver retry --all --wait --wait-lock 10ms", 75, "another 'lightweb deliver retry' runs (process "},
 	})
 }
+
+// A retry sends nothing to a host that the operator has paused, and says that its deliveries wait.
+func TestARetryLeavesAPausedHostAlone(t *testing.T) {
+	t.Parallel()
+	home := enginetest.Start(t)
+	alice := home.CreateUser(t, "alice")
+	peer, dora := newShaky(t, "127.0.0.3", "/dora")
+	host := dora.ID.Host()
+	runAll(t, home, []command{{"host pause " + host + " -q", 0, ""}})
+	enginetest.Eventually(t, "the running server knows", func() bool { return home.Metric(t, `lightweb_delivery_hosts{state="paused"}`) == 1 })
+	post := alice.Do(t, "CreateNote", map[string]any{"content": "held back", "visibility": "direct", "to": []any{dora.ID}}).ActivityID
+	enginetest.Eventually(t, "a delivery waits", func() bool {
+		return alice.Column(t, `SELECT count(*) FROM deliveries WHERE status = 'pending'`)[0] == "1"
+	})
+
+	for _, args := range []string{"--wait", "--dry-run", ""} {
+		var r admin.RetryReport
+		ran := home.Run(t, append([]string{"deliver", "retry", "alice", "--json"}, strings.Fields(args)...)...)
+		ran.Decode(t, &r)
+		if ran.Code != 0 || r.Matched != 1 || r.Paused != 1 || r.Delivered+r.Failed != 0 || len(r.Hosts) != 1 || !r.Hosts[0].Paused {
+			t.Errorf("deliver retry %s ended with %d and tells %+v", args, ran.Code, r)
+		}
+		if got := home.Run(t, append([]string{"deliver", "retry", "alice"}, strings.Fields(args)...)...); !strings.HasSuffix(got.Stdout, "\tpaused: waits for 'host resume'\n") {
+			t.Errorf("deliver retry %s wrote %q", args, got.Stdout)
+		}
+	}
+	if got := peer.taken.Load(); got != 0 {
+		t.Errorf("the paused host took %d posts, want none", got)
+	}
+	runAll(t, home, []command{{"host resume " + host + " -q", 0, ""}})
+	delivered(t, alice, post, false)
+}

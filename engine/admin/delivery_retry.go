@@ -36,6 +36,7 @@ type RetryReport struct {
 	Delivered      int              `json:"delivered"`
 	Failed         int              `json:"failed"`          // failed attempts; some are repeated later
 	SkippedBlocked int              `json:"skipped_blocked"` // deliveries to hosts that the policy refuses
+	Paused         int              `json:"paused"`          // matched deliveries to hosts that the operator has paused; they wait for Hosts.Resume
 	Hosts          []RetriedHost    `json:"hosts"`
 	Failures       deliveryFailures `json:"failures"`
 	DryRun         bool             `json:"dry_run"`
@@ -51,13 +52,15 @@ type RetriedHost struct {
 	Error     string         `json:"last_error,omitempty"`
 	NextAt    *time.Time     `json:"next_attempt_at,omitempty"`
 	Blocked   bool           `json:"blocked,omitempty"`
+	Paused    bool           `json:"paused,omitempty"`
 
 	parked bool // some deliveries are parked, that is, not attempted for now, so one delivery tests the host first
 }
 
 // Retry makes deliveries due now, so that the serving process sends them within seconds. If
-// c.Wait is true, Retry sends them itself. The faults are Busy when another process retries, and
-// NoUser when a named user does not exist.
+// c.Wait is true, Retry sends them itself. Deliveries to a host that is paused when Retry begins
+// become due, too, but nobody sends them before Hosts.Resume. The faults are Busy when another
+// process retries, and NoUser when a named user does not exist.
 func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
 	r = RetryReport{Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -72,6 +75,9 @@ func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, e
 		defer release()
 	}
 	run := retry{in: ds.in, c: c, r: &r, began: ds.in.Now()}
+	if run.paused, err = ds.findPaused(ctx); err != nil {
+		return r, err
+	}
 	for _, u := range users {
 		if c.Most > 0 && r.Matched-r.SkippedBlocked >= c.Most {
 			break
@@ -89,12 +95,23 @@ func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, e
 	return r, run.requeueHosts(ctx)
 }
 
+// findPaused returns the hosts that the operator has paused.
+func (ds Deliveries) findPaused(ctx context.Context) (map[string]bool, error) {
+	hosts, err := ds.in.DB.Instance.Hosts.List(ctx, true)
+	paused := map[string]bool{}
+	for _, h := range hosts {
+		paused[h.Host] = h.PausedAt != nil
+	}
+	return paused, err
+}
+
 // retry is one run of Deliveries.Retry.
 type retry struct {
-	in    *instance.Instance
-	c     RetryChoice
-	r     *RetryReport
-	began time.Time
+	in     *instance.Instance
+	c      RetryChoice
+	r      *RetryReport
+	began  time.Time
+	paused map[string]bool // by host
 
 	mu     sync.Mutex // guards r while several goroutines send
 	sender *delivery.Dispatcher
@@ -117,10 +134,14 @@ func (t *retry) matchUser(ctx context.Context, u vocab.Username) error {
 			continue
 		}
 		t.r.Matched += n
-		if blocked {
+		paused := !blocked && t.paused[h.Host]
+		switch {
+		case blocked:
 			t.r.SkippedBlocked += n
+		case paused:
+			t.r.Paused += n
 		}
-		t.r.Hosts = append(t.r.Hosts, RetriedHost{User: u, Host: h.Host, Matched: n, Error: h.Error, Blocked: blocked, parked: h.Parked > 0})
+		t.r.Hosts = append(t.r.Hosts, RetriedHost{User: u, Host: h.Host, Matched: n, Error: h.Error, Blocked: blocked, Paused: paused, parked: h.Parked > 0})
 	}
 	return err
 }

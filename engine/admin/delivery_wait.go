@@ -23,7 +23,7 @@ const (
 )
 
 // sendAll sends the matched deliveries to other servers, and makes the deliveries to this server
-// due. It handles one user after another, so that at most retryAtOnce requests to a host run in
+// and to paused hosts due. It handles one user after another, so that at most retryAtOnce requests to a host run in
 // parallel.
 func (t *retry) sendAll(ctx context.Context) error {
 	if t.in.IsPaused() {
@@ -55,7 +55,7 @@ func (t *retry) sendUser(ctx context.Context, all []RetriedHost) error {
 		h := &all[i]
 		switch {
 		case h.Blocked:
-		case h.Host == "": // the serving process delivers to this server
+		case h.Host == "", h.Paused: // the serving process delivers to this server, and to a paused host after Hosts.Resume
 			g.Go(func() error { return t.recordFailure(ctx, u, t.requeueHost(ctx, h)) })
 		default:
 			g.Go(func() error { return t.recordFailure(ctx, u, t.sendHost(ctx, h)) })
@@ -171,7 +171,7 @@ func (t *retry) countAttempts(h *RetriedHost, ends []delivery.Attempted) (throug
 		}
 	}
 	if t.c.Progress != nil {
-		t.c.Progress(t.r.Delivered+t.r.Failed, t.r.Matched-t.r.SkippedBlocked)
+		t.c.Progress(t.r.Delivered+t.r.Failed, t.r.Matched-t.r.SkippedBlocked-t.r.Paused)
 	}
 	return through
 }
