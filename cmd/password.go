@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -32,7 +33,7 @@ func (a *app) givesPassword() bool {
 
 // readPassword reads the password from the source that was given, or asks for it if no source was
 // given.
-func (a *app) readPassword(s passwordSource) (password string, err error) {
+func (a *app) readPassword(ctx context.Context, s passwordSource) (password string, err error) {
 	if err := a.exclusive("password-file", "password-stdin"); err != nil {
 		return "", err
 	}
@@ -42,7 +43,7 @@ func (a *app) readPassword(s passwordSource) (password string, err error) {
 	case a.command.Flags().Changed("password-file"):
 		password, err = readPasswordFile(s.file)
 	default:
-		password, err = a.prompt.askPassword()
+		password, err = a.prompt.askPassword(ctx)
 	}
 	if err != nil {
 		return "", err

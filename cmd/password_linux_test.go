@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,6 +52,31 @@ func awaitHidden(t *testing.T, f *os.File) {
 	})
 }
 
+// A prompt that a signal interrupts leaves a terminal that shows what is typed.
+func TestAnInterruptedPromptShowsWhatIsTypedAgain(t *testing.T) {
+	person, program := openTerminal(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := newApp(nil, program, io.Discard, io.Discard).prompt.askPassword(ctx)
+		ended <- err
+	}()
+	awaitHidden(t, program)
+	cancel(&interrupted{syscall.SIGINT})
+	var stopped *interrupted
+	if err := <-ended; !errors.As(err, &stopped) {
+		t.Errorf("the prompt ended with %v, want that it was interrupted", err)
+	}
+	var state syscall.Termios
+	control(t, program, syscall.TCGETS, unsafe.Pointer(&state))
+	if state.Lflag&syscall.ECHO == 0 {
+		t.Error("the terminal still hides what is typed")
+	}
+	if _, err := person.WriteString("\n"); err != nil { // ends the read that was left behind
+		t.Fatal(err)
+	}
+}
+
 // A person types the password twice, and nobody sees it.
 func TestAPasswordIsAskedForUnseen(t *testing.T) {
 	for _, tt := range []struct {
@@ -68,7 +95,7 @@ func TestAPasswordIsAskedForUnseen(t *testing.T) {
 		}
 		answered := make(chan answer, 1)
 		go func() {
-			password, err := a.prompt.askPassword()
+			password, err := a.prompt.askPassword(t.Context())
 			answered <- answer{password, err}
 		}()
 		for n, prompt := range []string{"Password: ", "\nAgain: "} {

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,8 +41,9 @@ func (p *prompt) confirm(what string, yes bool) error {
 	return nil
 }
 
-// askPassword asks for a password twice, on a terminal, and does not show the input.
-func (p *prompt) askPassword() (string, error) {
+// askPassword asks for a password twice, on a terminal, and does not show the input. It gives up
+// when ctx ends.
+func (p *prompt) askPassword(ctx context.Context) (string, error) {
 	f, ok := p.in.(*os.File)
 	if !ok || !isTerminal(f) {
 		return "", fault.New(fault.Usage, "there is no terminal to ask for the password on").WithHint("give --password-file or --password-stdin")
@@ -49,7 +51,7 @@ func (p *prompt) askPassword() (string, error) {
 	var answers [2]string
 	for n, question := range []string{"Password: ", "Again: "} {
 		fmt.Fprint(p.out, question)
-		b, err := term.ReadPassword(int(f.Fd()))
+		b, err := readHidden(ctx, int(f.Fd()))
 		fmt.Fprintln(p.out)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("read the password: %w", err)
@@ -60,6 +62,31 @@ func (p *prompt) askPassword() (string, error) {
 		return "", fault.New(fault.Unprocessable, "the passwords are not the same")
 	}
 	return answers[0], nil
+}
+
+// readHidden reads a line that the terminal does not show. If ctx ends first, it makes the terminal
+// show again what is typed, and returns the cause. The read, which nothing can end, is then left
+// behind until the process ends.
+func readHidden(ctx context.Context, fd int) ([]byte, error) {
+	before, err := term.GetState(fd)
+	if err != nil {
+		return nil, err
+	}
+	type answer struct {
+		line []byte
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		line, err := term.ReadPassword(fd)
+		answered <- answer{line, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.line, a.err
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), term.Restore(fd, before))
+	}
 }
 
 // askAgain reports whether the person wants to edit a refused configuration once more. It asks

@@ -44,7 +44,7 @@ func newUserCreate(a *app) *cobra.Command {
 				return err
 			}
 			if a.givesPassword() {
-				if n.Password, err = a.readPassword(from); err != nil {
+				if n.Password, err = a.readPassword(ctx, from); err != nil {
 					return err
 				}
 			}

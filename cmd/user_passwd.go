@@ -30,7 +30,7 @@ func newUserPasswd(a *app) *cobra.Command {
 			if remove {
 				return a.removePassword(ctx, user)
 			}
-			password, err := a.readPassword(from)
+			password, err := a.readPassword(ctx, from)
 			if err != nil {
 				return err
 			}
