@@ -74,7 +74,7 @@ func (a *app) editConfig(ctx context.Context, user vocab.Username) error {
 		if bytes.Equal(after, shown) {
 			return errors.Join(a.out.writeDone("nothing was changed", editedConfig{user, false}), os.Remove(path))
 		}
-		err = a.admin(ctx, func(t *admin.Tasks) error { return t.Configs.Replace(user, before, after) })
+		err = a.admin(ctx, func(t *admin.Tasks) error { return t.Configs.Replace(ctx, user, before, after) })
 		if err == nil {
 			return errors.Join(a.out.writeDone("changed the configuration of "+user.String(), editedConfig{user, true}), os.Remove(path))
 		}

@@ -205,3 +205,39 @@ func TestABackupHoldsAUserWhoIsBeingRemovedByNameOnly(t *testing.T) {
 		t.Errorf("the export of a deleted user left a file, %v", err)
 	}
 }
+
+// Commands change nothing of a user who is being deleted, and know no deleted user.
+func TestCommandsRefuseDeletedUsers(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Make(t, "EDITOR=true")
+	runAll(t, i, []command{{"user create alice -q", 0, ""}})
+	set := func(state string) {
+		t.Helper()
+		if _, err := i.SQL(t, "lightweb").ExecContext(t.Context(), `UPDATE users SET state = $1, deleted_at = now() WHERE username = 'alice'`, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("deleting")
+	for _, line := range []string{"user config set alice profile.name Zed", "user config edit alice", "user redis-acl alice --apply", "user redis-acl alice"} {
+		runAll(t, i, []command{{line, 67, "is deleting"}})
+	}
+	runAll(t, i, []command{{"deliver list alice", 0, ""}, {"user config get alice -q", 0, ""}})
+
+	set("deleted")
+	if err := os.RemoveAll(filepath.Join(i.DataDir, "users", "alice")); err != nil {
+		t.Fatal(err)
+	}
+	const some = " 0192d3a4-0000-7000-8000-000000000000"
+	for _, line := range []string{
+		"user config set alice profile.name Zed", "user config edit alice", "user config get alice", "user config check alice", "user redis-acl alice --apply",
+		"user audit alice", "user token list alice", "user token revoke --yes alice" + some, "user passwd alice --remove", "user link-oidc alice --list",
+		"deliver list alice", "deliver status alice", "deliver retry alice", "inbox list alice", "inbox retry alice", "inbox drop alice --yes",
+		"conversation list alice", "conversation show alice" + some, "conversation reset --yes alice" + some, "keypackage stats alice", "cache rebuild alice",
+		"stream tail alice", "stream tail alice --group llm", "db migrate alice", "db acquaint alice", "prune alice",
+	} {
+		runAll(t, i, []command{{line, 67, "is deleted"}})
+	}
+	if _, err := os.Stat(filepath.Join(i.DataDir, "users", "alice")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of alice: %v, want none", err)
+	}
+}

@@ -42,5 +42,9 @@ func TestAProgramReadsItsUsersEventsOnly(t *testing.T) {
 			t.Errorf("of another user the program reads %q", all)
 		}
 	}
-	runAll(t, a, []command{{"user redis-acl nobody", 67, "nobody"}, {"user redis-acl a*", 65, ""}, {"user redis-acl alice -q", 64, "shown once"}})
+	runAll(t, a, []command{{"user redis-acl nobody", 67, "nobody"}, {"user redis-acl a*", 65, ""}, {"user redis-acl alice -q", 64, "shown once"}, {"user delete alice --yes -q", 0, ""}})
+	expectDeleted(t, a, alice)
+	if all := server.Do("ACL", "USERS"); strings.Contains(all, "lightweb-alice") {
+		t.Errorf("after the deletion of alice Redis has the users %q", all)
+	}
 }

@@ -46,6 +46,16 @@ func (s Users) Find(ctx context.Context, u vocab.Username) (User, error) {
 	return findUser(ctx, s.on, u)
 }
 
+// FindUndeleted returns the row of u. The fault is NoUser when there is none, or only that of a
+// deleted user.
+func (s Users) FindUndeleted(ctx context.Context, u vocab.Username) (User, error) {
+	row, err := s.Find(ctx, u)
+	if err == nil && row.State == UserDeleted {
+		return User{}, fault.New(fault.NoUser, fmt.Sprintf("the user %q is deleted", u)).WithHint("lightweb user list")
+	}
+	return row, err
+}
+
 // State returns the state of u. The answer that u is active may be up to a second old. The fault
 // is NoUser when there is no such user. State does not wait for other work on the instance
 // database.
@@ -86,12 +96,8 @@ func ListUsers(ctx context.Context, on postgres.Querier) ([]User, error) {
 // NoUser when a named user does not exist or is deleted.
 func (s Users) ListWithDatabase(ctx context.Context, named []vocab.Username) ([]User, error) {
 	for _, name := range named {
-		u, err := s.Find(ctx, name)
-		if err != nil {
+		if _, err := s.FindUndeleted(ctx, name); err != nil {
 			return nil, err
-		}
-		if u.State == UserDeleted {
-			return nil, fault.New(fault.NoUser, fmt.Sprintf("the user %q is deleted", name)).WithHint("lightweb user list")
 		}
 	}
 	users, err := postgres.Collect[User](ctx, s.on, "list users", `SELECT `+userColumns+` FROM users WHERE state <> 'deleted'

@@ -133,7 +133,7 @@ func (as Actors) signingKeys(ctx context.Context, u vocab.Username) (transport.K
 	if u.IsZero() {
 		return as.in.Keys.Instance()
 	}
-	if _, err := as.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := as.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return transport.Keys{}, err
 	}
 	return as.in.Keys.Keys(u)

@@ -4,9 +4,11 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -43,11 +45,11 @@ func New(in *instance.Instance) *Tasks {
 }
 
 // chooseUsers returns the named users, or every user that has a database if all is true. The
-// fault is NoUser when a named user does not exist.
+// fault is NoUser when a named user does not exist or is deleted.
 func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Username, all bool) ([]vocab.Username, error) {
 	if !all {
 		for _, u := range named {
-			if _, err := in.DB.Instance.Users.Find(ctx, u); err != nil {
+			if _, err := in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 				return nil, err
 			}
 		}
@@ -65,4 +67,14 @@ func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Usern
 		users[i] = r.Name
 	}
 	return users, nil
+}
+
+// checkStays refuses a user of whom nothing may be made any more. The fault is NoUser when the
+// user does not exist, is being deleted, or is deleted.
+func checkStays(ctx context.Context, in *instance.Instance, u vocab.Username) error {
+	row, err := in.DB.Instance.Users.FindUndeleted(ctx, u)
+	if err == nil && row.State == dbinstance.UserDeleting {
+		err = fault.New(fault.NoUser, fmt.Sprintf("the user %q is %s", u, row.State)).WithHint("lightweb user list")
+	}
+	return err
 }

@@ -16,7 +16,7 @@ type Configs struct{ in *instance.Instance }
 // and defaults for the rest. The fault is NoUser when the user does not exist, and Config when
 // the file is broken.
 func (cs Configs) Find(ctx context.Context, u vocab.Username) (registry.User, error) {
-	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := cs.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return registry.User{}, err
 	}
 	if err := cs.in.Registry.Problem(u); err != nil {
@@ -26,27 +26,31 @@ func (cs Configs) Find(ctx context.Context, u vocab.Username) (registry.User, er
 }
 
 // Set sets one member to the value that a person wrote. The fault is Invalid for an unknown key
-// and for a value that is not accepted.
+// and for a value that is not accepted, and NoUser when the user does not exist or is being
+// deleted.
 func (cs Configs) Set(ctx context.Context, u vocab.Username, key, value string) error {
-	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if err := checkStays(ctx, cs.in, u); err != nil {
 		return err
 	}
 	return cs.in.Registry.SetMember(u, key, value)
 }
 
-// Read returns the content of a user's file, whether or not it can be used. It returns nothing
-// if there is no file.
+// Read returns the content of a user's file for a later Replace, whether or not it can be used.
+// It returns nothing if there is no file. The fault is NoUser as for Set.
 func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
-	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if err := checkStays(ctx, cs.in, u); err != nil {
 		return nil, err
 	}
 	return cs.in.Registry.ReadUser(u)
 }
 
 // Replace replaces the content of a user's file. before is the content that the caller has read,
-// and after is the new content. The fault is Invalid when the new content cannot be used, and
-// Conflict when the file has changed since the caller read it.
-func (cs Configs) Replace(u vocab.Username, before, after []byte) error {
+// and after is the new content. The fault is Invalid when the new content cannot be used,
+// Conflict when the file has changed since the caller read it, and NoUser as for Set.
+func (cs Configs) Replace(ctx context.Context, u vocab.Username, before, after []byte) error {
+	if err := checkStays(ctx, cs.in, u); err != nil {
+		return err
+	}
 	return cs.in.Registry.ReplaceUser(u, before, after)
 }
 

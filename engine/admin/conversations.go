@@ -89,7 +89,7 @@ type ConversationDetails struct {
 // Find returns a conversation of a user. The fault is NotFound when the user has no conversation
 // with that id, and NoUser when the user does not exist.
 func (cs Conversations) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (d ConversationDetails, err error) {
-	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := cs.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return d, err
 	}
 	err = cs.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
@@ -130,7 +130,7 @@ type OrderedReset struct {
 // when the conversation is closed.
 func (cs Conversations) Reset(ctx context.Context, u vocab.Username, id uuid.UUID) (OrderedReset, error) {
 	r := OrderedReset{User: u, ID: id}
-	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := cs.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return r, err
 	}
 	registry := cs.in.NewConversations(cs.in.DB.Databases, nil)

@@ -43,7 +43,7 @@ func (is Identities) Unlink(ctx context.Context, u vocab.Username, issuer, subje
 // List returns the identities of u, the oldest first. The fault is NoUser when the user does not
 // exist.
 func (is Identities) List(ctx context.Context, u vocab.Username) ([]Identity, error) {
-	if _, err := is.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := is.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return nil, err
 	}
 	list, err := is.in.DB.Instance.Identities.List(ctx, u)

@@ -25,7 +25,7 @@ func (ps Passwords) Set(ctx context.Context, u vocab.Username, password string) 
 // Remove removes the password of u, and ends the sessions that were started with it. The fault
 // is NoUser when the user does not exist, and NotFound when the user has no password.
 func (ps Passwords) Remove(ctx context.Context, u vocab.Username) error {
-	if _, err := ps.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := ps.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return err
 	}
 	return ps.in.DB.Instance.Passwords.Remove(ctx, u)

@@ -9,9 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// RedisAccess returns the Redis access for a program that reads the user's events.
+// RedisAccess returns the Redis access for a program that reads the user's events. The fault is
+// NoUser when the user does not exist or is being deleted.
 func (us Users) RedisAccess(ctx context.Context, u vocab.Username, password string) (keyspace.Access, error) {
-	if _, err := us.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if err := checkStays(ctx, us.in, u); err != nil {
 		return keyspace.Access{}, err
 	}
 	if err := us.in.OpenRedis(ctx, false); err != nil {

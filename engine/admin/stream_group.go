@@ -25,7 +25,7 @@ type GroupState struct {
 // Group returns the progress of a group. The fault is NotFound when the stream has no such
 // group.
 func (s Streams) Group(ctx context.Context, u vocab.Username, group string) (GroupState, error) {
-	if _, err := s.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := s.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return GroupState{}, err
 	}
 	if err := s.in.OpenRedis(ctx, false); err != nil {

@@ -79,7 +79,7 @@ func (s Streams) Tail(ctx context.Context, c TailChoice, sink TailSink) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	if _, err := s.in.DB.Instance.Users.Find(ctx, c.User); err != nil {
+	if _, err := s.in.DB.Instance.Users.FindUndeleted(ctx, c.User); err != nil {
 		return err
 	}
 	if err := s.in.OpenRedis(ctx, false); err != nil {

@@ -60,7 +60,7 @@ func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scop
 // List returns the tokens of u, the oldest first. The fault is NoUser when the user does not
 // exist.
 func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
-	if _, err := ts.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := ts.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return nil, err
 	}
 	tokens, err := ts.in.DB.Instance.Tokens.List(ctx, u)
@@ -70,7 +70,7 @@ func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
 // Revoke ends a token immediately, in a serving engine too. The fault is NotFound when u has no
 // such token.
 func (ts Tokens) Revoke(ctx context.Context, u vocab.Username, id string) error {
-	if _, err := ts.in.DB.Instance.Users.Find(ctx, u); err != nil {
+	if _, err := ts.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 		return err
 	}
 	parsed, err := uuid.Parse(id)

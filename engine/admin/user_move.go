@@ -81,7 +81,7 @@ func (us Users) findAccount(ctx context.Context, name vocab.Username, account st
 // corrected it.
 func (us Users) askAccount(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if u, local := us.in.Local.Owner(id); local {
-		if _, err := us.in.DB.Instance.Users.Find(ctx, u); err != nil {
+		if _, err := us.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {
 			return nil, err
 		}
 		return us.in.Local.Actor(u)

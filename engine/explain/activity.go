@@ -2,13 +2,11 @@ package explain
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -150,10 +148,7 @@ func concernedUsers(
 	ctx context.Context, in *instance.Instance, id vocab.ID, only vocab.Username, waiting *dbinstance.Journaled, acquainted []vocab.Username,
 ) ([]vocab.Username, error) {
 	if !only.IsZero() {
-		row, err := in.DB.Instance.Users.Find(ctx, only)
-		if err == nil && row.State == dbinstance.UserDeleted {
-			err = fault.New(fault.NoUser, fmt.Sprintf("the user %q is deleted", only)).WithHint("lightweb user list")
-		}
+		_, err := in.DB.Instance.Users.FindUndeleted(ctx, only)
 		return []vocab.Username{only}, err
 	}
 	users := slices.Clone(acquainted)

@@ -31,7 +31,7 @@ func (in *Instance) RemoveUser(ctx context.Context, u vocab.Username) error {
 	}
 	defer release()
 	for _, step := range []func(context.Context, vocab.Username) error{
-		in.dropWaiting, in.DB.Instance.Users.BeginRemoval, in.DB.DropUserDatabase, in.sweepRedis, in.removeFiles, in.DB.Instance.Users.FinishDeletion,
+		in.dropWaiting, in.DB.Instance.Users.BeginRemoval, in.DB.DropUserDatabase, in.revokeRedis, in.sweepRedis, in.removeFiles, in.DB.Instance.Users.FinishDeletion,
 	} {
 		if err := step(ctx, u); err != nil {
 			return fmt.Errorf("remove user %s: %w", u, err)
@@ -42,6 +42,20 @@ func (in *Instance) RemoveUser(ctx context.Context, u vocab.Username) error {
 
 func (in *Instance) dropWaiting(ctx context.Context, u vocab.Username) error {
 	_, err := in.DB.Instance.Journal.DropWaiting(ctx, u)
+	return err
+}
+
+// revokeRedis removes the Redis user of programs that read the user's stream, before sweepRedis
+// removes what they may write. A Redis that refuses this does not stop the removal.
+func (in *Instance) revokeRedis(ctx context.Context, u vocab.Username) error {
+	if in.Redis != nil && in.Redis.IsStandIn() { // it has no users
+		return nil
+	}
+	err := in.Keyspace.Events.RevokeAccess(ctx, u)
+	if err != nil && !keyspace.IsAway(err) && ctx.Err() == nil {
+		in.Log.WarnContext(ctx, "Redis user of a deleted user not removed: remove it if there is one", "user", u, "err", err)
+		return nil
+	}
 	return err
 }
 

@@ -36,7 +36,7 @@ func (s *Store) StreamAccess(u vocab.Username, stream, password string) Access {
 	for _, c := range streamCommands {
 		rules = append(rules, "+"+c)
 	}
-	return Access{"lightweb-" + u.String(), append(rules, "(~"+dead+" +xadd +xrange +xlen +xdel)")}
+	return Access{accessName(u), append(rules, "(~"+dead+" +xadd +xrange +xlen +xdel)")}
 }
 
 // GrantAccess creates or changes the Redis user on every server. saved is true if all servers
@@ -56,6 +56,24 @@ func (s *Store) GrantAccess(ctx context.Context, a Access) (saved bool, err erro
 		})
 	})
 	return err == nil && !forgetful.Load(), err
+}
+
+// accessName returns the name of the Redis user with StreamAccess.
+func accessName(u vocab.Username) string { return "lightweb-" + u.String() }
+
+// RevokeAccess removes from every server the Redis user that GrantAccess made of StreamAccess. It
+// does nothing on a server that has no such user.
+func (s *Store) RevokeAccess(ctx context.Context, u vocab.Username) error {
+	name := accessName(u)
+	return s.call(ctx, "remove the user "+name+" of Redis", func(ctx context.Context) error {
+		return s.onEveryServer(ctx, func(ctx context.Context, c redis.UniversalClient) error {
+			removed, err := c.ACLDelUser(ctx, name).Result()
+			if err == nil && removed > 0 {
+				_ = c.Do(ctx, "ACL", "SAVE").Err() // it fails on a server without a file of users, which forgets the user anyway
+			}
+			return err
+		})
+	})
 }
 
 // onEveryServer calls the function do for all servers of a cluster concurrently. Without a

@@ -76,7 +76,8 @@ func TestGrantedAgainTheEarlierPasswordIsGone(t *testing.T) {
 	}
 }
 
-// Every server of a cluster knows the user, whichever of them holds the stream.
+// Every server of a cluster knows the user, whichever of them holds the stream, until the access
+// is revoked.
 func TestAccessIsGrantedOnEveryServer(t *testing.T) {
 	t.Parallel()
 	url, nodes := redistest.Cluster(t)
@@ -87,6 +88,16 @@ func TestAccessIsGrantedOnEveryServer(t *testing.T) {
 	for n, node := range nodes {
 		if answer := node.As("lightweb-alice", "secret", "PING"); answer != "PONG" {
 			t.Errorf("node %d: %q", n, answer)
+		}
+	}
+	for range 2 { // the second time there is no such user
+		if err := k.Events.RevokeAccess(t.Context(), user(t, "alice")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, node := range nodes {
+		if answer := node.Do("ACL", "USERS"); answer != "default" {
+			t.Errorf("after the access is revoked node %d has the users %q", n, answer)
 		}
 	}
 }
