@@ -394,6 +394,39 @@ func TestAnExportAndAnImportThatAreKilledAreFinished(t *testing.T) {
 	}
 }
 
+// What exceeds a limit is refused before anything changes, and by --verify-only.
+func TestAnImportThatExceedsALimitChangesNothing(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Make(t)
+	runAll(t, i, []command{{"user create kim -q", 0, ""}})
+	const waiting = `INSERT INTO wishes (username, kind, account, host, due_at) SELECT 'kim', 'follow', 'a' || n || '@x.example', 'x.example', now() FROM generate_series(1, 10000) n`
+	if _, err := i.SQL(t, "lightweb").ExecContext(t.Context(), waiting); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(i.DataDir, "users", "kim", "config.json")
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var domains strings.Builder
+	for n := range 1001 {
+		fmt.Fprintf(&domains, "d%d.example\n", n)
+	}
+	for _, flag := range []string{" --verify-only", " --yes"} {
+		runAll(t, i, []command{
+			{"user import " + written(t, []byte(domains.String())) + " --as kim" + flag, 65, "at most 1000"},
+			{"user import " + manyPosts(t, 2, 1) + " --as kim" + flag, 73, "more than 10000 accounts would wait"},
+		})
+	}
+	kim := &enginetest.User{Home: i, Name: "kim"}
+	if got := kim.Column(t, `SELECT count(*) FROM archived_posts`); got[0] != "0" {
+		t.Errorf("%s posts are there, want none", got[0])
+	}
+	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the configuration was written: %v, %v", after, err)
+	}
+}
+
 // manyPosts writes an archive of so many posts and follows.
 func manyPosts(t *testing.T, posts, follows int) string {
 	t.Helper()

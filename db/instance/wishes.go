@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,31 +42,50 @@ type Wishes struct{ on conns }
 // as it is. The fault is Conflict, and nothing is added, when u would have more than MaxWishes of
 // one kind.
 func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.Time) (added int, err error) {
+	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) (err error) {
+		added, err = insertWishes(ctx, tx, u, all, now)
+		return err
+	})
+	return added, postgres.Fault("store wishes", err)
+}
+
+// Check returns the fault that Add would return, and adds nothing.
+func (s Wishes) Check(ctx context.Context, u vocab.Username, all []Wish, now time.Time) error {
+	taken := errors.New("taken")
+	err := pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+		if _, err := insertWishes(ctx, tx, u, all, now); err != nil {
+			return err
+		}
+		return taken // so that nothing stays
+	})
+	if errors.Is(err, taken) {
+		return nil
+	}
+	return postgres.Fault("check wishes", err)
+}
+
+func insertWishes(ctx context.Context, tx pgx.Tx, u vocab.Username, all []Wish, now time.Time) (added int, err error) {
 	var kinds, accounts, hosts []string
 	for _, w := range all {
 		kinds, accounts, hosts = append(kinds, w.Kind), append(accounts, postgres.Text(w.Account)), append(hosts, postgres.Text(w.Host))
 	}
-	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
-		if err := lockUser(ctx, tx, u); err != nil {
-			return err
-		}
-		tag, err := tx.Exec(ctx, `INSERT INTO wishes (username, kind, account, host, due_at)
-			SELECT $1, kind, account, host, $5 FROM unnest($2::text[], $3::text[], $4::text[]) AS w (kind, account, host)
-			ON CONFLICT DO NOTHING`, u, kinds, accounts, hosts, now)
-		if err != nil {
-			return err
-		}
-		added = int(tag.RowsAffected())
-		var most int
-		if err := tx.QueryRow(ctx, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM wishes WHERE username = $1 GROUP BY kind) AS k`, u).Scan(&most); err != nil {
-			return err
-		}
-		if most > MaxWishes {
-			return fault.New(fault.Conflict, fmt.Sprintf("more than %d accounts would wait for %s", MaxWishes, u)).WithHint("import again when some of them are done")
-		}
-		return nil
-	})
-	return added, postgres.Fault("store wishes", err)
+	if err := lockUser(ctx, tx, u); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, `INSERT INTO wishes (username, kind, account, host, due_at)
+		SELECT $1, kind, account, host, $5 FROM unnest($2::text[], $3::text[], $4::text[]) AS w (kind, account, host)
+		ON CONFLICT DO NOTHING`, u, kinds, accounts, hosts, now)
+	if err != nil {
+		return 0, err
+	}
+	var most int
+	if err := tx.QueryRow(ctx, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM wishes WHERE username = $1 GROUP BY kind) AS k`, u).Scan(&most); err != nil {
+		return 0, err
+	}
+	if most > MaxWishes {
+		return 0, fault.New(fault.Conflict, fmt.Sprintf("more than %d accounts would wait for %s", MaxWishes, u)).WithHint("import again when some of them are done")
+	}
+	return int(tag.RowsAffected()), nil
 }
 
 // Due returns wishes that are due, in random order. For each active user it returns up to

@@ -123,10 +123,18 @@ func (r *importRun) runImport(ctx context.Context) error {
 	if err := r.gather(ctx); err != nil {
 		return err
 	}
-	if r.ask.VerifyOnly {
-		return nil
+	if err := r.check(ctx); err != nil || r.ask.VerifyOnly {
+		return err
 	}
 	return r.store(ctx)
+}
+
+// check refuses what store would refuse because of a limit, before anything is stored.
+func (r *importRun) check(ctx context.Context) error {
+	if err := r.in.Registry.CheckUpdate(r.report.User, r.mergeProfile("")); err != nil {
+		return err
+	}
+	return r.in.DB.Instance.Wishes.Check(ctx, r.report.User, r.luggage.wishes, r.in.Now())
 }
 
 // gather reads the whole file, and keeps everything in memory except the posts.

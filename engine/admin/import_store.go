@@ -44,7 +44,12 @@ func (r *importRun) storeProfile() error {
 		}
 		icon = r.in.Local.Picture(r.report.User, name)
 	}
-	return r.in.Registry.UpdateUser(r.report.User, func(c *registry.User) error {
+	return r.in.Registry.UpdateUser(r.report.User, r.mergeProfile(icon))
+}
+
+// mergeProfile returns the change that storeProfile makes, with the address of the new icon.
+func (r *importRun) mergeProfile(icon vocab.ID) func(*registry.User) error {
+	return func(c *registry.User) error {
 		p, from := &c.Profile, r.luggage.profile
 		if p.Name == "" {
 			p.Name = from.Name
@@ -63,7 +68,7 @@ func (r *importRun) storeProfile() error {
 		m.MutedDomains = addMissing(m.MutedDomains, append(slices.Clone(r.luggage.mutes.MutedDomains), r.luggage.domains...))
 		m.MutedKeywords = addMissing(m.MutedKeywords, r.luggage.mutes.MutedKeywords)
 		return nil
-	})
+	}
 }
 
 // addMissing returns list followed by the elements of others that list lacks.

@@ -117,6 +117,15 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 // UpdateServer. It makes the folder if there is none. The fault is Invalid, with a pointer into
 // the file, if a value is refused, and Config if the file is not valid.
 func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error {
+	return r.changeUser(u, change, true)
+}
+
+// CheckUpdate returns the error that UpdateUser would return, and writes nothing.
+func (r *Registry) CheckUpdate(u vocab.Username, change func(*User) error) error {
+	return r.changeUser(u, change, false)
+}
+
+func (r *Registry) changeUser(u vocab.Username, change func(*User) error, write bool) error {
 	return r.userFile(u).updateValue(func(c User) (User, bool, error) {
 		c.Profile.Fields, c.Profile.Mentions, c.Languages = slices.Clone(c.Profile.Fields), slices.Clone(c.Profile.Mentions), slices.Clone(c.Languages)
 		if err := change(&c); err != nil {
@@ -126,7 +135,7 @@ func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error 
 		if e := fault.Of(err); e != nil {
 			err = fault.Wrap(fault.Invalid, e.Public, err).At(e.Pointer)
 		}
-		return c, true, err
+		return c, write, err
 	})
 }
 
