@@ -22,7 +22,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 		Long: "retry makes the deliveries of every USER due now that failed, are parked because their host is inactive, or wait for\n" +
 			"their next attempt: the running engine makes it within seconds, else the next one does. A host that is left alone is\n" +
 			"tried with one delivery first. An activity taken back since by a Delete or Undo is not tried again, nor what goes to a\n" +
-			"host that the policy refuses, or what another process is sending. What goes to a paused host waits for 'host resume'.\n\n" +
+			"host that the policy refuses, or what another process is sending. Deliveries to a paused host wait for 'host resume'.\n\n" +
 			"One that is given up has one more attempt; with --reset-attempts as many and as much time as a new one. With --wait\n" +
 			"they are sent in this process, to other servers, two at once to a host and beside a running engine. One runs at a\n" +
 			"time: another one ends with 75, or waits for as long as --wait-lock says.\n\n" +

@@ -394,7 +394,7 @@ func TestAnExportAndAnImportThatAreKilledAreFinished(t *testing.T) {
 	}
 }
 
-// What exceeds a limit is refused before anything changes, and by --verify-only.
+// An import that exceeds a limit is refused before anything changes, and by --verify-only.
 func TestAnImportThatExceedsALimitChangesNothing(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)

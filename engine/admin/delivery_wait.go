@@ -23,8 +23,8 @@ const (
 )
 
 // sendAll sends the matched deliveries to other servers, and makes the deliveries to this server
-// and to paused hosts due. It handles one user after another, so that at most retryAtOnce requests to a host run in
-// parallel.
+// and to paused hosts due. It handles one user after another, so that at most retryAtOnce requests
+// to a host run in parallel.
 func (t *retry) sendAll(ctx context.Context) error {
 	if t.in.IsPaused() {
 		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
