@@ -136,10 +136,10 @@ func (t Feed) Find(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
 }
 
 // FindActivity returns one of the notifications of the actor user as a feed item, by the id of its
-// activity's row. If requests is true, it also returns an activity that waits among the Requests.
-// It returns nil for all others.
+// activity's row. If requests is true, it also returns an activity that Requests.List shows. It
+// returns nil for all others.
 func (t Feed) FindActivity(ctx context.Context, user vocab.ID, id uuid.UUID, requests bool) (*FeedItem, error) {
-	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = $1 AND ($2 AND ` + isRequest + ` OR ` + notifications + `) LIMIT $3`,
+	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = $1 AND ($2 AND ` + shownRequests + ` OR ` + notifications + `) LIMIT $3`,
 		t.notificationArgs(user, id, requests, 1)})
 }
 

@@ -53,8 +53,10 @@ func TestAnEpochAdvancesFromWhereItIsAlone(t *testing.T) {
 		from := h
 		change(&from)
 		err := c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Hosted.Find(ctx, h.ID)
+			tx.Hosted.AddEntries(h.ID, entry(1, 4, user.KindCommit, name))
 			tx.Hosted.AdvanceEpoch(from, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("other")}, now)
-			return nil
+			return err
 		})
 		if fault.KindOf(err) != fault.Internal {
 			t.Errorf("from %s it advanced: %v", name, err)

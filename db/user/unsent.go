@@ -14,6 +14,7 @@ import (
 type unsent struct {
 	begin      string // the statement that begins the transaction; empty once it is sent
 	statements []statement
+	isChecked  bool // the answer to one of the statements is checked
 	activities []Activity
 	objects    []Object
 	feed       []FeedEntry
@@ -67,6 +68,7 @@ func (u *unsent) later(query string, args ...any) {
 // laterOne is like later, but the transaction fails with the parameter otherwise unless the
 // statement changes one row.
 func (u *unsent) laterOne(otherwise error, query string, args ...any) {
+	u.isChecked = true
 	u.statements = append(u.statements, statement{query, args, func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != 1 {
 			return otherwise
@@ -94,12 +96,14 @@ func (u *unsent) batch() *pgx.Batch {
 
 // commit sends the unsent rows and the commit in one round trip. If the server has not answered
 // on this connection yet, it sends the rows alone first. If commit sent everything in one round
-// trip and the connection was lost, nobody could tell whether the transaction was committed.
+// trip and the connection was lost, nobody could tell whether the transaction was committed. It
+// also sends statements alone whose answers are checked, because the check may be in vain after
+// the commit.
 func (t *tx) commit(ctx context.Context) error {
 	if t.isLook {
 		return nil
 	}
-	if !t.heard {
+	if !t.heard || t.unsent.isChecked {
 		if err := t.send(ctx, "begin", t.unsent.batch()); err != nil {
 			return err
 		}

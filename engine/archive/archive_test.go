@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -290,6 +291,48 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 }
 
 // CLI-11: an archive of one user costs whoever reads it no more than one that lightweb writes.
+// punched makes of records named GNU-sparse those of holes, which the writer of a tar leaves out.
+func punched(t *testing.T, data []byte) []byte {
+	t.Helper()
+	gz, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpacked, err := io.ReadAll(gz)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err = w.Write(bytes.ReplaceAll(unpacked, []byte("GNU-sparse."), []byte("GNU.sparse.")))
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// A backup of the instance has no such limits, whatever a table packs to.
+func TestABackupOfTheInstanceIsReadWhateverItUnpacksTo(t *testing.T) {
+	t.Parallel()
+	var all []raw
+	zeros := strings.Repeat("\x00", 16<<20)
+	for n := range 8 {
+		all = append(all, file(fmt.Sprintf("users/alice/database/feed/%06d", n+1), zeros))
+	}
+	r, err := open(t, forged(t, append([]raw{file("manifest.json", `{"lightweb_backup":3,"whole":true,"users":[{"user":"alice"}]}`)}, all...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	if err := r.Each(t.Context(), func(_ archive.Name, content io.Reader) error {
+		read, err := io.Copy(io.Discard, content)
+		n += read
+		return err
+	}); err != nil || n != 128<<20 {
+		t.Errorf("%d bytes were read, %v; want all", n, err)
+	}
+}
+
 func TestAnArchiveOfAUserIsNoBomb(t *testing.T) {
 	t.Parallel()
 	const ofUser = `{"lightweb_backup":3,"users":[{"user":"alice"}]}`
@@ -300,6 +343,8 @@ func TestAnArchiveOfAUserIsNoBomb(t *testing.T) {
 		empty.PAXRecords = map[string]string{"comment": zeros[:1<<20-100]}
 		records = append(records, empty)
 	}
+	holes := file("outbox.json", "0\n"+strings.Repeat("\x00", 510))
+	holes.PAXRecords = map[string]string{"GNU-sparse.major": "1", "GNU-sparse.minor": "0", "GNU-sparse.realsize": "10737418240", "GNU-sparse.name": "outbox.json"}
 	for n := range 8 {
 		rows = append(rows, file(fmt.Sprintf("users/alice/database/feed/%06d", n+1), zeros))
 		files = append(files, file(fmt.Sprintf("users/alice/keys/k%d.pem", n), zeros[:10<<20]))
@@ -309,12 +354,13 @@ func TestAnArchiveOfAUserIsNoBomb(t *testing.T) {
 		"a document":           {file("outbox.json", strings.Repeat(zeros, 7))},
 		"more than is kept":    files,
 		"records of the tar":   records,
+		"holes":                {holes},
 		"too large an entry":   {file("users/alice/database/feed/000001", zeros+"x")},
 		"a document by a path": {file("../outbox.json", "{}")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := open(t, forged(t, append([]raw{file("manifest.json", ofUser)}, entries...)...)); fault.KindOf(err) != fault.Invalid {
+			if _, err := open(t, punched(t, forged(t, append([]raw{file("manifest.json", ofUser)}, entries...)...))); fault.KindOf(err) != fault.Invalid || name == "holes" && !strings.Contains(err.Error(), "no entry") {
 				t.Errorf("Open: %v, want Invalid", err)
 			}
 		})

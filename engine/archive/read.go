@@ -71,6 +71,7 @@ func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader)
 	if _, err = s.nextEntry(); err != nil { // the manifest
 		return err
 	}
+	s.spent.bounded = !r.Manifest.Whole
 	for {
 		h, err := s.nextEntry()
 		if err != nil || h.Name == sumsName {
@@ -241,7 +242,7 @@ func (s *stream) nextEntry() (*tar.Header, error) {
 	if err != nil {
 		return nil, s.cutFault(err)
 	}
-	if h.Typeflag != tar.TypeReg || h.Size > maxSize(h.Name) {
+	if h.Typeflag != tar.TypeReg || h.Size > maxSize(h.Name) || IsSparse(h) {
 		return nil, damagedFault(fmt.Errorf("%.80q is no entry that lightweb writes", h.Name))
 	}
 	s.spent.entries++
@@ -288,8 +289,8 @@ func (s *stream) checkEnd(h *tar.Header, want []byte) error {
 	if _, err := s.tar.Next(); !errors.Is(err, io.EOF) {
 		return damagedFault(errors.New("something follows the sums"))
 	}
-	if _, err := io.Copy(io.Discard, s.gz); err != nil {
-		return damagedFault(err)
+	if _, err := io.Copy(io.Discard, &unpacking{s}); err != nil {
+		return s.cutFault(err)
 	}
 	if _, err := s.raw.ReadByte(); !errors.Is(err, io.EOF) {
 		return damagedFault(errors.New("something follows the archive"))

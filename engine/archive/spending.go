@@ -1,8 +1,10 @@
 package archive
 
 import (
+	"archive/tar"
 	"errors"
 	"io"
+	"strings"
 )
 
 // Limits on the archive of one user. They exist because such an archive may come from anybody.
@@ -36,6 +38,17 @@ func (s *spending) check() error {
 		return damagedFault(errors.New("it holds 300 times what it is packed in"))
 	}
 	return nil
+}
+
+// IsSparse reports whether an entry has holes. A reader of a tar makes the bytes of holes itself,
+// so no limit on what is unpacked holds for them.
+func IsSparse(h *tar.Header) bool {
+	for name := range h.PAXRecords {
+		if strings.HasPrefix(name, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 // Meter adds to N the number of bytes that are read through it.

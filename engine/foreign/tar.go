@@ -31,8 +31,8 @@ func (e *entries) readTar(f *os.File) error {
 		if h.Typeflag == tar.TypeXGlobalHeader {
 			continue
 		}
-		if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir {
-			return damagedFault(errors.New("it holds a link, or what is no file"))
+		if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir || archive.IsSparse(h) {
+			return damagedFault(errors.New("it holds a link, a file with holes, or what is no file"))
 		}
 		if err := e.add(h.Name, h.FileInfo().Mode(), h.Size); err != nil {
 			return err

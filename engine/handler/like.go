@@ -134,7 +134,8 @@ func undoReview(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, e
 }
 
 // undoReaction removes a reaction of the sender. It finds the reaction by the id of its
-// activity, or by object, kind and emoji if the activity never arrived.
+// activity, or by object, kind and emoji if the activity never arrived. An activity that arrived
+// and is not stored any more was replaced by another one, which stays.
 func undoReaction(ctx context.Context, tx *user.Tx, r *Received, d doing, kind, emoji string) (bool, error) {
 	if d.stored {
 		return tx.Reactions.Remove(ctx, d.id, r.Actor.ID)
@@ -142,6 +143,11 @@ func undoReaction(ctx context.Context, tx *user.Tx, r *Received, d doing, kind, 
 	there, err := tx.Reactions.Find(ctx, user.Reaction{Object: d.about, Actor: r.Actor.ID, Kind: kind, Emoji: emoji})
 	if err != nil || there == nil || there.Type != d.kind {
 		return false, err
+	}
+	if d.id != "" && !there.Activity.Same(d.id) {
+		if arrived, err := tx.Activities.IsClaimed(ctx, r.own(d.id)); err != nil || arrived {
+			return false, err
+		}
 	}
 	if _, err := tx.Reactions.Remove(ctx, there.Activity, r.Actor.ID); err != nil {
 		return false, err

@@ -192,8 +192,7 @@ func TestUndo(t *testing.T) {
 			unliked[0], unliked[1],
 			"+ activity inbound Undo p:/undos/1 p:/likes/77",
 			"+ event undo.received p:/undos/1 p:/likes/77 by stranger p:/carol"}},
-		{name: "of an older Like that comes late", given: both(posted("as:Public"), send(like), send(strings.ReplaceAll(like, "likes/1", "likes/2"))), body: undo(like), want: []string{
-			unliked[0], unliked[2], unliked[3]}},
+		{name: "of an older Like that comes late", given: both(posted("as:Public"), send(like), send(strings.ReplaceAll(like, "likes/1", "likes/2"))), body: undo(like)},
 		{name: "of an Announce", given: both(follows, func(s *peertest.Scene) { s.Serve("p:/notes/1", note) }, send(announce)), inbox: "us:/inbox", body: undo(announce), want: []string{
 			"- activity inbound Announce p:/boosts/1 p:/notes/1",
 			"- reaction p:/carol Announce p:/notes/1 p:/boosts/1",

@@ -47,11 +47,7 @@ func (s *conversations) readTimeline(r *http.Request, u vocab.Username, id uuid.
 	}
 	items = make([]timelineEntry, 0, len(all))
 	for _, e := range all {
-		shown, err := s.showEntry(e)
-		if err != nil {
-			return nil, "", err
-		}
-		items = append(items, shown)
+		items = append(items, s.showEntry(e))
 	}
 	return items, next, nil
 }
@@ -71,25 +67,25 @@ func timelineFrom(p *user.Place) user.TimelinePlace {
 	return user.TimelinePlace{Seq: int64(binary.BigEndian.Uint64(p.ID[:8])), N: int64(binary.BigEndian.Uint64(p.ID[8:]))}
 }
 
-func (s *conversations) showEntry(e user.TimelineEntry) (timelineEntry, error) {
+func (s *conversations) showEntry(e user.TimelineEntry) timelineEntry {
 	shown := timelineEntry{Kind: e.Kind, Entry: e.N, Seq: e.Seq, At: e.At.UTC(), Own: e.Own, ObjectID: e.Object, Sender: e.Sender, Content: e.Content}
 	if e.Content != nil {
 		shown.Epoch = &e.Epoch
 	}
 	if e.Raw == nil {
-		return shown, nil
+		return shown
 	}
 	o, err := user.Object{URI: e.Object, Raw: e.Raw}.Parse()
-	if err != nil {
-		return shown, err
+	if err != nil { // it cannot be read, and is shown by its id
+		return shown
 	}
 	if author := o.AttributedTo; author != "" && !s.local.IsLocal(author) && s.gate.CheckActor(author) != nil {
-		return shown, nil
+		return shown
 	}
 	readable, err := vocab.ParseDoc(e.Readable)
 	if e.Readable == nil || err != nil {
 		readable = vocab.Readable(o.Doc, nil)
 	}
 	shown.Object = vocab.Show(o.Doc, readable, nil)
-	return shown, nil
+	return shown
 }

@@ -246,14 +246,14 @@ func findActivity(ctx context.Context, tx *user.Tx, _, id vocab.ID, public bool)
 // activityDocs returns activities in the form that is shown. An object that an activity carries
 // is shown as it is stored now, so that words that its author took back are not served. A proof
 // that does not cover the shown document is left out. Activities of others are shown as in
-// feeds.
+// feeds. Of an activity that cannot be read, only the id and the type are shown.
 func activityDocs(ctx context.Context, tx *user.Tx, rows []user.Activity) ([]vocab.Doc, error) {
 	docs := make([]vocab.Doc, len(rows))
 	var brought []vocab.ID
 	for i, row := range rows {
 		d, err := vocab.ParseDoc(row.Raw)
 		if err != nil {
-			return nil, fmt.Errorf("read stored activity: %w", internalFault(err))
+			d = vocab.Doc{"id": string(row.URI), "type": row.Type}
 		}
 		docs[i] = d
 		if isCarrier(row, d) {
@@ -299,7 +299,7 @@ func carriedNow(ctx context.Context, tx *user.Tx, ids []vocab.ID) (map[vocab.ID]
 	for _, o := range objects {
 		parsed, err := o.Parse()
 		if err != nil {
-			return nil, err
+			continue // then it is shown by its id
 		}
 		delete(parsed.Doc, "@context")
 		readable, err := vocab.ParseDoc(o.Readable)

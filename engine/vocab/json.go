@@ -19,6 +19,7 @@ const (
 	maxParts    = 50_000 // objects, arrays and named values, because each takes many times its length in memory
 	maxNumber   = 350    // bytes of a number that is written without an exponent, as PostgreSQL returns it
 	maxExponent = 308    // the exponent of the largest double
+	maxWords    = 300    // bytes of the error of a document
 	longNumber  = 32     // a number counts as one more part for every 32 bytes that it has without an exponent
 )
 
@@ -45,10 +46,12 @@ func ParseDoc(b []byte) (Doc, error) {
 	return doc, nil
 }
 
-// badJSON keeps only the words of err. An error of the decoder has the names of the document that
-// lead to the mistake, as long as they are, and errors are remembered.
+// badJSON keeps only the first words of err. An error of the decoder has names of the document, as
+// long as they are, and errors are remembered.
 func badJSON(err error) error {
-	return fault.Wrap(fault.Invalid, "the document is not acceptable JSON", errors.New(err.Error())).WithCode("bad_json")
+	words := err.Error()
+	words = strings.ToValidUTF8(words[:min(len(words), maxWords)], "")
+	return fault.Wrap(fault.Invalid, "the document is not acceptable JSON", errors.New(words)).WithCode("bad_json")
 }
 
 // reader reads one document, and counts its parts (see maxParts).

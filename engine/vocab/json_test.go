@@ -113,10 +113,13 @@ func TestParseDocTakes(t *testing.T) {
 
 // An error may be remembered for long, and the document is as large as a stranger likes.
 func TestTheErrorOfADocumentIsShort(t *testing.T) {
-	_, err := ParseDoc([]byte(`{"` + strings.Repeat("a", 1<<20) + `":{"b":x}}`))
-	var syntax *jsontext.SyntacticError
-	if fault.KindOf(err) != fault.Invalid || errors.As(err, &syntax) || len(fmt.Sprint(err)) > 1000 {
-		t.Errorf("the error has %d characters and %v", len(fmt.Sprint(err)), syntax != nil)
+	name := `"` + strings.Repeat("\x7f", 1<<18) + `"`
+	for _, doc := range []string{`{` + name + `:{"b":x}}`, `{` + name + `:1,` + name + `:2}`} {
+		_, err := ParseDoc([]byte(doc))
+		var syntax *jsontext.SyntacticError
+		if fault.KindOf(err) != fault.Invalid || errors.As(err, &syntax) || len(fmt.Sprint(err)) > 1000 {
+			t.Errorf("the error has %d characters and %v", len(fmt.Sprint(err)), syntax != nil)
+		}
 	}
 }
 
