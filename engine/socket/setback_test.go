@@ -53,3 +53,31 @@ func TestProgramsAreToldThatTheDatabaseWasSetBack(t *testing.T) {
 		})
 	}
 }
+
+// Without new events, too, those that are connected are told once a program comes that has read all
+// that is left. That program does not read on and on.
+func TestAProgramThatComesAfterTheDatabaseWasSetBackJoins(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	u := dbtest.User(t, r.store, "alice")
+	r.add(u, 5)
+	before := r.open(u, &keyspace.ID{})
+	before.await(5)
+	before.leave()
+	live := r.open(u, nil)
+	live.settle()
+	sql := dbtest.SQL(r, r.store, u)
+	for _, statement := range []string{`DELETE FROM event_outbox WHERE seq > 2`, `SELECT setval('event_outbox_seq_seq', 2)`} {
+		if _, err := sql.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.redis.Kill()
+	later := r.open(u, &before.ids[1])
+	later.settle()
+	if err := live.closing(); !errors.Is(err, socket.SetBack) {
+		t.Errorf("the socket ends with %v, want %v", err, socket.SetBack)
+	}
+	r.add(u, 1)
+	later.await(1)
+}

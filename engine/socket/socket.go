@@ -103,6 +103,8 @@ func (s *Socket) join() bool {
 		t.behind = t.told > s.seen
 	}
 	if s.seen < t.recentFrom {
+		t.behind = true // or the database was set back: the tail finds that out
+		t.readMore()
 		return false
 	}
 	s.live, s.upTo = true, s.seen
