@@ -42,13 +42,6 @@ func (t Activities) Claim(ctx context.Context, all []Owned) (fresh map[Owned]boo
 	return firstOf(all, won), nil
 }
 
-// IsClaimed reports whether the id of an activity is recorded as used by its actor.
-func (t Activities) IsClaimed(ctx context.Context, a Owned) (is bool, err error) {
-	all := []Owned{a}
-	err = t.row(ctx, "look for claim", `SELECT EXISTS (SELECT FROM seen WHERE digest = ANY($1))`, []any{append(keys(all), everybodys(all)...)}, &is)
-	return is, err
-}
-
 const claim = `INSERT INTO seen (digest) SELECT DISTINCT k FROM unnest($1::bytea[], $2::bytea[]) AS c (k, before)
 	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
 

@@ -3,7 +3,6 @@ package handler
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -44,25 +43,12 @@ func newReview(local *actor.Local, kind string) Handler {
 			if err != nil || o == nil || !conversation.ManifestOf(o.Type).Takes(kind) {
 				return Effects{}, ignoredUnless(err)
 			}
-			return Effects{}, replaceReaction(ctx, tx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)
+			return Effects{}, tx.Reactions.Set(ctx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)
 		},
 		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			return tx.Reactions.Set(ctx, reactionOf(s.Activity, s.Activity.Object.ID, s.Actor.ID), s.Now)
 		},
 	}
-}
-
-// replaceReaction stores a reaction in place of an earlier one of the same kind, and removes the
-// activity of that one: nobody can take it back any more.
-func replaceReaction(ctx context.Context, tx *user.Tx, now user.Reaction, at time.Time) error {
-	before, err := tx.Reactions.Find(ctx, now)
-	if err == nil && before != nil && before.Activity != now.Activity {
-		err = tx.Activities.Remove(ctx, user.Owned{ID: before.Activity, Actor: before.Actor})
-	}
-	if err != nil {
-		return err
-	}
-	return tx.Reactions.Set(ctx, now, at)
 }
 
 // reactionOf returns the reaction to an object that a Like, Dislike or EmojiReact makes.
@@ -134,8 +120,7 @@ func undoReview(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, e
 }
 
 // undoReaction removes a reaction of the sender. It finds the reaction by the id of its
-// activity, or by object, kind and emoji if the activity never arrived. An activity that arrived
-// and is not stored any more was replaced by another one, which stays.
+// activity, or by object, kind and emoji if the activity never arrived.
 func undoReaction(ctx context.Context, tx *user.Tx, r *Received, d doing, kind, emoji string) (bool, error) {
 	if d.stored {
 		return tx.Reactions.Remove(ctx, d.id, r.Actor.ID)
@@ -143,11 +128,6 @@ func undoReaction(ctx context.Context, tx *user.Tx, r *Received, d doing, kind, 
 	there, err := tx.Reactions.Find(ctx, user.Reaction{Object: d.about, Actor: r.Actor.ID, Kind: kind, Emoji: emoji})
 	if err != nil || there == nil || there.Type != d.kind {
 		return false, err
-	}
-	if d.id != "" && !there.Activity.Same(d.id) {
-		if arrived, err := tx.Activities.IsClaimed(ctx, r.own(d.id)); err != nil || arrived {
-			return false, err
-		}
 	}
 	if _, err := tx.Reactions.Remove(ctx, there.Activity, r.Actor.ID); err != nil {
 		return false, err

@@ -67,7 +67,6 @@ func TestLike(t *testing.T) {
 		{name: "that takes the place of another", given: both(posted("as:Public"), func(s *peertest.Scene) {
 			s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/likes/0","type":"Like","actor":"p:/carol","object":"us:/alice/objects/1"}`)
 		}), body: like("Like", "us:/alice/objects/1"), want: []string{
-			"- activity inbound Like p:/likes/0 us:/alice/objects/1",
 			"- reaction p:/carol Like us:/alice/objects/1 p:/likes/0", liked[0], liked[1], liked[2]}},
 		{name: "Dislike of a note is none", given: posted("as:Public"), body: like("Dislike", "us:/alice/objects/1")},
 		{name: "Dislike of an article", given: func(s *peertest.Scene) {
@@ -192,7 +191,8 @@ func TestUndo(t *testing.T) {
 			unliked[0], unliked[1],
 			"+ activity inbound Undo p:/undos/1 p:/likes/77",
 			"+ event undo.received p:/undos/1 p:/likes/77 by stranger p:/carol"}},
-		{name: "of an older Like that comes late", given: both(posted("as:Public"), send(like), send(strings.ReplaceAll(like, "likes/1", "likes/2"))), body: undo(like)},
+		{name: "of an older Like that comes late", given: both(posted("as:Public"), send(like), send(strings.ReplaceAll(like, "likes/1", "likes/2"))), body: undo(like), want: []string{
+			unliked[0], unliked[2], unliked[3]}},
 		{name: "of an Announce", given: both(follows, func(s *peertest.Scene) { s.Serve("p:/notes/1", note) }, send(announce)), inbox: "us:/inbox", body: undo(announce), want: []string{
 			"- activity inbound Announce p:/boosts/1 p:/notes/1",
 			"- reaction p:/carol Announce p:/notes/1 p:/boosts/1",

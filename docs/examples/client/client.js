@@ -151,7 +151,7 @@ async function loadThread(shown) {
 async function loadPeople(shown) {
   const people = new Map()
   for (let cursor; ;) {
-    const { items, actors, next } = await read("/api/relationships", { type: "following", limit: 200, cursor })
+    const { items, actors, next } = await read("/api/relationships", { type: "following", limit: 200, ...(cursor && { cursor }) })
     for (const { actorUri, status } of items) people.set(actorUri, { uri: actorUri, ...actors[actorUri], following: status })
     if (!(cursor = next)) break
   }
