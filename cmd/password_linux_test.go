@@ -42,14 +42,33 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
+// hides reports whether a terminal does not show what is typed.
+func hides(t *testing.T, f *os.File) bool {
+	t.Helper()
+	var state syscall.Termios
+	control(t, f, syscall.TCGETS, unsafe.Pointer(&state))
+	return state.Lflag&syscall.ECHO == 0
+}
+
 // awaitHidden waits until a terminal does not show what is typed.
 func awaitHidden(t *testing.T, f *os.File) {
 	t.Helper()
-	redistest.Eventually(t, "the terminal hides what is typed", func() bool {
-		var state syscall.Termios
-		control(t, f, syscall.TCGETS, unsafe.Pointer(&state))
-		return state.Lflag&syscall.ECHO == 0
-	})
+	redistest.Eventually(t, "the terminal hides what is typed", func() bool { return hides(t, f) })
+}
+
+// endRead ends the read that an interrupted prompt left behind on a terminal that shows what is
+// typed. It returns when the read has made its last change of the terminal: a later one could meet
+// another test's terminal, which has the same descriptor.
+func endRead(t *testing.T, person, program *os.File) {
+	t.Helper()
+	var state syscall.Termios
+	control(t, program, syscall.TCGETS, unsafe.Pointer(&state))
+	state.Lflag &^= syscall.ECHO
+	control(t, program, syscall.TCSETS, unsafe.Pointer(&state))
+	if _, err := person.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "the read ends, and the terminal shows what is typed", func() bool { return !hides(t, program) })
 }
 
 // A prompt that a signal interrupts leaves a terminal that shows what is typed.
@@ -67,14 +86,10 @@ func TestAnInterruptedPromptShowsWhatIsTypedAgain(t *testing.T) {
 	if err := <-ended; !errors.As(err, &stopped) {
 		t.Errorf("the prompt ended with %v, want that it was interrupted", err)
 	}
-	var state syscall.Termios
-	control(t, program, syscall.TCGETS, unsafe.Pointer(&state))
-	if state.Lflag&syscall.ECHO == 0 {
-		t.Error("the terminal still hides what is typed")
+	if hides(t, program) {
+		t.Fatal("the terminal still hides what is typed")
 	}
-	if _, err := person.WriteString("\n"); err != nil { // ends the read that was left behind
-		t.Fatal(err)
-	}
+	endRead(t, person, program)
 }
 
 // A person types the password twice, and nobody sees it.
