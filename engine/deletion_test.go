@@ -126,11 +126,10 @@ func TestADeletionThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// The removal of a user is killed when its database is gone already: nobody can be told any more.
-func TestARemovalThatIsKilledGoesOn(t *testing.T) {
-	t.Parallel()
-	i := enginetest.Start(t)
-	u := i.CreateUser(t, "cut")
+// cutRemoval kills the engine, and leaves what it has left if that was while it removed the user
+// cut: the database is gone, and the row says that the removal has begun.
+func cutRemoval(t *testing.T, i *enginetest.Instance) {
+	t.Helper()
 	i.Kill()
 	for _, left := range []string{
 		`UPDATE users SET state = 'deleting', deleted_at = now(), schema_version = 0 WHERE username = 'cut'`,
@@ -140,6 +139,14 @@ func TestARemovalThatIsKilledGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// The removal of a user is killed when its database is gone already: nobody can be told any more.
+func TestARemovalThatIsKilledGoesOn(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Start(t)
+	u := i.CreateUser(t, "cut")
+	cutRemoval(t, i)
 	i.Start(t)
 	expectDeleted(t, i, u)
 }
@@ -181,15 +188,7 @@ func TestABackupHoldsAUserWhoIsBeingRemovedByNameOnly(t *testing.T) {
 	i := enginetest.Start(t)
 	i.CreateUser(t, "alice")
 	cut := i.CreateUser(t, "cut")
-	i.Kill()
-	for _, left := range []string{
-		`UPDATE users SET state = 'deleting', deleted_at = now(), schema_version = 0 WHERE username = 'cut'`,
-		`DROP DATABASE lightweb_cut WITH (FORCE)`,
-	} {
-		if _, err := i.SQL(t, "lightweb").ExecContext(t.Context(), left); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cutRemoval(t, i)
 	if err := os.RemoveAll(filepath.Join(i.DataDir, "users", "cut", "keys")); err != nil {
 		t.Fatal(err)
 	}

@@ -81,9 +81,8 @@ type Answer struct {
 // keptAnswers is how long a stored answer is replayed.
 const keptAnswers = 24 * time.Hour
 
-// Find returns the answer that a dispatch with this key got within the last day, or nil if the
-// key is new.
-// The key of an older answer is free again after Find.
+// Find returns the answer that a dispatch with this key got within the last day, or nil if there is
+// none. After that the key of an older answer is free again.
 func (t Answers) Find(ctx context.Context, key string, now time.Time) (*Answer, error) {
 	if t.ahead.asked.answersTo(key) {
 		return t.ahead.asked.answer, nil

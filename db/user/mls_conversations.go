@@ -68,7 +68,8 @@ func (t Hosted) FindGroup(ctx context.Context, group string) (id uuid.UUID, err 
 func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, err error) {
 	b := t.unsent.batch()
 	queueLock(b, id, &c)
-	return c, t.send(ctx, "lock conversation", b)
+	err = t.send(ctx, "lock conversation", b)
+	return c, err
 }
 
 func queueLock(b *pgx.Batch, id uuid.UUID, c **HostedConversation) {
@@ -104,7 +105,8 @@ func (t Hosted) LockFree(ctx context.Context, ids []uuid.UUID) (held []uuid.UUID
 	b.Queue(holdAudience, audienceLock)
 	b.Queue(`WITH free AS MATERIALIZED (SELECT id FROM conversations WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)
 		SELECT id FROM conversations WHERE id = ANY($1) AND id NOT IN (TABLE free)`, ids).Query(column(&held))
-	return held, t.send(ctx, "lock free conversations", b)
+	err = t.send(ctx, "lock free conversations", b)
+	return held, err
 }
 
 // NextEpoch is the epoch that a commit begins.

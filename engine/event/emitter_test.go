@@ -176,6 +176,17 @@ func (r *rig) stream(u vocab.Username) (all []string) {
 	return all
 }
 
+// emitted returns a rig that runs, and its user alice, after it emitted n events of hers.
+func emitted(t *testing.T, n int) (*rig, vocab.Username) {
+	t.Helper()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	r.start()
+	r.add(alice, n)
+	r.wantSame(alice)
+	return r, alice
+}
+
 // wantSame waits until the stream holds what the database does.
 func (r *rig) wantSame(u vocab.Username) {
 	r.t.Helper()
@@ -346,11 +357,7 @@ func TestStreamsAreContinued(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			alice := dbtest.User(t, r.store, "alice")
-			r.start()
-			r.add(alice, 5)
-			r.wantSame(alice)
+			r, alice := emitted(t, 5)
 			tt.meet(r, alice)
 			r.wantSame(alice)
 			r.add(alice, 1)
@@ -363,11 +370,7 @@ func TestStreamsAreContinued(t *testing.T) {
 // is not taken back.
 func TestAStreamIsContinuedAfterARestore(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	alice := dbtest.User(t, r.store, "alice")
-	r.start()
-	r.add(alice, 5)
-	r.wantSame(alice)
+	r, alice := emitted(t, 5)
 	seen := r.stream(alice)
 	r.stop()
 	r.sql(alice, `DELETE FROM event_outbox WHERE seq > 2`)

@@ -61,11 +61,7 @@ func TestAGroupGoesOnWhereItWas(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			alice := dbtest.User(t, r.store, "alice")
-			r.start()
-			r.add(alice, 5)
-			r.wantSame(alice)
+			r, alice := emitted(t, 5)
 			r.wantDelivered(alice, "llm", 0)
 			r.wantDelivered(alice, "ws", 0)
 			r.redis.Do("XREADGROUP", "GROUP", "llm", "p", "COUNT", "4", "STREAMS", "alice:events", ">")

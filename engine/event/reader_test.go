@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -75,11 +74,7 @@ func TestReadersGoOnFromAnyEvent(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			alice := dbtest.User(t, r.store, "alice")
-			r.start()
-			r.add(alice, 8)
-			r.wantSame(alice)
+			r, alice := emitted(t, 8)
 			after := keyspace.ID{}
 			if tt.after > 0 {
 				after = r.idOf(alice, tt.after)
@@ -102,11 +97,7 @@ func TestReadersGoOnFromAnyEvent(t *testing.T) {
 
 func TestReadersWaitForTheNextEvent(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	alice := dbtest.User(t, r.store, "alice")
-	r.start()
-	r.add(alice, 3)
-	r.wantSame(alice)
+	r, alice := emitted(t, 3)
 	reader := &event.Reader{Store: r.store, Streams: r.keys.Events}
 	last, err := reader.Last(t.Context(), alice)
 	if err != nil || last.Seq != 3 {

@@ -85,11 +85,7 @@ func TestTheStreamOfARemovedUserIsForgotten(t *testing.T) {
 // An error of a database that still belongs to a user is tried again.
 func TestTheStreamOfAUserWhoseDatabaseFailsIsKept(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	alice := dbtest.User(t, r.store, "alice")
-	r.start()
-	r.add(alice, 1)
-	r.wantSame(alice)
+	r, alice := emitted(t, 1)
 	if err := r.store.DropUserDatabase(t.Context(), alice); err != nil {
 		t.Fatal(err)
 	}

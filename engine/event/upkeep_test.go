@@ -86,11 +86,7 @@ func TestEventsOfOtherProcessesAreEmittedThoughAnAnswerIsLost(t *testing.T) {
 
 func TestEventsOfOtherProcessesAreEmitted(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	alice := dbtest.User(t, r.store, "alice")
-	r.start()
-	r.add(alice, 1)
-	r.wantSame(alice)
+	r, alice := emitted(t, 1)
 	emits := r.emits
 	r.emits = nil
 	r.add(alice, 1)
@@ -103,11 +99,7 @@ func TestEventsOfOtherProcessesAreEmitted(t *testing.T) {
 
 func TestAServerThatRefusesEventsIsToldOf(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	alice := dbtest.User(t, r.store, "alice")
-	r.start()
-	r.add(alice, 1)
-	r.wantSame(alice)
+	r, alice := emitted(t, 1)
 	if r.emits.IsRefused() {
 		t.Error("Redis takes the events, and is said to refuse them")
 	}
