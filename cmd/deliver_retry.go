@@ -114,7 +114,10 @@ func (p *printer) describeRetry(r admin.RetryReport, waited bool, next *time.Tim
 			words += ", the next try is at " + stamp(*next)
 		}
 	}
-	if r.Paused > 0 {
+	switch {
+	case r.AllPaused:
+		words += "; those to other servers wait: federation.mode is paused"
+	case r.Paused > 0:
 		words += fmt.Sprintf("; %d to paused hosts wait for 'lightweb host resume'", r.Paused)
 	}
 	if !r.DryRun && r.Failed == 0 && len(r.Failures) == 0 {

@@ -58,7 +58,7 @@ func TestDeliveriesAreReported(t *testing.T) {
 		{"a retry, to a pipe", false, false, func(p *printer) error { return p.showRetried(retried, true) },
 			"alice\tup.example\t12\t12\t0\t\nalice\tdown.example\t3\t0\t3\tno such host\n"},
 		{"a retry, to programs", false, true, func(p *printer) error { return p.showRetried(retried, true) },
-			`{"matched":15,"requeued":15,"delivered":12,"failed":3,"skipped_blocked":0,"paused":0,"hosts":[{"user":"alice","host":"up.example","matched":12,"delivered":12,"failed":0},` +
+			`{"matched":15,"requeued":15,"delivered":12,"failed":3,"skipped_blocked":0,"paused":0,"all_paused":false,"hosts":[{"user":"alice","host":"up.example","matched":12,"delivered":12,"failed":0},` +
 				`{"user":"alice","host":"down.example","matched":3,"delivered":0,"failed":3,"last_error":"no such host","next_attempt_at":"2026-03-01T14:00:00Z"}],"failures":null,"dry_run":false}` + "\n"},
 		{"a retry that was not made", true, false, func(p *printer) error {
 			return p.showRetried(admin.RetryReport{Matched: 3, SkippedBlocked: 1, DryRun: true}, false)
@@ -66,6 +66,9 @@ func TestDeliveriesAreReported(t *testing.T) {
 		{"a retry to a paused host", true, false, func(p *printer) error { return p.showRetried(held, false) },
 			"USER   HOST          DUE  SENT  FAILED  LAST ERROR\nalice  held.example  2    0     0       paused: waits for 'host resume'\n" +
 				"✓ 2 deliveries are due; 2 to paused hosts wait for 'lightweb host resume'\n"},
+		{"a retry while federation is paused", true, false, func(p *printer) error {
+			return p.showRetried(admin.RetryReport{Matched: 2, Requeued: 2, AllPaused: true}, false)
+		}, "USER  HOST  DUE  SENT  FAILED  LAST ERROR\n✓ 2 deliveries are due; those to other servers wait: federation.mode is paused\n"},
 		{"how they stand", true, false, func(p *printer) error {
 			return p.showDeliveryStatus(admin.DeliveryStatus{States: []admin.DeliveryState{here, down}})
 		}, "HOST           STATE      COUNT  OLDEST                NEXT  HELD BACK                            LAST ERROR\n" +

@@ -177,7 +177,7 @@ func (s *siege) domainLists() {
 		return path
 	}
 	list := write("list.csv", "\ufeff#domain,#severity,#reject_media,#reject_reports,#public_comment,#obfuscate\r\n"+
-		"evil.example,suspend,TRUE,TRUE,\"spam, =1\",FALSE\r\nWICKED.example,suspend,TRUE,TRUE,=1+1,FALSE\r\nevil.example,suspend,,,again,\r\n"+
+		"evil.example,suspend,TRUE,TRUE,\"spam,\a=1\",FALSE\r\nWICKED.example,suspend,TRUE,TRUE,=1+1,FALSE\r\nevil.example,suspend,,,again,\r\n"+
 		"127.0.0.3,suspend,,,,\r\nloud.example,silence,,,,\r\nodd.example,noop,,,,\r\n"+
 		"ev**.example,suspend,,,,\r\ncom,suspend,,,,\r\n127.0.0.1,suspend,,,,\r\n,suspend,,,,\r\n")
 	type imported struct {
@@ -233,6 +233,7 @@ func (s *siege) domainLists() {
 		{"domain block *.evil.example", 65, "without *"},
 		{"domain block good.example/users", 65, "no domain"},
 		{"domain block good.example --comment " + strings.Repeat("x", 501), 65, "500 characters"},
+		{"domain block good.example --comment loud\a", 65, "cannot be shown"},
 		{"domain block", 64, "needs DOMAIN"},
 		{"domain block good.example --dry-run", 0, "" /* nobody knows anybody there */},
 		{"domain unblock good.example", 66, "not blocked"},

@@ -37,6 +37,7 @@ type RetryReport struct {
 	Failed         int              `json:"failed"`          // failed attempts; some are repeated later
 	SkippedBlocked int              `json:"skipped_blocked"` // deliveries to hosts that the policy refuses
 	Paused         int              `json:"paused"`          // matched deliveries to hosts that the operator has paused; they wait for Hosts.Resume
+	AllPaused      bool             `json:"all_paused"`      // federation.mode is paused: deliveries to other servers wait until it is open
 	Hosts          []RetriedHost    `json:"hosts"`
 	Failures       deliveryFailures `json:"failures"`
 	DryRun         bool             `json:"dry_run"`
@@ -62,7 +63,7 @@ type RetriedHost struct {
 // become due, too, but nobody sends them before Hosts.Resume. The faults are Busy when another
 // process retries, and NoUser when a named user does not exist.
 func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
-	r = RetryReport{Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
+	r = RetryReport{AllPaused: ds.in.IsPaused(), Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
 	if err != nil {
 		return r, err

@@ -26,7 +26,7 @@ const (
 // and to paused hosts due. It handles one user after another, so that at most retryAtOnce requests
 // to a host run in parallel.
 func (t *retry) sendAll(ctx context.Context) error {
-	if t.in.IsPaused() {
+	if t.r.AllPaused {
 		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
 	}
 	t.sender = delivery.New(delivery.Deps{

@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// checkComment refuses a comment that is too long.
+// checkComment refuses a comment that cannot be stored.
 func checkComment(words string) error {
-	if utf8.RuneCountInString(words) > registry.MaxComment {
-		return fault.New(fault.Invalid, fmt.Sprintf("a comment has at most %d characters", registry.MaxComment))
+	if !registry.IsComment(words) {
+		return fault.New(fault.Invalid, fmt.Sprintf("a comment has at most %d characters, and none that cannot be shown", registry.MaxComment))
 	}
 	return nil
 }

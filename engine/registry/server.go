@@ -18,6 +18,11 @@ const maxServerFile = 64 << 20
 // MaxComment is the length of the longest comment on a domain or actor, in characters.
 const MaxComment = 500
 
+// IsComment reports whether the policy can hold words as a comment.
+func IsComment(words string) bool {
+	return utf8.RuneCountInString(words) <= MaxComment && isPrintable(words)
+}
+
 // Server is the policy of the whole instance. Domains are in the form that vocab.ID.Host
 // returns, and actors in canonical form.
 type Server struct {
@@ -57,7 +62,7 @@ func (s Server) canonicalServer() (Server, error) {
 		if err != nil {
 			return Server{}, fmt.Errorf("comments: %w", err)
 		}
-		if utf8.RuneCountInString(words) > MaxComment || !isPrintable(words) {
+		if !IsComment(words) {
 			return Server{}, badConfig("comments: that on %s has more than %d characters, or one that cannot be shown", about, MaxComment)
 		}
 		s.Comments[about] = words
