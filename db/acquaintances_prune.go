@@ -21,17 +21,18 @@ const idleFor = 2 * instance.AcquaintanceBelieved
 // takes tenths of a second in the user's database.
 const acquaintancePage = 200
 
-// PruneAcquaintances removes the user's acquaintances with actors that the user's database does
-// not name, and returns how many rows it removed. If dryRun is true, it only counts these rows.
-// The first night that finds no data of an actor marks the actor's row. The next night removes
-// the row, unless Acquaintances.Add was called for the actor in between. The pruning works in
-// pages and rests between them. It stops while an activity for the user waits in the journal,
-// because that activity may come from any actor.
+// PruneAcquaintances removes the user's acquaintances with actors of which the user's database has
+// no data, and returns how many rows it removed. It removes a row in two steps: one run marks the
+// row, and a run at least idleFor later removes it. The mark is cleared if Acquaintances.Add is
+// called for the actor, or if a run finds data of the actor. If dryRun is true, it only counts the
+// rows that it would remove now. It works in pages and rests between them. It removes nothing
+// while an activity for the user waits in the journal, because it may come from any actor.
 //
 // PruneAcquaintances is safe while a process serves the instance. Before data of an actor enters
-// the user's database, Add is called for the actor. Add is called at most AcquaintanceBelieved
-// before that, unless the data waited in the journal. If Add was called after the row was marked,
-// it cleared the mark. If Add was called after the row was removed, it made the row again.
+// the user's database, Add is called for the actor: at most AcquaintanceBelieved before, unless
+// the data waits in the journal. If Add was called before a run marked the row, the data is there
+// before idleFor has passed, and the next run finds it. If Add was called after the row was
+// marked, it cleared the mark. If Add was called after the row was removed, it made the row again.
 func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now time.Time, dryRun bool) (n int, err error) {
 	for last := vocab.ID(""); ; {
 		began := time.Now()

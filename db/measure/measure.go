@@ -1,5 +1,6 @@
-// Package measure is for measurements. It fills users' databases, counts the activities that
-// arrived in them, and describes the server and its waits. Only engine/bench imports it.
+// Package measure supports engine/bench, which alone imports it. It fills users' databases, counts
+// the activities that arrived in them, and describes the PostgreSQL server and the events that
+// Lightweb's sessions wait for.
 package measure
 
 import (

@@ -39,9 +39,11 @@ const objectTags = `ARRAY(SELECT left(name #>> '{}', 130) FROM (
 		UNION ALL SELECT jsonb_path_query(o.raw, '$.lwTags[*]')
 		UNION ALL SELECT jsonb_path_query(o.raw, '$.lwMetadata.tags[*]')) AS named LIMIT 200)`
 
-// ListOfActors returns up to n entries whose activity came from any of the actors. It lists those
-// after a place, the newest first. It stops by size as List does, and after MaxScanned entries.
-// end is the place where it stopped, nil at the end of the feed.
+// ListOfActors returns up to n entries of the main feed whose activity came from any of the
+// actors: those after a place, the newest first. Like List, it stops after the entry with which
+// the documents exceed MaxFeed bytes. It scans at most MaxScanned entries. end is the place of
+// the last scanned entry, nil if the scan reached the end of the feed. After a stop by size, the
+// next page begins after the last returned entry and not at end.
 func (t Feed) ListOfActors(ctx context.Context, actors []vocab.ID, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	return t.scanFeed(ctx, feedScan{`'{}'::text[], false`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
 }
@@ -74,7 +76,7 @@ func hasAnyTag(names []string, tags ...string) bool {
 	})
 }
 
-// scanFeed returns up to n entries that a scan selects, and the place where it stopped.
+// scanFeed returns up to n entries that a scan selects, and the end as ListOfActors describes it.
 func (t Feed) scanFeed(ctx context.Context, s feedScan, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	read := func(after *Place) ([]scannedEntry, error) { return t.scanChunk(ctx, s, after) }
 	found, end, err := scanEntries(read, s.meets, after, n)

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MLSStock is the number of key packages and Welcomes that the user's devices can use for new
-// conversations.
+// MLSStock counts the key packages that others can still claim to add the user's devices to
+// conversations, and the Welcomes that no device of the user has confirmed.
 type MLSStock struct {
 	KeyPackages int // one-time packages
 	Welcomes    int // for the user, not confirmed by any device

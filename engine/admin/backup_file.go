@@ -97,7 +97,7 @@ func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 	}
 }
 
-// removeAbandoned removes a file that no process is writing.
+// removeAbandoned removes a file, unless another process has locked it and is still writing it.
 func removeAbandoned(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) { // the file was renamed, or another process removed it

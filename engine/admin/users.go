@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Users are the users of the instance.
+// Users has the operator's tasks for the users of the instance.
 type Users struct{ in *instance.Instance }
 
 // User is a local user in the form that commands show.

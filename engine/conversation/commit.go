@@ -71,9 +71,9 @@ func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, er
 	return do.accepted, err
 }
 
-// prepare fetches the actors whose devices the commit adds. It refuses a caller that is no member.
-// If the commit is late, prepare fetches nothing: either it is answered as before, or it is
-// refused once it is its turn.
+// prepare fetches the actors whose devices the commit adds. It refuses a caller that is no member,
+// or that the host blocks. It fetches nothing for a late commit: apply answers it from the stored
+// answer if it was accepted before, and refuses it otherwise.
 func (c *commit) prepare(ctx context.Context) error {
 	err := c.registry.Store.Read(ctx, c.at.Host, func(ctx context.Context, tx *user.Tx) error {
 		to, err := readAs(ctx, tx, c.at.ID, c.Caller)

@@ -100,7 +100,8 @@ func newQuestion(u vocab.Username, x *applying) *question {
 	return q
 }
 
-// forgetAnswers removes answers that no user will take any more. The caller holds mu.
+// forgetAnswers removes each answer that is older than leftAnswers, and each that is older than
+// keptAnswers and for which no user waits. The caller holds mu.
 func (r *rivals) forgetAnswers() {
 	for seq, q := range r.questions {
 		age := r.Now().Sub(q.answered)

@@ -14,9 +14,10 @@ const (
 	maxWord  = 64 // bytes; a longer word is cut
 )
 
-// splitWords returns the words of a text, in lower case: runs of letters, marks and digits. In
-// scripts that put no spaces between words, each character is a word. PostgreSQL cannot do this,
-// because the databases sort by bytes, and know only the letters of ASCII.
+// splitWords returns the words of a text, in lower case: runs of letters, marks and digits. Each
+// Han, Hiragana, Katakana or Thai character is a word, because these scripts put no spaces between
+// words. PostgreSQL cannot do this, because the databases sort by bytes, and know only the letters
+// of ASCII.
 func splitWords(text string) (words []string) {
 	begin := -1
 	end := func(at int) {
@@ -60,8 +61,8 @@ func writeVector(words []string) string {
 	return b.String()
 }
 
-// objectText returns all text of an object that people read, in every language. It returns no text
-// for a deleted or encrypted object.
+// objectText returns the name, the summary and the content of an object, in every language. It
+// returns no text for an encrypted object.
 func objectText(d, readable vocab.Doc) string {
 	if d.Sealed() != "" {
 		return ""

@@ -13,8 +13,8 @@ const (
 	keptFromElsewhere = 0.5
 )
 
-// places remembers, as long as the process lives, the clients from which users have signed in.
-// It is safe for concurrent use.
+// places remembers in memory from which clients each user has signed in. When it is full, it
+// forgets the oldest sign-ins. It is safe for concurrent use.
 type places struct {
 	half int
 
