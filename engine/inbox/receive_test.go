@@ -360,14 +360,15 @@ func TestDeliverHandsOverWhatLocalActorsSend(t *testing.T) {
 	}
 }
 
-func TestAHostThatSignsByRFC9421IsKnownToTakeIt(t *testing.T) {
+func TestAHostIsKnownToTakeTheDialectThatItSignsWith(t *testing.T) {
 	for _, tt := range []struct {
 		name               string
 		known, signs, want signature.Dialect
 	}{
 		{"nothing was known", 0, signature.RFC9421, signature.RFC9421},
-		{"the other dialect says nothing new", 0, signature.Cavage, 0},
-		{"what it took outweighs what it speaks", signature.Cavage, signature.RFC9421, signature.Cavage},
+		{"nor of one that signs by draft-cavage", 0, signature.Cavage, signature.Cavage},
+		{"draft-cavage is kept", signature.Cavage, signature.RFC9421, signature.Cavage},
+		{"it took RFC 9421, perhaps unread", signature.RFC9421, signature.Cavage, signature.Cavage},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)

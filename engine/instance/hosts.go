@@ -103,13 +103,14 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 const heardTime = time.Second
 
 // Heard learns two things from a request of host: the dialect of its signature and the name of
-// its software. A host that signs with RFC 9421 also accepts RFC 9421; Heard stores this only
-// if no dialect of the host is stored. Every host accepts draft-cavage, so Heard ignores that
-// dialect.
+// its software. A host accepts the dialect that it signs with. RFC 9421 is stored only if no
+// dialect of the host is stored. Draft-cavage also replaces RFC 9421, which may be stored because
+// the host answered 2xx before it looked at a signature that it cannot read.
 func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, name string) {
 	ctx, cancel := context.WithTimeout(ctx, heardTime)
 	defer cancel()
-	if _, known := h.Dialect(ctx, host); d == signature.RFC9421 && !known { // every request reads the entry, so that it stays in memory
+	stored, known := h.Dialect(ctx, host) // every request reads the entry, so that it stays in memory
+	if !known || d == signature.Cavage && stored != d {
 		h.Learn(ctx, host, d)
 	}
 	if name = printable(name); name == "" || !h.renameSoftware(host, name) || !h.chargeDomain(host) {

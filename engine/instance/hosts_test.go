@@ -86,6 +86,26 @@ func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 	is("in another process", signature.Cavage, 2)
 }
 
+// A host reads the dialect that it signs with. Some answer 2xx to RFC 9421 without reading it.
+func TestAHostIsAskedInTheDialectThatItSignsWith(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ took, signs, want signature.Dialect }{
+		{0, signature.Cavage, signature.Cavage},
+		{0, signature.RFC9421, signature.RFC9421},
+		{signature.RFC9421, signature.Cavage, signature.Cavage},
+		{signature.Cavage, signature.RFC9421, signature.Cavage},
+	} {
+		h := newHosts(&stored{}, slog.New(slog.DiscardHandler), time.Now)
+		if tt.took != 0 {
+			h.Learn(t.Context(), "peer.example", tt.took)
+		}
+		h.Heard(t.Context(), "peer.example", tt.signs, "")
+		if got, _ := h.Dialect(t.Context(), "peer.example"); got != tt.want {
+			t.Errorf("a host that took %s and signs with %s is asked in %s, want %s", tt.took, tt.signs, got, tt.want)
+		}
+	}
+}
+
 // A wildcard in somebody's DNS makes names without end: its domain pays for the rows.
 func TestADomainHasSoManyHostsWrittenDown(t *testing.T) {
 	t.Parallel()

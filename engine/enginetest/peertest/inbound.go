@@ -295,7 +295,7 @@ func (d *Dialects) Learn(_ context.Context, host string, to signature.Dialect) {
 }
 
 func (d *Dialects) Heard(_ context.Context, host string, in signature.Dialect, _ string) {
-	if in == signature.RFC9421 {
-		d.known.LoadOrStore(host, in)
+	if _, known := d.Dialect(context.Background(), host); !known || in == signature.Cavage {
+		d.known.Store(host, in)
 	}
 }
