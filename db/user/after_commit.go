@@ -23,7 +23,7 @@ type Commit struct {
 	Touched
 	Events []Event // the added events with their numbers, lowest first
 
-	Owes        bool       // deliveries were added
+	Owes        bool       // deliveries may have been added
 	Leased      []Delivery // the added deliveries that the transaction leased for the dispatcher
 	LeasedUntil time.Time
 
@@ -87,8 +87,8 @@ type Subscriber struct {
 	Name string // shown in the log
 	// Committed is called after the commit, outside the transaction, and before Write returns
 	// to the writer. Several calls for one user may run at the same time, and in another order
-	// than that of the commits; the numbers of the events give the order of the commits. The
-	// context ends after subscriberTime, and the writer waits no longer than that.
+	// than that of the commits. The order of commits with events is that of the events' numbers.
+	// The context ends after subscriberTime, and the writer waits no longer than that.
 	Committed func(ctx context.Context, c Commit)
 }
 
@@ -101,9 +101,8 @@ type subscribers struct {
 	log  *slog.Logger
 }
 
-// Subscribe sets the subscribers that are notified of every commit in a user's database, in
-// this order. It replaces the subscribers of an earlier call, so it is called once, before the
-// process writes.
+// Subscribe sets the subscribers that are notified of every commit of Write, in this order. It
+// replaces the subscribers of an earlier call, so it is called once, before the process writes.
 func (d *Databases) Subscribe(all ...Subscriber) { d.subscribers.list.Store(&all) }
 
 // tell calls every subscriber once, even if the context of the writer is cancelled, because the

@@ -43,9 +43,10 @@ type relation struct {
 }
 
 // ClaimAhead claims ids as Claim does, and reads in the same round trip the rows that the
-// handling of the claimed activities needs: whether the user blocks their actors, the
-// relationships between these actors and the user, and the stored objects of the activities. It
-// takes the shared lock that HoldAudience takes, so that the blocks cannot change meanwhile.
+// handling of the claimed activities needs. These rows say which of the actors the user blocks,
+// which relationships the actors have with the user, which of the objects are stored, and which
+// their authors have deleted. ClaimAhead first takes the shared lock that HoldAudience takes, so
+// that no activity of the user changes the blocks meanwhile.
 func (t Activities) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, objects []Owned) (fresh map[Owned]bool, err error) {
 	var won, shut, buried [][]byte
 	uris := make([]vocab.ID, len(objects))

@@ -18,8 +18,8 @@ const publicForms = `'{` + string(vocab.Public) + `,as:Public,Public}'::text[]`
 // addressesPublic holds for rows whose document addresses everybody.
 var addressesPublic = publicIn("raw")
 
-// addressesAny holds for rows whose document names any id of $2 in its field "to" or "cc".
-// Collections depend only on these two fields. If $2 is null, it holds for all rows.
+// addressesAny holds for rows whose document names any id of $2 in its field "to" or "cc". It does
+// not look at the field audience. If $2 is null, it holds for all rows.
 const addressesAny = `($2::text[] IS NULL OR raw -> 'to' ?| $2 OR raw -> 'cc' ?| $2)`
 
 // listed returns the argument $2 of addressesAny for a list of ids, and null if the list is

@@ -3,14 +3,16 @@ package user
 import "context"
 
 // audienceLock is the key of the advisory lock in a user's database that guards blocks,
-// followers and members of groups. Plain reads neither take it nor wait for it.
+// followers and members of groups against changes by the user's own activities. Plain reads
+// neither take it nor wait for it.
 const audienceLock = 7305808869232653
 
 const holdAudience = `SELECT pg_advisory_xact_lock_shared($1)`
 
-// HoldAudience waits for a running transaction that changes blocks, followers or groups, if there
-// is one. From then on no other transaction can change blocks, followers or groups until this
-// transaction ends.
+// HoldAudience waits for a running transaction that has called ChangeAudience, if there is one.
+// Until this transaction ends, later calls of ChangeAudience wait, so no activity of the user
+// changes blocks, followers or groups. Received activities can still change them, and so can
+// deliveries that find an actor gone.
 func (t *Tx) HoldAudience(ctx context.Context) error {
 	_, err := t.execBeside(ctx, "hold audience", holdAudience, audienceLock)
 	return err

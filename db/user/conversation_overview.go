@@ -18,7 +18,7 @@ type ConversationOverview struct {
 	Epoch    int64     `json:"epoch"`
 	Members  int       `json:"members"`
 	Host     vocab.ID  `json:"host"`
-	ActiveAt time.Time `json:"active_at"` // when it changed last
+	ActiveAt time.Time `json:"active_at"` // last change of its MLS state, else its creation
 }
 
 // ConversationDetails is what an operator sees of one conversation, besides its
@@ -70,9 +70,8 @@ type LogCounts struct {
 	Applications int `json:"application"`
 }
 
-// FindCounts counts the messages and the unconfirmed Welcomes of a conversation. If another
-// server hosts the conversation, it counts the messages that arrived here and that the host has
-// put in order.
+// FindCounts counts the messages and the unconfirmed Welcomes of a conversation. If the user does
+// not host the conversation, it counts those messages that arrived here and have a number.
 func (t Conversations) FindCounts(ctx context.Context, id uuid.UUID) (*ConversationCounts, error) {
 	return one[ConversationCounts](ctx, t.tx, "count messages", `SELECT count(*) FILTER (WHERE kind = 'commit'), count(*) FILTER (WHERE kind = 'proposal'), count(*) FILTER (WHERE kind = 'application'),
 		(SELECT count(*) FROM mls_welcomes WHERE conversation_id = $1 AND state IN ('available', 'in_flight'))

@@ -36,7 +36,8 @@ var TimelineEnd = TimelinePlace{math.MaxInt64, math.MaxInt64}
 
 func (e TimelineEntry) bytes() int { return len(e.Content) + len(e.Raw) + len(e.Readable) }
 
-// maxTimeline is the number of bytes after which a page of a timeline ends.
+// maxTimeline is the number of bytes after which a page of a timeline ends, but not before its
+// second entry.
 const maxTimeline = 4 << 20
 
 // ListTimeline returns up to n entries of a conversation before a place, the newest first. It
@@ -62,29 +63,30 @@ func (t Conversations) ListTimeline(ctx context.Context, id uuid.UUID, user voca
 	return out[:min(n, len(out))], len(out) > n || size > maxTimeline, err
 }
 
-// ListedConversation is a conversation with the number of its entries that the user has not
-// read.
+// ListedConversation is a conversation with the number of its Notes and application messages
+// that others wrote and the user has not read.
 type ListedConversation struct {
 	Conversation
 	Unread int
 }
 
-// unreadOf counts the Notes and messages of the log that others wrote and the user has not
-// read. $1 is the user.
+// unreadOf counts the Notes and application messages of a conversation c that others wrote and
+// the user has not read. Commits, proposals, and messages of a blocked sender in a conversation
+// that the user does not host do not count. $1 is the user.
 const unreadOf = `(SELECT count(*) FROM conversation_entries e WHERE e.conversation_id = c.id AND e.n > c.read_entry AND e.kind = 'note' AND NOT e.own)
 	+ (SELECT count(*) FROM mls_log l JOIN conversation_members m ON m.conversation_id = c.id AND m.actor_uri = $1
 		WHERE l.conversation_id = c.id AND l.seq > greatest(c.last_read_seq, m.joined_seq) AND l.kind = 'application' AND l.sender_uri <> $1)
 	+ (SELECT count(*) FROM mls_inbox i WHERE i.conversation_id = c.id AND i.seq > c.last_read_seq AND i.kind = 'application' AND i.sender_uri <> $1 AND NOT i.blocked)`
 
-// List returns up to n conversations after a place, the newest first, each with its number of
-// unread entries.
+// List returns up to n conversations after a place, the newest first.
 func (t Conversations) List(ctx context.Context, user vocab.ID, after *Place, n int) ([]ListedConversation, error) {
 	p := after.orFirst()
 	return collect[ListedConversation](ctx, t.tx, "list conversations", `SELECT `+conversationColumns+`, `+unreadOf+` FROM conversations c
 		WHERE (created_at, id) < ($2, $3) ORDER BY created_at DESC, id DESC LIMIT $4`, user, p.At, uuid.UUID(p.ID), n)
 }
 
-// CountUnread returns how many entries of a conversation the user has not read.
+// CountUnread returns how many Notes and application messages of a conversation others wrote and
+// the user has not read.
 func (t Conversations) CountUnread(ctx context.Context, id uuid.UUID, user vocab.ID) (n int, err error) {
 	err = t.row(ctx, "count unread", `SELECT `+unreadOf+` FROM conversations c WHERE id = $2`, []any{user, id}, &n)
 	return n, err

@@ -21,7 +21,7 @@ type Conversation struct {
 	ID        uuid.UUID
 	URI       vocab.ID
 	Mode      string
-	Host      vocab.ID // the actor whose server orders its messages
+	Host      vocab.ID // the actor whose server orders its messages; empty: it has no host
 	GroupID   string   // of the current MLS group; empty if it is federated and not being upgraded
 	ReadSeq   int64    // the number up to which the user has read its log
 	CreatedAt time.Time
@@ -45,8 +45,8 @@ func (t Conversations) Add(ctx context.Context, c Conversation) error {
 }
 
 // IsTakenGroup reports whether err says that another confirmed conversation already has the MLS
-// group. A conversation is confirmed if the user hosts it, if it is a conversation of the user
-// with one other actor, or if a device of the user has joined it.
+// group. A conversation that the user hosts is confirmed, and so is a federated one. An encrypted
+// one without a host, or with another host, is confirmed once a device of the user has joined it.
 func IsTakenGroup(err error) bool { return postgres.Violates(err, "conversations_claimed") }
 
 // Find returns a conversation that the user takes part in, nil when there is none.

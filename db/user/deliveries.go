@@ -16,13 +16,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Job is the fan-out of one activity, with the bytes as they are sent.
+// Job is the fan-out of one activity, with the bytes as they are sent. Deliveries to one inbox
+// keep their order if their jobs have the same Object. For the types of Types.Ordered the Object
+// is the Activity itself.
 type Job struct {
 	ID       uuid.UUID
 	Activity vocab.ID
 	Version  vocab.ID // the id of this version of the activity; empty if there are no versions
 	Actor    vocab.ID // set if the activity is forwarded, since other actors of its server may use the same id
-	Object   vocab.ID // empty when it has no object with an id
+	Object   vocab.ID // the activity's object, the Activity or a conversation; may be empty
 	Type     string
 	Body     []byte
 	Audience []vocab.ID // the recipients that the activity addresses
@@ -196,7 +198,8 @@ type ClaimBounds struct {
 }
 
 // Claim leases due deliveries to owner for the given time. It takes first those that have been
-// due for longest. They can be deliveries of the user's own activities and of forwarded ones.
+// due for longest, and passes over those that must wait for an earlier delivery (see unblocked).
+// They can be deliveries of the user's own activities and of forwarded ones.
 func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
 	hosts, _, patterns := hostPatterns(b.Except)
 	const due = `SELECT d.id FROM deliveries d
@@ -265,8 +268,9 @@ func (t Deliveries) CountOpen(ctx context.Context) ([]OpenDeliveries, error) {
 }
 
 // ListSentTo returns the inboxes to which posts or updates of an object were sent or will be
-// sent. If the parameter object is the id of a reaction or Block, it returns the inboxes to which
-// that activity was or will be sent.
+// sent. If the parameter object is the id of an activity of Types.Ordered, such as a reaction or
+// Block, it returns the inboxes to which that activity was or will be sent. Inboxes of failed
+// deliveries are included.
 func (t Deliveries) ListSentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
 	return t.listReached(ctx, `object_uri = $1 AND type = ANY($2)`, object, slices.Concat(t.types.Words, t.types.Ordered))
 }
@@ -298,10 +302,11 @@ func (t Deliveries) listReached(ctx context.Context, condition string, args ...a
 	return out, err
 }
 
-// JobCounts are the numbers of a job's deliveries, computed from their rows.
+// JobCounts are the numbers of a job's deliveries, including those that succeeded long ago and
+// have no row any more.
 type JobCounts struct {
 	Total     int `json:"total"`
-	Pending   int `json:"pending"`
+	Pending   int `json:"pending"` // pending or parked
 	Delivered int `json:"delivered"`
 	Failed    int `json:"failed"`
 	Skipped   int `json:"skipped"`

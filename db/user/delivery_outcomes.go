@@ -34,8 +34,9 @@ type Finished struct {
 }
 
 // Finish records outcomes, and returns the recorded ones. It ignores outcomes of deliveries
-// that owner no longer leases. It finds the rows by their ids, because the planner must not
-// scan all pending deliveries (see unblocked).
+// that owner no longer leases. A delivery that would be tried again becomes skipped if its post
+// was deleted or edited since (see withdrawn). Finish finds the rows by their ids, because the
+// planner must not scan all pending deliveries (see unblocked).
 func (t Deliveries) Finish(ctx context.Context, owner string, all []Outcome, now time.Time) (finished []Finished, err error) {
 	for some := range slices.Chunk(all, finishedAtOnce) {
 		f, err := t.finishFew(ctx, owner, some, now)

@@ -16,11 +16,12 @@ import (
 // it.
 const DeliveryDelivering = "delivering"
 
-// The states of a job are computed from its deliveries. DeliveryPending says that no delivery
-// succeeded yet and some will be tried again. DeliveryDelivering says that a delivery is being
-// attempted now. DeliveryDelivered says that all deliveries succeeded except skipped ones.
+// The states of a job are computed from its deliveries. DeliveryDelivering says that a delivery
+// is being attempted now; the other states say that none is. DeliveryPending says that no
+// delivery has succeeded yet and some are pending or parked. DeliveryDelivered says that all
+// deliveries succeeded except skipped ones.
 const (
-	JobPartial = "partial" // some inboxes have it, and others are tried again or were given up
+	JobPartial = "partial" // some inboxes have it; other deliveries are pending, parked or failed
 	JobError   = "error"   // no inbox has it, and none is tried again
 )
 
@@ -32,7 +33,7 @@ func JobStatuses() []string {
 // DeliveryFilter selects deliveries or jobs. All conditions must hold.
 type DeliveryFilter struct {
 	Job      uuid.UUID // zero: every job
-	Activity vocab.ID  // the activity of the job, or that activity's object; empty: every activity
+	Activity vocab.ID  // the Activity or the Object of the job; empty: every activity
 	Hosts    []string  // empty: every one
 	Since    time.Time // created since then; zero: at any time
 }
@@ -65,7 +66,7 @@ func (f DeliveryFilter) ofJob(t *terms) {
 type DeliveryJob struct {
 	ID        uuid.UUID `json:"job"`
 	Activity  vocab.ID  `json:"activity"`
-	Object    vocab.ID  `json:"object,omitempty"` // empty when it has no object with an id
+	Object    vocab.ID  `json:"object,omitempty"` // the Object of its Job
 	Type      string    `json:"type"`
 	Status    string    `json:"status"` // one of JobStatuses
 	JobCounts `json:"counts"`
@@ -134,7 +135,7 @@ func (t Jobs) Find(ctx context.Context, id uuid.UUID, now time.Time) (*DeliveryJ
 // SentJob is the current state of the fan-out of one of the user's activities.
 type SentJob struct {
 	ID         uuid.UUID
-	Recipients int // actors that it has reached or will reach
+	Recipients int // actors to which its deliveries go, except skipped deliveries
 	JobCounts
 }
 
@@ -148,7 +149,8 @@ func (t Jobs) FindSent(ctx context.Context, activity vocab.ID, now time.Time) (*
 		FROM delivery_jobs j, `+tally+` WHERE j.activity_uri = $2 AND j.signer = 'user' ORDER BY j.id LIMIT 1`, now, activity)
 }
 
-// DeliveryReport is the stored state of one delivery.
+// DeliveryReport is the stored state of one delivery. Headers and Answer are empty if the post was
+// deleted or edited since.
 type DeliveryReport struct {
 	// ID is below 0 if the delivery succeeded long ago and only its inbox and recipients are
 	// stored.
@@ -160,9 +162,9 @@ type DeliveryReport struct {
 	Status            string // DeliveryDelivering is possible, too
 	Attempts          int
 	NextAt            *time.Time // when the next attempt is made; nil: there is none, or it is being made now
-	LastStatus        int        // the HTTP status of the last answer; 0: none
-	Headers           string     // of the last answer, a line for each stored field
-	Answer            []byte     // the first 1 KiB of the body of the last answer, as the host sent it
+	LastStatus        int        // the HTTP status of the answer to the last attempt; 0: no answer
+	Headers           string     // of that answer, a line for each stored field
+	Answer            []byte     // the first 1 KiB of that answer's body, as the host sent it
 	Location          string     // the Location header of the answer to a failed attempt
 	RetryAfter        int        // how many seconds the host asked to wait; 0: it did not ask
 	Error             string

@@ -12,7 +12,7 @@ const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k 
 	AND k.created_at >= j.created_at AND k.id <> j.id)`
 
 // DeliveryChoice selects the deliveries to retry now, or to drop. It never selects deliveries
-// that a process has leased.
+// that a process has leased, nor failed ones whose content was taken back (see superseded).
 type DeliveryChoice struct {
 	DeliveryFilter
 	States []string  // any of DeliveryPending, DeliveryParked and DeliveryFailed
@@ -84,7 +84,8 @@ func (t Deliveries) Requeue(ctx context.Context, c DeliveryChoice, reset bool, a
 const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempts END, created_at = CASE WHEN $2 THEN $1 ELSE d.created_at END, updated_at = $1, ` + leaseLost
 
 // ClaimChosen leases up to n of the chosen deliveries to owner for the given time, the oldest
-// first. It passes over deliveries that must wait for an earlier delivery.
+// first. It passes over deliveries that must wait for an earlier delivery (see unblocked). If
+// reset is true, the leased deliveries count as created now and have no attempts.
 func (t Deliveries) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owner string, lease time.Duration, n int, now time.Time) ([]Delivery, error) {
 	q := terms{args: []any{now, reset, owner, now.Add(lease), n}}
 	c.of(&q, t.types, now)

@@ -61,14 +61,15 @@ func (t *tx) lockEvents(ctx context.Context) error {
 
 // EventLimits limit how many events a user's database stores.
 type EventLimits struct {
-	Keep    int   // how many emitted events may be stored
+	Keep    int   // emitted events are dropped while more events than this are stored
 	Waiting int   // how many events may be stored, emitted or not
 	Bytes   int64 // how many bytes all events may have
 }
 
-// Trim drops emitted events, the oldest first, until at most l.Keep are left. The parameter
-// emitted is the number up to which events were emitted. If the events that are left exceed
-// l.Waiting or l.Bytes, Trim also drops the oldest of them, emitted or not. An event of the type
+// Trim drops emitted events, the oldest first, until at most l.Keep events are left, emitted or
+// not, or no emitted event is left. The parameter emitted is the number up to which events were
+// emitted. If the events that are left exceed l.Waiting, Trim also drops the oldest of them,
+// emitted or not. If they exceed only l.Bytes, it drops a tenth of them. An event of the type
 // stream.gap then stands for those that were not emitted, and says how many these are.
 //
 // The numbers of events have gaps, a huge one after a restore, so numbers do not tell how many

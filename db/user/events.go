@@ -81,8 +81,8 @@ type Answer struct {
 // keptAnswers is how long a stored answer is replayed.
 const keptAnswers = 24 * time.Hour
 
-// Find returns the answer that a dispatch with this key got within the last day, or nil if there is
-// none. After that the key of an older answer is free again.
+// Find returns the answer that a dispatch with this key got within the last day, or nil if there
+// is none. It deletes an older answer, so that the key is free again.
 func (t Answers) Find(ctx context.Context, key string, now time.Time) (*Answer, error) {
 	if t.ahead.asked.answersTo(key) {
 		return t.ahead.asked.answer, nil
@@ -93,9 +93,10 @@ func (t Answers) Find(ctx context.Context, key string, now time.Time) (*Answer, 
 const findAnswer = `WITH old AS (DELETE FROM idempotency_keys WHERE key = $1 AND created_at < $2)
 	SELECT digest, answer FROM idempotency_keys WHERE key = $1 AND created_at >= $2`
 
-// Add stores an answer for a day. If two dispatches have the same key, the second waits for the
-// first, and then its transaction fails with an error that TakenKey recognizes. Both happens when
-// the transaction sends its next statement or commits.
+// Add stores an answer for a day, with the next statement of the transaction or with its commit.
+// If another transaction has added an answer with the same key and not ended yet, that statement
+// waits for it. If the other transaction commits, this one fails with an error that TakenKey
+// recognizes.
 func (t Answers) Add(key string, a Answer, now time.Time) {
 	t.unsent.later(`INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
 }

@@ -40,8 +40,8 @@ type FeedItem struct {
 type FeedLine struct {
 	FeedEntry
 	ObjectURI vocab.ID // empty when the object is not stored
-	// Author is the unchecked author of an announced object. If it is empty, the object must be
-	// parsed to find its author.
+	// Author is the unchecked author of an announced object. It is empty for activities other than
+	// Announce, and if attributedTo is not one id. Then only the parsed object tells its author.
 	Author string
 
 	// A revision is the number of the transaction that wrote the row of the activity or object,
@@ -54,7 +54,8 @@ func (i FeedItem) Bytes() int {
 	return len(i.Raw) + len(i.Object) + len(i.Readable) + len(i.Form) + len(i.ObjectForm)
 }
 
-// MaxFeed is the number of bytes of documents after which one query of a feed stops.
+// MaxFeed is the number of bytes of documents after which one query of a feed stops, but not
+// before its second row.
 const MaxFeed = 4 << 20
 
 const (
@@ -66,8 +67,9 @@ const (
 	revisions = `a.xmin::text, coalesce(o.xmin::text, '')`
 )
 
-// feedRows describes a query of feed rows: entry has the columns of FeedEntry, tables joins
-// feed as f, activities as a and objects as o, and which selects and sorts the rows.
+// feedRows describes a query of feed rows. The field entry has the columns of FeedEntry. The field
+// tables joins activities as a and objects as o, and for the main feed also feed as f. The field
+// which selects and sorts the rows, and attempt names the query in errors.
 type feedRows struct {
 	attempt, entry, tables, which string
 	args                          []any
@@ -144,10 +146,11 @@ func (t Feed) FindActivity(ctx context.Context, user vocab.ID, id uuid.UUID, req
 }
 
 // notifications selects the activities that tell the user something: the acts of others towards
-// the user or the user's objects, and every answer to a Follow. It leaves out deleted objects,
-// actors that the user blocks, and the second activity of one quote. $4 is the user's actor, $5
-// the prefix of the ids of the user's objects, $6 the types of objects that are in no feed, and
-// $7 to $9 are the types of Types.Notify, NotifyOwner and NotifyNamed.
+// the user or the user's objects, and every answer to a Follow. It leaves out activities about
+// deleted objects, activities of actors that the user blocks, requests, activities whose object
+// has one of the types $6, and the second activity of one quote. $4 is the user's actor, $5 the
+// prefix of the ids of the user's objects, $6 the types of objects that are in no feed, and $7 to
+// $9 are the types of Types.Notify, NotifyOwner and NotifyNamed.
 var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
 	AND o.deleted_at IS NULL AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)
 	AND (a.type = ANY($7)
@@ -167,9 +170,9 @@ func (t Feed) notificationArgs(user vocab.ID, first ...any) []any {
 	return append(first, user, string(user)+"/", vocab.SealedSpellings, t.types.Notify, t.types.NotifyOwner, t.types.NotifyNamed)
 }
 
-// ListNotifications returns up to n notifications after a place, the newest first, and stops by
-// size as List does. The parameter user is the user's actor. The ids of the user's objects
-// begin with the id of this actor.
+// ListNotifications returns up to n notifications after a place, the newest first. It stops after
+// the entry with which the documents exceed MaxFeed bytes. The parameter user is the user's
+// actor. The ids of the user's objects begin with the id of this actor.
 func (t Feed) ListNotifications(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedItem, error) {
 	return t.items(ctx, t.notificationRows(user, after, n))
 }

@@ -42,8 +42,8 @@ const objectTags = `ARRAY(SELECT left(name #>> '{}', 130) FROM (
 // ListOfActors returns up to n entries of the main feed whose activity came from any of the
 // actors: those after a place, the newest first. Like List, it stops after the entry with which
 // the documents exceed MaxFeed bytes. It scans at most MaxScanned entries. end is the place of
-// the last scanned entry, nil if the scan reached the end of the feed. After a stop by size, the
-// next page begins after the last returned entry and not at end.
+// the last scanned entry, nil if the scan reached the end of the feed before it found n entries.
+// After a stop by size, the next page begins after the last returned entry and not at end.
 func (t Feed) ListOfActors(ctx context.Context, actors []vocab.ID, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	return t.scanFeed(ctx, feedScan{`'{}'::text[], false`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
 }
@@ -91,7 +91,8 @@ func (t Feed) scanFeed(ctx context.Context, s feedScan, after *Place, n int) (it
 }
 
 // scanEntries scans at most MaxScanned entries, until n of them meet a criterion. It returns the
-// ids of these n or fewer, and the place where it stopped, nil at the end.
+// ids of these n or fewer, and the place of the last scanned entry. The place is nil if the scan
+// reached the end before it found n entries.
 func scanEntries(read func(after *Place) ([]scannedEntry, error), meets func(scannedEntry) bool, after *Place, n int) (found []uuid.UUID, end *Place, err error) {
 	end = after
 	for looked := 0; looked < MaxScanned && len(found) < n; looked += scanChunk {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Unread is the number of entries of a feed after the place up to which the user has read it.
+// Unread is the number of entries of a feed that the user has not read (see Mark).
 type Unread struct {
 	Count int  `json:"count"`
 	More  bool `json:"more,omitempty"` // there are more than Count, or there may be more
@@ -103,8 +103,9 @@ type UnreadEntry struct {
 }
 
 // unreadRows selects up to n unread entries after a place, the newest first. Of the main feed it
-// leaves out the user's own entries, and of the requests those of actors that the user blocks. It
-// looks at the MaxScanned newest rows after the mark, and at the MaxScanned that arrived last.
+// leaves out the user's own entries, and of the requests those of actors that the user blocks. Of
+// the main feed and the notifications it looks only at the MaxScanned newest rows after the mark,
+// and at the MaxScanned that arrived last since the mark's moment.
 func (t Feed) unreadRows(q UnreadQuery, after *Place, n int) feedRows {
 	p, mark := after.orFirst(), q.mark()
 	switch q.Feed {
@@ -151,8 +152,8 @@ func (t Feed) ListUnread(ctx context.Context, q UnreadQuery) (entries []UnreadEn
 	return entries, false, nil
 }
 
-// ListUnreadItems returns up to n of the unread entries after a place, with their documents. It
-// stops by size as List does.
+// ListUnreadItems returns up to n of the unread entries after a place, the newest first, with
+// their documents. It stops after the entry with which the documents exceed MaxFeed bytes.
 func (t Feed) ListUnreadItems(ctx context.Context, q UnreadQuery, after *Place, n int) ([]FeedItem, error) {
 	return t.items(ctx, t.unreadRows(q, after, n))
 }

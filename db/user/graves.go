@@ -23,15 +23,17 @@ type Grave struct {
 // buriedAtOnce is how many objects one batch of statements buries at most.
 const buriedAtOnce = 5000
 
-// Bury stores for good that an object was deleted. The stored object becomes the Tombstone, and
-// the activities about it leave the feed. Bury reports whether the object was stored.
+// Bury stores for good that an object was deleted. The stored object becomes the Tombstone. The
+// activities about it leave the feed, and its text leaves activities and deliveries. Its
+// reactions, votes and pins, and its places in streams, are removed. Bury reports whether the
+// object was stored and not deleted before.
 func (t Objects) Bury(ctx context.Context, g Grave, now time.Time) (bool, error) {
 	n, err := t.BuryAll(ctx, []Grave{g}, now)
 	return n == 1, err
 }
 
 // BuryAll does for many objects what Bury does for one. It returns how many of the objects were
-// stored.
+// stored and not deleted before.
 func (t Objects) BuryAll(ctx context.Context, graves []Grave, now time.Time) (stored int64, err error) {
 	for some := range slices.Chunk(graves, buriedAtOnce) {
 		n, err := t.addGraves(ctx, some, now)

@@ -105,8 +105,8 @@ type Unnamed struct {
 	Still bool // the actor is a member of the group now
 }
 
-// ListRecipients returns the members of the groups. The result found is how many of the groups
-// exist.
+// ListRecipients returns those members of the groups of which the database has a copy. The result
+// found is how many of the groups exist.
 func (t Groups) ListRecipients(ctx context.Context, groups []vocab.ID) (members []Unnamed, found int, err error) {
 	if found, err = t.count(ctx, `SELECT count(*) FROM groups WHERE uri = ANY($1)`, texts(groups)); err != nil {
 		return nil, 0, err

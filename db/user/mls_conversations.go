@@ -207,8 +207,8 @@ func (t Hosted) ListLog(ctx context.Context, id uuid.UUID, after int64, n, bytes
 	return out, err
 }
 
-// ListCommits returns up to n commits of a generation from an epoch on, and stops by size as
-// ListLog does.
+// ListCommits returns up to n commits of a generation from an epoch on. It stops after the commit
+// with which the contents exceed a number of bytes, but not before the second commit.
 func (t Hosted) ListCommits(ctx context.Context, id uuid.UUID, generation int32, epoch int64, n, bytes int) (out []LogEntry, err error) {
 	err = t.query(ctx, "read commits", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
 		WHERE conversation_id = $1 AND generation = $2 AND epoch >= $3 AND kind = 'commit' ORDER BY epoch LIMIT $4`, id, generation, epoch, n)

@@ -49,8 +49,10 @@ func (t Hosted) HasForeign(ctx context.Context, id uuid.UUID, but []vocab.ID) (h
 	return has, err
 }
 
-// EnqueueAll does what Enqueue does, for several jobs that go to the same inboxes. Each job must
-// have an activity that was not enqueued before. The first job is delivered first.
+// EnqueueAll stores several jobs of the user, each with a delivery to each of the inboxes, with
+// the next statement of the transaction or with its commit. It does not store the fields Instance,
+// Forwarded and FollowersDigest. Each job must have an activity that was not enqueued before. An
+// inbox gets jobs with the same Object in the order of the parameter jobs.
 func (t Deliveries) EnqueueAll(ctx context.Context, jobs []Job, inboxes []Inbox, due time.Time) error {
 	if len(jobs) == 0 || len(inboxes) == 0 {
 		return nil

@@ -19,7 +19,7 @@ const (
 )
 
 // InboxEntry is an MLS message that the user received. It can also be a message that the user
-// sent in a conversation without a host.
+// sent in a conversation without a host. There this server assigns Seq, in the order of arrival.
 type InboxEntry struct {
 	Arrival      int64      // its place in the order of arrival; Messages.Add assigns it
 	Conversation *uuid.UUID // nil: the group belongs to no known conversation
@@ -101,16 +101,17 @@ func sizeOfEntry(e InboxEntry) int { return len(e.Content) + len(e.Activity) }
 // proposals that the host has not ordered, since the host may accept others instead.
 const notHeld = `(seq IS NOT NULL OR conversation_id IS NULL OR kind NOT IN ('commit', 'proposal'))`
 
-// List returns up to n messages in the order of arrival. It returns only messages whose Arrival
-// is greater than the parameter after. It stops after the message with which they exceed a
-// number of bytes, but not before the second message.
+// List returns up to n messages that the user's devices may read, in the order of arrival. It
+// returns only messages whose Arrival is greater than the parameter after. It stops after the
+// message with which they exceed a number of bytes, but not before the second message.
 func (t Messages) List(ctx context.Context, after int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE arrival > $1 AND `+notHeld+` ORDER BY arrival LIMIT $2`, after, n)
 	return out, err
 }
 
-// ListNewest returns up to n messages, the last arrived first. If the parameter before is not
-// zero, it returns only messages with a lower Arrival. It stops by size as List does.
+// ListNewest returns up to n messages that the user's devices may read, the last arrived first.
+// If the parameter before is not zero, it returns only messages with a lower Arrival. It stops
+// after the message with which they exceed a number of bytes, but not before the second message.
 func (t Messages) ListNewest(ctx context.Context, before int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read newest messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE ($1 = 0 OR arrival < $1) AND `+notHeld+` ORDER BY arrival DESC LIMIT $2`, before, n)
 	return out, err
@@ -137,7 +138,7 @@ func (t Messages) CountUnplaced(ctx context.Context) ([]Waiting, error) {
 
 // PlaceGroup moves the messages of an MLS group into its conversation, which was unknown when
 // they arrived. It numbers them in the order of arrival, from last+1 on, and returns how many
-// there were.
+// there were. Messages of the kind opaque stay where they are.
 func (t Joined) PlaceGroup(ctx context.Context, id uuid.UUID, group string, last int64) (n int64, err error) {
 	return t.execBeside(ctx, "place messages", `UPDATE mls_inbox i SET conversation_id = $1, seq = $3 + p.n FROM
 		(SELECT arrival, row_number() OVER (ORDER BY arrival) AS n FROM mls_inbox WHERE conversation_id IS NULL AND group_id = $2 AND kind <> 'opaque') AS p WHERE i.arrival = p.arrival`, id, group, last)
@@ -209,9 +210,9 @@ func (t Joined) Add(ctx context.Context, j JoinedConversation, now time.Time) er
 	return err
 }
 
-// Save stores the state of a joined conversation. It returns the number up to which no message
-// is missing now. Like a transaction that closes the conversation, Save locks the row in
-// conversations before the row in mls_joined.
+// Save stores the state of a joined conversation. A closed conversation stays closed. Save returns
+// the number up to which no message is missing now. Like a transaction that closes the
+// conversation, Save locks the row in conversations before the row in mls_joined.
 func (t Joined) Save(ctx context.Context, j JoinedConversation, now time.Time) (whole int64, err error) {
 	err = t.row(ctx, "save joined conversation", `WITH first AS (SELECT id FROM conversations WHERE id = $1 FOR NO KEY UPDATE),
 		known AS (UPDATE conversations SET group_id = $2 WHERE id = $1 AND group_id <> $2)
@@ -253,8 +254,8 @@ func (t Joined) CountInvitations(ctx context.Context) ([]Waiting, error) {
 }
 
 // SetRoster makes these actors the members of a conversation, as its host announced them in the
-// message with the number seq. It marks all of them as Lightweb. NoteForeign then removes the
-// mark from those whose servers support only the SWICG draft.
+// message with the number seq. It marks all of them as Lightweb. The caller must then call
+// Hosted.NoteForeign for those whose servers support only the SWICG draft.
 func (t Joined) SetRoster(ctx context.Context, id uuid.UUID, actors []vocab.ID, roles []string, seq int64) error {
 	_, err := t.execBeside(ctx, "set roster", `WITH gone AS (UPDATE conversation_members SET left_seq = greatest($4, joined_seq + 1), leaving = false
 			WHERE conversation_id = $1 AND left_seq IS NULL AND actor_uri <> ALL($2::text[]))

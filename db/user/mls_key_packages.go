@@ -67,8 +67,10 @@ func (t KeyPackages) Find(ctx context.Context, id uuid.UUID) (*KeyPackage, error
 	return one[KeyPackage](ctx, t.tx, "read key package", `SELECT `+keyPackageColumns+` FROM mls_key_packages WHERE id = $1`, id)
 }
 
-// Claim returns one package of each device for an actor. It returns a one-time package, and marks
-// it as claimed. If the device has no one-time package, it returns a package of last resort.
+// Claim returns one usable package of each device for an actor. It returns a one-time package,
+// and marks it as claimed. If the device has no one-time package that is usable and not locked by
+// another transaction, Claim returns a package of last resort. It leaves out a device that has
+// neither.
 func (t KeyPackages) Claim(ctx context.Context, claimer vocab.ID, now time.Time) ([]KeyPackage, error) {
 	once, err := collect[KeyPackage](ctx, t.tx, "claim key packages", `WITH devices AS (SELECT DISTINCT device_id FROM mls_key_packages WHERE `+usable+`),
 		picked AS (SELECT k.id FROM devices d CROSS JOIN LATERAL (SELECT id FROM mls_key_packages

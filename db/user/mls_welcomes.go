@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Welcome lets a device into a conversation.
+// Welcome lets a device into a conversation. Sender and Object are empty if the user hosts the
+// conversation.
 type Welcome struct {
 	ID           uuid.UUID
 	Conversation uuid.UUID // zero: not known yet
@@ -18,8 +19,8 @@ type Welcome struct {
 	KeyPackage   []byte // the reference of the key package for which it was made
 	Content      []byte
 	CreatedAt    time.Time
-	Sender       vocab.ID // set if another server sent it
-	Object       vocab.ID // its id on that server
+	Sender       vocab.ID // the actor that made it
+	Object       vocab.ID // its id in the activity that brought it
 }
 
 // Add stores a Welcome for its recipient. It does not store w.URI, which belongs to the
@@ -36,8 +37,8 @@ func (w Welcome) args() []any {
 	return []any{w.ID, w.Conversation, w.Recipient, w.KeyPackage, w.Content, w.CreatedAt, w.Sender, w.Object}
 }
 
-// Take does what Add does, for a Welcome that another server sent. It reports whether the Welcome
-// is new.
+// Take does what Add does, for a Welcome that arrived in an activity of another actor. It reports
+// whether the Welcome is new.
 func (t Welcomes) Take(ctx context.Context, w Welcome) (bool, error) {
 	n, err := t.execBeside(ctx, "take welcome", addWelcome+` ON CONFLICT DO NOTHING`, w.args()...)
 	return n == 1, err

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// pruneBatch is how many rows one transaction of a pruning looks at. Such a transaction makes
-// others wait for tens of milliseconds.
+// pruneBatch is how many rows of a table one transaction of a pruning looks at in most passes.
+// Such a transaction makes others wait for tens of milliseconds.
 const pruneBatch = 500
 
 // pruneTime is the longest time of such a transaction. A batch can take long in a database whose
@@ -64,28 +64,33 @@ func (p *Pruned) Add(q Pruned) {
 //
 //   - Its actor is a contact of the user's, and the activity or the object contains the id of
 //     the user or of an object of the user's: the user is named, answered or liked.
-//   - Its actor is a contact, and it is private: it addresses neither everybody nor the
-//     followers of its actor.
-//   - Its actor is a follower, it names the user or is private as above, and it is one of the
-//     newest keptOfFollower activities of that actor.
-//   - The user reacted to the object, or sent an activity about it other than accepting or
-//     rejecting it.
-//   - An answer to the object is stored: threads are removed from their ends.
-//   - The object is the stamp of a stored object's quote.
+//   - Its actor is a contact, and it is private: it addresses neither everybody, nor everybody on
+//     its actor's server, nor the followers of its actor. If it has no to, cc and audience, it
+//     is private only if it contains the text of an object (Types.Words).
+//   - Its actor is a follower, it is one of the newest keptOfFollower activities of that actor,
+//     and it is private, or it or the object contains such an id.
+//   - The user reacted to it or to the object, or sent an activity about one of them other than
+//     accepting or rejecting it.
+//   - An answer to the object is stored. So a thread loses its last answers first.
+//   - The object is the stamp of a stored object's quote. Then only the object is kept.
 //   - The author pinned the object, and the user follows the author.
-//   - It is a Follow or an answer to one, and there is a relationship with its actor.
+//   - It is a Follow, an Offer or an answer to one of them (Types.Relate), and there is a
+//     relationship with its actor.
 //   - It waits among the Requests, which have limits of their own.
 //
-// Contacts are the actors that the user chose: the user follows them, is friends with them, has
-// them in a group, wrote to them, or accepted their private messages. Mentioning or following the
-// user does not make an actor a contact, since anybody can do that. Reactions to the user's own
-// objects stay when their activities are removed.
+// Contacts are the actors that the user chose: the user follows them, is friends with them, or has
+// asked to; has them in a group, wrote to them, or accepted their private messages. Mentioning or
+// following the user does not make an actor a contact, since anybody can do that. Reactions,
+// answers and pins of the user's own objects do not keep the activities about them. Reactions to
+// the user's own objects stay when their activities are removed.
 //
-// An actor's request to be a friend is removed after a month.
+// Message requests, and the requests of actors to be friends, are removed after 30 days without
+// an answer of the user.
 //
 // Ids stay claimed, and deletions stay stored. A move stays until the account may move again.
-// Finished deliveries of the user's own activities are removed as p.Deliveries says, and
-// records of actions after half a year. Answers are removed once they are not replayed any more.
+// Deliveries are given up and removed as p.Deliveries says, messages of conversations as
+// p.Messages says, and records of actions after half a year. Stored answers to dispatches are
+// removed once they are not replayed any more.
 // Prune works in transactions of bounded size. After each transaction it rests for as long as the
 // transaction took. If Prune ends early, the committed work stays and is counted.
 func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
@@ -130,7 +135,8 @@ func (d *Databases) writeBatch(ctx context.Context, u vocab.Username, work func(
 var errTakenBack = errors.New("it was a dry run")
 
 // reached is the position of a pass. A pass goes through activities and objects from the newest
-// on, through actors by uri, and through deliveries and their jobs from the oldest on.
+// on, through actors and the search index by uri, and through deliveries and their jobs from the
+// oldest on.
 type reached struct {
 	id       uuid.UUID
 	uri      string
@@ -150,8 +156,8 @@ func arrivedBy(t time.Time) (id uuid.UUID) {
 const keptOfFollower = 100
 
 // In these queries $1 is the user's actor, and $2 the time before which old rows arrived. The
-// table author has the copy of the author's actor. In the first query $6 to $8 are the types of
-// Types.Words, Relate and Answer.
+// table author has the copy of the actor that sent the activity or wrote the object. In the first
+// query $6 to $8 are the types of Types.Words, Relate and Answer.
 var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
 			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5),

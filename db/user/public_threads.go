@@ -35,7 +35,7 @@ var isListed = publicIn("o.raw") + ` AND o.deleted_at IS NULL
 		AND b.digest = sha256(convert_to(coalesce(by ->> 'id', by #>> '{}'), 'UTF8')))`
 
 // ListPublicAnswers returns up to n public answers to an object after a place, the oldest
-// first.
+// first. It leaves out answers of authors that the user blocks.
 func (t Threads) ListPublicAnswers(ctx context.Context, to vocab.ID, after *Place, n int) ([]PublicObject, error) {
 	p := after.orOldest()
 	return collect[PublicObject](ctx, t.tx, "list public answers", `SELECT `+publicColumns+` FROM objects o

@@ -259,10 +259,11 @@ func (t Actors) IsHeld(ctx context.Context, actor, but vocab.ID) (holds bool, er
 	return holds, err
 }
 
-// Forget removes what the database has of a deleted actor. These are its relationships,
-// reactions, pins, activities other than Deletes, entries in the feed, memberships of groups, and
-// its copy. The caller buries its objects by Objects.BuryAll and removes its votes by
-// Votes.Remove. Forget reports whether it removed anything.
+// Forget removes the relationships, reactions and pins of a deleted actor, its activities other
+// than Deletes, its entries in the feed, its memberships of groups, its places among the
+// recipients of the user's objects (see Groups.AddUnnamed), and its copy. Blocks, requests and
+// conversations stay. The caller buries the actor's objects by Objects.BuryAll and removes its
+// votes by Votes.Remove. Forget reports whether it removed anything.
 func (t Actors) Forget(ctx context.Context, actor vocab.ID) (knew bool, err error) {
 	for _, q := range []string{
 		`DELETE FROM relationships WHERE actor_uri = $1`,

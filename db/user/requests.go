@@ -99,7 +99,8 @@ func (t Requests) Remove(ctx context.Context, actor vocab.ID) error {
 	return err
 }
 
-// pruneRequests removes the requests that waited too long.
+// pruneRequests removes one batch of the requests that waited too long, with their activities
+// and objects.
 func pruneRequests(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
 	var requests, objects int
 	err = t.row(ctx, "prune requests", `WITH gone AS (DELETE FROM requests WHERE (activity_uri, actor_uri) IN
@@ -124,8 +125,8 @@ func requestRows(after *Place, n int) feedRows {
 		ORDER BY a.published DESC, a.id DESC LIMIT $3`, []any{p.At, p.ID, n}}
 }
 
-// List returns up to n requests after a place, the newest first, and stops by size as Feed.List
-// does.
+// List returns up to n requests after a place, the newest first, except those of actors that the
+// user blocks. It stops after the request with which the documents exceed MaxFeed bytes.
 func (t Requests) List(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
 	return t.all.Feed.items(ctx, requestRows(after, n))
 }

@@ -66,7 +66,7 @@ func (t Threads) ListAncestors(ctx context.Context, uri vocab.ID, n int) (chain 
 }
 
 // ListAnswers returns up to n answers to any of these objects, the oldest first. It stops after
-// the answer with which the documents exceed a number of bytes.
+// the answer with which the documents exceed a number of bytes, but not before the second answer.
 func (t Threads) ListAnswers(ctx context.Context, to []vocab.ID, n, bytes int) (answers []HeldObject, err error) {
 	err = t.query(ctx, "read answers", upTo(bytes, HeldObject.Bytes, &answers), `SELECT `+heldColumns+` FROM objects o`+itsCreate+`
 		WHERE o.raw -> 'inReplyTo' ?| $1 ORDER BY o.published, o.id LIMIT $2`, texts(to), n)

@@ -11,7 +11,8 @@ import (
 // maxTraced is how many rows of each kind a Trace has at most.
 const maxTraced = 50
 
-// Trace is everything that one user's database knows of the id of an activity or object.
+// Trace has the rows of one user's database that show what became of the id of an activity or
+// object. Reactions, votes, pins, streams and requests are not among them.
 type Trace struct {
 	// Activities has those with the id first, then those about it, each the newest first.
 	Activities []TracedActivity
@@ -54,7 +55,7 @@ type TracedJob struct {
 	Deliveries []DeliveryReport // those first that have not succeeded
 }
 
-// Trace returns everything that the user's database knows of an id. me is the user's actor.
+// Trace returns the Trace of an id. me is the user's actor.
 func (t Activities) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err error) {
 	r.Activities, err = collect[TracedActivity](ctx, t.tx, "trace activity", `SELECT a.uri, a.type, a.direction, a.actor_uri, a.created_at, f.id IS NOT NULL, `+
 		strings.ReplaceAll(involves("a.raw"), "$1", "$2")+`

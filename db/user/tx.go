@@ -18,7 +18,8 @@ import (
 // tx is the state that the nouns of a transaction share, that is, the fields of Tx such as
 // Activities.
 //
-// A row that is only added is sent later, with the next query or with the commit. So a batch of
+// Added activities, feed entries and reactions are sent later, with the next query or with the
+// commit, and so are objects that were read ahead. Events are sent with the commit. So a batch of
 // activities costs a few round trips, however large it is. If such a row causes an error, the
 // error appears when the row is sent.
 type tx struct {
@@ -53,10 +54,10 @@ const (
 	beginLook  = `` // its one statement is a transaction
 )
 
-// Write runs work in one transaction of u's database. It may run work several times when the
-// transaction conflicts with another one, so work must change nothing outside of the
-// transaction. The fault is Unavailable when the database cannot be used. Before Write returns,
-// subscribers are told of the commit.
+// Write runs work in one transaction of u's database. It may run work several times, when the
+// transaction conflicts with another one or its connection turns out to be dead, so work must
+// change nothing outside of the transaction. The fault is Unavailable when the database cannot be
+// used. Before Write returns, subscribers are told of the commit.
 func (d *Databases) Write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
 	commit, err := d.write(ctx, u, work)
 	if commit != nil {
@@ -79,7 +80,8 @@ func (d *Databases) Read(ctx context.Context, u vocab.Username, work func(contex
 }
 
 // Look does what Read does, in one round trip instead of two. work may make only one query, because
-// a second one would see another state of the database.
+// a second one would see another state of the database. work must not change the database; Look
+// does not prevent it.
 func (d *Databases) Look(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
 	_, err := d.inTx(ctx, u, "read", beginLook, work)
 	return err

@@ -228,8 +228,9 @@ const (
 )
 
 // queueWithheld counts withheld events (see Withhold), under the lock under which events are
-// numbered. The open row counts until CloseWithheld replaces it: a row that nobody closes would
-// never be emitted.
+// numbered. The open row counts until CloseWithheld replaces it, even after withheldFor. No
+// second row is opened before that, because then CloseWithheld would not find the first one, and
+// the first one would never be emitted.
 func (t *tx) queueWithheld(b *pgx.Batch) {
 	n := len(t.unsent.withheld)
 	if n == 0 {

@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Withdraw skips open and failed deliveries of the user's posts to an actor. Deliveries of public
-// posts stay. If the parameter "of" is nil, Withdraw skips the deliveries of all other posts.
+// Withdraw skips open and failed deliveries of posts to an actor. Deliveries of the user's public
+// posts stay. If the parameter "of" is nil, Withdraw skips the deliveries of all other posts, also
+// of forwarded ones.
 // Otherwise it skips the deliveries of posts that address one of the collections in "of". But it
 // leaves out posts that also address the actor itself, or one of the ids in the parameter "but".
 // If a delivery also has other targets, it stays for these. An attempt that is being made now is
@@ -85,9 +86,10 @@ type Revision struct {
 	Body     []byte          // the Create with the edited object, as it is sent
 }
 
-// Revise removes the old text of an object from its activities, deliveries and jobs. An open
-// delivery of the Create then carries the edited object, if any of the delivery's targets also
-// gets the edit. Other open deliveries of the old text are skipped.
+// Revise removes the old text of an object from its activities, deliveries and jobs. An open or
+// failed delivery of the Create then carries the edited object, if any of the delivery's targets
+// also gets the edit. Other open and failed deliveries of the old text are skipped. An attempt
+// that is being made now is completed.
 func (t Deliveries) Revise(ctx context.Context, r Revision, now time.Time) error {
 	b := t.unsent.batch()
 	b.Queue(`UPDATE deliveries d SET status = 'skipped', last_error = $4, updated_at = $3, `+leaseLost+`, lease_owner = NULL FROM delivery_jobs j
