@@ -44,7 +44,7 @@ type Identity struct{ Issuer, Subject string }
 type Provider struct {
 	Config
 	pending *pending
-	asking  chan struct{} // held by the caller that fetches the description
+	asking  chan struct{} // a lock on the fields below
 	known   *oidc.Provider
 	failure error     // the error of the last fetch
 	again   time.Time // the description is not fetched again before this time
@@ -56,9 +56,9 @@ func New(c Config) *Provider {
 }
 
 // BeginLogin begins a login. It returns the address to which the browser is sent, and a secret for
-// this browser alone, which the browser shows when it comes back. The parameter page is the page
-// that FinishLogin returns in the end. The fault is Unavailable if the provider does not answer,
-// or too many logins are under way.
+// this browser alone, which the browser shows when it comes back. The login counts against the
+// payer. The parameter page is the page that FinishLogin returns in the end. The fault is
+// Unavailable if the provider does not answer as it should, or too many logins are under way.
 func (p *Provider) BeginLogin(ctx context.Context, payer, page string) (location, browser string, err error) {
 	known, err := p.learnProvider(ctx)
 	if err != nil {
@@ -180,7 +180,8 @@ func (p *Provider) faultOf(err error) error {
 }
 
 // retryAfter is how long a Provider waits after a failed fetch of the provider's description,
-// before it fetches the description again. Clients are told to wait as long after any failure.
+// before it fetches the description again. After any failure of the provider, clients are told to
+// wait this long, too.
 const retryAfter = 10 * time.Second
 
 // withClient makes the libraries use p.Client.

@@ -75,7 +75,8 @@ func showAbout(p Person) template.HTML {
 
 type fieldView struct{ Name, Value, Link string }
 
-// showFields returns the lines of a profile. A value that is an https address becomes a link.
+// showFields returns the lines of a profile. A value that is an https address becomes a link,
+// unless it has more than amongOthers.link bytes.
 func showFields(lines []Field) (shown []fieldView) {
 	for _, f := range lines {
 		v := fieldView{Name: cutText(vocab.OneLine(f.Name), 60), Value: cutText(vocab.OneLine(f.Value), 120)}

@@ -17,7 +17,7 @@ type Post struct {
 	Page      string // the address where people read it
 	Author    Author
 	IsOwn     bool   // the person of the page wrote it
-	Answers   string // the address of the object that it answers; empty if the page shows that object
+	Answers   string // the address of the object that it answers; empty if none, or on the page
 	Published time.Time
 	Updated   time.Time // zero: it was never changed
 	Doc       vocab.Doc // as vocab.Show returns it

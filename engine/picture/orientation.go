@@ -66,8 +66,8 @@ func readOrientation(tiff []byte) int {
 	return asSeen
 }
 
-// turnUpright returns the picture from upright. The parameter o, the Orientation of from, says
-// how from has to be turned and mirrored.
+// turnUpright returns a picture in upright form. It turns and mirrors the picture as its
+// Orientation, the parameter o, demands.
 func turnUpright(from image.Image, o int) image.Image {
 	if o == asSeen {
 		return from

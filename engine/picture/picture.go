@@ -62,7 +62,7 @@ func NewMaker() *Maker { return &Maker{make(chan struct{}, 1)} }
 // The picture is upright, and shrunk if needed so that no side has more pixels than the parameter
 // side. If the file contains several pictures, Make takes the first one. It leaves out metadata.
 // The fault is Unsupported if the file has another type, TooLarge if it has too many bytes or
-// pixels, Unprocessable if it is damaged, and Busy if ctx ends first.
+// pixels, Unprocessable if it is damaged or has too many scans, and Busy if ctx ends first.
 func (m *Maker) Make(ctx context.Context, data []byte, mediaType string, side int) (Picture, error) {
 	if len(data) > MaxBytes {
 		return Picture{}, fault.New(fault.TooLarge, "a picture has at most 2 MiB").WithCode("picture_too_large")

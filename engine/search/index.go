@@ -15,7 +15,7 @@ import (
 
 const (
 	indexBatch = 500  // objects in one transaction
-	editBatch  = 5000 // activities that are read in one transaction
+	editBatch  = 5000 // activities and edits of objects that are read in one transaction
 	maxBatches = 4    // batches that are indexed before a search is answered
 	// overlap is how far back the index looks for objects and activities. It looks back because
 	// transactions may end in another order than that in which their ids were made.
@@ -30,7 +30,8 @@ type pass struct {
 	*Searcher
 	user    vocab.Username
 	isBegun bool
-	// at is the position of this pass. The pass begins earlier than stored, by the time overlap.
+	// at is the position of this pass. stored is the progress that the database has. The pass
+	// begins earlier than stored, by the time overlap.
 	at     user.SearchProgress
 	stored user.SearchProgress
 }
@@ -47,8 +48,8 @@ func (p *pass) indexBatches(ctx context.Context, batches int) (complete bool, er
 	return false, nil
 }
 
-// indexBatch indexes one batch, and reports whether nothing is left. Objects that activities
-// changed come first, then new objects.
+// indexBatch indexes one batch, and reports whether nothing is left. Changed objects come first,
+// then new objects.
 func (p *pass) indexBatch(ctx context.Context) (complete bool, err error) {
 	var found []user.Unindexed
 	var edits user.Edits
@@ -154,7 +155,8 @@ func idAt(at time.Time) (id uuid.UUID) {
 	return id
 }
 
-// stepBack returns an id that is earlier than id by overlap, the longest time of a transaction.
+// stepBack returns an id that is earlier than id by overlap. If id is no UUID of version 7, such
+// as the zero id of a new index, stepBack returns id itself.
 func stepBack(id uuid.UUID) uuid.UUID {
 	if id.Version() != 7 {
 		return id

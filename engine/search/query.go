@@ -13,11 +13,11 @@ const maxQuery = 200
 // parsedQuery is a search after parsing.
 type parsedQuery struct {
 	words  string   // a tsquery, for the texts of objects
-	called []string // words to find in the handles and names of actors
+	called []string // texts to find in the handles and names of actors
 }
 
 // parseQuery parses a search: words that all must occur, "words in a row", and -words that must
-// not occur. The last word may be the beginning of a longer one.
+// not occur. The last word may be the beginning of a longer one, unless it is quoted or excluded.
 func parseQuery(text string) (q parsedQuery, err error) {
 	if n := utf8.RuneCountInString(text); n == 0 || n > maxQuery {
 		return q, fault.New(fault.Invalid, "search for 1 to 200 characters").WithCode("bad_query")

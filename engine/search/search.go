@@ -1,5 +1,6 @@
-// Package search finds objects and actors in a user's database by their words. The index is
-// filled when the user searches, and never when an activity comes in.
+// Package search finds objects and actors in a user's database by their words. The index gets new
+// and changed objects when the user searches, and never when an activity comes in. Archived posts
+// are indexed when they are imported.
 package search
 
 import (
@@ -84,8 +85,8 @@ type Page struct {
 }
 
 // Search returns the objects and actors that match a query and that the user may see. The fault
-// is Invalid for a query without words or a cursor of another query, and Unprocessable if the
-// search would take too long.
+// is Invalid for a query without words, a query that is too long, or a cursor of another query. It
+// is Unprocessable if the search would take too long.
 func (s *Searcher) Search(ctx context.Context, q Query) (page Page, err error) {
 	parsed, err := parseQuery(q.Text)
 	if err != nil {
@@ -127,8 +128,8 @@ func (s *Searcher) Search(ctx context.Context, q Query) (page Page, err error) {
 	return page, err
 }
 
-// searchActors returns the actors whose handles and names have the words in the parameter called.
-// It leaves out actors that the user blocks or the gate refuses.
+// searchActors returns up to maxPeople actors whose handle and name contain all texts in the
+// parameter called. It leaves out actors that the user blocks or the gate refuses.
 func (s *Searcher) searchActors(ctx context.Context, tx *user.Tx, called []string, requests bool) (kept []user.FoundActor, err error) {
 	found, err := tx.Search.FindActors(ctx, called, requests, maxPeople)
 	if err != nil {

@@ -38,7 +38,7 @@ type clientAPI struct {
 	feed     *feed.Reader
 	threads  *thread.Reader
 	outbox   Outbox
-	bodies   *policy.Pool // limits the memory for the bodies of actions
+	bodies   *policy.Pool // limits the memory for the bodies of actions, and for uploaded pictures
 	lookups  *policy.Limiter
 	search   *search.Searcher
 	budget   *policy.Limiter // limits searches
@@ -161,7 +161,7 @@ type dispatched struct {
 	Unresolved    []string    `json:"unresolved,omitempty"`    // handles in the text for which no actor was found
 	FederationJob *outbox.Job `json:"federationJob,omitempty"` // the fan-out; absent if nothing is delivered
 
-	// Accepted is the place in its conversation of the ciphertext that was sent.
+	// Accepted has the place of a sent ciphertext in its conversation; nil if none was sent.
 	Accepted     *conversation.Accepted `json:"accepted,omitempty"`
 	Conversation uuid.UUID              `json:"conversationId,omitzero"`
 }
@@ -211,8 +211,8 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	return nil
 }
 
-// isAssistant reports whether a token belongs to the LLM engine, which is trusted less than its
-// user.
+// isAssistant reports whether a token has no write access. If such a token may dispatch actions,
+// it belongs to the LLM engine, which is trusted less than its user.
 func isAssistant(t instance.Token) bool { return !t.Has(instance.ScopeWrite) }
 
 // idempotencyKey returns the Idempotency-Key of the request, or an empty text if it has none.

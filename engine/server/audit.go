@@ -19,8 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// auditRecord is an action that a client dispatched, or all refusals of an action within an
-// hour.
+// auditRecord is an action that a client dispatched, or the refusals of an action of one token
+// within an hour that have the same outcome.
 type auditRecord struct {
 	At          time.Time       `json:"at"`
 	TokenID     string          `json:"tokenId,omitempty"`

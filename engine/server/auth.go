@@ -200,8 +200,7 @@ type asker struct {
 
 func (s *access) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if _, given := bearerToken(r); given {
-		// The scope of an LLM engine is not enough, because an LLM engine may read feeds and
-		// groups only.
+		// The scope of an LLM engine is not enough, because it is for the client API only.
 		t, err := s.authorize(a, r, instance.ScopeRead)
 		if err != nil {
 			return "", err

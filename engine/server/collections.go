@@ -16,9 +16,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// collection is one of the collections that every user has. Its owner sees all items. Others see
-// only the items that are addressed to certain ids. The functions count and list get these ids
-// in the argument to. If to is nil, they select all items.
+// collection is a collection of a user, or of an object of a user. In an inbox or outbox, the
+// owner sees all activities, and others see only those that are addressed to certain ids. The
+// functions count and list get these ids in the argument to, which is nil for the owner. In every
+// other collection, they ignore to.
 type collection struct {
 	// name is the end of the collection's id: the last one, two or three parts of the path.
 	name  string

@@ -19,7 +19,7 @@ const newcomerTime = time.Second
 // conns are the HTTP connections of one listener.
 type conns struct {
 	all     *policy.Pool
-	proxies []netip.Prefix // may open any number of connections
+	proxies []netip.Prefix // their connections are limited by the size of the pool alone
 
 	mu     sync.Mutex
 	open   map[net.Conn]string   // the open connections, with their payers

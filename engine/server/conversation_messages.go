@@ -80,7 +80,8 @@ func (s *conversations) sendTo(a *answer, r *http.Request, v *visit, content []b
 	return a.sendAccepted(accepted)
 }
 
-// takeReset begins a reset of a conversation, or ends it with the GroupInfo of its next group.
+// takeReset begins a reset of a conversation. If the body has the GroupInfo of the next group,
+// takeReset completes the reset.
 func (s *conversations) takeReset(a *answer, r *http.Request, v *visit) error {
 	var body struct {
 		GroupInfo []byte `json:"groupInfo"`

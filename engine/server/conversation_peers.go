@@ -13,8 +13,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// conversationPeers serves the servers of remote members. It offers them, under the URI of the
-// conversation, what clientAPI offers users' clients. The member's own key signs each request.
+// conversationPeers serves the servers of remote members. Under the URI of a conversation, these
+// servers can commit, send and read as the clients of local members can. The member's own key
+// signs each request.
 type conversationPeers struct {
 	*federation
 	served *conversations

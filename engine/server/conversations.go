@@ -20,7 +20,8 @@ import (
 // body may be a commit with its GroupInfo and its Welcomes, in base64.
 const maxConversation = 8 << 20
 
-// conversations serves users' clients their encrypted conversations and key packages.
+// conversations serves users' clients their conversations, encrypted or not, and their MLS
+// messages, Welcomes and key packages.
 type conversations struct {
 	*clientAPI
 	registry *conversation.Registry
@@ -79,12 +80,13 @@ func (a *answer) sendAccepted(accepted conversation.Accepted) error {
 // newConversation is the body of a request for a conversation.
 type newConversation struct {
 	With        string    `json:"with"`        // the other actor of a conversation of two, which begins unencrypted
-	Upgrades    uuid.UUID `json:"upgrades"`    // the conversation of two that becomes the MLS group
+	Upgrades    uuid.UUID `json:"upgrades"`    // the conversation of two that gets the MLS group
 	Predecessor uuid.UUID `json:"predecessor"` // the closed conversation that the new one continues
 	GroupInfo   []byte    `json:"groupInfo"`
 }
 
-// postConversation makes a conversation, either from a new MLS group or with another actor.
+// postConversation makes a conversation, either from a new MLS group or with another actor. If the
+// body names a conversation to upgrade, it stores the MLS group for that conversation instead.
 func (s *conversations) postConversation(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {

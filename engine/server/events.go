@@ -70,8 +70,8 @@ func readCursor(header, query []string) (*keyspace.ID, error) {
 // isAssistantReader reports whether a token may read only what an LLM engine may.
 func isAssistantReader(t instance.Token) bool { return !t.Has(instance.ScopeRead) }
 
-// openSocket opens a socket. It ends it again if the session of the request ended before: then the
-// socket was not yet among those that end with the session.
+// openSocket opens a socket. If the session of the request has ended meanwhile, openSocket closes
+// the socket and refuses the request, because the end of the session did not end that socket.
 func (s *eventSockets) openSocket(a *answer, r *http.Request, ask socket.Request) (*socket.Socket, error) {
 	one, err := s.hub.Open(ask)
 	if err != nil || ask.Session == "" {

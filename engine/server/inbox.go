@@ -18,16 +18,16 @@ import (
 type federation struct {
 	*access
 	inbox     Inbox
-	limiter   *policy.Limiter // limits the requests of each client to inboxes
+	limiter   *policy.Limiter // limits requests to inboxes, conversations and realtime, by client
 	bodies    *policy.Pool
 	bodyLimit int64
 
 	mlsBodyLimit int64
 }
 
-// postInbox accepts an activity from another server. The activity is for the user that the path
-// names, or for all users if the path names none. A peer that sends too many requests is refused
-// before anything is read.
+// postInbox accepts an activity from another server. If the path names a user, the activity is for
+// that user. Otherwise it is for every local user that it concerns. A client that sends too many
+// requests is refused before anything is read.
 func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	client := s.clientOf(r)
 	if ok, after := s.limiter.Allow(client.String()); !ok {

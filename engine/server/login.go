@@ -58,8 +58,8 @@ func (t attempt) payer() string { return policy.NameAddress(t.client) }
 // errWrong is the one answer to every wrong attempt. The log has the attempt already.
 var errWrong = fault.New(fault.Unauthenticated, "the username or the password is wrong").WithCode("wrong_credentials").AsLogged()
 
-// check returns the user's password if the attempt is right. The fault is errWrong if the
-// attempt is wrong, and RateLimited or Unavailable if the password was not checked.
+// check returns the user's password if the attempt is right. The fault is errWrong if the attempt
+// is wrong, and RateLimited, Unavailable or Busy if the password was not checked.
 func (l *logins) check(ctx context.Context, t attempt) (*instance.Password, error) {
 	p, err := l.try(ctx, t)
 	outcome := "right"
@@ -79,8 +79,9 @@ func (l *logins) check(ctx context.Context, t attempt) (*instance.Password, erro
 	return p, nil
 }
 
-// write logs an attempt whose password was checked. It logs the name only if a user has it,
-// because people sometimes type their password into the field for the name.
+// write logs an attempt that was right or wrong, unless it has logged too many lately. If p is
+// nil, no user can sign in by the name. Then write does not log the name, because people sometimes
+// type their password into the field for the name.
 func (l *logins) write(ctx context.Context, t attempt, p *instance.Password, err error) {
 	if err != nil && !errors.Is(err, errWrong) {
 		return // refuse logs it like any other refusal

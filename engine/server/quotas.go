@@ -30,14 +30,14 @@ func (a *answer) tellQuotas(all ...policy.Quota) {
 	a.Header().Set("RateLimit", strings.Join(left, ", "))
 }
 
-// tellLookups tells how many actors and objects may still be fetched from other servers for the
-// user.
+// tellLookups tells how many lookups the user has left. A lookup is a request for an actor, or for
+// an object that the user's database lacks.
 func (s *clientAPI) tellLookups(a *answer, u vocab.Username) {
 	a.tellQuotas(s.lookups.Quota(quotaOfLookups, u.String()))
 }
 
-// countLookup counts a request that asks other servers for an actor, and tells how many such
-// requests the user has left. The fault is RateLimited if none is left.
+// countLookup counts a request for an actor, for which other servers may be asked, and tells how
+// many lookups the user has left. The fault is RateLimited if none is left.
 func (s *clientAPI) countLookup(a *answer, u vocab.Username) error {
 	ok, after := s.lookups.Allow(u.String())
 	s.tellLookups(a, u)

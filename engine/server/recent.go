@@ -56,8 +56,8 @@ func (p *recentPages) find(u vocab.Username, key string) (body []byte, found boo
 }
 
 // begin is called before the database is read for a page. Its result keep stores the page that
-// was made, unless a commit changed the user's pages meanwhile. If several requests make the
-// page at the same time, the first that is done stores it.
+// was made, unless a commit changed the user's pages meanwhile or there is no room. If several
+// requests make the page at the same time, the first that is done stores it.
 func (p *recentPages) begin(u vocab.Username, key string) (keep func(body []byte)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -36,8 +36,8 @@ var (
 		}}
 )
 
-// getRelated serves a collection of an object of a user's, as getCollection does. An object that
-// is not public has no collection.
+// getRelated serves a collection that belongs to an object of a user. An object that is not public
+// has no collection.
 func (s *collections) getRelated(kind related) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		thing := p.ByName("thing")

@@ -131,8 +131,8 @@ const (
 	mostRelationships  = 200
 )
 
-// getRelationships lists the user's follows in both directions, friendships and blocks, the
-// newest first.
+// getRelationships lists the user's follows in both directions, friendships and blocks, the newest
+// first. If the query asks for the type mute, it lists what the user has muted instead.
 func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {

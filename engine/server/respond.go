@@ -49,8 +49,8 @@ var refusals = map[fault.Kind]struct {
 // retryAfter is how long a client is told to wait if the fault does not say how long.
 const retryAfter = 5 * time.Second
 
-// problem is a refusal in the form of RFC 9457. In the client API it is the result of an action,
-// too.
+// problem is a refusal in the form of RFC 9457. In the client API it also has the member success,
+// as the answer to an action has, and the member error.
 type problem struct {
 	Type      string    `json:"type"`
 	Title     string    `json:"title"`
@@ -157,10 +157,10 @@ func (s *Server) mayLog(l *policy.SharedLimiter, r *http.Request) bool {
 }
 
 // logRefusal logs once why a request was refused or failed, and what the operator can do about
-// it. The log always shows bugs. It shows only samples of the rest, so that no client can fill
-// the log. Refused signatures are sampled separately, so that requests for things that do not
-// exist cannot crowd them out. Each line counts against the client's address, so that a client
-// that is refused often does not hide the others.
+// it. The log always shows bugs, unless the client has gone away. It shows only samples of the
+// rest, so that no client can fill the log. Refused signatures are sampled separately, so that
+// requests for things that do not exist cannot crowd them out. Each line counts against the
+// client's address, so that a client that is refused often does not hide the others.
 func (s *Server) logRefusal(a *answer, r *http.Request, status int, err error) {
 	ctx := r.Context()
 	level, message := slog.LevelDebug, "request refused"
@@ -199,7 +199,7 @@ func (s *Server) answerNotFound(w http.ResponseWriter, r *http.Request) {
 }
 
 // answerNotAllowed answers a request with a method that the address does not take. The router has
-// listed the methods that it takes in Allow.
+// set Allow to the methods of the address.
 func (s *Server) answerNotAllowed(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, fault.New(fault.NotAllowed, "this address does not take that method"))
 }

@@ -1,4 +1,5 @@
-// Package server speaks HTTP: federation endpoints, the client API, and the admin listener.
+// Package server speaks HTTP: the federation endpoints, the web pages, the client API, and the
+// admin listener.
 package server
 
 import (
@@ -68,7 +69,7 @@ type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
-// Profiles tells who may read a user's collections, and what the user has muted.
+// Profiles has the profiles and settings of users.
 type Profiles interface {
 	User(u vocab.Username) registry.User
 }
@@ -80,8 +81,8 @@ type Deps struct {
 	Local    *actor.Local
 	Verifier Verifier
 	Gate     Gate
-	Clients  *policy.Limiter // limits the requests of each client to inboxes
-	Lookups  *policy.Limiter // limits the actors that the clients of each user ask for
+	Clients  *policy.Limiter // limits requests to inboxes, conversations and realtime, by client
+	Lookups  *policy.Limiter // limits requests for actors, and for objects not held here, by user
 	Inbox    Inbox
 	Outbox   Outbox
 	Feed     *feed.Reader
@@ -105,11 +106,11 @@ type Deps struct {
 
 	BodyLimit      int64          // bytes of one activity from another server
 	MLSBodyLimit   int64          // bytes of one activity with an MLS message from a known sender
-	PageSize       int            // items in a page of a collection
+	PageSize       int            // items in a page of a collection, and posts on a web page
 	SecureMode     bool           // posts and relationships of users are shown only to senders who prove who they are
 	CORSOrigins    []string       // origins of pages that may use the client API
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For and X-Forwarded-Proto are believed
-	Paused         bool           // inboxes accept nothing
+	Paused         bool           // inboxes, conversations and realtime refuse other servers
 }
 
 // Server answers requests. Public and Admin return its two handlers. The caller serves them on
@@ -197,7 +198,8 @@ func harden(srv *http.Server, c *conns) {
 	srv.RegisterOnShutdown(func() { time.AfterFunc(newcomerTime, c.turnAway) })
 }
 
-// Public returns the handler for everybody: the federation endpoints and the client API.
+// Public returns the handler for everybody: the federation endpoints, the web pages and the client
+// API.
 func (s *Server) Public() http.Handler {
 	r := s.newRouter()
 	for path, h := range s.getRoutes() {

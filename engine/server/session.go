@@ -21,16 +21,16 @@ const (
 	// sessionIdle is how long a session lasts without a request.
 	sessionIdle = 30 * 24 * time.Hour
 
-	// maxSessions is how many sessions of a user may write at most. The same limit applies
-	// separately to sessions that may not write. A new session beyond the limit ends the oldest
-	// one of its kind.
+	// maxSessions is the most sessions with write access that a user may have. The same limit
+	// applies separately to sessions without write access. A new session beyond the limit ends
+	// the oldest one of its kind.
 	maxSessions = 100
 )
 
 // sessions are stored in Redis only. If Redis loses them, clients send their token or password
 // again. A session stores the digest of the token that it was made of, and each request with the
 // session looks that token up. So the session may do what the token may, and ends when the token
-// ends. A password counts as such a token, too.
+// ends. A password or an OpenID identity counts as such a token, too.
 type sessions struct {
 	redis   *keyspace.Store
 	sockets *socket.Hub

@@ -51,7 +51,7 @@ func (s *clientAPI) getStreams(a *answer, r *http.Request, _ httprouter.Params) 
 
 func shownToAll(registry.Collections) registry.Visibility { return registry.Public }
 
-// getFeatured serves the objects that a user pinned, to everybody.
+// getFeatured serves the ids of the objects that a user pinned, to everybody.
 func (s *collections) getFeatured(a *answer, r *http.Request, p httprouter.Params) error {
 	return s.getWhole(a, r, p, "featured", func(ctx context.Context, tx *user.Tx, me vocab.ID) (ids []any, err error) {
 		pins, err := tx.Pins.List(ctx, me)

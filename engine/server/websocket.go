@@ -55,8 +55,8 @@ func newWebSockets(s *eventSockets, others []string) *webSockets {
 	return &webSockets{s, origins, pingTime, pongTime, frameTime}
 }
 
-// getSocket opens a WebSocket (RFC 6455). It refuses a request before the socket is open, or not
-// at all.
+// getSocket opens a WebSocket (RFC 6455), and returns when the WebSocket has ended. A refusal is
+// an HTTP response, and comes before the WebSocket is open.
 func (s *webSockets) getSocket(a *answer, r *http.Request, _ httprouter.Params) error {
 	if err := checkUpgrade(a, r); err != nil {
 		return err
@@ -103,8 +103,8 @@ func checkUpgrade(a *answer, r *http.Request) error {
 	return nil
 }
 
-// checkOrigin refuses pages of origins that the operator did not configure. A client that is not
-// a page sends no Origin.
+// checkOrigin refuses pages of other origins than this server's own and those that the operator
+// configured. A client that is not a page sends no Origin.
 func (s *webSockets) checkOrigin(r *http.Request) error {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 || len(origins) == 1 && slices.Contains(s.origins, origins[0]) {
@@ -236,8 +236,8 @@ func (p *program) isAlive(ctx context.Context) bool {
 	return p.ws.Ping(ctx) == nil
 }
 
-// writeFrames writes frames until the engine ends the socket or the client disconnects. It
-// returns the engine's reason, and nil if the client disconnected.
+// writeFrames writes frames until the engine ends the socket or the client disconnects. It returns
+// the engine's reason, or nil if the client disconnected or took no frame in time.
 func (p *program) writeFrames(ctx context.Context) *socket.Closing {
 	for {
 		frames, err := p.one.Next(ctx, p.pingTime)

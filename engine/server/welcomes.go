@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// getWelcomes hands out the Welcomes that wait for the user.
+// getWelcomes hands out Welcomes that wait for a device of the user, or for any of the user's
+// devices if the query names none.
 func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {

@@ -61,8 +61,8 @@ func (m *passed) check() error {
 	return nil
 }
 
-// rule returns the function that takes from a user's permissions the rule for signals of the type
-// of m.
+// rule returns the function that selects, from a user's permissions, the rule for signals of m's
+// type.
 func (m *passed) rule() func(registry.Permissions) registry.Rule {
 	if m.Type == read {
 		return seeReadReceipts
@@ -148,7 +148,7 @@ func (h *Hub) Arrive(ctx context.Context, from Read, to vocab.Username, actor vo
 
 // arrive shows the actor's signal to a user if both are in the conversation, and if the user lets
 // the actor see the user's own signals of that type. It drops a signal that is old, or not newer
-// than the last one that it has shown.
+// than the last one that it has shown, and signals of an actor that sends too many.
 func (h *Hub) arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, m *passed) error {
 	pair := pairOf(actor, h.Local.ID(to))
 	if h.tailOf(to) == nil || !h.heard.isNews(pair, m.Timestamp, h.Now()) {

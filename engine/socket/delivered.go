@@ -10,7 +10,8 @@ import (
 )
 
 // deliveredGroup is the name of a consumer group of each user's stream. The position of the group
-// is the last event that was sent to any client of the user. The position never moves back.
+// is the last event that was sent to any client of the user, except LLM engines. The hub never
+// moves it back.
 const deliveredGroup = "ws"
 
 // delivered stores, for each user, the last event that was sent to a client, until MarkDelivered
@@ -87,8 +88,8 @@ func (h *Hub) moveGroups(ctx context.Context, users []vocab.Username, last map[v
 	return h.Streams.MoveGroups(ctx, behind, stream, deliveredGroup, ids)
 }
 
-// findDelivered returns the id of the last event that was sent to any client of the user, or an
-// empty text if that is not known now.
+// findDelivered returns the position of the user's deliveredGroup, or an empty text if it is not
+// known now.
 func (h *Hub) findDelivered(ctx context.Context, u vocab.Username) string {
 	found, err := h.Streams.Groups(ctx, []vocab.Username{u}, stream)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	withheldType = "events.withheld"
 
 	// requestPrefix begins the types of events about private messages of strangers. Events of
-	// these types are hidden from LLM engines (design).
+	// these types are hidden from LLM engines.
 	requestPrefix = "request."
 
 	// heartbeatSeconds is the longest time, in seconds, in which the engine sends nothing over a
@@ -61,8 +61,8 @@ func frameOf(e event.Event) Frame {
 	return newFrame(e.ID, frameDoc{ID: e.ID.String(), Type: e.Type, Payload: e.Payload, Timestamp: e.Timestamp})
 }
 
-// helloFrame returns the frame that tells at which event a socket begins. It also tells the last
-// event that was sent to any client of the user, if that is known.
+// helloFrame returns the frame that tells after which event a socket begins. It also tells the
+// last event that was sent to any client of the user (see deliveredGroup), if that is known.
 func helloFrame(cursor keyspace.ID, delivered string) Frame {
 	return newFrame(keyspace.ID{}, frameDoc{Type: "hello", Cursor: cursor.String(), Delivered: delivered, Heartbeat: heartbeatSeconds})
 }

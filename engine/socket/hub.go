@@ -1,10 +1,12 @@
 // Package socket sends the events of users to the sockets of their clients as they happen. A
 // socket is a WebSocket, or a stream of server-sent events.
 //
-// Every socket gets every event of its user, once, in the order of their numbers. The hub gets
-// the events after each commit, and hands them to all sockets of the user in memory. A socket
-// that begins at an earlier event reads from the user's stream in Redis until it has caught up,
-// and from the user's database where the stream lacks events.
+// From the event after which it begins, a socket gets every event of its user, once, in the order
+// of their numbers. There are two exceptions: LLM engines get no events about private messages of
+// strangers, and a reset frame takes the place of events that are no longer stored. The hub gets
+// the events after each commit, and hands them to all sockets of the user in memory. A socket that
+// begins after an earlier event reads from the user's stream in Redis until it has caught up, and
+// from the user's database where the stream lacks events.
 package socket
 
 import (
@@ -35,15 +37,16 @@ const (
 )
 
 const (
-	// readers is the most users whose missing events are read at the same time.
+	// readers is the most users for whose live sockets missing events are read at the same time.
+	// A socket that is not live yet reads on its own, and does not count.
 	readers = 8
 
 	// compareEvery is how often the streams are compared with the events that sockets have got.
 	// The streams may have more, because another process may have added events.
 	compareEvery = 2 * time.Second
 
-	// checkEvery is how often the tokens of open sockets are checked. A token that was revoked,
-	// or whose user is suspended, ends its sockets.
+	// checkEvery is how often the tokens of open sockets are checked. The sockets of a token end
+	// if it was revoked, has expired, or belongs to a user who is not active.
 	checkEvery = 15 * time.Second
 
 	// checkTime is how long such a check waits for the database. Until it ends, Run does nothing
@@ -125,15 +128,15 @@ type Request struct {
 	User      vocab.Username
 	Kind      Kind
 	Payer     string       // the payer of the socket's place in the pool of all sockets
-	Token     uuid.UUID    // the token of the request; the socket ends when the token is not valid any more
+	Token     uuid.UUID    // the token of the request or of its session; the socket ends with it
 	Session   string       // the session of the request, with which the socket ends; empty if the request had a token
 	Assistant bool         // the socket belongs to an LLM engine
 	MaySignal bool         // the client may send signals of its user
 	After     *keyspace.ID // the last event that the client has; if it is nil, the socket begins with the next event
 }
 
-// Open opens a socket. The fault is RateLimited if the user has too many, and Busy if there are
-// too many in all or the engine is shutting down. The caller closes the socket.
+// Open opens a socket. The fault is RateLimited if the user has too many. It is Busy if there are
+// too many in all or of the payer, or the engine is shutting down. The caller closes the socket.
 func (h *Hub) Open(r Request) (*Socket, error) {
 	if !h.all.Take(r.Payer, 1) {
 		return nil, h.refuse(fault.New(fault.Busy, "too many sockets are open").WithCode("overloaded"))
@@ -235,8 +238,8 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// CompareStreams starts reads of missing events. A stream has some of them although no commit of
-// this process announced them. The others could not be read before.
+// CompareStreams starts a read for each user whose live sockets lack events. These are events of
+// another process, which the user's stream shows, or events that an earlier read failed to get.
 func (h *Hub) CompareStreams(ctx context.Context) {
 	tails := h.listTails()
 	for len(tails) > 0 {

@@ -18,9 +18,10 @@ const (
 	tellTime = 3 * time.Second // the time limit for sending one signal
 	lateTime = 5 * time.Second // a signal that waited longer is dropped
 
-	// restTime is how long a server that did not accept a signal gets no others.
+	// restTime is how long a host gets no signals after one could not be sent to it, or was
+	// answered with 429 or 5xx.
 	restTime = time.Minute
-	maxRests = 10_000
+	maxRests = 10_000 // entries of Peers.rests; if there are so many, all are removed
 )
 
 // People finds actors of other servers.
@@ -74,7 +75,7 @@ func NewPeers(d PeerDeps) *Peers {
 }
 
 // Tell queues a signal to actors. It never waits. It drops a signal if the queue has no room, if
-// the sender signals too often, or if the actor's host did not accept a signal lately.
+// the sender signals the actor too often, or if the actor's host rests (see restTime).
 func (p *Peers) Tell(from vocab.Username, to []vocab.ID, m passed) {
 	body, err := vocab.Marshal(m)
 	if err != nil {

@@ -88,7 +88,7 @@ func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.I
 		return nil, false
 	}
 	for _, e := range entries {
-		if e.ID.Seq <= after.Seq { // its time was raised, or the stream was made anew: the database tells
+		if e.ID.Seq <= after.Seq { // the emitter raised the time of e, or began a new stream
 			return nil, false
 		}
 		events = append(events, event.Of(e))

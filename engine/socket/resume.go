@@ -32,8 +32,9 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 }
 
 // findStart returns the cursor after which a socket begins. That is the client's own cursor in the
-// parameter after, or the last event if the client has none. If the events after the client's
-// cursor cannot all be read, reason says why, and the socket also begins after the last event.
+// parameter after, or the last event if the client has none. If there is no event with the
+// client's cursor, or not all events after it can be read, reason says so, and the socket also
+// begins after the last event.
 func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.ID) (cursor keyspace.ID, reason string, err error) {
 	if after == nil {
 		if last, known := h.streamEnd(ctx, u); known {

@@ -103,7 +103,7 @@ func (s *Socket) join() bool {
 		t.behind = t.told > s.seen
 	}
 	if s.seen < t.recentFrom {
-		t.behind = true // or the database was set back: the tail finds that out
+		t.behind = true // if the database was set back, the tail's read finds that out
 		t.readMore()
 		return false
 	}
@@ -133,7 +133,7 @@ func (s *Socket) push(f Frame) {
 	s.wakeUp()
 }
 
-// End makes Next return c. Any goroutine may call it.
+// End makes Next return c, unless the socket has ended before. Any goroutine may call it.
 func (s *Socket) End(c *Closing) {
 	s.tail.mu.Lock()
 	defer s.tail.mu.Unlock()

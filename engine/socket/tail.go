@@ -88,8 +88,9 @@ func (t *tail) isFollowed() bool {
 	return false
 }
 
-// tell gives live sockets the events of a commit, which may come in any order. If unknown is
-// true, the commit may have added other events, which have to be read.
+// tell gives live sockets the events of a commit. It may be called for commits in another order
+// than that of their events' numbers. If unknown is true, the commit may have added other events,
+// which have to be read.
 func (t *tail) tell(events []user.Event, unknown bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,9 +119,10 @@ func (t *tail) compare(last keyspace.ID) {
 	t.readMore()
 }
 
-// handOut gives live sockets those pending events that follow last without a gap. If there is
-// another event than those that they have with a number up to last, all are read from the database:
-// it may have been set back. The caller holds mu.
+// handOut gives live sockets those pending events that follow last without a gap. If a pending
+// event has a number up to last, but is none of the recent events, the database may have been set
+// back. Then handOut drops the pending events, and makes the tail read the database. The caller
+// holds mu.
 func (t *tail) handOut() {
 	slices.SortFunc(t.pending, func(a, b user.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	n := 0
@@ -164,8 +166,8 @@ func (t *tail) push(e user.Event) {
 	}
 }
 
-// readMore starts a read of the events after last, if some are known to be missing. The caller
-// holds mu.
+// readMore starts a read of the events after last, if some may be missing and no read is under
+// way. The caller holds mu.
 func (t *tail) readMore() {
 	if t.reading || !t.behind && len(t.pending) == 0 {
 		return

@@ -31,9 +31,11 @@ type filling struct {
 
 // fillThread adds to a thread the objects that other servers show and the user's database lacks.
 // First it fetches the missing ancestors. Then it fetches the objects that the owner of the thread
-// lists. If there is no such list, it fetches the replies to each object in the thread instead
-// (FEP-f228). It stores none of the objects. If a server does not answer, only the objects of that
-// server are missing. The fault is RateLimited if too many threads were filled in for the user.
+// lists. If there is no such list, it fetches the replies to the requested object, the replies to
+// those, and so on (FEP-f228). It stores none of the objects. If a server does not answer, the
+// thread lacks the objects of that server, and other objects that can be found only through them.
+// After fillTime, fillThread stops fetching. The fault is RateLimited if too many threads were
+// filled in for the user.
 func (r *Reader) fillThread(ctx context.Context, q Query, c *collected) error {
 	if ok, after := r.fillings.Allow(q.User.String()); !ok {
 		return fault.New(fault.RateLimited, "your programs have too many threads filled in").WithCode("rate_limited").After(after)
@@ -57,7 +59,7 @@ func (r *Reader) fillThread(ctx context.Context, q Query, c *collected) error {
 	return nil
 }
 
-// collectBeyond collects, from the user's database, the answers to objects that were fetched.
+// collectBeyond collects, from the user's database, the answers to the replies that were fetched.
 func (f *filling) collectBeyond(ctx context.Context, tx *user.Tx) error {
 	var fetched []vocab.ID
 	for _, p := range f.replies {
@@ -69,8 +71,8 @@ func (f *filling) collectBeyond(ctx context.Context, tx *user.Tx) error {
 }
 
 // climb fetches the ancestors above the topmost known object, up to the first object of the
-// thread. Each of them was named by an object in the user's database, or by the ancestor below
-// it.
+// thread or to maxAncestors. Each ancestor is named by the object below it, which is the requested
+// object, an object in the user's database, or an ancestor that climb has fetched before.
 func (f *filling) climb(ctx context.Context) error {
 	for parent := f.top().InReplyTo; parent != "" && len(f.ancestors) < maxAncestors && f.spend(parent); parent = f.top().InReplyTo {
 		p, err := f.find(ctx, parent)
@@ -174,7 +176,8 @@ func (f *filling) logMissing(ctx context.Context, id vocab.ID, err error) {
 	f.Log.DebugContext(ctx, "thread not filled in", "user", f.User, "object", id, "err", err)
 }
 
-// attach adds to the thread the pieces that answer an object in the thread, and returns them.
+// attach adds to the thread the pieces that answer the requested object or a reply in the thread,
+// and returns them.
 func (f *filling) attach(pieces []*piece) (attached []*piece) {
 	inside := map[vocab.ID]bool{f.item.ID: true}
 	for _, p := range f.replies {

@@ -11,9 +11,10 @@ import (
 
 // Held returns the objects with the given ids that are in the user's database or archive and that
 // the user may see. They have the order of the ids, and come with the cards of their authors.
-// Held shows objects as Thread does. It also shows objects that wait among the requests, but not
-// to an LLM engine. If the objects are large, it looks only at the first ones. The result looked
-// is the number of ids that it has looked at.
+// Held leaves out posts of actors that the user blocks or the gate refuses, and posts that the
+// user has muted. It shows objects that wait among the requests, but not to an LLM engine. If the
+// objects are large, it looks only at the first ones. The result looked is the number of ids that
+// it has looked at.
 func (r *Reader) Held(ctx context.Context, q Query, uris []vocab.ID) (shown []Object, actors map[vocab.ID]vocab.Card, looked int, err error) {
 	var held []user.HeldObject
 	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) (err error) {

@@ -15,7 +15,7 @@ import (
 const maxListed = 200
 
 // listThread returns the ids that the owner of the thread lists, and whether there is such a
-// list. A list counts only if it is on the server of its owner.
+// list. A list on another server than that of its stated owner does not count.
 func (f *filling) listThread(ctx context.Context) ([]vocab.ID, bool) {
 	for _, p := range append(slices.Clone(f.ancestors[:min(1, len(f.ancestors))]), f.item) {
 		of, err := p.Doc.Ref("context")

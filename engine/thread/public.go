@@ -26,15 +26,15 @@ func (p PublicPost) Place() user.Place { return user.Place{At: p.Published, ID: 
 
 // PublicThread is the public part of the thread around a public object of a user.
 type PublicThread struct {
-	Ancestors []PublicPost // the objects above it in the thread, up to the first that is not public; the topmost comes first
+	Ancestors []PublicPost // the nearest public ones above it, without a gap; the topmost first
 	Answers   []PublicPost // the oldest first
-	End       *user.Place  // the place where the search for answers stopped; nil if there are no more answers
+	End       *user.Place  // the place after which to look for more answers; nil if there are none
 	Actors    map[vocab.ID]vocab.Card
 }
 
-// Public reads the public part of the thread around a public object. It leaves out answers by
-// actors that the user blocks or the gate refuses. If the parameter after is not nil, it reads
-// only the answers after that place. It looks at n answers at most.
+// Public reads the public part of the thread around a public object. It leaves out posts by actors
+// that the user blocks or the gate refuses. If the parameter after is not nil, it reads only the
+// answers after that place, and no ancestors. It looks at n answers at most.
 func (r *Reader) Public(ctx context.Context, tx *user.Tx, o *vocab.Object, after *user.Place, n int) (t PublicThread, err error) {
 	if after == nil {
 		if t.Ancestors, err = r.publicAncestors(ctx, tx, o.InReplyTo); err != nil {
@@ -70,8 +70,8 @@ func (r *Reader) Public(ctx context.Context, tx *user.Tx, o *vocab.Object, after
 	return t, err
 }
 
-// publicAncestors returns the public ancestors of an object that answers parent. It stops below
-// the first ancestor that is not public.
+// publicAncestors returns up to maxPublicAncestors public ancestors of an object that answers
+// parent. Going up from parent, it stops at the first ancestor that not everybody may see.
 func (r *Reader) publicAncestors(ctx context.Context, tx *user.Tx, parent vocab.ID) ([]PublicPost, error) {
 	if parent == "" {
 		return nil, nil

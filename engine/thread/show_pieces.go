@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// showPieces returns those of the pieces that the user may see, in their order, and the cards of
-// their authors.
+// showPieces returns those of the pieces that the user may see and has not muted, in their order,
+// and the cards of their authors.
 func (r *Reader) showPieces(ctx context.Context, q Query, pieces []*piece) (shown []Object, actors map[vocab.ID]vocab.Card, err error) {
 	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) error {
 		mutes, me := r.Profiles.User(q.User).Moderation, r.Local.ID(q.User)
@@ -78,7 +78,7 @@ func (p *piece) show(are user.Responses, followers vocab.ID, languages []string)
 }
 
 // keepVisible returns the pieces that may be shown to a reader. These are posts for which isFor
-// returns true, and whose authors the user does not block and the gate does not refuse.
+// returns true, unless the user blocks or the gate refuses one of their authors or senders.
 func (r *Reader) keepVisible(ctx context.Context, tx *user.Tx, pieces []*piece, isFor func(*piece) (bool, error)) (kept []*piece, err error) {
 	var voices []vocab.ID
 	for _, p := range pieces {

@@ -1,6 +1,7 @@
 // Package thread shows a user's clients an object that the user may see, the objects that it
 // answers, and the answers to it. A user may see every object in the user's own database, because
-// each of them came to the user or was made here.
+// each of them came to the user or was made here. For web pages, the package shows everybody the
+// public part of the thread around a public object.
 package thread
 
 import (
@@ -152,8 +153,8 @@ func (r *Reader) Object(ctx context.Context, q Query) (e Entry, err error) {
 
 // Thread returns an object, as Object does, with its ancestors and the answers to it. The
 // ancestors and answers come from the user's database and, if q.Fill is true, also from other
-// servers. Thread leaves out posts of actors that the user blocks or the gate refuses, and posts
-// that wait among the requests.
+// servers. Thread leaves out posts of actors that the user blocks or the gate refuses. It also
+// leaves out ancestors and answers that the user has muted or that wait among the requests.
 func (r *Reader) Thread(ctx context.Context, q Query) (t Thread, err error) {
 	item, err := r.findItem(ctx, q)
 	if err != nil {

@@ -46,8 +46,9 @@ type hash struct {
 	salt, key []byte
 }
 
-// CheckPassword refuses a text that cannot be a password. It also refuses a line break, because
-// that most likely belongs to the file from which the password was read.
+// CheckPassword refuses a password that is too short or too long, is not UTF-8, or contains
+// control characters. It refuses a line break, too, because that most likely belongs to the file
+// from which the password was read.
 func CheckPassword(password string) error {
 	switch {
 	case !utf8.ValidString(password) || strings.ContainsFunc(password, unicode.IsControl):
