@@ -259,9 +259,9 @@ func (t Actors) IsHeld(ctx context.Context, actor, but vocab.ID) (holds bool, er
 	return holds, err
 }
 
-// Forget removes the relationships, reactions and pins of a deleted actor, its activities other
-// than Deletes, its entries in the feed, its memberships of groups, its places among the
-// recipients of the user's objects (see Groups.AddUnnamed), and its copy. Blocks, requests and
+// Forget removes the relationships, reactions, pins and requests of a deleted actor, its
+// activities other than Deletes, its entries in the feed, its memberships of groups, its places
+// among the recipients of the user's objects (see Groups.AddUnnamed), and its copy. Blocks and
 // conversations stay. The caller buries the actor's objects by Objects.BuryAll and removes its
 // votes by Votes.Remove. Forget reports whether it removed anything.
 func (t Actors) Forget(ctx context.Context, actor vocab.ID) (knew bool, err error) {
@@ -272,6 +272,8 @@ func (t Actors) Forget(ctx context.Context, actor vocab.ID) (knew bool, err erro
 		`DELETE FROM group_members WHERE actor_uri = $1`,
 		`UPDATE unnamed_recipients SET actors = array_remove(actors, $1) WHERE actors @> ARRAY[$1::text]`,
 		`DELETE FROM pins WHERE actor_uri = $1`,
+		`DELETE FROM requests WHERE actor_uri = $1`,
+		`DELETE FROM correspondents WHERE actor_uri = $1`,
 		`DELETE FROM activities WHERE actor_uri = $1 AND direction = 'inbound' AND type <> '` + vocab.Delete + `'`,
 		`DELETE FROM actors WHERE uri = $1`,
 	} {

@@ -141,6 +141,12 @@ func TestAForgottenActorLeavesNothing(t *testing.T) {
 			if err := tx.Reactions.Set(ctx, user.Reaction{Object: post, Actor: id, Kind: user.Review, Type: "Like", Activity: id + "/like"}, now); err != nil {
 				return err
 			}
+			if _, err := tx.Requests.Accept(ctx, id, now); err != nil {
+				return err
+			}
+			if err := tx.Requests.Add(ctx, user.Request{Activity: id + "/letter", Actor: id, Host: "peer.example"}, now); err != nil {
+				return err
+			}
 			return tx.Relationships.Set(ctx, user.Relationship{Actor: id, Type: user.Follower, Status: user.Accepted, Activity: id + "/follow"}, now)
 		})
 	}
@@ -160,6 +166,9 @@ func TestAForgottenActorLeavesNothing(t *testing.T) {
 		}
 		if n, err := tx.Reactions.Count(ctx, post, user.Review, "Like"); n != 1 || err != nil {
 			t.Errorf("Reactions.Count = %d, %v", n, err)
+		}
+		if n, err := tx.Requests.Count(ctx, bob, "peer.example"); n != (user.RequestCounts{OfHost: 1, All: 1}) || err != nil {
+			t.Errorf("Requests.Count = %+v, %v; want carol's request alone", n, err)
 		}
 		return nil
 	})
