@@ -15,7 +15,7 @@ import (
 // acquaintance is a row that says that a remote actor may concern a user (see
 // instance.Acquaintances).
 type Acquainting struct {
-	Users    []vocab.Username    // empty: all users that are not deleted
+	Users    []vocab.Username    // empty: all users that have a database
 	DryRun   bool                // count the rows, change none
 	Progress func(done, all int) // called after each user; may be nil
 }
@@ -47,9 +47,9 @@ type AcquaintedUser struct {
 // returns the id of a user's actor. MakeAcquaintances adds the missing rows of each user. It
 // removes superfluous rows only if no process serves the instance and the journal is empty,
 // because a serving process commits an acquaintance before the data that needs it, and relies on
-// the acquaintances that it has committed. If the work for one user fails, it goes on with the
-// other users. The fault is Busy if another process makes acquaintances, and NoUser if a.Users
-// names a user that does not exist.
+// the acquaintances that it has committed. If the work for one user fails, MakeAcquaintances goes
+// on with the other users. The fault is Busy if another process makes acquaintances, and NoUser if
+// a.Users names a user that does not exist or is deleted.
 func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting, idOf func(vocab.Username) vocab.ID) (r AcquaintReport, err error) {
 	began := time.Now()
 	defer func() { r.Millis = time.Since(began).Milliseconds() }()

@@ -26,7 +26,7 @@ const acquaintancePage = 200
 // row, and a run at least idleFor later removes it. The mark is cleared if Acquaintances.Add is
 // called for the actor, or if a run finds data of the actor. If dryRun is true, it only counts the
 // rows that it would remove now. It works in pages and rests between them. It removes nothing
-// while an activity for the user waits in the journal, because it may come from any actor.
+// while the journal has an activity for the user, because that activity may be of any actor.
 //
 // PruneAcquaintances is safe while a process serves the instance. Before data of an actor enters
 // the user's database, Add is called for the actor: at most AcquaintanceBelieved before, unless
@@ -63,8 +63,9 @@ func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now 
 	}
 }
 
-// removeIdle removes the idle rows that an earlier night marked, and marks the other idle rows for
-// the next night. If dryRun is true, it only counts the rows to remove.
+// removeIdle removes the user's rows of idle actors that were marked at least idleFor before now.
+// It marks the rows of idle actors that have no mark yet, and clears the marks of the held actors.
+// If dryRun is true, it only counts the rows to remove.
 func (c *Cluster) removeIdle(ctx context.Context, u vocab.Username, idle, held []string, now time.Time, dryRun bool) (int, error) {
 	if dryRun {
 		return c.Instance.Acquaintances.CountIdle(ctx, u, idle, now.Add(-idleFor))

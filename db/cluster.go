@@ -89,7 +89,8 @@ func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) erro
 }
 
 // DropUserDatabase drops the database of u with all its data, if it exists, and those that
-// restores have put aside or left unfinished. A restore that runs drops its own.
+// restores have put aside or left unfinished. While a restore runs, it leaves the unfinished
+// databases to that restore, which drops them when it ends.
 func (c *Cluster) DropUserDatabase(ctx context.Context, u vocab.Username) error {
 	if err := c.schema.DropUser(ctx, u); err != nil {
 		return err
@@ -129,9 +130,9 @@ const Beside = instance.MaxConnections + 8
 // class of use gets one.
 const leastConns = 4
 
-// Fit lowers the limit of connections to the number for which the server has room. It logs a
-// warning if this number is less than the configured limit, and if the server's settings risk
-// committed data.
+// Fit lowers the limit of connections to the number for which the server has room, but to no fewer
+// than leastConns. It logs a warning if the new limit is lower than the configured one, and if the
+// server's settings risk committed data.
 func (c *Cluster) Fit(ctx context.Context) error {
 	limits, err := c.Instance.ReadServerLimits(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // Migration selects the users whose databases are migrated to the schema of this binary, and says
 // how.
 type Migration struct {
-	Users       []vocab.Username    // empty: all users that are not deleted
+	Users       []vocab.Username    // empty: all users that have a database
 	DryRun      bool                // report the work, change nothing
 	Repair      bool                // repeat a change that was interrupted
 	FailFast    bool                // begin no other database after one has failed
@@ -55,9 +55,9 @@ type MigrationFailure struct {
 
 // MigrateUsers migrates users' databases to the schema of this binary. If the migration of one
 // database fails, the others are still migrated unless m.FailFast is true. The fault is Busy when
-// another process migrates users of this instance, NoUser when a named user does not exist,
-// Config when a user's database has a newer schema than that of this binary, according to the
-// instance database.
+// another process migrates users of this instance, NoUser when a named user does not exist or is
+// deleted, Config when a user's database has a newer schema than that of this binary, according to
+// the instance database.
 func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
 	began := time.Now()
 	report, err := c.migrateUsers(ctx, m)

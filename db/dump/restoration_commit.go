@@ -60,7 +60,8 @@ func (d *Dumper) obstacle(ctx context.Context, on pgx.Tx, u vocab.Username, user
 // Commit puts the restored databases in place, all in one transaction. These are the database of
 // the user u, or all databases of the instance if u is zero. If replace is true, Commit renames
 // an existing database that has the name of a restored one, and returns the new name in aside.
-// The fault is Conflict as in Obstacle, and Busy when a database that must be renamed is in use.
+// The fault is Conflict when existing users or databases are in the way (see Obstacle), and Busy
+// when a database that must be renamed is in use.
 func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool) (aside string, err error) {
 	scratch, err := pgx.ConnectConfig(ctx, r.d.server.Config(r.instance.name))
 	if err != nil {

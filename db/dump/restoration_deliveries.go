@@ -41,9 +41,10 @@ func (r *Restoration) fence(ctx context.Context, conn *pgx.Conn) error {
 
 // fenceConversations makes each open conversation begin a new term and continue in a new MLS group.
 // Otherwise MLS epochs that were assigned after the backup would be assigned again, although
-// members have keys of them. Likewise the conversation continues with numbers of its log and with
-// a generation that were not assigned: a member's server that holds another message under a number
-// would take the host for one that tells its members different things.
+// members have keys of them. It also moves the generation of the conversation, and the numbers of
+// its log, past those that may have been assigned after the backup. If a number were assigned
+// twice, a member's server that holds the first message with it would conclude that the host tells
+// its members different things.
 func fenceConversations(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `UPDATE mls_conversations SET term = term + 1, status = 'reset_pending', reset_group_id = 'urn:uuid:' || gen_random_uuid(), updated_at = now(),
 			last_seq = `+moved("last_seq", clockNumber, numberGap)+`, generation = `+moved("generation", clockGeneration, generationGap)+`

@@ -74,8 +74,8 @@ func passSequences(ctx context.Context, from, to *pgx.Conn) error {
 	return nil
 }
 
-// passConversations moves the numbers of the logs and the generations of the user's conversations
-// to where those of the database from are, if these are further on.
+// passConversations raises the numbers of the logs of the user's conversations to at least those
+// in the database from, and the generations of hosted conversations above those in that database.
 func passConversations(ctx context.Context, from, to *pgx.Conn) error {
 	for table, query := range map[string]string{
 		"mls_conversations": `UPDATE mls_conversations c SET last_seq = greatest(c.last_seq, f.last_seq), generation = greatest(c.generation, f.generation + 1)

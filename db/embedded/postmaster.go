@@ -47,8 +47,10 @@ func (c *Cluster) raiseServer(ctx context.Context) error {
 
 // settleServer waits until the server answers, or until it is certain that none runs. running is
 // true when it answers. The caller holds start.lock. So if a server exists and does not answer, a
-// process that was killed had begun to start or stop it. There is no time limit for a server that
-// is in recovery.
+// process that was killed had begun to start or stop it, or the server has lost its socket. There
+// is no time limit for a server that is in recovery. After ten seconds without a socket,
+// settleServer stops a process that is certainly the server. If the process in postmaster.pid only
+// may be the server, the fault is Conflict.
 func (c *Cluster) settleServer(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	mute, told := time.Now(), false

@@ -53,8 +53,8 @@ func (s Users) ListDeletions(ctx context.Context) ([]Deletion, error) {
 }
 
 // BeginRemoval stores that the removal of the data of a user who is being deleted has begun. It
-// is called when other servers need not be told anything more, and nothing has to be waited for.
-// No data may be removed before the call.
+// is called when no delivery to other servers is owed any more, or when the time limit for these
+// deliveries has passed. It must be called before any data is removed from the user's database.
 func (s Users) BeginRemoval(ctx context.Context, u vocab.Username) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET schema_version = 0 WHERE username = $1 AND state = 'deleting'`, u)
 	return postgres.Fault("begin the removal of "+u.String(), err)
@@ -66,16 +66,17 @@ func (u User) IsRemoved() bool {
 	return u.State == UserDeleted || u.State == UserDeleting && u.SchemaVersion == 0
 }
 
-// IsRemoved does what User.IsRemoved does, for a caller that cannot use the user's database: that
-// error does not tell why. It is true for an unknown user, and false if the instance database
-// cannot be read.
+// IsRemoved does what User.IsRemoved does, for a caller that failed to open the user's database.
+// The error of that failure does not say whether the user was removed. IsRemoved is true for an
+// unknown user, and false if the instance database cannot be read.
 func (s Users) IsRemoved(ctx context.Context, u vocab.Username) bool {
 	found, err := s.Find(ctx, u)
 	return fault.KindOf(err) == fault.NoUser || err == nil && found.IsRemoved()
 }
 
 // FinishDeletion puts a user who is being deleted into the state deleted, and removes the user's
-// rows in other tables. The row in users remains as a tombstone.
+// tokens, acquaintances, wishes and marks of parked deliveries. The row in users remains as a
+// tombstone.
 func (s Users) FinishDeletion(ctx context.Context, u vocab.Username) error {
 	err := pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
 		for _, table := range []string{"tokens", "acquaintances", "parked", "wishes"} {

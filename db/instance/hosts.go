@@ -13,7 +13,9 @@ import (
 // Hosts are the stored states of other servers.
 type Hosts struct{ on conns }
 
-// Host is the state of another server. A nil time means that the event has not happened.
+// Host is the state of another server. A nil time means that the event has not happened. Here an
+// attempt counts as a success if the host answers with any status but 5xx, and does not ask the
+// sender to wait.
 type Host struct {
 	Host         string
 	Dialect      string // the signature dialect that the host accepted last; empty when unknown

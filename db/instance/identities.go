@@ -34,8 +34,8 @@ type Identity struct {
 }
 
 // Link lets u sign in with an identity. If the identity is linked to u already, Link changes
-// nothing. The fault is NoUser when there is no such user, Conflict when the identity is linked
-// to another user, or when u has MostIdentities already.
+// nothing. The fault is NoUser when u does not exist, or is neither active nor suspended. It is
+// Conflict when the identity is linked to another user, or when u has MostIdentities already.
 func (s Identities) Link(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	var digest [32]byte
 	_, _ = rand.Read(digest[:]) // crypto/rand never fails

@@ -1,6 +1,7 @@
-// Package instance reads and writes the instance database. That database holds everything that is
-// not in a user's own database: the list of users, remote actors, hosts, tokens, reports, relays,
-// and the journal of accepted activities. The type Database has a field for each of these.
+// Package instance reads and writes the instance database. That database holds the data that does
+// not belong in the database of one user, such as the list of users, remote actors, hosts, tokens,
+// reports, relays, and the journal of accepted activities. The type Database has a field for each
+// of these.
 package instance
 
 import (

@@ -138,8 +138,8 @@ func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch 
 }
 
 // Finish empties the recipients of rows that all writers have applied. It removes these rows,
-// except those that wait for other users. A row whose Rev has changed meanwhile keeps its
-// recipients, because Accept has added some.
+// except those that wait for other users. A row whose Rev has changed meanwhile stays as it is,
+// because Accept may have added recipients.
 func (j Journal) Finish(ctx context.Context, rows []IntakeRow) error {
 	const done = `unnest(@seqs::bigint[], @revs::integer[]) AS done (seq, rev) WHERE i.seq = done.seq AND i.rev = done.rev AND ` + fenced
 	seqs, revs := columnsOf(rows)
@@ -247,8 +247,9 @@ const mostNamed = 100
 
 // Find looks for an activity in the journal by its id. It returns the users that still lack the
 // activity, or nil if the journal does not have it. If several actors use the id, their activities
-// are returned as one. The key of an activity that has versions does not tell its id, so Find looks
-// at rows that name the id when no key is that of the id.
+// are returned as one. The key of an activity of a type that has versions is made from the id and
+// the version. So if no row has the key of the id alone, Find parses the activities whose text
+// contains the id, at most mostNamed of them.
 func (j Journal) Find(ctx context.Context, id vocab.ID) (*Journaled, error) {
 	const columns = `SELECT received_at AS since, ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users`
 	all, err := postgres.Collect[Journaled](ctx, j.on, "look into the journal", columns+` FROM intake i WHERE uri_digest = $1 ORDER BY received_at`, schema.Digest(id))

@@ -55,28 +55,30 @@ var (
 const backupWait = 3 * time.Minute
 
 // Migrate makes this process the only one that migrates users' databases, until release is called.
-// If another process does that already, the fault is Busy and names that process. The same holds
-// for the methods below, up to and including Retry.
+// If another process does that already, the fault is Busy and names that process.
 func (l Locks) Migrate(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, migrateJob)
 }
 
-// Restore makes this process the only one that restores.
+// Restore makes this process the only one that restores, until release is called. If another
+// process does that already, the fault is Busy and names that process.
 func (l Locks) Restore(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, restoreJob)
 }
 
-// Prune makes this process the only one that prunes.
+// Prune makes this process the only one that prunes, until release is called. If another process
+// does that already, the fault is Busy and names that process.
 func (l Locks) Prune(ctx context.Context) (release func(), err error) { return l.lock(ctx, pruneJob) }
 
-// Acquaint makes this process the only one that makes acquaintances again.
+// Acquaint makes this process the only one that makes acquaintances again, until release is
+// called. If another process does that already, the fault is Busy and names that process.
 func (l Locks) Acquaint(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, acquaintJob)
 }
 
-// Retry makes this process the only one, besides the serving process, that sends deliveries. If
-// another process does that already, Retry waits for its end, but no longer than the duration in
-// the parameter wait.
+// Retry makes this process the only one, besides the serving process, that sends deliveries, until
+// release is called. If another process does that already, Retry waits for its end, but no longer
+// than the duration in the parameter wait. Then the fault is Busy and names that process.
 func (l Locks) Retry(ctx context.Context, wait time.Duration) (release func(), err error) {
 	j := retryJob
 	j.wait = wait
@@ -97,9 +99,9 @@ func (l Locks) Removal(ctx context.Context) (release func(), err error) {
 }
 
 // Quiet takes the lock of Serve if it is free, so that no process serves the instance until
-// release is called. quiet is true if Quiet has taken the lock and the journal is empty. Then
-// nothing enters a user's database until release is called. If another process has the lock,
-// release does nothing.
+// release is called. quiet is true if Quiet has taken the lock and the journal is empty. Then no
+// activity of another server enters a user's database until release is called. If another process
+// has the lock, release does nothing.
 func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error) {
 	release, _, err = l.Serve(ctx, acquaintJob.name)
 	if fault.KindOf(err) == fault.Conflict {

@@ -35,7 +35,8 @@ func NewPassword(hash string) Password {
 	return p
 }
 
-// PasswordScopes returns the scopes of a session whose user has signed in by password.
+// PasswordScopes returns the scopes of a session whose user has signed in by password or with an
+// OpenID identity.
 func PasswordScopes() []string { return []string{ScopeRead, ScopeWrite} }
 
 // arguments returns the named arguments of the queries below.

@@ -7,10 +7,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ToldProfile has a digest of a user's profile, in the version that other servers were told last.
+// ToldProfile has a digest of a user's profile. It is the digest of the version that other servers
+// were told last, or of the first version, which needs no announcement.
 type ToldProfile struct {
 	Name   vocab.Username `db:"username"`
-	Digest []byte         `db:"told_profile"` // nil: other servers were told none yet
+	Digest []byte         `db:"told_profile"` // nil: none is stored
 }
 
 // ToldProfiles returns the told profiles of those of the users that are active, sorted by name.
@@ -23,8 +24,8 @@ func (s Users) ToldProfiles(ctx context.Context, some []vocab.Username) ([]ToldP
 		WHERE username = ANY($1) AND state = 'active' ORDER BY username`, names)
 }
 
-// SetToldProfile stores the digest of the profile of u, in the version that other servers are
-// told.
+// SetToldProfile stores the digest of the version of the profile of u with which later versions
+// are compared (see ToldProfile).
 func (s Users) SetToldProfile(ctx context.Context, u vocab.Username, digest []byte) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET told_profile = $2 WHERE username = $1`, u, digest)
 	return postgres.Fault("note told profile of "+u.String(), err)

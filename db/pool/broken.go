@@ -14,9 +14,9 @@ const (
 )
 
 // broken remembers the databases that cannot be used because they are missing, because a
-// migration of them was interrupted, or because their schema has another version. If they were
-// not remembered, the work that waits for such a database would try to connect thousands of times
-// a second.
+// migration of them was interrupted, or because their schema version is another one or cannot be
+// read. If they were not remembered, the work that waits for such a database would try to connect
+// thousands of times a second.
 type broken map[string]failure
 
 type failure struct {

@@ -32,8 +32,9 @@ func keptFor(class Class, limit int) int {
 // for the processors.
 const atWork = 64
 
-// classShare returns how many connections a class may have in use when the other classes use
-// none. limit is the number of all connections.
+// classShare returns how many connections a class may have in use at most. It does not subtract
+// the connections that are reserved for the other classes (see keptFor). limit is the number of
+// all connections.
 func classShare(class Class, limit int) int {
 	switch class {
 	case Stranger:

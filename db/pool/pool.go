@@ -93,8 +93,9 @@ func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), lo
 	return c
 }
 
-// Acquire returns a connection to the database. It waits in a queue until one is available.
-// mayOpen reports whether a connection may be opened for this call; if mayOpen is nil, a
+// Acquire returns a connection to the database. It waits in a queue until one is available, but
+// for the class Stranger no longer than strangerTime. It refuses a database that is recorded as
+// broken. mayOpen reports whether a connection may be opened for this call; if mayOpen is nil, a
 // connection may always be opened. mayOpen is called with mu held.
 func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*Lease, error) {
 	if err := holding.RefuseHolder(ctx, "a connection to a user's database"); err != nil {

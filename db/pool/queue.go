@@ -173,9 +173,10 @@ func (c *Pool) hasRoomAt(p *databaseConns, class Class) bool {
 	return all < databaseShare(Work, c.ceiling) && p.held[class] < databaseShare(class, c.ceiling)
 }
 
-// grantSlot gives w a slot. If there is an idle connection to the database, w gets that one.
-// Otherwise w opens a connection, and if no slot is free, the connection that was idle for longest
-// is evicted for it. The caller holds mu.
+// grantSlot gives w a slot, or refuses w. If there is an idle connection to the database, w gets
+// that one. Otherwise w opens a connection, and if no slot is free, the connection that was idle
+// for longest is evicted for it. grantSlot refuses w if the database is recorded as broken, or if
+// w would need a new connection and may not open one. The caller holds mu.
 func (c *Pool) grantSlot(w *waiter) grant {
 	if err := c.broken.failureOf(w.of.database); err != nil {
 		return grant{err: err}

@@ -17,8 +17,8 @@ import (
 
 // Fault adds to err the parameter attempt, which names the work that failed. It gives err the
 // kind Unavailable when the server, or one of its databases, cannot be used now. It gives err the
-// kind Busy when the context of the work ended or transactions were in conflict. An err that has
-// a kind keeps it. All other errors are bugs, and stay Internal.
+// kind Busy when the context of the work ended, transactions were in conflict, or a lock was not
+// free in time. An err that has a kind keeps it. All other errors are bugs, and stay Internal.
 func Fault(attempt string, err error) error {
 	switch {
 	case err == nil:
@@ -48,7 +48,8 @@ func Fault(attempt string, err error) error {
 }
 
 // isUnavailable reports whether err means that the server cannot be reached, refuses the login,
-// or is full, starting or stopping, or that it has ended the connection.
+// has ended the connection, or can do no work now. Reasons of the last kind are that the server is
+// full, starting or stopping, that its disk fails, and that the database does not exist.
 func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

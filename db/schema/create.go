@@ -88,7 +88,8 @@ func (d *Databases) DropUser(ctx context.Context, u vocab.Username) error {
 	})
 }
 
-// DropUnfinished drops the database that a killed restore has left of u. No restore may run.
+// DropUnfinished drops the unfinished database of u that a killed restore has left. The caller
+// must hold the lock that keeps restores from running (instance.Locks.Restore).
 func (d *Databases) DropUnfinished(ctx context.Context, u vocab.Username) error {
 	database := d.OfUser(u) + Unfinished
 	return d.locked(ctx, database, func(conn *pgx.Conn) error {

@@ -8,8 +8,8 @@ type heldColumn struct {
 	table, column string
 	since         int  // the first schema version that has the column
 	array         bool // the column is an array of actors
-	// follows is the SQL condition under which the user may follow the row's actor; if it is
-	// empty, the user never may.
+	// follows is the SQL condition under which a row means that the user may follow the actor. If
+	// it is empty, no row of the table means that.
 	follows string
 }
 
