@@ -46,8 +46,8 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 	return a.awaitCode(done, signals, cancel)
 }
 
-// awaitCode returns the exit code of the command. If a second signal comes first, it returns the
-// exit code of a command that was stopped.
+// awaitCode returns the exit code of the command. If a second signal comes first, it returns
+// exitFailed for a command that serves, and the exit code of that signal for another command.
 func (a *app) awaitCode(done <-chan int, signals <-chan os.Signal, cancel context.CancelCauseFunc) int {
 	for first := true; ; first = false {
 		select {

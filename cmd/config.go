@@ -190,9 +190,9 @@ func (r *configReader) readInboxRatesOff(values map[string]written) error {
 	return nil
 }
 
-// notASetting reports whether a variable with our prefix is not a setting. Parts of the engine and
-// our tests read such variables. If a service is called lightweb, Kubernetes also sets such
-// variables in every container. They have the address of the service.
+// notASetting reports whether a variable with our prefix is known and is not a setting. Parts of
+// the engine and our tests read such variables. If a service is called lightweb, Kubernetes also
+// sets such variables in every container. They have the address of the service.
 func notASetting(name string) bool {
 	switch name {
 	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_REDIS_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR", "LIGHTWEB_PORT":

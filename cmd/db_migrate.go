@@ -80,8 +80,9 @@ func (a *app) runMigration(ctx context.Context, m admin.Migration, check bool) e
 	return err
 }
 
-// migrationFault returns the error that the command ends with because of the report, or nil if
-// the report shows no failure.
+// migrationFault returns the error with which the command ends because of the report, or nil. If
+// check is true, it returns an error if any database is not at the target schema. Otherwise it
+// returns an error if any database failed.
 func migrationFault(r admin.MigrationReport, check bool) error {
 	todo := r.Migrated + r.Failed
 	switch {

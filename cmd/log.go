@@ -5,7 +5,8 @@ import (
 )
 
 // logger returns the log of this run, on standard error. Unless the log level is set, a command
-// that does not serve logs only warnings and errors, because its result says what it did.
+// that does not serve logs only warnings and errors, because its result says what it did. The flag
+// --verbose makes every command log everything, and --quiet at most warnings and errors.
 func (a *app) logger(c *config) *slog.Logger {
 	level := c.LogLevel
 	switch _, asked := c.origins["log.level"]; {

@@ -194,8 +194,8 @@ func colourOf(kind string) lipgloss.Color {
 	return cyan
 }
 
-// finish writes how many events were shown and how to resume. It returns nil for a timeout if at
-// least one event was shown, and err otherwise.
+// finish writes how many events were shown and how to resume, if follows is true and any event was
+// read. It returns nil for a timeout if at least one event was shown, and err otherwise.
 func (t *tailed) finish(ctx context.Context, err error, follows bool) error {
 	shown := 0
 	var counts []string

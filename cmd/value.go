@@ -13,7 +13,7 @@ import (
 )
 
 // The types of values. Set parses the text that a person wrote. String returns a text that Set can
-// parse again.
+// parse again, except that it hides the value of a secret.
 type (
 	text     string
 	path     string

@@ -60,8 +60,9 @@ var held = regexp.MustCompile(`\b(Lock|Unlock|RLock|RUnlock|Close|Stop|Release|W
 // logged matches a log line.
 var logged = regexp.MustCompile(`(?i)\blog(ger)?(\([^()]*\))?\.\w+\(`)
 
-// dropStatement removes a statement of a block. It does not remove deferred statements, log
-// lines, or calls that lock or release something.
+// dropStatement removes a statement of a block or a case. It removes only calls, assignments,
+// increments, sends and branches. Among these it leaves declarations, log lines, panics, and calls
+// that acquire, release or end something.
 func dropStatement(s source, n ast.Node) []edit {
 	var statements []ast.Stmt
 	switch n := n.(type) {

@@ -24,7 +24,7 @@ type ActorFetch struct {
 	Resource string         // @user@host, acct:…, or a URL
 	As       vocab.Username // the signer; the instance actor if zero
 	Unsigned bool
-	Cached   bool // return the stored copy, however old, if there is one
+	Cached   bool // return the stored copy, however old; ignored with As, Unsigned or Refresh
 	Refresh  bool // fetch even if the stored copy is fresh
 }
 

@@ -45,19 +45,22 @@ type Suspension struct {
 	Comment string // see DomainChange
 }
 
-// SuspensionReport is the result of a suspension.
+// SuspensionReport is the result of a suspension. After the end of suspensions, Unconfirmed is
+// empty, and Users and Following are 0.
 type SuspensionReport struct {
 	Changed     []vocab.ID `json:"changed"`
 	Unchanged   []vocab.ID `json:"unchanged"`
 	Unconfirmed []vocab.ID `json:"unconfirmed"` // those of Changed that their servers did not confirm
-	Users       int        `json:"users"`       // users who are acquainted with a newly suspended actor (see Ties)
-	Following   int        `json:"following"`   // users who may follow a newly suspended actor
+	Users       int        `json:"users"`       // active users acquainted with an actor in Changed
+	Following   int        `json:"following"`   // active users who may follow an actor in Changed
 }
 
 // Suspend suspends the actors in the policy, or ends their suspension. A serving engine applies
 // the change within a second. Suspend looks up handles, and also ids, because an id may be the
-// address of the actor's page. An id that cannot be looked up is used as it is. The faults are
-// those of Domains.Change and of the lookup.
+// address of the actor's page. An id that cannot be looked up is used as it is. To end a
+// suspension, Suspend asks no other server. The fault is Invalid for an actor of this server,
+// Conflict if all actors were suspended before, NotFound if none was suspended, and Partial if
+// only some actors changed. If a handle cannot be looked up, the fault is that of the lookup.
 func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, error) {
 	r := SuspensionReport{Changed: []vocab.ID{}, Unchanged: []vocab.ID{}, Unconfirmed: []vocab.ID{}}
 	if err := checkComment(c.Comment); err != nil {
@@ -94,7 +97,8 @@ func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 	return r, unchangedFault(r.Unchanged, len(r.Changed), c.Remove, "suspended", "lightweb actor list --suspended")
 }
 
-// findSuspect returns the id of an actor, and whether the actor's server has ever confirmed it.
+// findSuspect returns the id of an actor, and whether the actor's server has ever confirmed it. If
+// remove is true, it does not find that out, and confirmed is true.
 func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (id vocab.ID, confirmed bool, err error) {
 	if strings.Contains(written, "://") {
 		id, confirmed, err = as.findByID(ctx, written, remove)
@@ -140,7 +144,7 @@ func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (
 	return a.ID, nil
 }
 
-// countAcquainted counts the users who are acquainted with one of the actors, and the users who
+// countAcquainted counts the active users who are acquainted with one of the actors, and those who
 // may follow one of them.
 func (as Actors) countAcquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}

@@ -44,8 +44,9 @@ func New(in *instance.Instance) *Tasks {
 	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Passwords{in}, Identities{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Conversations{in}, KeyPackages{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}, Imports{in}}
 }
 
-// chooseUsers returns the named users, or every user that has a database if all is true. The
-// fault is NoUser when a named user does not exist or is deleted.
+// chooseUsers returns the named users. If all is true, it returns every user except those that are
+// deleted or still being created. The fault is NoUser when a named user does not exist or is
+// deleted.
 func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Username, all bool) ([]vocab.Username, error) {
 	if !all {
 		for _, u := range named {

@@ -96,9 +96,9 @@ func syncFolder(dir string) error {
 // Write writes a backup; the backup of one user is also the user's export. Write may run beside
 // a serving engine. It reads the instance database first and the users' databases afterwards. So
 // an activity that was accepted earlier is either in the journal that was read, or in the
-// database of its recipient. Write reads a user's acquaintances last, so that the backup never
-// lacks any. No user is removed meanwhile. The fault is NoUser when the user does not exist, and
-// Gone when the user was deleted.
+// database of its recipient. Write reads the acquaintances of each user after the database of that
+// user, so that the backup never lacks any. No user is removed meanwhile. The fault is NoUser when
+// the user does not exist, and Gone when the user was deleted.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	release, err := bs.in.DB.Instance.Locks.Backup(ctx)
 	if err != nil {
@@ -166,8 +166,8 @@ func (t *backupRun) writeAll(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// writeInstance begins the archive and writes the tables of the instance. A backup of one user
-// gets only that user's row.
+// writeInstance begins the archive. It writes the table users, the tables whose rows belong to no
+// user, and the files of the instance. A backup of one user gets only that user's row.
 func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	nobody := vocab.Username{}
 	err := dump.New(t.in.DB).SnapshotInstance(ctx, func(ctx context.Context, s *dump.Snapshot) error {

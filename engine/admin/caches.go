@@ -25,19 +25,20 @@ type RebuildChoice struct {
 	Feeds     []string            // all feeds if empty
 	Objects   bool                // also delete the documents of activities and objects
 	Actors    bool                // also delete the cards of actors
-	Flush     bool                // delete everything, and cache nothing again
+	Flush     bool                // delete as with Objects and Actors, and cache nothing again
 	WarmPages int                 // pages of each feed to cache again: 0 to MaxWarmPages
 	DryRun    bool                // only count
 	Progress  func(done, all int) // called after each user; may be nil
 }
 
-// RebuildReport is the result of Rebuild.
+// RebuildReport is the result of Rebuild. There is no cache if Redis is private and no engine
+// serves, or if the private Redis is only a stand-in.
 type RebuildReport struct {
 	Users   []RebuiltUser `json:"users"`
 	Failed  int           `json:"failed"`
 	Millis  int64         `json:"elapsed_ms"`
 	DryRun  bool          `json:"dry_run"`
-	Skipped bool          `json:"skipped"` // there is no cache, because no engine serves, or because the private Redis is only a stand-in
+	Skipped bool          `json:"skipped"` // there is no cache
 }
 
 // RebuiltUser is the result for one user.

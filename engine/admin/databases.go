@@ -23,8 +23,9 @@ type MigrationFailure = db.MigrationFailure
 type DatabaseStatus = db.Status
 
 // Migrate brings users' databases to the schema of this binary. An error with one database does
-// not stop the others. The fault is Busy when another process migrates, NoUser when a named user
-// does not exist, and Config when a database has a newer schema.
+// not stop the others unless m.FailFast is true. The fault is Busy when another process migrates,
+// NoUser when a named user does not exist or is deleted, and Config when a database has a newer
+// schema.
 func (dbs Databases) Migrate(ctx context.Context, m Migration) (MigrationReport, error) {
 	return dbs.in.DB.MigrateUsers(ctx, m)
 }

@@ -24,7 +24,7 @@ type Deliveries struct{ in *instance.Instance }
 type DeliveryChoice struct {
 	user.DeliveryFilter
 	Users  []vocab.Username
-	All    bool   // all users that are not deleted
+	All    bool   // all users, except those that are deleted or still being created
 	Status string // only for List: the state of the fan-out, or of one of its deliveries; all states if empty
 	Limit  int    // only for List
 }

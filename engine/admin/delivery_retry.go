@@ -59,9 +59,10 @@ type RetriedHost struct {
 }
 
 // Retry makes deliveries due now, so that the serving process sends them within seconds. If
-// c.Wait is true, Retry sends them itself. Deliveries to a host that is paused when Retry begins
-// become due, too, but nobody sends them before Hosts.Resume. The faults are Busy when another
-// process retries, and NoUser when a named user does not exist.
+// c.Wait is true, Retry itself sends those to other servers. Deliveries to a host that is paused
+// when Retry begins become due, too, but nobody sends them before Hosts.Resume. The faults are
+// Busy when another process retries, NoUser when a named user does not exist or is deleted, and
+// Unavailable when c.Wait is true and federation.mode is paused.
 func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
 	r = RetryReport{AllPaused: ds.in.IsPaused(), Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)

@@ -19,7 +19,7 @@ import (
 const (
 	retryBatch  = 8 // how many deliveries to a host are leased together
 	retryAtOnce = 2 // how many requests to a host run in parallel
-	hopeless    = 5 // how many attempts in a row without an answer make the run skip a host
+	hopeless    = 5 // after this many attempts in a row without an answer the run skips a host
 )
 
 // sendAll sends the matched deliveries to other servers, and makes the deliveries to this server
@@ -78,9 +78,10 @@ func (t *retry) recordFailure(ctx context.Context, u vocab.Username, err error) 
 	return t.r.Failures.recordFailure(ctx, u, err)
 }
 
-// sendHost sends a user's matched deliveries to a host. It stops after a number of attempts in a
-// row without an answer. If some deliveries are parked, it first tests the host with one delivery,
-// and makes the others due only if that delivery succeeds.
+// sendHost sends a user's matched deliveries to a host. It stops when the last attempts, at least
+// as many as the constant hopeless, had no answer (see delivery.Attempted). If some deliveries are
+// parked, it first tests the host with one delivery, and sends the others only if that delivery
+// succeeds.
 func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	silent, probe := 0, h.parked
 	for left := h.Matched; left > 0 && silent < hopeless; {

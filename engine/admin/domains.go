@@ -65,7 +65,7 @@ type DomainReport struct {
 	DryRun bool `json:"dry_run"`
 }
 
-// Ties count the users of this server who are acquainted with actors on domains that were
+// Ties count the active users of this server who are acquainted with actors on domains that were
 // blocked in this change. A user is acquainted with an actor if the user's database may have
 // data of the actor. So the counts may be too high but never too low.
 type Ties struct {
@@ -144,7 +144,7 @@ func (ds Domains) isOurs(d string) bool {
 	return policy.NewDomains([]string{d}, nil, policy.Open).Blocking(ds.in.Local.Host()) != ""
 }
 
-// findTies counts the users who are acquainted with actors on the domains.
+// findTies counts the active users who are acquainted with actors on the domains.
 func (ds Domains) findTies(ctx context.Context, domains []string) (Ties, error) {
 	t := Ties{Affected: []DomainTies{}}
 	if len(domains) == 0 {

@@ -13,8 +13,9 @@ import (
 )
 
 // writeDocuments writes the documents about a user that other programs read: the actor, and its
-// collections. It reads each collection twice, because a tar entry begins with its size and a
-// collection may not fit into memory.
+// collections. A backup of the whole instance has no such documents. writeDocuments reads each
+// collection twice, because a tar entry begins with its size and a collection may not fit into
+// memory.
 func (t *backupRun) writeDocuments(ctx context.Context, u dbinstance.User, s *dump.Snapshot) error {
 	if t.report.Whole {
 		return nil

@@ -16,7 +16,7 @@ import (
 // Hosts are the other servers that the instance delivers to.
 type Hosts struct{ in *instance.Instance }
 
-// Host is the state of another server. A nil time means never.
+// Host is the state of another server. A nil time means that there is no such time now.
 type Host struct {
 	Host         string     `json:"host"`
 	State        string     `json:"state"` // ok, failing, open, half_open, inactive or paused
@@ -83,9 +83,10 @@ func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, hs.in.DB.Instance.Hosts.Resume)
 }
 
-// Probe sends one delivery now to a host to which deliveries are stopped after failures, that
-// is, whose breaker is open or that is inactive. The fault is NotFound when no row of the host
-// is stored. It is Conflict when the host is paused, or when deliveries to it are not stopped.
+// Probe makes the serving process send one delivery now to a host to which deliveries are stopped
+// after failures, that is, whose breaker is open or that is inactive. The fault is NotFound when
+// no row of the host is stored. It is Conflict when the host is paused, or when deliveries to it
+// are not stopped.
 func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, func(ctx context.Context, host string) error {
 		h, err := hs.Find(ctx, host)

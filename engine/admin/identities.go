@@ -20,8 +20,9 @@ type Identity = dbinstance.Identity
 // Link lets u sign in with an identity at an OpenID provider. issuer names the provider, and
 // subject is the provider's id for the identity. An empty issuer means the configured provider.
 // The fault is Usage when issuer is empty and no provider is configured, when issuer is too long,
-// or when subject is empty or too long. It is NoUser when the user does not exist, and Conflict
-// when another user has the identity.
+// or when subject is empty or too long. It is NoUser when the user does not exist, or is neither
+// active nor suspended. It is Conflict when another user has the identity, or when u has as many
+// identities as a user may have.
 func (is Identities) Link(ctx context.Context, u vocab.Username, issuer, subject string) error {
 	issuer, err := is.nameIdentity(issuer, subject)
 	if err != nil {

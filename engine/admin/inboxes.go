@@ -24,7 +24,7 @@ const (
 // InboxChoice selects accepted activities that users' databases do not have.
 type InboxChoice struct {
 	Users    []vocab.Username
-	All      bool // all users that are not deleted
+	All      bool // all users, except those that are deleted or still being created
 	State    string
 	Activity vocab.ID // all activities if empty
 	Limit    int      // only for List

@@ -40,10 +40,10 @@ var RelayStyles = []string{dbinstance.RelayMastodon, dbinstance.RelayLitePub}
 
 // Add subscribes to the relay whose actor or inbox has the given address. It stores the relay as
 // pending, and the instance actor sends a Follow. If the parameter style is empty, the style is
-// LitePub for an actor, and Mastodon for an inbox. Add sends another Follow to a pending or
-// rejected relay. If the Follow cannot be sent, Add returns the stored relay with the fault of the
-// request. The fault is Conflict for a relay that has accepted, Invalid for this server, and
-// Forbidden for a relay that the policy refuses.
+// LitePub for an actor, and Mastodon for an inbox. If a relay with the same inbox and style is
+// pending, Add sends the same Follow again. If the Follow cannot be sent, Add returns the stored
+// relay with the fault of the request. The fault is Conflict if a relay with the same inbox and
+// style has accepted, Invalid for this server, and Forbidden for a relay that the policy refuses.
 func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) {
 	if style != "" && !slices.Contains(RelayStyles, style) {
 		return Relay{}, fault.New(fault.Usage, fmt.Sprintf("%.40q is no style of relays", style)).WithHint("--style is " + strings.Join(RelayStyles, " or "))

@@ -28,9 +28,9 @@ func (rs Reports) Find(ctx context.Context, id int64) (Report, error) {
 	return rs.in.DB.Instance.Reports.Find(ctx, id)
 }
 
-// Resolve closes reports, and adds note to them unless it is empty. It returns the ids of the
-// reports that exist. The fault is NotFound when none of them exists, and Partial when some do
-// not.
+// Resolve closes reports. Unless note is empty, it replaces the notes of the reports. Resolve
+// returns the ids of the reports that exist. The fault is NotFound when none of them exists, and
+// Partial when some do not.
 func (rs Reports) Resolve(ctx context.Context, ids []int64, note string) ([]int64, error) {
 	resolved, err := rs.in.DB.Instance.Reports.Resolve(ctx, ids, note, rs.in.Now())
 	if err != nil {

@@ -41,7 +41,7 @@ type RestoreReport struct {
 	Keys      bool      `json:"keys"`  // whether the backup has private keys
 	Users     int       `json:"users"`
 	Rows      int64     `json:"rows"`
-	Fenced    int64     `json:"fenced"`           // deliveries to other servers that wait for the operator
+	Fenced    int64     `json:"fenced"`           // deliveries to other servers, now skipped
 	Kept      []string  `json:"kept"`             // existing files that differ from the backup and were not replaced
 	Without   []string  `json:"without_database"` // users whose database the backup lacks
 	Blocks    int       `json:"blocks"`           // blocks newer than the backup, copied from the replaced database
@@ -100,7 +100,9 @@ type newFile struct {
 	data []byte
 }
 
-// checkManifest refuses a backup of another instance, and a backup without the requested user.
+// checkManifest selects the users to restore. It refuses a backup of another origin, and a backup
+// without the requested user or in which that user is deleted. If no user is requested, it refuses
+// a backup of one user.
 func (p *restoreRun) checkManifest() error {
 	m := p.archive.Manifest
 	if m.PublicURL != p.in.Config.PublicURL {
@@ -248,7 +250,8 @@ func (p *restoreRun) checkKeys() error {
 	return nil
 }
 
-// fillDatabases fills the new databases with the rows of the archive.
+// fillDatabases fills the new databases with the rows of the archive. Unless the restore is a dry
+// run, it also stores the pictures in the archive.
 func (p *restoreRun) fillDatabases(ctx context.Context, to *dump.Restoration) error {
 	with := map[vocab.Username]bool{}
 	err := p.archive.Each(ctx, func(n archive.Name, content io.Reader) error {

@@ -25,8 +25,8 @@ const (
 
 // Types of items that appear between the events of a tail.
 const (
-	TailGap   = "_gap"   // the stream no longer has events before FirstID
-	TailReset = "_reset" // the stream was created anew, and is shown from its beginning
+	TailGap   = "_gap"   // events before FirstID are neither in the stream nor in the database
+	TailReset = "_reset" // the user's database was set back; the tail begins at its first event
 )
 
 // Streams are the streams of users' events.
@@ -35,7 +35,7 @@ type Streams struct{ in *instance.Instance }
 // TailChoice selects events of a user, and where to begin.
 type TailChoice struct {
 	User    vocab.Username
-	Last    int       // begin with this many of the newest events, unless Since or After is set
+	Last    int       // begin with this many newest chosen events, unless Since or After is set
 	Since   time.Time // begin with the events since this time
 	After   string    // begin after the event with this id
 	Types   []string  // patterns such as create.*; all types if empty

@@ -21,8 +21,9 @@ type MovedUser struct {
 // MoveTo writes in the user's profile that the user's account has moved to another account. The
 // parameter to is the handle or id of that account, which must list the user's account as an
 // alias. A serving engine, or the next one that starts, tells the followers. The fault is NoUser
-// when there is no such user, and Conflict when the other account does not list that alias or
-// has itself moved. If the other account is not found, the fault is one of Actors.Fetch.
+// when there is no such user or the user is not active, and Conflict when the other account does
+// not list that alias or has itself moved. If the other account is not found, the fault is one of
+// Actors.Fetch.
 func (us Users) MoveTo(ctx context.Context, name vocab.Username, to string) (MovedUser, error) {
 	target, err := us.findAccount(ctx, name, to)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // Suspend closes a user to everybody: tokens are refused, the actor, posts and collections are
 // not shown, inboxes answer 410, and open streams of events end within a minute. Nothing is
 // deleted, and Unsuspend undoes all of it. The fault is Conflict when the user is suspended
-// already.
+// already, and NoUser when the user does not exist or is neither active nor suspended.
 func (us Users) Suspend(ctx context.Context, name vocab.Username) (User, error) {
 	row, err := us.in.DB.Instance.Users.Find(ctx, name)
 	if err != nil {

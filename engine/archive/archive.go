@@ -45,7 +45,7 @@ type User struct {
 type Kind string
 
 // The kinds of entries. All entries of one user, or of the instance, follow each other, and the
-// shape is before any rows.
+// shape is before any rows. Documents are among the entries of their user.
 const (
 	Shape  Kind = "database.json" // the columns of the tables that follow
 	Rows   Kind = "database"      // rows of one table of the user's database, or of the instance's
@@ -62,7 +62,7 @@ const (
 // Name is the parsed name of an entry. Only names of this form are read, and none is ever used
 // as a path.
 type Name struct {
-	User vocab.Username // the user that the entry belongs to; zero: the instance
+	User vocab.Username // the user that the entry belongs to; zero: the instance, or a Document
 	Kind Kind
 	Item string // for Rows and Known the table; for Key, Media and Document the file
 }

@@ -36,9 +36,9 @@ type Reader struct {
 	f *os.File
 }
 
-// Open reads the whole archive and verifies its sums. The fault is Invalid when the file is no
-// archive or is damaged, and Config when a newer lightweb wrote it. The sums reveal decay and
-// truncation; they do not show who wrote the archive.
+// Open reads the whole archive and verifies its sums. The fault is NotFound when the file cannot
+// be opened, Invalid when it is no archive or is damaged, and Config when a newer lightweb wrote
+// it. The sums reveal decay and truncation; they do not show who wrote the archive.
 func Open(ctx context.Context, path string) (*Reader, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // if path is a pipe, this does not wait for a writer
 	if err != nil {
@@ -231,8 +231,9 @@ func maxSize(name string) int64 {
 	return maxEntry
 }
 
-// nextEntry advances to the next entry. It refuses an entry that is not a plain file, or is
-// larger than maxSize permits.
+// nextEntry advances to the next entry. It refuses an entry that is not a plain file, has holes,
+// or is larger than maxSize permits. It also refuses an archive that exceeds the limits of
+// spending.
 func (s *stream) nextEntry() (*tar.Header, error) {
 	if h := s.peeked; h != nil {
 		s.peeked = nil

@@ -134,8 +134,8 @@ func (a Account) Attributes() *syscall.SysProcAttr {
 	return attr
 }
 
-// Run runs the program under this account, in the folder dir, and returns the output. When ctx
-// ends, the program and its children are killed.
+// Run runs the program under this account, in the folder dir, and returns the first 4 KiB of the
+// output. When ctx ends, the program and its children are killed.
 func (a Account) Run(ctx context.Context, dir, program string, args ...string) (string, error) {
 	// The output goes to a file, not to a pipe: a server that the program starts would keep the
 	// pipe open, and cmd.Run would wait until that server ends.

@@ -15,7 +15,7 @@ type Standing uint8
 // If the standing is Ours or Unsure, the server must be treated as alive.
 const (
 	Gone   Standing = iota // the pid file or the process does not exist
-	Other                  // the number now belongs to another process
+	Other                  // the number now belongs to another process, or the file has no number
 	Ours                   // the process is the server of this folder
 	Unsure                 // the process exists, but the system does not show which program it is
 )

@@ -18,7 +18,7 @@ type Trace struct {
 	Actor   vocab.ID    `json:"actor,omitempty"` // the activity's sender or the object's author, if it is stored for a user of this server
 	Local   bool        `json:"local"`           // whether URI belongs to this server
 	Blocked bool        `json:"blocked"`         // whether the policy refuses the server of URI
-	Users   []UserTrace `json:"users"`           // one for each user that the activity or object may concern
+	Users   []UserTrace `json:"users"`           // one for each user that Activity looks at
 	// Known says whether this server has any record of the activity or object.
 	Known   bool     `json:"known"`
 	Ignored *Ignored `json:"ignored,omitempty"`
@@ -94,12 +94,12 @@ type TracedDelivery struct {
 	Error      string     `json:"error,omitempty"`
 }
 
-// Activity reports what happened to the activity or object with the id uri, for each user that it
-// may concern. These are its owner, the users who are acquainted with an actor on the server of
-// uri, and the users for which the activity waits in the journal. No other user has anything from
-// that server, so Activity opens no other user's database. If the parameter only is a user,
-// Activity looks at that user alone. The fault is Invalid if uri is malformed, and NoUser if the
-// user does not exist or is deleted.
+// Activity reports what happened to the activity or object with the id uri, for each active user
+// that it may concern. These are its owner, the users who are acquainted with an actor on the
+// server of uri, and the users for which the activity waits in the journal. No other user has
+// anything from that server, so Activity opens no other user's database. If the parameter only is
+// a user, Activity looks at that user alone, even if the user is not active. The fault is Invalid
+// if uri is malformed, and NoUser if the user does not exist or is deleted.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {

@@ -163,7 +163,8 @@ func (s *spender) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readFault returns an error of a spender below as it is, and damagedFault of any other error.
+// readFault returns err as it is if err is a fault or the end of a context. A spender that the
+// caller reads from has returned such an error. Otherwise readFault returns damagedFault of err.
 func readFault(err error) error {
 	if fault.Of(err) != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -99,7 +99,7 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	}
 }
 
-// heardTime is how long a request waits until what it shows of its host is stored.
+// heardTime is the longest time for which Heard keeps a request waiting.
 const heardTime = time.Second
 
 // Heard learns two things from a request of host: the dialect of its signature and the name of
@@ -140,7 +140,7 @@ func printable(s string) string {
 
 // renameSoftware reports whether to store name as the name of a host's software. The result is
 // true if no name is remembered. It is also true if another name is remembered, and has been for
-// at least softwareStored. Then renameSoftware also remembers name.
+// at least softwareStored. In both cases renameSoftware remembers name.
 func (h *hosts) renameSoftware(host, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

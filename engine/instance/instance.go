@@ -55,16 +55,18 @@ type Instance struct {
 	serving serving
 }
 
-// Open opens an instance. It starts and migrates the private database server unless database.url
-// names another one, and refuses a public_url that is not the origin of the instance.
+// Open opens an instance. It starts the private database server and migrates the instance database
+// on it, unless database.url names another server. It refuses a public_url that cannot be the
+// origin of the instance (see KeepOrigin).
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{}, log)
 }
 
 // OpenToMigrate opens an instance whose own schema may be behind. It brings that schema up to
 // date. If repair is true, it does so even when an earlier change of the schema did not finish.
-// If checkOnly is true, it changes nothing, and refuses a schema that is behind with an error
-// for which IsBehind returns true.
+// If checkOnly is true, it leaves the schema as it is, and refuses a schema that is behind with an
+// error for which IsBehind returns true. On the private database server it brings the schema up to
+// date even then.
 func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{Migrate: !checkOnly, Repair: repair && !checkOnly}, log)
 }

@@ -10,10 +10,11 @@ import (
 )
 
 // KeepOrigin makes public_url the stored origin of the instance. If another origin is stored,
-// KeepOrigin replaces it, but only if no user has made an activity yet and no process serves the
-// instance. Otherwise the fault is Config, or Unavailable if some user's activities cannot be
-// read. If no origin is stored but there are activities, an earlier version of lightweb made them.
-// Then KeepOrigin stores the origin of their ids, and refuses any other public_url.
+// KeepOrigin replaces it, but only if no user has made an activity yet, no relay is stored, and no
+// process serves the instance. Otherwise the fault is Config, or Unavailable if some user's
+// activities cannot be read. If no origin is stored but there are activities, an earlier version
+// of lightweb made them. Then KeepOrigin stores the origin of their ids, and refuses any other
+// public_url.
 func (in *Instance) KeepOrigin(ctx context.Context) error {
 	has, err := in.DB.Instance.Origin(ctx)
 	if err != nil || has == in.Config.PublicURL {

@@ -64,7 +64,7 @@ func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (
 
 // readValue returns the current value. It returns an error only if there is no good value.
 // Reading a long file takes seconds; while one goroutine reads a changed file, the others get
-// the old value.
+// the last good value, or wait if there is none.
 func (f *file[T]) readValue() (T, error) {
 	c := f.current.Load()
 	if f.isStale(c) {

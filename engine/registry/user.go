@@ -117,8 +117,9 @@ type Messaging struct {
 	AllowInsecureDM bool      `json:"allow_insecure_dm,omitempty"` // outdated; true means AllowStrangers
 }
 
-// Strangers says how private messages are received from actors that the user does not follow and
-// has not written to in private.
+// Strangers says how private messages of strangers are received. A stranger is an actor that does
+// not meet the rule Permissions.InsecureDM, and of which the user has accepted no message request.
+// An answer to a private message of the user is received in any case.
 type Strangers string
 
 // The values of Strangers.
