@@ -3,10 +3,12 @@ package user
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -26,6 +28,16 @@ type Activity struct {
 	Object    vocab.ID // empty when it has no object with an id
 	Published time.Time
 	Raw       json.RawMessage
+}
+
+// Parse parses the stored document. If the document cannot be parsed, the fault is Internal,
+// because the client or the peer that caused the read is not to blame.
+func (a Activity) Parse() (*vocab.Activity, error) {
+	parsed, err := vocab.ParseActivity(a.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("read stored %s: %w", a.Type, fault.Wrap(fault.Internal, "a stored document cannot be read", err))
+	}
+	return parsed, nil
 }
 
 const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_uri, ''), published, raw`

@@ -67,7 +67,7 @@ func findAsked(ctx context.Context, tx *user.Tx, r *Received) (request *vocab.Ac
 	if err != nil || asked == nil || asked.Type != vocab.QuoteRequest {
 		return nil, nil, err
 	}
-	if request, err = vocab.ParseActivity(asked.Raw); err != nil || !audience.Names(request.Addressing, r.Actor.ID) {
+	if request, err = asked.Parse(); err != nil || !audience.Names(request.Addressing, r.Actor.ID) {
 		return nil, nil, err
 	}
 	note, err = findToChange(ctx, tx, asked.Object)

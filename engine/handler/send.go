@@ -100,9 +100,9 @@ func Written(ctx context.Context, tx *user.Tx, activity user.Owned) (string, err
 	if err != nil || stored == nil {
 		return "", err
 	}
-	a, err := vocab.ParseActivity(stored.Raw)
+	a, err := stored.Parse()
 	if err != nil {
-		return "", fmt.Errorf("read stored activity: %w", err)
+		return "", err
 	}
 	return a.Written, nil
 }

@@ -155,12 +155,11 @@ func (u undoer) findDoing(ctx context.Context, tx *user.Tx, r *Received) (doing,
 			return doing{}, err
 		}
 		if stored != nil {
-			d, err := vocab.ParseDoc(stored.Raw)
+			did, err := stored.Parse()
 			if err != nil {
-				return doing{}, fault.Wrap(fault.Internal, "a stored document cannot be read", err)
+				return doing{}, err
 			}
-			target, err := d.Ref("target")
-			return doing{id: o.ID, kind: stored.Type, about: stored.Object, target: target.ID, stored: true}, err
+			return doing{id: o.ID, kind: stored.Type, about: stored.Object, target: did.Target.ID, stored: true}, nil
 		}
 	}
 	if o.ID != "" {

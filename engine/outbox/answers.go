@@ -70,9 +70,9 @@ func (s *answers) answerAgain(ctx context.Context, tx *user.Tx, earlier vocab.ID
 		return a, err
 	}
 	if stored != nil {
-		did, err := vocab.ParseActivity(stored.Raw)
+		did, err := stored.Parse()
 		if err != nil {
-			return a, fmt.Errorf("read stored %s: %w", stored.Type, err)
+			return a, err
 		}
 		a.Object = s.handlers.ObjectOf(did)
 	}

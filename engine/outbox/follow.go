@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -267,11 +266,11 @@ func readStoredActivity(ctx context.Context, tx *user.Tx, kind string, id, actor
 	if stored == nil {
 		return describeActivity(kind, id, actor, object), nil
 	}
-	d, err := vocab.ParseDoc(stored.Raw)
+	a, err := stored.Parse()
 	if err != nil {
-		return nil, fmt.Errorf("read stored %s: %w", kind, err)
+		return nil, err
 	}
-	return embedActivity(d), nil
+	return embedActivity(a.Doc), nil
 }
 
 func describeActivity(kind string, id, actor, object vocab.ID) vocab.Doc {

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lightweb/lightweb/db/user"
@@ -35,9 +34,9 @@ func (m moveActor) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (v
 	if err != nil || before == nil {
 		return "", err
 	}
-	told, err := vocab.ParseActivity(before.Raw)
+	told, err := before.Parse()
 	if err != nil {
-		return "", fmt.Errorf("read stored %s: %w", before.Type, err)
+		return "", err
 	}
 	if !told.Target.ID.Same(m.to) {
 		return "", nil

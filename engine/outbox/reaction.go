@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -149,8 +148,8 @@ func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kin
 		if stored == nil {
 			return refuseNotReacted()
 		}
-		if p.undone, err = vocab.ParseActivity(stored.Raw); err != nil {
-			return fmt.Errorf("read stored %s: %w", reaction, err)
+		if p.undone, err = stored.Parse(); err != nil {
+			return err
 		}
 		if err := x.noteSpelling(ctx, tx, p.undone.Object.ID); err != nil {
 			return err
@@ -178,12 +177,13 @@ func (p *takeBack) findUndone(ctx context.Context, tx *user.Tx, x *exchange, rea
 	if stored == nil {
 		return refuseNotReacted()
 	}
-	undo, err := vocab.ParseActivity(stored.Raw)
-	if err == nil {
-		p.undone, err = vocab.ParseActivity(undo.Object.Doc.JSON())
-	}
+	undo, err := stored.Parse()
 	if err != nil {
-		return fmt.Errorf("read stored Undo: %w", err)
+		return err
+	}
+	embedded := user.Activity{Type: reaction, Raw: undo.Object.Doc.JSON()}
+	if p.undone, err = embedded.Parse(); err != nil {
+		return err
 	}
 	if p.undone.Type != reaction {
 		return refuseNotReacted()

@@ -36,10 +36,11 @@ func (o *Outbox) reviseObject(ctx context.Context, tx *user.Tx, x *exchange) err
 // revisedCreate returns the Create of an object with the edited object of the Update, in the
 // stored form (raw) and in the form that is sent (body).
 func (o *Outbox) revisedCreate(create *user.Activity, x *exchange) (raw, body json.RawMessage, err error) {
-	d, err := vocab.ParseDoc(create.Raw)
+	a, err := create.Parse()
 	if err != nil {
 		return nil, nil, err
 	}
+	d := a.Doc
 	delete(d, "proof")
 	d["object"] = x.activity.Object.Doc
 	d["@context"] = x.activity.Doc["@context"]

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"reflect"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -211,9 +209,9 @@ func findObject(ctx context.Context, tx *user.Tx, me, id vocab.ID, public bool) 
 		if err != nil || create == nil {
 			return found, err
 		}
-		a, err := vocab.ParseActivity(create.Raw)
+		a, err := create.Parse()
 		if err != nil {
-			return stored{}, fmt.Errorf("read stored activity: %w", internalFault(err))
+			return stored{}, err
 		}
 		found.Addressing = a.Addressing
 		return found, nil
@@ -232,9 +230,9 @@ func findActivity(ctx context.Context, tx *user.Tx, _, id vocab.ID, public bool)
 	if err != nil || row == nil {
 		return stored{}, err
 	}
-	a, err := vocab.ParseActivity(row.Raw)
+	a, err := row.Parse()
 	if err != nil {
-		return stored{}, fmt.Errorf("read stored activity: %w", internalFault(err))
+		return stored{}, err
 	}
 	docs, err := activityDocs(ctx, tx, []user.Activity{*row})
 	if err != nil {
@@ -327,10 +325,4 @@ func showReceived(d vocab.Doc, now carried, carries bool) vocab.Doc {
 
 func isCarrier(row user.Activity, d vocab.Doc) bool {
 	return row.Object != "" && handler.HasWords(row.Type) && d.Sub("object") != nil
-}
-
-// internalFault marks an error in a stored document as internal, because the request is not at
-// fault.
-func internalFault(err error) error {
-	return fault.Wrap(fault.Internal, "a stored document cannot be read", err)
 }
