@@ -20,10 +20,10 @@ type encryptedPair struct {
 	IsLast                 bool // no other conversation continues it
 }
 
-// keepEncrypted makes sure that what two actors say to each other stays encrypted if they have
-// encrypted it after the backup. The backup has no MLS group for such a conversation, so that it is
-// closed in the restored database, and only a successor can follow. Conversations of two that were
-// closed after the backup are closed, too.
+// keepEncrypted keeps the conversation of two actors encrypted if they encrypted it after the
+// backup. The backup has no MLS group for such a conversation. So keepEncrypted closes the
+// conversation in the restored database, and only a successor can continue it. Encrypted
+// conversations of two that were closed after the backup are closed, too.
 func keepEncrypted(ctx context.Context, from, to *pgx.Conn) error {
 	all, err := postgres.Collect[encryptedPair](ctx, from, "read encrypted conversations", `WITH pairs AS (
 			SELECT *, coalesce((SELECT m.actor_uri FROM conversation_members m WHERE m.conversation_id = c.id AND m.actor_uri <> c.partner_uri LIMIT 1), c.host_uri) AS owner

@@ -61,8 +61,9 @@ func fenceConversations(ctx context.Context, conn *pgx.Conn) error {
 // fenceKeyPackages marks the one-time key packages as claimed, because any of them may have been
 // claimed after the backup, and none may be claimed twice. They are claimed by nobody, so they
 // count for no actor. They are not revoked, because Welcomes that were made for them still count.
-// Until the devices publish others, the packages of last resort are claimed. The user is told
-// anew that few are left: the packages that followed an earlier event may not be in the backup.
+// Until the devices publish others, the packages of last resort are claimed. fenceKeyPackages also
+// lets the user be told again that few packages are left. If the user was told before the backup,
+// the packages that the devices published then may not be in the backup.
 func fenceKeyPackages(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `UPDATE mls_key_packages SET state = 'claimed', claimed_by = '', claimed_at = now() WHERE state = 'available' AND NOT last_resort`)
 	if err != nil {

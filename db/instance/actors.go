@@ -155,14 +155,14 @@ func (s Actors) NoteUse(ctx context.Context, id vocab.ID, now, since time.Time) 
 }
 
 // MarkGone stores that the actor's server, or the actor itself, said that the actor was deleted.
-// From then on the keys of the actor verify no signatures.
+// The keys of the actor verify no signatures until Save stores the actor again.
 func (s Actors) MarkGone(ctx context.Context, id vocab.ID, now time.Time) error {
 	_, err := s.on.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1`, id, now)
 	return postgres.Fault("mark actor gone", err)
 }
 
-// MarkStale makes the stored actor count as fetched in 1970, so that it is fetched again before it
-// is relied on.
+// MarkStale makes the stored actor count as fetched in 1970, so that its next use fetches it
+// again. If its server does not answer then, the stored actor is still used.
 func (s Actors) MarkStale(ctx context.Context, id vocab.ID) error {
 	_, err := s.on.Exec(ctx, `UPDATE actors SET fetched_at = 'epoch' WHERE uri = $1`, id)
 	return postgres.Fault("mark actor stale", err)

@@ -16,7 +16,7 @@ import (
 type Deletion struct {
 	User     vocab.Username `db:"username"`
 	Since    time.Time
-	Removing bool // other servers have been told, and the user's data is being removed
+	Removing bool // the removal of the user's data has begun
 }
 
 // deletionColumns are the columns of a Deletion. A schema_version of 0 marks that the removal of

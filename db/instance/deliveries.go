@@ -9,8 +9,8 @@ import (
 )
 
 // Deliveries records for which users deliveries are due, and for which users and hosts deliveries
-// are parked. A parked delivery waits until its host answers again, because the host has failed
-// for days.
+// are parked. A parked delivery waits because its host has failed for days. The wait ends when the
+// host answers again, or when the delivery is too old and is given up.
 type Deliveries struct{ on conns }
 
 // Due is the time by which the dispatcher has to look at a user's deliveries.

@@ -18,7 +18,7 @@ type Hosts struct{ on conns }
 // sender to wait.
 type Host struct {
 	Host         string
-	Dialect      string // the signature dialect that the host accepted last; empty when unknown
+	Dialect      string // the signature dialect that the host is known to accept; empty: none
 	Software     string // the name that the host gives its software
 	Failures     int    // failed attempts at deliveries since the last success
 	FailingSince *time.Time
@@ -96,7 +96,8 @@ func (s Hosts) Pause(ctx context.Context, host string) error {
 }
 
 // Resume ends everything that holds back deliveries to a host. That is the operator's pause, and
-// the state that failures have caused. The fault is NotFound when the host is not stored.
+// the state that failures, or a request of the host to wait, have caused. The fault is NotFound
+// when the host is not stored.
 func (s Hosts) Resume(ctx context.Context, host string) error {
 	tag, err := s.on.Exec(ctx, `UPDATE hosts SET paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL,
 		probes = 0, inactive_at = NULL, changed_at = clock_timestamp() WHERE host = $1`, host)
@@ -121,16 +122,16 @@ func (s Hosts) LearnSoftware(ctx context.Context, host, software string) error {
 	return postgres.Fault("store host", err)
 }
 
-// LearnDialect stores the signature dialect that a host accepted.
+// LearnDialect stores a signature dialect that a host has accepted, or has signed a request with.
 func (s Hosts) LearnDialect(ctx context.Context, host, dialect string, now time.Time) error {
 	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, dialect, learned_at) VALUES ($1, $2, $3)
 		ON CONFLICT (host) DO UPDATE SET dialect = excluded.dialect, learned_at = excluded.learned_at, heard_at = now()`, host, dialect, now)
 	return postgres.Fault("store host", err)
 }
 
-// Dialect returns the signature dialect that a host accepted last. It returns an empty string if
-// none is stored, or if the host accepted it before the time in the parameter since. It also
-// stores, at most once a day, that the host is in use. So Prune does not remove the host.
+// Dialect returns the signature dialect that LearnDialect stored last for a host. It returns an
+// empty string if none is stored, or if it was stored before the time in the parameter since. It
+// also stores, at most once a day, that the host is in use. So Prune does not remove the host.
 func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (string, error) {
 	var d string
 	err := s.on.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')

@@ -108,8 +108,8 @@ func (j Journal) Accept(ctx context.Context, in Intake) (IntakeRow, error) {
 	return j.accept(ctx, in, fenced, j.epoch.Load())
 }
 
-// Resubmit does what Accept does, for an activity that the operator submits again. Another
-// process than the serving one may call it.
+// Resubmit does what Accept does, for an activity that the operator submits again. A process that
+// does not serve the instance may call it, too.
 func (j Journal) Resubmit(ctx context.Context, in Intake) error {
 	_, err := j.accept(ctx, in, `@epoch::bigint IS NULL`, nil)
 	return err

@@ -42,7 +42,7 @@ func (as Actors) ListSuspended(ctx context.Context) ([]SuspendedActor, error) {
 type Suspension struct {
 	Actors  []string // ids or handles
 	Remove  bool
-	Comment string // see DomainChange
+	Comment string // for actors that are added; if empty, the stored comment stays
 }
 
 // SuspensionReport is the result of a suspension. After the end of suspensions, Unconfirmed is

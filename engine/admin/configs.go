@@ -36,7 +36,8 @@ func (cs Configs) Set(ctx context.Context, u vocab.Username, key, value string) 
 }
 
 // Read returns the content of a user's file for a later Replace, whether or not it can be used.
-// It returns nothing if there is no file. The fault is NoUser as for Set.
+// It returns nothing if there is no file. The fault is NoUser when the user does not exist or is
+// being deleted.
 func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
 	if err := checkStays(ctx, cs.in, u); err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
 
 // Replace replaces the content of a user's file. before is the content that the caller has read,
 // and after is the new content. The fault is Invalid when the new content cannot be used,
-// Conflict when the file has changed since the caller read it, and NoUser as for Set.
+// Conflict when the file has changed since the caller read it, and NoUser when the user does not
+// exist or is being deleted.
 func (cs Configs) Replace(ctx context.Context, u vocab.Username, before, after []byte) error {
 	if err := checkStays(ctx, cs.in, u); err != nil {
 		return err

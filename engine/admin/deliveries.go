@@ -229,7 +229,7 @@ func (ds Deliveries) readDeliveries(ctx context.Context, u vocab.Username, job u
 // DeliveryState counts the deliveries to a host that are in one state.
 type DeliveryState struct {
 	user.DeliveryState
-	Closed   *time.Time `json:"closed_until,omitempty"`   // set while the breaker is open, that is, while failures stop deliveries to the host
+	Closed   *time.Time `json:"closed_until,omitempty"`   // until then nothing is sent to the host
 	Inactive *time.Time `json:"inactive_since,omitempty"` // set while the host is inactive, so that its deliveries are parked
 	Paused   *time.Time `json:"paused_since,omitempty"`   // set while the operator has paused the host
 }

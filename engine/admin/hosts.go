@@ -21,7 +21,7 @@ type Host struct {
 	Host         string     `json:"host"`
 	State        string     `json:"state"` // ok, failing, open, half_open, inactive or paused
 	Software     string     `json:"software"`
-	Dialect      string     `json:"dialect"` // signature dialect that the host accepted last
+	Dialect      string     `json:"dialect"` // signature dialect that the host is known to accept
 	Failures     int        `json:"failures"`
 	FailingSince *time.Time `json:"failing_since"`
 	LastFailure  *time.Time `json:"last_failure_at"`
@@ -83,10 +83,9 @@ func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, hs.in.DB.Instance.Hosts.Resume)
 }
 
-// Probe makes the serving process send one delivery now to a host to which deliveries are stopped
-// after failures, that is, whose breaker is open or that is inactive. The fault is NotFound when
-// no row of the host is stored. It is Conflict when the host is paused, or when deliveries to it
-// are not stopped.
+// Probe makes the serving process send one delivery now to a host whose breaker is open or that is
+// inactive. The fault is NotFound when no row of the host is stored. It is Conflict when the host
+// is paused, or in any other state.
 func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, func(ctx context.Context, host string) error {
 		h, err := hs.Find(ctx, host)

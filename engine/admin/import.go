@@ -51,9 +51,11 @@ type ImportReport struct {
 // Import gives the content of a file to a user. The file is an export of lightweb, an archive of
 // another program, or a list of accounts or domains. If it is an export of the same user and the
 // same public_url, the user is restored from it. Import reads the whole file before it changes
-// anything. If the same file is imported again, nothing more changes. The fault is Invalid for a
-// file that is damaged or of another kind, NoUser when there is no such user, and Conflict when
-// too many blocks, mutes or follows would wait. Otherwise it is a fault of Backups.Restore.
+// anything. If the same file is imported again, nothing more changes. The fault is NotFound for a
+// file that cannot be opened, Invalid for one that is damaged or of another kind, and TooLarge for
+// one that exceeds a limit. It is Usage when the user, or the purpose of a list, is not named,
+// NoUser when the user is not active, and Conflict when too many blocks, mutes or follows would
+// wait. The faults of a restore are those of Backups.Restore.
 func (im Imports) Import(ctx context.Context, path string, o ImportOptions) (ImportReport, error) {
 	began := time.Now()
 	kind, err := foreign.Detect(ctx, path)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxEntry = 16 << 20  // bytes of one entry
+	maxEntry = 16 << 20  // bytes of one entry that is neither a Document nor the sums
 	maxSums  = 256 << 20 // bytes of the sums, which is enough for two million entries
 )
 

@@ -41,7 +41,8 @@ func ParseKind(s string) (Kind, error) {
 }
 
 // Detect returns the kind of a file by its content. The fault is NotFound if the file cannot be
-// opened, and Invalid if this package cannot read files of its kind.
+// opened, Invalid if this package cannot read files of its kind, and TooLarge if it is a list that
+// exceeds the limits.
 func Detect(ctx context.Context, path string) (Kind, error) {
 	f, err := openFile(path)
 	if err != nil {

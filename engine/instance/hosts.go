@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxHosts is how many hosts are remembered in memory at most.
+	// maxHosts is how many hosts are remembered in memory at most. Before one more is remembered,
+	// all are forgotten.
 	maxHosts = 50_000
 	// dialectTime is how long a learned dialect is trusted. After that the host may run newer
 	// software.
@@ -20,7 +21,7 @@ const (
 	// dialectCached is how long a dialect stays in memory before the stored one is read again.
 	dialectCached = 24 * time.Hour
 	// softwareStored is the least time between two changes of the stored name of a host's
-	// software.
+	// software, as long as the host is remembered in memory.
 	softwareStored = time.Hour
 	// maxSoftware is the length of the longest name of software that is stored, in bytes.
 	maxSoftware = 120
@@ -64,9 +65,9 @@ func newHosts(db hostStore, log *slog.Logger, now func() time.Time) *hosts {
 		known: map[string]dialect{}, software: map[string]software{}}
 }
 
-// Dialect returns the dialect that the host accepted last. It reports false when none is stored
-// or the store cannot be read. Then the sender tries one dialect, and the other one if the host
-// refuses.
+// Dialect returns the dialect that Learn stored last for the host. It reports false when none is
+// stored or the store cannot be read. Then the sender tries one dialect, and the other one if the
+// host refuses.
 func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bool) {
 	h.mu.Lock()
 	k := h.known[host]
@@ -88,7 +89,7 @@ func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bo
 	return d, d != 0
 }
 
-// Learn remembers that host accepted d. If the entry is lost, the only effect is that the next
+// Learn remembers that host accepts d. If the entry is lost, the only effect is that the next
 // sender may need a second request.
 func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	if !h.remember(host, d) || !h.chargeDomain(host) {

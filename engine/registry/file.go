@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// lookEvery is the least time between two checks of one file for changes.
+	// lookEvery is the least time between two checks of one file for changes, apart from those
+	// that a write makes.
 	lookEvery = 200 * time.Millisecond
 	// settledAfter is the age that a file must have when it is read, so that its time and size
 	// show every later change. A younger file is read again at the next check, because a change

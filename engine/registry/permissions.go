@@ -9,12 +9,13 @@ import (
 )
 
 // Permissions holds the rules for what a user permits to actors. The comment of each rule says
-// what is permitted to the actors that meet it.
+// what is permitted to the actors that meet it. SeePresence and SeeReadReceipts permit nothing to
+// actors of other servers.
 type Permissions struct {
 	InsecureDM      Rule `json:"insecure_dm"`       // their private messages do not count as a stranger's
 	SeePresence     Rule `json:"see_presence"`      // they see that the user is online or typing
 	SeeReadReceipts Rule `json:"see_read_receipts"` // they see what the user has read
-	EncryptedChat   Rule `json:"encrypted_chat"`    // conversations with them may be encrypted
+	EncryptedChat   Rule `json:"encrypted_chat"`    // conversations of two may be encrypted
 }
 
 // Rule names relationships. An actor needs all of those in All and, unless Any is empty, at least

@@ -113,9 +113,10 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 	})
 }
 
-// UpdateUser calls change with the configuration of u in the file, and writes the result, like
-// UpdateServer. It makes the folder if there is none. The fault is Invalid, with a pointer into
-// the file, if a value is refused, and Config if the file is not valid.
+// UpdateUser calls change with the configuration of u in the file, and writes the result if change
+// returns no error. Other updates wait meanwhile, in other processes too. UpdateUser makes the
+// folder if there is none. The fault is Invalid, with a pointer into the file, if a value is
+// refused, and Config if the file is not valid.
 func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error {
 	return r.changeUser(u, change, true)
 }
