@@ -9,7 +9,7 @@ import (
 
 // The Go runtime starts a collection when the garbage is as large as all live memory. A busy
 // engine has little live memory and makes much garbage. With the runtime's own pace, a fifth of
-// its processor time went into a hundred collections a second.
+// the engine's processor time went into a hundred collections a second.
 const (
 	// collectEvery is the time between two collections of a busy engine. It is shorter if the
 	// garbage would exceed maxGarbage.

@@ -68,7 +68,7 @@ func (p *prompt) askPassword(ctx context.Context) (string, error) {
 // show again what is typed, and returns the cause. The read, which nothing can end, is then left
 // behind until the process ends.
 func readHidden(ctx context.Context, fd int) ([]byte, error) {
-	if ctx.Err() != nil { // nothing may hide the input any more
+	if ctx.Err() != nil { // the terminal must not begin to hide input
 		return nil, context.Cause(ctx)
 	}
 	before, err := term.GetState(fd)

@@ -16,9 +16,10 @@ import (
 // new event for an old one. So a restore moves all numbers ahead, to the clock: a later restore of
 // the same backup moves them further than an earlier one.
 const (
-	// clockNumber is the SQL expression of the microseconds since 1970, since nobody assigns a
-	// million numbers a second for long. Until the year 2255 it is below 2^53, the largest integer
-	// that JSON numbers hold exactly.
+	// clockNumber is the SQL expression of the microseconds since 1970. The clock is ahead of the
+	// numbers that were assigned, because nobody assigns a million numbers a second for long.
+	// Until the year 2255 clockNumber is below 2^53, the largest integer that JSON numbers hold
+	// exactly.
 	clockNumber = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
 	// numberGap is how far a number is moved that is ahead of the clock, because the clock was set
@@ -30,8 +31,9 @@ const (
 	// numberGap alone.
 	journalSequence = "intake_seq_seq"
 
-	// clockGeneration and generationGap are the same for generations of conversations, which are
-	// assigned rarely and have 31 bits: the seconds since 2025, until the year 2093.
+	// clockGeneration and generationGap are what clockNumber and numberGap are, for the
+	// generations of conversations. Generations are assigned rarely and have 31 bits. So their
+	// clock counts the seconds since 2025, which have room until the year 2093.
 	clockGeneration = `(extract(epoch FROM clock_timestamp()) - 1735689600)::int`
 	generationGap   = 1000
 )
@@ -41,7 +43,7 @@ func moved(number, clock string, gap int) string {
 	return fmt.Sprintf(`CASE WHEN %[1]s < %[2]s THEN %[2]s ELSE %[1]s + %[3]d END`, number, clock, gap)
 }
 
-// moveSequences moves sequences ahead of the backup.
+// moveSequences sets sequences to numbers that were not assigned after the backup.
 func moveSequences(ctx context.Context, conn *pgx.Conn, all []Sequence) error {
 	for _, s := range all {
 		if s.Last < 0 || s.Last > 1<<62 {

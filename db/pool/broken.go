@@ -72,7 +72,7 @@ func (b broken) forgetOne() {
 }
 
 // jittered returns d, give or take a fifth, so that connections opened together do not end at the
-// same time.
+// same time, and unusable databases are not tried again at the same time.
 func jittered(d time.Duration) time.Duration {
 	return d*4/5 + rand.N(d*2/5)
 }

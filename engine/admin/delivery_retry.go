@@ -23,13 +23,14 @@ type RetryChoice struct {
 	Most          int           // the greatest number of deliveries to retry; no limit if 0
 	ResetAttempts bool          // restart the retry schedule from now
 	DryRun        bool          // only count
-	Wait          bool          // send them in this process, not in the serving process
+	Wait          bool          // this process, not the serving one, sends those to other servers
 	Concurrency   int           // how many hosts get deliveries in parallel; only used with Wait
 	WaitLock      time.Duration // time to wait for another process that retries
 	Progress      func(done, all int)
 }
 
-// RetryReport is the result of Retry.
+// RetryReport is the result of Retry. While federation.mode is paused, deliveries to other servers
+// wait.
 type RetryReport struct {
 	Matched        int              `json:"matched"`
 	Requeued       int              `json:"requeued"`
@@ -37,7 +38,7 @@ type RetryReport struct {
 	Failed         int              `json:"failed"`          // failed attempts; some are repeated later
 	SkippedBlocked int              `json:"skipped_blocked"` // deliveries to hosts that the policy refuses
 	Paused         int              `json:"paused"`          // matched deliveries to hosts that the operator has paused; they wait for Hosts.Resume
-	AllPaused      bool             `json:"all_paused"`      // federation.mode is paused: deliveries to other servers wait until it is open
+	AllPaused      bool             `json:"all_paused"`      // federation.mode is paused
 	Hosts          []RetriedHost    `json:"hosts"`
 	Failures       deliveryFailures `json:"failures"`
 	DryRun         bool             `json:"dry_run"`

@@ -18,7 +18,7 @@ type Inboxes struct{ in *instance.Instance }
 // States of an accepted activity that the user's database does not have.
 const (
 	InboxPoison  = "poison"  // set aside, because it could not be applied
-	InboxWaiting = "waiting" // in the journal, until the user's database can be used
+	InboxWaiting = "waiting" // in the journal, until it can be applied
 )
 
 // InboxChoice selects accepted activities that users' databases do not have.

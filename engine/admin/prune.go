@@ -39,7 +39,7 @@ type PruneReport struct {
 	Users []PrunedUser `json:"users"` // in the order of pruning
 	PruneCounts
 	Reports   int   `json:"pruned_reports"`   // reports that were resolved at least Days ago; only when all users are pruned
-	Forgotten int   `json:"forgotten_actors"` // unreferenced actors; only when all users are pruned
+	Forgotten int   `json:"forgotten_actors"` // unneeded actors; only when all users are pruned
 	Hosts     int   `json:"forgotten_hosts"`  // hosts without contact for 90 days; only when all users are pruned
 	Failed    int   `json:"failed"`
 	Days      int   `json:"days"`

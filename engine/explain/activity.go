@@ -26,7 +26,7 @@ type Trace struct {
 
 // Outcomes of an activity for one user.
 const (
-	TraceSent       = "sent" // the user sent it
+	TraceSent       = "sent" // it is the user's own
 	TraceFeed       = "feed"
 	TraceStored     = "stored"
 	TraceObject     = "object" // stored because of another activity

@@ -52,7 +52,7 @@ type entries struct {
 	ctx          context.Context
 	visit        func(name string, content io.Reader) error
 	names, bytes int64
-	packed       int64                      // bytes of the archive file that were read
+	packed       int64                      // bytes read of the archive file; all for a zip
 	seen         map[[sha256.Size]byte]bool // digests of the names of visited entries
 }
 

@@ -27,7 +27,7 @@ type Config struct {
 	Listen      string // host:port of the public listener
 	AdminListen string // host:port of /metrics, /healthz and /readyz: keep it off the internet
 	AdminPprof  bool   // profiles of the running process on the admin listener, below /debug/pprof/
-	DataDir     string // absolute path; has the keys of the instance, the registry and the embedded cluster
+	DataDir     string // absolute path; has instance keys, the registry, and private servers
 	UsersDir    string // absolute path; has a folder for each user, with keys and config.json
 
 	Database struct {

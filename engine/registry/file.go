@@ -56,7 +56,7 @@ type reading[T any] struct {
 	info    fs.FileInfo // describes the file that was read, valid or not; nil if there is no file
 	digest  [sha256.Size]byte
 	settled bool
-	missing bool // the file was missing at the last check
+	missing bool // the last check was the first that found no file; the old value still holds
 }
 
 func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (T, error)) *file[T] {
