@@ -1,11 +1,13 @@
 package user
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -34,6 +36,7 @@ type Event struct {
 // another, in the order of the numbers of these events. So a reader that continues after the last
 // number that it has seen misses no event.
 func (t Events) Add(ctx context.Context, e Event) error {
+	e.Payload = document(e.Payload)
 	t.unsent.events = append(t.unsent.events, e)
 	return t.added(ctx, len(e.Payload))
 }
@@ -41,7 +44,23 @@ func (t Events) Add(ctx context.Context, e Event) error {
 // Withhold counts an event instead of adding it. One event like e is stored for all withheld
 // events of an hour. The member count of its payload has the number of withheld events. While
 // this count grows, the number and the time of the stored event stay the same.
-func (t Events) Withhold(e Event) { t.unsent.withheld = append(t.unsent.withheld, e) }
+func (t Events) Withhold(e Event) {
+	e.Payload = document(e.Payload)
+	t.unsent.withheld = append(t.unsent.withheld, e)
+}
+
+// document replaces the characters of a JSON document that a jsonb column refuses, since events
+// quote peers, and one that cannot be stored would fail its whole transaction.
+func document(d json.RawMessage) json.RawMessage {
+	if utf8.Valid(d) && !bytes.Contains(d, []byte(`\u0000`)) {
+		return d
+	}
+	return json.RawMessage(escapedNUL.Replace(text(string(d))))
+}
+
+// escapedNUL replaces NUL in a JSON document by U+FFFD. A backslash that is escaped begins no
+// escape.
+var escapedNUL = strings.NewReplacer(`\\`, `\\`, `\u0000`, `\ufffd`)
 
 // List returns up to n events after a sequence number, the oldest first.
 func (t Events) List(ctx context.Context, after int64, n int) ([]Event, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -178,4 +179,31 @@ func TestADocumentThatCannotBeStoredFailsTheTransaction(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAnEventIsStoredWhateverBytesAPeerHasSent(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	for _, tt := range []struct{ name, payload, want string }{
+		{"NUL in a value", `{"error":"a\u0000b"}`, `{"error":"a\ufffdb"}`},
+		{"NUL in a name", `{"a\u0000":1}`, `{"a\ufffd":1}`},
+		{"NUL after a backslash", `{"error":"\\\u0000"}`, `{"error":"\\\ufffd"}`},
+		{"a text that looks like the escape", `{"error":"\\u0000"}`, `{"error":"\\u0000"}`},
+		{"no UTF-8", "{\"error\":\"a\xff\"}", `{"error":"a\ufffd"}`},
+	} {
+		e := user.Event{Type: "delivery.failed", Source: "ap", Payload: []byte(tt.payload), At: now}
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			tx.Events.Withhold(e)
+			return tx.Events.Add(ctx, e)
+		})
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			events, err := tx.Events.List(ctx, 0, 100)
+			if len(events) < 2 {
+				t.Fatalf("%s: %d events, want the added one and the withheld ones", tt.name, len(events))
+			}
+			added := slices.DeleteFunc(events, func(e user.Event) bool { return bytes.Contains(e.Payload, []byte(`"count"`)) })
+			sameJSON(t, added[len(added)-1].Payload, []byte(tt.want))
+			return err
+		})
+	}
 }

@@ -30,7 +30,7 @@ func New(deps Deps) *Dispatcher {
 	if deps.HostConcurrency == 0 {
 		deps.HostConcurrency = 4
 	}
-	d := &Dispatcher{Deps: deps, users: postgres{deps.Store, deps.Users, deps.Owner}, mail: newMail(), poll: ledgerPoll}
+	d := &Dispatcher{Deps: deps, users: postgres{deps.Store, deps.Users, deps.Owner, deps.Log}, mail: newMail(), poll: ledgerPoll}
 	d.loop = newLoop(&d.Deps)
 	d.metrics = newMetrics(deps.Metrics, d)
 	d.sender = newSender(&d.Deps, d.metrics)

@@ -108,7 +108,7 @@ func TestAUserIsRemovedWhenTheInstanceSaysSo(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
 	u := dbtest.User(t, c, "alice")
-	q := postgres{c, c.Instance.Users, "one"}
+	q := postgres{c, c.Instance.Users, "one", slog.New(slog.DiscardHandler)}
 	check := func(name string, want bool) {
 		t.Helper()
 		if got := q.isRemoved(t.Context(), u); got != want {

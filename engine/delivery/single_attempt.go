@@ -34,8 +34,6 @@ func (d *Dispatcher) Record(ctx context.Context, u vocab.Username, all []Attempt
 	for n, a := range all {
 		entries[n] = a.entry
 	}
-	return d.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
-		_, err := postgres{d.Store, d.Users, d.Owner}.writeEntries(ctx, tx, entries, now)
-		return err
-	})
+	_, err := postgres{d.Store, d.Users, d.Owner, d.Log}.settleEntries(ctx, u, entries, now)
+	return err
 }

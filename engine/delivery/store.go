@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -64,9 +65,28 @@ type postgres struct {
 	store Store
 	users Users
 	owner string // the name in the leases
+	log   *slog.Logger
 }
 
-func (p postgres) runTurn(ctx context.Context, u vocab.Username, t turn) (got turnResult, err error) {
+// runTurn implements userStore. If the turn fails because of an outcome, the outcomes are written
+// before it.
+func (p postgres) runTurn(ctx context.Context, u vocab.Username, t turn) (turnResult, error) {
+	got, err := p.commitTurn(ctx, u, t)
+	if !isLasting(err) || len(t.entries) == 0 {
+		return got, err
+	}
+	waited, err := p.settleEntries(ctx, u, t.entries, t.now)
+	if err != nil {
+		return turnResult{}, err
+	}
+	t.entries = nil
+	got, err = p.commitTurn(ctx, u, t)
+	got.waited = waited
+	return got, err
+}
+
+// commitTurn runs a turn in one transaction.
+func (p postgres) commitTurn(ctx context.Context, u vocab.Username, t turn) (got turnResult, err error) {
 	err = p.store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		if t.takeOver {
 			if err := tx.Deliveries.TakeOver(ctx, Serving, p.owner, t.now); err != nil {
@@ -155,6 +175,18 @@ func postponePassed(ctx context.Context, tx *user.Tx, t turn) ([]string, error) 
 }
 
 func (p postgres) release(ctx context.Context, u vocab.Username, all []entry, now time.Time) error {
+	err := p.commitRelease(ctx, u, all, now)
+	if !isLasting(err) || len(all) == 0 {
+		return err
+	}
+	if _, err := p.settleEntries(ctx, u, all, now); err != nil {
+		return err
+	}
+	return p.commitRelease(ctx, u, nil, now)
+}
+
+// commitRelease writes outcomes and releases every lease in one transaction.
+func (p postgres) commitRelease(ctx context.Context, u vocab.Username, all []entry, now time.Time) error {
 	return p.store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if _, err := p.writeEntries(ctx, tx, all, now); err != nil {
 			return err

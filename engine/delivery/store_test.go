@@ -176,7 +176,7 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
-	q := postgres{c, c.Instance.Users, "one"}
+	q := postgres{c, c.Instance.Users, "one", slog.New(slog.DiscardHandler)}
 	var done []entry
 	for attempt := range maxRefusals {
 		got, err := q.runTurn(t.Context(), u, turn{now: now, entries: done, claim: user.ClaimBounds{Most: 10}})
@@ -214,13 +214,13 @@ func TestWhoLostItsLeaseReportsNothing(t *testing.T) {
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
-	late := postgres{c, c.Instance.Users, "late"}
+	late := postgres{c, c.Instance.Users, "late", slog.New(slog.DiscardHandler)}
 	got, err := late.runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}
 	now = now.Add(2 * leaseTime)
-	if again, err := (postgres{c, c.Instance.Users, "next"}).runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
+	if again, err := (postgres{c, c.Instance.Users, "next", slog.New(slog.DiscardHandler)}).runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
 		t.Fatalf("claimed %+v after the lease, %v", again.rows, err)
 	}
 	failed := entry{delivery: got.rows[0], outcome: user.Outcome{Delivery: got.rows[0].ID, Status: user.DeliveryFailed, Spent: true}}
@@ -249,7 +249,7 @@ func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
 	now := time.Now()
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	owe(t, c, u, "Create", "https://here.example/2", "q.example", now)
-	q := postgres{c, c.Instance.Users, "one"}
+	q := postgres{c, c.Instance.Users, "one", slog.New(slog.DiscardHandler)}
 	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10, Except: []string{"p.example", "r.example"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := postgres{c, c.Instance.Users, "one"}
+	q := postgres{c, c.Instance.Users, "one", slog.New(slog.DiscardHandler)}
 	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)

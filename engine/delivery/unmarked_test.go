@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -90,7 +91,7 @@ func TestATurnFindsHostsWithParkedDeliveries(t *testing.T) {
 	c := dbtest.New(t)
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
-	q := postgres{c, c.Instance.Users, "one"}
+	q := postgres{c, c.Instance.Users, "one", slog.New(slog.DiscardHandler)}
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	owe(t, c, u, "Create", "https://here.example/2", "q.example", now)
 	owe(t, c, u, "Create", "https://here.example/3", "r.example", now.Add(time.Hour))
