@@ -502,6 +502,34 @@ func TestAnOutcomeSaysEverything(t *testing.T) {
 	}
 }
 
+func TestOfTwoDeliveriesOfAJobThatMoveToOneInboxOneStays(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", "https://here.example/1"), now, inboxOn("a.example", 1), inboxOn("a.example", 2), inboxOn("a.example", 3))
+	enqueue(t, c, u, job("Create", "https://here.example/2"), now, inboxOn("a.example", 1))
+	rows := claim(t, c, u, "me", now, 10)
+	shared := inboxOn("a.example", 9).URL
+	moved := make([]user.Outcome, len(rows))
+	for n, r := range rows {
+		moved[n] = user.Outcome{Delivery: r.ID, Status: user.DeliveryPending, NextAt: now, Inbox: shared}
+	}
+	database := databaseOf(t, c, u)
+	run(t, database, `UPDATE deliveries SET lease_owner = 'another' WHERE id = (SELECT min(id) FROM deliveries)`)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Deliveries.Finish(ctx, "me", moved, now)
+		return err
+	})
+	for query, want := range map[string]int64{
+		`SELECT count(*) FROM deliveries WHERE lease_owner = 'another' AND status = 'pending' AND inbox = 'https://a.example/users/1/inbox'`: 1,
+		`SELECT count(*) FROM deliveries WHERE status = 'pending' AND inbox = 'https://a.example/users/9/inbox'`:                             2,
+		`SELECT count(*) FROM deliveries WHERE status = 'skipped' AND last_error LIKE '%another delivery'`:                                   1,
+	} {
+		if got := number(t, database, query); got != want {
+			t.Errorf("%s: %d, want %d", query, got, want)
+		}
+	}
+}
+
 func TestParkedDeliveriesWaitUntilTheyComeBack(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

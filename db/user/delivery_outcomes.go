@@ -54,7 +54,7 @@ func (t Deliveries) Finish(ctx context.Context, owner string, all []Outcome, now
 const finishedAtOnce = 100
 
 func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
-	all, err := t.withoutDoubles(ctx, all)
+	all, err := t.withoutDoubles(ctx, owner, all)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, 
 				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
 				inbox = CASE o.inbox WHEN '' THEN d.inbox ELSE o.inbox END, host = CASE o.inbox WHEN '' THEN d.host ELSE o.host END,
 				lease_owner = NULL, updated_at = $17
-			FROM o WHERE d.id = o.id AND d.lease_owner = $1 AND d.status NOT IN ('parked', 'delivered', 'failed', 'skipped') RETURNING d.id, d.job_id, d.status
+			FROM o WHERE d.id = o.id AND `+isHeld+` RETURNING d.id, d.job_id, d.status
 		), reached AS (
 			UPDATE delivery_jobs j SET first_at = $17 FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
 			WHERE j.id = f.job_id AND j.first_at IS NULL RETURNING f.id, j.created_at
@@ -105,10 +105,13 @@ func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, 
 		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
 }
 
+// isHeld is the condition for a delivery d whose outcome owner may record; $1 is the owner.
+const isHeld = `d.lease_owner = $1 AND d.status NOT IN ('parked', 'delivered', 'failed', 'skipped')`
+
 // withoutDoubles returns the outcomes, but changes some to DeliverySkipped. These outcomes belong
-// to deliveries that would move to an inbox to which another delivery of the same job already
-// goes.
-func (t Deliveries) withoutDoubles(ctx context.Context, all []Outcome) ([]Outcome, error) {
+// to deliveries that would move to an inbox to which another delivery of the same job goes, or
+// moves by an earlier outcome.
+func (t Deliveries) withoutDoubles(ctx context.Context, owner string, all []Outcome) ([]Outcome, error) {
 	var ids []int64
 	var inboxes []string
 	for _, o := range all {
@@ -120,8 +123,12 @@ func (t Deliveries) withoutDoubles(ctx context.Context, all []Outcome) ([]Outcom
 		return all, nil
 	}
 	type row struct{ ID int64 }
-	doubles, err := collect[row](ctx, t.tx, "find doubled deliveries", `SELECT o.id FROM unnest($1::bigint[], $2::text[]) AS o (id, inbox) JOIN deliveries d ON d.id = o.id
-		JOIN deliveries e ON e.job_id = d.job_id AND e.inbox = o.inbox`, ids, inboxes)
+	doubles, err := collect[row](ctx, t.tx, "find doubled deliveries", `
+		WITH moved AS (
+			SELECT d.id, d.job_id, o.inbox, row_number() OVER (PARTITION BY d.job_id, o.inbox ORDER BY o.n) AS place
+			FROM unnest($2::bigint[], $3::text[]) WITH ORDINALITY AS o (id, inbox, n) JOIN deliveries d ON d.id = o.id WHERE `+isHeld+`
+		)
+		SELECT id FROM moved m WHERE place > 1 OR EXISTS (SELECT FROM deliveries e WHERE e.job_id = m.job_id AND e.inbox = m.inbox)`, owner, ids, inboxes)
 	out := slices.Clone(all)
 	for n, o := range out {
 		if slices.Contains(doubles, row{o.Delivery}) {
