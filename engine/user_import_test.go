@@ -412,9 +412,18 @@ func TestAnImportThatExceedsALimitChangesNothing(t *testing.T) {
 	for n := range 1001 {
 		fmt.Fprintf(&domains, "d%d.example\n", n)
 	}
+	var mutes, more strings.Builder
+	mutes.WriteString("Account address,Hide notifications\n")
+	more.WriteString("Account address,Hide notifications\n")
+	for n := range 1001 {
+		fmt.Fprintf(&mutes, "m%d@x.example,true\n", n)
+		fmt.Fprintf(&more, "m%d@x.example,true\n", n+999)
+	}
+	few := strings.Join(strings.SplitAfter(mutes.String(), "\n")[:900], "")
 	for _, flag := range []string{" --verify-only", " --yes"} {
 		runAll(t, i, []command{
 			{"user import " + written(t, []byte(domains.String())) + " --as kim" + flag, 65, "at most 1000"},
+			{"user import " + written(t, []byte(mutes.String())) + " --as kim" + flag, 65, "at most 1000"},
 			{"user import " + manyPosts(t, 2, 1) + " --as kim" + flag, 73, "more than 10000 accounts would wait"},
 		})
 	}
@@ -425,6 +434,10 @@ func TestAnImportThatExceedsALimitChangesNothing(t *testing.T) {
 	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("the configuration was written: %v, %v", after, err)
 	}
+	// Mutes that wait count once, and so do actors that are muted already.
+	old := written(t, []byte(few))
+	runAll(t, i, []command{{"user import " + old + " --as kim --yes", 0, ""}, {"user import " + old + " --as kim --yes", 0, ""},
+		{"user import " + written(t, []byte(more.String())) + " --as kim --yes", 65, "at most 1000"}})
 }
 
 // manyPosts writes an archive of so many posts and follows.

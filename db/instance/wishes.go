@@ -32,7 +32,7 @@ type Wish struct {
 	Kind     string
 	Account  string // a handle or an id
 	Host     string
-	Attempts int
+	Attempts int // that failed
 }
 
 // Wishes are the wishes of all users.
@@ -111,8 +111,13 @@ func (s Wishes) Remove(ctx context.Context, w Wish) error {
 	return postgres.Fault("remove wish", err)
 }
 
-// Postpone counts a failed attempt, and stores when the next attempt is due.
+// ListAccounts returns the accounts of the wishes of one kind that u has.
+func (s Wishes) ListAccounts(ctx context.Context, u vocab.Username, kind string) ([]string, error) {
+	return postgres.CollectColumn[string](ctx, s.on, "list wishes of a user", `SELECT account FROM wishes WHERE username = $1 AND kind = $2`, u, kind)
+}
+
+// Postpone stores the number of failed attempts that w has, and when the next attempt is due.
 func (s Wishes) Postpone(ctx context.Context, w Wish, until time.Time) error {
-	_, err := s.on.Exec(ctx, `UPDATE wishes SET attempts = attempts + 1, due_at = $4 WHERE username = $1 AND kind = $2 AND account = $3`, w.User, w.Kind, w.Account, until)
+	_, err := s.on.Exec(ctx, `UPDATE wishes SET attempts = $5, due_at = $4 WHERE username = $1 AND kind = $2 AND account = $3`, w.User, w.Kind, w.Account, until, w.Attempts)
 	return postgres.Fault("postpone wish", err)
 }

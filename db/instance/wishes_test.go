@@ -70,6 +70,30 @@ func TestWishesAreDueOneFollowOfEachActiveUser(t *testing.T) {
 	expectDue(now.Add(2*time.Hour), "alice follow")
 }
 
+func TestAPostponedWishHasTheAttemptsThatWereCounted(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	alice := dbtest.User(t, c, "alice")
+	wishes, now := c.Instance.Wishes, time.Now()
+	if _, err := wishes.Add(t.Context(), alice, wishesOf(instance.WishMute, 1), now); err != nil {
+		t.Fatal(err)
+	}
+	for _, attempts := range []int{1, 1, 2} {
+		w := wishesOf(instance.WishMute, 1)[0]
+		w.User, w.Attempts = alice, attempts
+		if err := wishes.Postpone(t.Context(), w, now); err != nil {
+			t.Fatal(err)
+		}
+		all, err := wishes.Due(t.Context(), now, 1)
+		if err != nil || len(all) != 1 || all[0].Attempts != attempts {
+			t.Errorf("due %+v, %v, want the wish after %d attempts", all, err, attempts)
+		}
+	}
+	if accounts, err := wishes.ListAccounts(t.Context(), alice, instance.WishMute); err != nil || !slices.Equal(accounts, []string{"a0@x.example"}) {
+		t.Errorf("the accounts are %q, %v", accounts, err)
+	}
+}
+
 func TestAUserHasSoManyWishesAndNoMore(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

@@ -133,7 +133,11 @@ func (r *importRun) runImport(ctx context.Context) error {
 
 // check refuses what store would refuse because of a limit, before anything is stored.
 func (r *importRun) check(ctx context.Context) error {
-	if err := r.in.Registry.CheckUpdate(r.report.User, r.mergeProfile("")); err != nil {
+	merge, err := r.mergeMutes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.in.Registry.CheckUpdate(r.report.User, merge); err != nil {
 		return err
 	}
 	return r.in.DB.Instance.Wishes.Check(ctx, r.report.User, r.luggage.wishes, r.in.Now())

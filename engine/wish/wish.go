@@ -21,6 +21,10 @@ const maxDue = 100 // wishes that are read in one LookAround
 // the last wait fails too, the wish is given up.
 var patience = []time.Duration{5 * time.Minute, time.Hour, 12 * time.Hour}
 
+// configWait is how long a wish waits when the user's configuration cannot be changed, because its
+// file is not valid. No number of such attempts ends the wish.
+const configWait = 5 * time.Minute
+
 // fulfilTime is the longest time of one attempt.
 const fulfilTime = 30 * time.Second
 
@@ -91,8 +95,12 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 		return nil
 	case err == nil:
 		return w.Wishes.Remove(ctx, wish)
+	case fault.KindOf(err) == fault.Config: // the user's configuration waits for the operator, and says nothing about the wish
+		return w.Wishes.Postpone(ctx, wish, w.Now().Add(configWait))
 	case mayPass(err) && wish.Attempts < len(patience):
-		return w.Wishes.Postpone(ctx, wish, w.Now().Add(patience[wish.Attempts]))
+		wait := patience[wish.Attempts]
+		wish.Attempts++
+		return w.Wishes.Postpone(ctx, wish, w.Now().Add(wait))
 	}
 	w.Log.WarnContext(ctx, "wish given up", "user", wish.User, "kind", wish.Kind, "account", wish.Account, "err", err)
 	return w.Wishes.Remove(ctx, wish)

@@ -3,6 +3,7 @@ package wish
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (d *desk) Remove(_ context.Context, w instance.Wish) error {
 }
 
 func (d *desk) Postpone(_ context.Context, w instance.Wish, until time.Time) error {
-	d.steps = append(d.steps, "postponed "+w.Account+" by "+until.Sub(d.now).String())
+	d.steps = append(d.steps, fmt.Sprintf("postponed %s by %s after %d", w.Account, until.Sub(d.now), w.Attempts))
 	return nil
 }
 
@@ -62,7 +63,7 @@ func TestAWishIsTriedAgainAndThenGivenUp(t *testing.T) {
 	d := &desk{fails: map[string]error{w.Account: fault.New(fault.Unavailable, "its server does not answer")}}
 	for _, wait := range []string{"5m0s", "1h0m0s", "12h0m0s"} {
 		d.due = []instance.Wish{w}
-		d.look(t, "follow a@x.example", "postponed a@x.example by "+wait)
+		d.look(t, "follow a@x.example", fmt.Sprintf("postponed a@x.example by %s after %d", wait, w.Attempts+1))
 		w.Attempts++
 	}
 	d.due = []instance.Wish{w}
@@ -72,4 +73,11 @@ func TestAWishIsTriedAgainAndThenGivenUp(t *testing.T) {
 	if n := strings.Count(d.log.String(), "wish given up"); n != 2 {
 		t.Errorf("the log tells of %d wishes that were given up, want 2: %s", n, &d.log)
 	}
+}
+
+func TestAWishWaitsForABrokenConfigurationWithoutEnd(t *testing.T) {
+	t.Parallel()
+	w := instance.Wish{Kind: "mute", Account: "a@x.example", Host: "x.example", Attempts: len(patience)}
+	d := &desk{due: []instance.Wish{w}, fails: map[string]error{w.Account: fault.New(fault.Config, "config.json is not valid")}}
+	d.look(t, "mute a@x.example", "postponed a@x.example by 5m0s after 3")
 }

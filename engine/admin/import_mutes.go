@@ -1,0 +1,68 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// mergeMutes returns the change that mergeProfile makes, followed by the change that the engine
+// makes when it fulfils the wishes to mute, both those that wait and those of the import. An
+// account whose actor is not known counts as one that is not muted yet, and the user's own id
+// stands for it.
+func (r *importRun) mergeMutes(ctx context.Context) (func(*registry.User) error, error) {
+	accounts, err := r.in.DB.Instance.Wishes.ListAccounts(ctx, r.report.User, dbinstance.WishMute)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range r.luggage.wishes {
+		if w.Kind == dbinstance.WishMute {
+			accounts = append(accounts, w.Account)
+		}
+	}
+	known, unknown, err := r.findActors(ctx, accounts)
+	merge := r.mergeProfile("")
+	return func(c *registry.User) error {
+		if err := merge(c); err != nil {
+			return err
+		}
+		m := &c.Moderation
+		for _, id := range known {
+			if !slices.ContainsFunc(m.MutedActors, id.Same) {
+				m.MutedActors = append(m.MutedActors, id)
+			}
+		}
+		m.MutedActors = append(m.MutedActors, slices.Repeat([]vocab.ID{r.in.Local.ID(r.report.User)}, unknown)...)
+		return nil
+	}, err
+}
+
+// findActors returns the ids of the accounts, which are ids or handles, and the number of handles
+// that no stored actor has. It fetches nothing.
+func (r *importRun) findActors(ctx context.Context, accounts []string) (known []vocab.ID, unknown int, err error) {
+	handles := map[string]bool{}
+	for _, account := range accounts {
+		if id, err := vocab.ParseID(account); err == nil {
+			known = append(known, id)
+		} else {
+			handles[strings.ToLower(account)] = true
+		}
+	}
+	for handle := range handles {
+		a, err := r.in.Actors.KnownHandle(ctx, handle)
+		switch {
+		case err != nil && fault.KindOf(err) != fault.Invalid:
+			return nil, 0, err
+		case a == nil: // or the account is no handle, and the engine gives it up
+			unknown++
+		default:
+			known = append(known, a.ID)
+		}
+	}
+	return known, unknown, nil
+}
