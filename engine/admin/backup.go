@@ -96,9 +96,9 @@ func syncFolder(dir string) error {
 // Write writes a backup; the backup of one user is also the user's export. Write may run beside
 // a serving engine. It reads the instance database first and the users' databases afterwards. So
 // an activity that was accepted earlier is either in the journal that was read, or in the
-// database of its recipient. Write reads the acquaintances of each user after the database of that
-// user, so that the backup never lacks any. No user is removed meanwhile. The fault is NoUser when
-// the user does not exist, and Gone when the user was deleted.
+// database of its recipient. Write reads a user's wishes before the user's database, and the
+// acquaintances after it, so that the backup never lacks any. No user is removed meanwhile. The
+// fault is NoUser when the user does not exist, and Gone when the user was deleted.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	release, err := bs.in.DB.Instance.Locks.Backup(ctx)
 	if err != nil {
@@ -245,6 +245,9 @@ func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, erro
 // writeUser writes a user's database and files, and the user's rows in the instance database. A
 // user who was removed has only those rows, and so has one whose removal was cut short.
 func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
+	if err := t.writeKnown(ctx, u, isWishes); err != nil {
+		return err
+	}
 	if !u.IsRemoved() {
 		if err := t.writeDatabase(ctx, u); err != nil {
 			return err
@@ -256,9 +259,19 @@ func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
 			return err
 		}
 	}
+	return t.writeKnown(ctx, u, func(table dump.Table) bool { return !isWishes(table) })
+}
+
+// isWishes selects the table of wishes. It is written before the user's database and files, since
+// the engine moves what it holds to them: a wish that is fulfilled meanwhile is in the backup
+// as a wish at least, and to fulfil it twice changes nothing.
+func isWishes(table dump.Table) bool { return table.Name == "wishes" }
+
+// writeKnown writes the user's rows in those tables of the instance database that selects accepts.
+func (t *backupRun) writeKnown(ctx context.Context, u dbinstance.User, selects func(dump.Table) bool) error {
 	return dump.New(t.in.DB).SnapshotInstance(ctx, func(ctx context.Context, s *dump.Snapshot) error {
 		for _, table := range s.Shape.Tables {
-			if table.Owner == "" || table.Name == "users" {
+			if table.Owner == "" || table.Name == "users" || !selects(table) {
 				continue
 			}
 			err := t.writeRows(archive.Name{User: u.Name, Kind: archive.Known, Item: table.Name}, func(w io.Writer) (int64, error) {
