@@ -56,6 +56,12 @@ func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) 
 	return users, err
 }
 
+// MayFollow reports whether the user, who may be in any state, may follow the actor.
+func (a Acquaintances) MayFollow(ctx context.Context, u vocab.Username, actor vocab.ID) (may bool, err error) {
+	err = a.on.QueryRow(ctx, `SELECT EXISTS (SELECT FROM acquaintances WHERE actor_uri = $1 AND username = $2 AND follows)`, actor, u).Scan(&may)
+	return may, postgres.Fault("read acquaintance", err)
+}
+
 // UsersOfServer returns the users that actors of one server may concern. The server is the one
 // that the parameter id belongs to. The users may be in any state. No other user's database holds
 // anything from that server.

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -10,9 +11,20 @@ import (
 
 // fetchMove fetches both accounts of a Move from their servers, because stored copies prove
 // nothing. The handler gets the target when both accounts confirm the Move. Before that,
-// fetchMove commits that the recipients may follow the target.
+// fetchMove commits that the recipients may follow the target. First it removes the recipients
+// who do not follow the old account, although the Move may name them: they have no follow to
+// move, and the domain of the target pays for what the target sends them.
 func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != vocab.Move {
+		return nil
+	}
+	followers, err := x.followersOf(ctx, f.Store, x.Actor.ID)
+	if err != nil {
+		return err
+	}
+	x.Recipients = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !followers[u] })
+	if len(x.Recipients) == 0 {
+		x.unkept = IgnoredUnrelated
 		return nil
 	}
 	old, err := f.fetchActor(ctx, x, x.Actor.ID)

@@ -73,12 +73,15 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 	return intake.Resumed{Item: x}, nil
 }
 
-// movedTo returns the target of a Move if the stored copies of both accounts confirm the Move,
-// and nil otherwise. Receive stored these copies when the Move arrived. movedTo also commits that
-// u may follow the target.
+// movedTo returns the target of a Move if u may follow the old account and the stored copies of
+// both accounts confirm the Move, and nil otherwise. Receive stored these copies when the Move
+// arrived. movedTo also commits that u may follow the target.
 func (p *applier) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old, target *vocab.Actor) (*vocab.Actor, error) {
 	if a.Type != vocab.Move || target == nil || !handler.Moved(old, target) {
 		return nil, nil
+	}
+	if may, err := p.Store.Instance.Acquaintances.MayFollow(ctx, u, old.ID); err != nil || !may {
+		return nil, err
 	}
 	return target, p.Store.Instance.Acquaintances.Add(ctx, target.ID, []vocab.Username{u}, true)
 }

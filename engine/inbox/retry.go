@@ -15,7 +15,8 @@ import (
 // objects that the activity's handler needs. Then it releases the activity's id, so that the id
 // is free when the journal is read. After that it writes the journal row, and at the end it
 // removes the row of the activity that was set aside. So if Retry ends between two steps, the
-// activity is still set aside or waits in the journal.
+// activity is still set aside or waits in the journal. An activity that has nothing to do with the
+// user any more is only removed.
 func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) error {
 	a, err := vocab.ParseActivity(p.Raw)
 	if err != nil {
@@ -33,6 +34,9 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	}
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
+	}
+	if len(x.Recipients) == 0 { // the activity does not concern the user any more
+		return i.dropPoison(ctx, u, p)
 	}
 	if err := i.acquaintRecipients(ctx, x); err != nil {
 		return err
@@ -68,5 +72,10 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err := i.Store.Instance.Journal.Resubmit(ctx, in); err != nil {
 		return err
 	}
+	return i.dropPoison(ctx, u, p)
+}
+
+// dropPoison removes the row of an activity that was set aside.
+func (i *Inbox) dropPoison(ctx context.Context, u vocab.Username, p user.Poisoned) error {
 	return i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error { return tx.Poison.Drop(ctx, p) })
 }

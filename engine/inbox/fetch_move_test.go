@@ -1,0 +1,115 @@
+package inbox_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// move moves carol's account to q:/carol. Both accounts must confirm it: see confirmMove.
+const move = `{"id":"p:/moves/1","type":"Move","actor":"p:/carol","object":"p:/carol","target":"q:/carol","to":[%q,"p:/carol/followers"]}`
+
+// confirmMove makes both of carol's accounts confirm that she moved.
+func confirmMove(s *peertest.Scene) {
+	old, now := s.Actor("p:/carol"), s.Actor("q:/carol")
+	old.Doc["movedTo"], now.Doc["alsoKnownAs"] = string(now.ID), []any{string(old.ID)}
+	old.Show()
+	now.Show()
+}
+
+// mayFollow returns the users who may follow an actor, as the instance database says.
+func mayFollow(t *testing.T, s *peertest.Scene, name string) []vocab.Username {
+	t.Helper()
+	users, err := s.Store.Instance.Acquaintances.Users(t.Context(), s.ID(name), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return users
+}
+
+// PAY-05: a sender that marks strangers as its followers would pay for nothing that it sends them.
+func TestAMoveMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		sends func(alice, bob *peertest.Scene, body string)
+	}{
+		{"that names a stranger", func(alice, _ *peertest.Scene, body string) { alice.MustSend("p:/carol", shared, body) }},
+		{"to the own inbox of a stranger", func(_, bob *peertest.Scene, body string) { bob.MustSend("p:/carol", mine, body) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			alice := newScene(t)
+			bob := alice.With("bob")
+			alice.Follows("p:/carol")
+			confirmMove(alice)
+			tt.sends(alice, bob, fmt.Sprintf(move, bob.Long("us:/alice")))
+			settled(t, alice, bob)
+			if got := mayFollow(t, alice, "q:/carol"); !slices.Equal(got, []vocab.Username{alice.Alice}) {
+				t.Errorf("%v may follow the new account, want alice, who followed the old one", got)
+			}
+			if got := alice.Column(t, alice.Alice, `SELECT actor_uri FROM relationships WHERE type = 'following'`); !slices.Equal(got, []string{alice.Long("q:/carol")}) {
+				t.Errorf("alice follows %q, want the new account", got)
+			}
+		})
+	}
+}
+
+func TestAMoveForStrangersAloneIsIgnoredAndNobodyIsAsked(t *testing.T) {
+	s := newScene(t)
+	confirmMove(s)
+	s.MustSend("p:/carol", mine, fmt.Sprintf(move, s.Long("us:/alice")))
+	if n := s.Asked("q:/carol"); n != 0 {
+		t.Errorf("the target's server was asked %d times, want never", n)
+	}
+	if err := s.Inbox.FlushIgnored(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if row, err := s.Store.Instance.Ignored.Find(t.Context(), s.ID("p:/moves/1")); err != nil || row == nil || row.Reason != "unrelated" {
+		t.Errorf("ignored as %+v, %v; want unrelated", row, err)
+	}
+}
+
+// A row that an earlier version wrote to the journal may wait for users of any kind.
+func TestAMoveThatWaitedMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
+	alice := newScene(t)
+	bob := alice.With("bob")
+	confirmMove(alice)
+	alice.Follows("p:/carol")
+	alice.Followed("q:/carol")
+	a, err := vocab.ParseActivity([]byte(alice.Long(fmt.Sprintf(move, bob.Long("us:/alice")))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := []vocab.Username{alice.Alice, bob.Alice}
+	in := instance.Intake{Key: instance.KeyOf(a.ID, a.Actor), Raw: a.Raw, Fetched: []byte(`{}`), Waiting: both, Named: both}
+	if err := alice.Store.Instance.Journal.Resubmit(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if err := alice.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, alice, bob)
+	if got := mayFollow(t, alice, "q:/carol"); !slices.Equal(got, []vocab.Username{alice.Alice}) {
+		t.Errorf("%v may follow the new account, want alice, who followed the old one", got)
+	}
+}
+
+func TestAMoveThatWasSetAsideForAStrangerIsDropped(t *testing.T) {
+	s := newScene(t)
+	confirmMove(s)
+	raw := s.Long(fmt.Sprintf(move, s.Long("us:/alice")))
+	aside := user.Poisoned{URI: s.ID("p:/moves/1"), Raw: []byte(raw), Reason: "a bug"}
+	if _, err := s.DB(t, s.Alice).ExecContext(t.Context(), `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, $3)`, string(aside.URI), raw, aside.Reason); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Inbox.Retry(t.Context(), s.Alice, poisoned(t, s)[0]); err != nil {
+		t.Fatal(err)
+	}
+	if n := journal(t, s); n.Rows != 0 || len(poisoned(t, s)) != 0 {
+		t.Errorf("in the journal: %+v, set aside: %+v; want nothing", n, poisoned(t, s))
+	}
+}
