@@ -68,6 +68,8 @@ var (
 
 	FanOut = newBudget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
 		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})
+	Deletions = newBudget(Budget{Bounds: "Deletes of an account that is gone, which need no signature of it", Payer: Sender,
+		Rate: Rate{PerSecond: 1 / time.Hour.Seconds(), Burst: 1}, Note: "the account itself pays; one that is refused does not count", Beyond: "202, and dropped"})
 	StrangersStorage = newBudget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true,
 		Note: "a Block, an Undo and a Delete take effect beyond it, and are not stored", Beyond: "429"})
 	FollowersStorage = newBudget(Budget{Bounds: "storage for a user who follows the sender", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
@@ -75,7 +77,7 @@ var (
 	NewActors = newBudget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
 		Note: "those that concern nobody here are not stored", Beyond: "429"})
 	NewAcquaintances = newBudget(Budget{Bounds: "users that an actor has to do with for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
-	Vouching         = newBudget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
+	Vouching = newBudget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
 		Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429"})
 	TakenAway = newBudget(Budget{Bounds: "ids that strangers undid or deleted before they came, remembered for 12 h or more and until the next start", Payer: Domain, Pool: 50_000,
 		Beyond: "not remembered"})
