@@ -103,3 +103,22 @@ func TestRenewalsHaveShares(t *testing.T) {
 		t.Errorf("another domain's actor has %d places, want one", n)
 	}
 }
+
+// FRS-01: the mark makes every post to the actor's followers wait for the actor's server, so
+// nobody sets it who has proven nothing.
+func TestAnUpdateThatNobodyProvedLeavesNoMark(t *testing.T) {
+	s := newScene(t)
+	s.MustSend("p:/carol", mine, listen)
+	s.Later(2 * time.Minute)
+	s.Answer("p:/carol", http.StatusServiceUnavailable)
+	if err := forge(s, `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","object":"p:/carol"}`); err == nil {
+		t.Fatal("a forged Update was accepted")
+	}
+	row, err := s.Store.Instance.Actors.Find(t.Context(), s.ID("p:/carol"))
+	if err != nil || row == nil || row.FetchedAt.Unix() <= 0 || s.Actors.HasStale() {
+		t.Errorf("the actor is stored as %+v, %v, and counts as stale: %t; want as before", row, err, s.Actors.HasStale())
+	}
+	s.Actor("p:/carol").Show()
+	s.Later(2 * time.Minute)
+	s.MustSend("p:/carol", mine, `{"id":"p:/updates/2","type":"Update","actor":"p:/carol","object":"p:/carol"}`)
+}
