@@ -28,9 +28,9 @@ func registerGroup(r *Registry, local *actor.Local) {
 		vocab.Create:     {Needs: needsAnnounced, Received: ofGroup(showPost)},
 		vocab.Update:     {Needs: needsAnnounced, Received: ofGroup(changePost)},
 		vocab.Delete:     {Needs: needsAnnounced, Received: ofGroup(withdrawPost)},
-		vocab.Like:       {Received: ofGroup(countGroupVote(local))},
-		vocab.Dislike:    {Received: ofGroup(countGroupVote(local))},
-		vocab.EmojiReact: {Received: ofGroup(countGroupVote(local))},
+		vocab.Like:       {Received: ofGroup(countGroupVote(local)), Votes: true},
+		vocab.Dislike:    {Received: ofGroup(countGroupVote(local)), Votes: true},
+		vocab.EmojiReact: {Received: ofGroup(countGroupVote(local)), Votes: true},
 		vocab.Undo:       {Received: ofGroup(uncountGroupVote(local))},
 	}
 	like := r.OfType(vocab.Announce)
@@ -71,6 +71,16 @@ func announcedBy(a *vocab.Activity) (announced, bool) {
 func Announced(a *vocab.Activity) (by, object vocab.ID) {
 	in, _ := announcedBy(a)
 	return in.by, in.object.ID
+}
+
+// Voter returns the actor of the vote that a Group announces, or "" if the activity announces
+// none. The vote is stored as that actor's, although nothing is fetched of the actor.
+func (r *Registry) Voter(a *vocab.Activity) vocab.ID {
+	if !r.Lookup(a).Votes {
+		return ""
+	}
+	by, _ := Announced(a)
+	return by
 }
 
 // announcedObject returns the object of the activity that a Group announces, or the id of that

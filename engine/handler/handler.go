@@ -70,6 +70,7 @@ type Handler struct {
 	ShowsObject bool // it is shown together with its object
 	Emoji       bool // its content may be an emoji
 	Group       bool // it is a Group's Announce of another actor's activity
+	Votes       bool // it is a Group's Announce of a vote, which is stored as that of the voter
 	Relates     bool // it is stored as long as there is a relationship with its actor
 	Unnamed     bool // it may come without an id, as Mastodon sends it
 	Answers     bool // it answers a Follow, an Offer or a request, maybe automatically

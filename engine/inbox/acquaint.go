@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -17,6 +18,9 @@ import (
 func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	if i.Handlers.Lookup(x.Activity).TakesBack {
 		return nil
+	}
+	if err := i.acquaintVoter(ctx, x); err != nil || len(x.Recipients) == 0 {
+		return err
 	}
 	if err := i.acquaintWith(ctx, x, x.Actor.ID, true); err != nil || len(x.Recipients) == 0 {
 		return err
@@ -52,6 +56,55 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 	}
 	i.known.addAll(a, x.Recipients, now)
 	return nil
+}
+
+// acquaintVoter commits that the recipients of a vote that a group announces are acquaintances of
+// the voter. It first removes recipients who do not follow the group, because they will certainly
+// store nothing. The group is charged for each recipient who was no acquaintance, although the
+// recipient follows the group, because otherwise it could invent voters without end. When its
+// budget is spent, these recipients are removed too: the group is not told (see fetchAnnounced).
+func (i *Inbox) acquaintVoter(ctx context.Context, x *receiving) error {
+	voter := i.Handlers.Voter(x.Activity)
+	if voter == "" || i.Local.IsLocal(voter) {
+		return nil
+	}
+	followers, err := x.followersOf(ctx, i.Store, x.Actor.ID)
+	if err != nil {
+		return err
+	}
+	now := i.Now()
+	if x.keepRecipients(followers, IgnoredUnrelated); i.known.hasAll(voter, x.Recipients, now) {
+		return nil
+	}
+	met, err := acquaintedWith(ctx, i.Store, voter)
+	if err != nil {
+		return err
+	}
+	fresh := 0
+	for _, u := range x.Recipients {
+		if !met[u] {
+			fresh++
+		}
+	}
+	if fresh > 0 && spendBudget(i.bounds.newVoters, string(x.Actor.ID), fresh) != nil {
+		if x.keepRecipients(met, IgnoredGroupBudget); len(x.Recipients) == 0 {
+			return nil
+		}
+	}
+	if err := i.Store.Instance.Acquaintances.Add(ctx, voter, x.Recipients, false); err != nil {
+		return err
+	}
+	i.known.addAll(voter, x.Recipients, now)
+	return nil
+}
+
+// keepRecipients removes the recipients who are not in users. If none is left, x.unkept gets the
+// reason.
+func (x *receiving) keepRecipients(users map[vocab.Username]bool, reason string) {
+	x.Recipients = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !users[u] })
+	if len(x.Recipients) == 0 {
+		x.unkept = reason
+	}
 }
 
 // chargeAcquaintances looks at the recipients who have had nothing to do with the actor. If

@@ -14,7 +14,7 @@ import (
 // requests that were counted a moment ago (see countRequest), and large limits the requests with
 // a large body.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, fannedOut, deletions, announced, fetchedForRelay, fetchedForGroup, knocks, large *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, newVoters, fannedOut, deletions, announced, fetchedForRelay, fetchedForGroup, knocks, large *policy.Limiter
 
 	events, idleEvents *policy.SharedLimiter // events that strangers cause, per user
 	forwarded          *policy.SharedLimiter // deliveries of forwarded activities, per user
@@ -34,6 +34,7 @@ func newBounds(now func() time.Time) *bounds {
 		storedForFollower: policy.FollowersStorage.Limiter(now),
 		newActors:         policy.NewActors.Limiter(now),
 		newAcquaintances:  policy.NewAcquaintances.Limiter(now),
+		newVoters:         policy.NewVoters.Limiter(now),
 		fannedOut:         policy.FanOut.Limiter(now),
 		deletions:         policy.Deletions.Limiter(now),
 		fetchedForRelay:   policy.RelayFetches.Limiter(now),

@@ -85,6 +85,12 @@ func (i *Inbox) NewAcquaintancesDaily(n int) {
 	i.bounds.newAcquaintances = policy.NewAcquaintances.LimiterAt(policy.Daily(n), i.Now)
 }
 
+// NewVotersDaily bounds how many users voters may be new to in a day, by the votes that one group
+// announces.
+func (i *Inbox) NewVotersDaily(n int) {
+	i.bounds.newVoters = policy.NewVoters.LimiterAt(policy.Daily(n), i.Now)
+}
+
 // FlushIgnored writes what was kept for nobody.
 func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush(ctx) }
 

@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -22,9 +21,7 @@ func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if err != nil {
 		return err
 	}
-	x.Recipients = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !followers[u] })
-	if len(x.Recipients) == 0 {
-		x.unkept = IgnoredUnrelated
+	if x.keepRecipients(followers, IgnoredUnrelated); len(x.Recipients) == 0 {
 		return nil
 	}
 	old, err := f.fetchActor(ctx, x, x.Actor.ID)

@@ -26,7 +26,7 @@ const (
 	IgnoredContested   = "contested"    // another actor of its server uses the id of its object here, and that server does not show the object as the sender's
 	IgnoredReport      = "report_empty" // it is a report about no local user
 	IgnoredDisplaced   = "displaced"    // it is a report that was removed for one of a domain with fewer open reports
-	IgnoredGroupBudget = "group_budget" // a Group actor announces more than this server fetches for it
+	IgnoredGroupBudget = "group_budget" // a Group actor announces more than this server fetches or stores for it
 	IgnoredOverBudget  = "over_budget"  // only users who follow its sender store it, because too much of the domain was stored for other users
 )
 

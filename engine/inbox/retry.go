@@ -35,11 +35,11 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}
-	if len(x.Recipients) == 0 { // the activity does not concern the user any more
-		return i.dropPoison(ctx, u, p)
-	}
 	if err := i.acquaintRecipients(ctx, x); err != nil {
 		return err
+	}
+	if len(x.Recipients) == 0 { // the activity does not concern the user any more
+		return i.dropPoison(ctx, u, p)
 	}
 	// The activity may have come to the shared inbox, for a user who has only stored something of
 	// its actor.

@@ -77,6 +77,8 @@ var (
 	NewActors = newBudget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
 		Note: "those that concern nobody here are not stored", Beyond: "429"})
 	NewAcquaintances = newBudget(Budget{Bounds: "users that an actor has to do with for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
+	NewVoters        = newBudget(Budget{Bounds: "users that a voter has to do with for the first time, by a vote that a group announces", Payer: Sender, Rate: Daily(100_000),
+		Note: "the group pays, also for users who follow it", Beyond: "ignored, and counted as `group_budget`"})
 	Vouching = newBudget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
 		Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429"})
 	TakenAway = newBudget(Budget{Bounds: "ids that strangers undid or deleted before they came, remembered for 12 h or more and until the next start", Payer: Domain, Pool: 50_000,
