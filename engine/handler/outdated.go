@@ -7,19 +7,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// provenTime is how long a proof (FEP-8b32) shows that the words that it covers still stand.
+// provenTime is how long a proof (FEP-8b32) shows that what it covers still stands.
 const provenTime = 48 * time.Hour
 
-// IsOld reports whether a proof was made so long ago that the author may have deleted or changed
-// the words that it covers. A proof does not end by that, and anybody who has the activity can pass
+// IsOld reports whether a proof was made so long ago that the author may have deleted, changed or
+// taken back what it covers. A proof does not end by that, and anybody who has the activity can pass
 // it on for ever.
 func IsOld(made, now time.Time) bool { return now.Sub(made) > provenTime }
 
 // IsOutdated reports whether the proof of an activity that another actor passes on is too old to
-// be believed. The author's server shows nobody an activity that is not public, so the proof of
-// such an activity is believed at any age.
+// be believed. This holds for words, boosts and pins: the user may never have held what took them
+// back. The author's server shows nobody an activity that is not public, so the proof of such an
+// activity is believed at any age.
 func IsOutdated(a *vocab.Activity, made, now time.Time) bool {
-	return HasWords(a.Type) && IsOld(made, now) && isPublic(a)
+	return (Brings(a.Type) || a.Type == vocab.Add) && IsOld(made, now) && isPublic(a)
 }
 
 // isPublic reports whether an activity or the object that it embeds is public.

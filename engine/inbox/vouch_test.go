@@ -18,6 +18,11 @@ import (
 const passed = `{"id":"p:/acts/1","type":"Create","actor":"p:/carol","to":"as:Public","cc":["us:/alice","q:/erin/followers"],
 	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":"hi","inReplyTo":"q:/notes/1"}}`
 
+const (
+	boostOf5 = `{"id":"p:/acts/1","type":"Announce","actor":"p:/carol","to":"as:Public","object":"q:/notes/5"}`
+	pinned   = `{"id":"p:/acts/1","type":"Add","actor":"p:/carol","to":"as:Public","object":"p:/notes/6","target":"p:/carol/featured"}`
+)
+
 const removed = `{"id":"p:/acts/2","type":"Delete","actor":"p:/carol","to":"q:/erin/followers","object":"p:/replies/1"}`
 
 // came is what passed makes when it is believed.
@@ -49,6 +54,10 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 	}
 	aged := func(body string) func(*peertest.Scene) []byte {
 		return func(s *peertest.Scene) []byte { return s.ProvenAt("p:/carol", body, s.Now().Add(-49*time.Hour)) }
+	}
+	boosted := func(s *peertest.Scene) {
+		s.Follows("p:/carol")
+		s.Serve("q:/notes/5", `{"id":"q:/notes/5","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}`)
 	}
 	deleted := func(s *peertest.Scene) { s.Answer("p:/acts/1", http.StatusGone) }
 	hidden := strings.Replace(passed, `"to":"as:Public",`, "", 1) // the Create does not say that the reply is public
@@ -85,6 +94,11 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 		{name: "with an old proof, of a public reply in a Create that is not", given: deleted, body: aged(hidden), kind: fault.Unauthenticated, code: "foreign_key", asked: []string{"p:/acts/1"}},
 		{name: "with an old proof, of what is not public", given: deleted, body: aged(strings.Replace(hidden, `"to":"as:Public"`, `"to":"us:/alice"`, 1)), kind: accepted,
 			want: []string{"+ object p:/replies/1 Note hi", "+ activity inbound Create p:/acts/1 p:/replies/1", "+ event request.received p:/acts/1 p:/replies/1 by stranger p:/carol"}},
+		{name: "with an old proof, a boost that its author's server still shows", inbox: shared, given: func(s *peertest.Scene) { boosted(s); s.Serve("p:/acts/1", boostOf5) }, body: aged(boostOf5), kind: accepted,
+			want: []string{"+ object q:/notes/5 Note hi", "+ activity inbound Announce p:/acts/1 q:/notes/5", "+ reaction p:/carol Announce q:/notes/5 p:/acts/1", "+ feed p:/acts/1 by p:/carol",
+				"+ event announce.received p:/acts/1 q:/notes/5 by contact p:/carol"}, asked: []string{"p:/acts/1"}},
+		{name: "with an old proof, a boost that its author took back", inbox: shared, given: func(s *peertest.Scene) { boosted(s); deleted(s) }, body: aged(boostOf5), kind: fault.Unauthenticated, code: "foreign_key", asked: []string{"p:/acts/1"}},
+		{name: "with an old proof, a pin that its author took back", inbox: shared, given: func(s *peertest.Scene) { boosted(s); deleted(s) }, body: aged(pinned), kind: fault.Unauthenticated, code: "foreign_key", asked: []string{"p:/acts/1"}},
 		{name: "D7 as its author's server shows it", given: shown(passed), body: plain(forged), kind: accepted, want: came, asked: []string{"p:/acts/1"}},
 		{name: "D7 by another actor of the same server", given: shown(passed), from: "p:/dave", body: plain(forged), kind: accepted, want: came, asked: []string{"p:/acts/1"}},
 		{name: "SIG-33 with a Linked Data signature, which counts for nothing", given: shown(passed), body: plain(strings.Replace(lds, `"hi"`, `"buy"`, 1)), kind: accepted, want: came, asked: []string{"p:/acts/1"}},
