@@ -210,13 +210,21 @@ func keyIn(d vocab.Doc, keyID vocab.ID) (vocab.ActorKey, error) {
 	return vocab.ActorKey{}, fault.New(fault.Protocol, "what the peer shows is not that key with an owner of its own server")
 }
 
-// renewKey fetches the actor again, unless that was done within the last minute, and returns the
-// actor that lists the key.
+// renewKey fetches the owner of the key again, unless that was done within the last minute, and
+// returns the actor that lists the key. If the key has a document of its own, that document says
+// whose it is, because a may be another actor of the server that has listed the key.
 func (r *Resolver) renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) >= refreshEvery {
 		r.claims.drop(keyID)
 	}
-	if _, err := r.Refresh(ctx, a.ID); err != nil {
+	owner := a.ID
+	if keyID == keyID.Document() && !keyID.Same(a.ID) {
+		c, err := shareFlight(ctx, r.flights, "key", keyID, func(ctx context.Context) (claim, error) { return r.fetchKey(ctx, keyID) })
+		if err == nil { // otherwise a is all that is known of the key
+			owner = c.owner
+		}
+	}
+	if _, err := r.Refresh(ctx, owner); err != nil {
 		return nil, err
 	}
 	return r.ByKey(ctx, keyID)

@@ -183,6 +183,34 @@ func TestAKeyWithAFragmentIsOfTheActorAtItsDocument(t *testing.T) {
 	}
 }
 
+// Nor does one that lists a key with a document of its own, which names its owner.
+func TestAKeyWithADocumentIsOfTheOwnerThatTheDocumentNames(t *testing.T) {
+	t.Parallel()
+	private, _ := theirs(t, 0)
+	other, _ := theirs(t, 1)
+	n, p := newNode(t, settings{}), newPeer(t)
+	id := p.URL + "/users/bob/main-key"
+	listing := func(name string, key int, public *rsa.PublicKey) vocab.Doc {
+		return with(p.person(t, name, key), vocab.Doc{"publicKey": vocab.Doc{"id": id, "owner": p.URL + "/users/" + name, "publicKeyPem": signature.MarshalPublicKeyPEM(public)}})
+	}
+	bob := listing("bob", 0, &private.PublicKey)
+	p.show("/users/mallory", listing("mallory", 1, &other.PublicKey))
+	if _, err := n.Resolve(context.Background(), p.id("/users/mallory")); err != nil {
+		t.Fatal(err)
+	}
+	p.show("/users/bob", bob)
+	p.show("/users/bob/main-key", vocab.Doc{"id": bob["id"], "type": "Person", "preferredUsername": "bob", "publicKey": bob["publicKey"]})
+	for time, n := range []*node{n, n, n.restarted(t)} {
+		a, err := n.signer(t, signature.Key{ID: id, Private: private}, signature.RFC9421, p.id("/users/bob"))
+		if err != nil || a.ID != p.id("/users/bob") {
+			t.Errorf("time %d: Signer = %v, %v, want bob", time, a, err)
+		}
+		if a, err := n.signer(t, signature.Key{ID: id, Private: other}, signature.RFC9421, p.id("/users/bob")); err == nil && a.ID == p.id("/users/bob") {
+			t.Errorf("time %d: mallory signs as bob", time)
+		}
+	}
+}
+
 func TestKeysThatVerifyNothing(t *testing.T) {
 	t.Parallel()
 	const id = "https://them.example/users/bob"
