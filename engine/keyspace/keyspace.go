@@ -177,7 +177,7 @@ func (s *Store) callWithin(ctx context.Context, limit time.Duration, attempt str
 		return s.away(attempt, err)
 	case err != nil && !errors.Is(err, redis.Nil):
 		s.metrics.calls.WithLabelValues(s.role, "refused").Inc()
-		return fmt.Errorf("%s: %w", attempt, err)
+		return refusal(attempt, err)
 	}
 	s.metrics.calls.WithLabelValues(s.role, "ok").Inc()
 	return err
@@ -185,6 +185,45 @@ func (s *Store) callWithin(ctx context.Context, limit time.Duration, attempt str
 
 func (s *Store) away(attempt string, err error) error {
 	return fault.Wrap(fault.Unavailable, "Redis does not answer", fmt.Errorf("%s: %w: %w", attempt, errAway, err))
+}
+
+// refusal returns the error for an answer that refuses a call. Only a refusal for a while has a
+// kind; any other is a bug, or a right that Redis does not give the engine.
+func refusal(attempt string, err error) error {
+	err = fmt.Errorf("%s: %w", attempt, err)
+	if IsRefusal(err) {
+		return fault.Wrap(fault.Unavailable, "Redis refuses this for now", err)
+	}
+	return err
+}
+
+// transact makes calls in one transaction. Its error is that of the call that the server refused,
+// and not the server's remark that it executed none of the others.
+func (s *Store) transact(ctx context.Context, add func(redis.Pipeliner)) error {
+	calls, err := s.client.TxPipelined(ctx, func(p redis.Pipeliner) error { add(p); return nil })
+	if !redis.HasErrorPrefix(err, aborted) {
+		return err
+	}
+	for _, c := range calls {
+		if c.Err() != nil && !redis.HasErrorPrefix(c.Err(), aborted) {
+			return c.Err()
+		}
+	}
+	return err
+}
+
+// aborted begins the answer of a server that executed nothing of a transaction. The cause is
+// either the answer to an earlier call of the transaction, or follows after abortedBy.
+const (
+	aborted   = "EXECABORT "
+	abortedBy = aborted + "Transaction discarded because of: "
+)
+
+// beginsWith reports whether the server gave one of these words as the cause of err.
+func beginsWith(err error, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		return redis.HasErrorPrefix(err, word) || redis.HasErrorPrefix(err, abortedBy+word)
+	})
 }
 
 // notNow lists the first words of errors by which a server says that it cannot serve at the
@@ -195,15 +234,7 @@ var notNow = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAG
 // no answer, and neither is an error that begins with a word in notNow.
 func isAnswer(err error) bool {
 	var answer redis.Error
-	if !errors.As(err, &answer) {
-		return false
-	}
-	for _, word := range notNow {
-		if redis.HasErrorPrefix(err, word) {
-			return false
-		}
-	}
-	return true
+	return errors.As(err, &answer) && !beginsWith(err, notNow)
 }
 
 // passing lists the beginnings of errors by which a server refuses commands for a while: it has no
@@ -212,6 +243,4 @@ func isAnswer(err error) bool {
 var passing = []string{"OOM ", "MISCONF ", "BUSY "}
 
 // IsRefusal reports whether err says that the server refuses a command for a while.
-func IsRefusal(err error) bool {
-	return slices.ContainsFunc(passing, func(word string) bool { return redis.HasErrorPrefix(err, word) })
-}
+func IsRefusal(err error) bool { return beginsWith(err, passing) }

@@ -154,6 +154,35 @@ func TestAServerThatDoesNotAnswerCostsLittleTime(t *testing.T) {
 	redistest.Eventually(t, "calls are made again", func() bool { return k.Cache.Ask(t.Context()) == nil && k.Cache.IsUp() })
 }
 
+// A server that refuses to write still answers: it is not away, and its refusal is no bug of ours.
+func TestARefusalOfAServerThatCannotWriteIsPassing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	k := open(t, keyspace.Config{CacheURL: server.URL()})
+	alice := k.Events.Of(user(t, "alice"))
+	text := []keyspace.Text{{Key: "session", Value: "a", While: time.Hour}}
+	if err := alice.SetTexts(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	server.FailWrites()
+	for name, call := range map[string]func() error{
+		"a text":        func() error { return alice.SetTexts(t.Context(), text) },
+		"a use":         func() error { _, err := alice.Use(t.Context(), "session", time.Hour); return err },
+		"a transaction": func() error { _, err := alice.Delist(t.Context(), []string{"all"}, "session"); return err },
+		"a script of the engine": func() error {
+			_, err := alice.Append(t.Context(), "events", keyspace.ID{}, 10, []keyspace.Entry{entry(1, 1, "a")})
+			return err
+		},
+	} {
+		if err := call(); fault.KindOf(err) != fault.Unavailable || keyspace.IsAway(err) || !keyspace.IsRefusal(err) {
+			t.Errorf("%s: %v, want a refusal that passes", name, err)
+		}
+	}
+	if texts, err := alice.Texts(t.Context(), []string{"session"}); err != nil || texts[0] != "a" || !k.Events.IsUp() {
+		t.Errorf("reading = %v, %v, want the text, and a server that is up", texts, err)
+	}
+}
+
 func TestSentinelsFailoverIsFollowed(t *testing.T) {
 	t.Parallel()
 	url, primary, _ := redistest.Sentinel(t)

@@ -64,13 +64,11 @@ func (k Space) ReplaceList(ctx context.Context, list string, elements []string, 
 		values[n] = e
 	}
 	return k.store.call(ctx, "write "+k.key(list), func(ctx context.Context) error {
-		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		return k.store.transact(ctx, func(p redis.Pipeliner) {
 			p.Del(ctx, k.key(list))
 			p.RPush(ctx, k.key(list), values...)
 			p.Expire(ctx, k.key(list), while)
-			return nil
 		})
-		return err
 	})
 }
 
@@ -133,11 +131,10 @@ func (k Space) Use(ctx context.Context, name string, while time.Duration) (text 
 func (k Space) Enlist(ctx context.Context, list, element string, most int) (dropped []string, err error) {
 	err = k.store.call(ctx, "add to "+k.key(list), func(ctx context.Context) error {
 		var beyond *redis.StringSliceCmd
-		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		err := k.store.transact(ctx, func(p redis.Pipeliner) {
 			p.LPush(ctx, k.key(list), element)
 			beyond = p.LRange(ctx, k.key(list), int64(most), -1)
 			p.LTrim(ctx, k.key(list), 0, int64(most)-1)
-			return nil
 		})
 		dropped = beyond.Val()
 		return err
@@ -150,14 +147,13 @@ func (k Space) Enlist(ctx context.Context, list, element string, most int) (drop
 func (k Space) Delist(ctx context.Context, lists []string, names ...string) (n int64, err error) {
 	err = k.store.call(ctx, "remove from lists", func(ctx context.Context) error {
 		var removed []*redis.IntCmd
-		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		err := k.store.transact(ctx, func(p redis.Pipeliner) {
 			for _, name := range names {
 				removed = append(removed, p.Del(ctx, k.key(name)))
 				for _, list := range lists {
 					p.LRem(ctx, k.key(list), 0, name)
 				}
 			}
-			return nil
 		})
 		n = 0
 		for _, r := range removed {

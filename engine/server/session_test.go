@@ -222,6 +222,27 @@ func TestSessionsThatEndedDisplaceNone(t *testing.T) {
 	}
 }
 
+// A Redis that answers and cannot write keeps no session in use: the client comes again.
+func TestSessionsWaitForARedisThatRefusesWrites(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	secret := f.token(f.alice, instance.ScopeRead, instance.ScopeWrite)
+	session := f.begin(secret)
+	redis.FailWrites()
+	for _, r := range []response{
+		f.get("/api/feed", bearerToken(session)), f.send("/api/session", "", bearerToken(secret)),
+		f.ask(http.MethodDelete, "/api/session", bearerToken(session)), f.ask(http.MethodDelete, "/api/session?everywhere=true", bearerToken(session)),
+	} {
+		if r.want(f, 503); r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s has no Retry-After", r.body)
+		}
+	}
+	f.get("/api/feed", bearerToken(secret)).want(f, 200)
+	redis.Do("CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
+	f.get("/api/feed", bearerToken(session)).want(f, 200)
+}
+
 // Without Redis there are no sessions; tokens are as good as ever.
 func TestWithoutRedisTokensStillHold(t *testing.T) {
 	t.Parallel()

@@ -92,6 +92,21 @@ func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // if it 
 // Resume lets a paused server go on.
 func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // if it fails, so does the test
 
+// FailWrites makes the server refuse commands that write (MISCONF), as one does whose disk is full.
+// It cannot be restarted afterwards.
+func (s *Server) FailWrites() {
+	s.t.Helper()
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.t.Fatal(err)
+	}
+	s.Do("CONFIG", "SET", "save", "3600 1000000")
+	s.Do("BGSAVE")
+	Eventually(s.t, "Redis refuses to write", func() bool {
+		_, err := s.ask("SET", "x", "")
+		return err != nil && strings.HasPrefix(err.Error(), "MISCONF ")
+	})
+}
+
 // Do sends a command, and returns its answer as text. The elements of an array are joined by
 // spaces.
 func (s *Server) Do(words ...string) string {
