@@ -42,6 +42,45 @@ func letter(t *testing.T, c *dbtest.Cluster, u vocab.Username, name string, auth
 	return id
 }
 
+// A Note that its author deleted is not unread, and the timeline has its entry without the Note.
+func TestADeletedNoteIsNeitherUnreadNorShown(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var id uuid.UUID
+	add := func(name string) vocab.ID {
+		note := letter(t, c, u, name, pairPartner, at, pairUser)
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			pair, _, err := tx.Pairs.AddNote(ctx, user.PairNote{User: pairUser, Partner: pairPartner, Object: note, At: at})
+			id = pair.ID
+			return err
+		})
+		return note
+	}
+	deleted, stays := add("deleted"), add("stays")
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Bury(ctx, user.Grave{URI: deleted, Author: pairPartner, Tombstone: []byte(`{"type":"Tombstone"}`)}, at)
+		return err
+	})
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		list, err := tx.Conversations.List(ctx, pairUser, nil, 10)
+		if err != nil || len(list) != 1 || list[0].Unread != 1 {
+			return fmt.Errorf("%+v, want 1 unread, %w", list, err)
+		}
+		all, _, err := tx.Conversations.ListTimeline(ctx, id, pairUser, user.TimelineEnd, 3)
+		if err != nil || len(all) != 2 {
+			return fmt.Errorf("timeline %+v, %w", all, err)
+		}
+		for _, e := range all {
+			if (e.Raw != nil) != (e.Object == stays) || e.Object == deleted && e.Readable != nil {
+				t.Errorf("%s is shown as %s, %s", e.Object, e.Raw, e.Readable)
+			}
+		}
+		return nil
+	})
+}
+
 // A conversation of two begins with what the two wrote to each other before, and nothing else; what
 // comes later stands after it.
 func TestAPairBeginsWithItsEarlierNotes(t *testing.T) {

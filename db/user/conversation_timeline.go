@@ -24,7 +24,7 @@ type TimelineEntry struct {
 	Content  []byte
 	At       time.Time
 	Object   vocab.ID
-	Raw      json.RawMessage // the Note's document
+	Raw      json.RawMessage // the Note's document; nil if it was deleted
 	Readable json.RawMessage
 }
 
@@ -47,7 +47,7 @@ const maxTimeline = 4 << 20
 func (t Conversations) ListTimeline(ctx context.Context, id uuid.UUID, user vocab.ID, before TimelinePlace, n int) (out []TimelineEntry, more bool, err error) {
 	err = t.query(ctx, "read timeline", upTo(maxTimeline, TimelineEntry.bytes, &out), `SELECT * FROM (
 		(SELECT e.seq, e.n, e.kind, e.own, '' AS sender, 0::bigint AS epoch, NULL::bytea AS content, e.at, coalesce(e.object_uri, '') AS object, o.raw, o.readable
-			FROM conversation_entries e LEFT JOIN objects o ON o.uri = e.object_uri
+			FROM conversation_entries e LEFT JOIN objects o ON o.uri = e.object_uri AND o.deleted_at IS NULL
 			WHERE e.conversation_id = $1 AND (e.seq, e.n) < ($2, $3) ORDER BY e.seq DESC, e.n DESC LIMIT $4)
 		UNION ALL
 		(SELECT seq, 0, kind, sender_uri = $5, sender_uri, epoch, content, created_at, '', NULL, NULL FROM mls_log
@@ -71,9 +71,10 @@ type ListedConversation struct {
 }
 
 // unreadOf counts the Notes and application messages of a conversation c that others wrote and
-// the user has not read. Commits, proposals, and messages of a blocked sender in a conversation
-// that the user does not host do not count. $1 is the user.
-const unreadOf = `(SELECT count(*) FROM conversation_entries e WHERE e.conversation_id = c.id AND e.n > c.read_entry AND e.kind = 'note' AND NOT e.own)
+// the user has not read. Deleted Notes, commits, proposals, and messages of a blocked sender in a
+// conversation that the user does not host do not count. $1 is the user.
+const unreadOf = `(SELECT count(*) FROM conversation_entries e JOIN objects o ON o.uri = e.object_uri AND o.deleted_at IS NULL
+		WHERE e.conversation_id = c.id AND e.n > c.read_entry AND e.kind = 'note' AND NOT e.own)
 	+ (SELECT count(*) FROM mls_log l JOIN conversation_members m ON m.conversation_id = c.id AND m.actor_uri = $1
 		WHERE l.conversation_id = c.id AND l.seq > greatest(c.last_read_seq, m.joined_seq) AND l.kind = 'application' AND l.sender_uri <> $1)
 	+ (SELECT count(*) FROM mls_inbox i WHERE i.conversation_id = c.id AND i.seq > c.last_read_seq AND i.kind = 'application' AND i.sender_uri <> $1 AND NOT i.blocked)`
