@@ -142,7 +142,7 @@ func (s *conversations) postClaimOf(a *answer, r *http.Request, _ httprouter.Par
 	if err != nil {
 		return fault.Wrap(fault.Unprocessable, "actor is the id of an actor", err).WithCode("invalid_parameter").At("/actor")
 	}
-	if err := s.countLookup(a, t.User); err != nil {
+	if err := s.countLookup(a, payerOf(t)); err != nil {
 		return err
 	}
 	all, err := s.members.ClaimOf(r.Context(), t.User, actor)

@@ -15,12 +15,12 @@ import (
 
 // getObject shows one object as the user may see it.
 func (s *clientAPI) getObject(a *answer, r *http.Request, _ httprouter.Params) error {
-	q, _, err := s.readThreadQuery(a, r, "uri")
+	q, err := s.readThreadQuery(a, r, "uri")
 	if err != nil {
 		return err
 	}
-	entry, err := s.threads.Object(r.Context(), q)
-	s.tellLookups(a, q.User)
+	entry, err := s.threads.Object(r.Context(), q.Query)
+	s.tellLookups(a, q.payer)
 	if err != nil {
 		return err
 	}
@@ -29,39 +29,46 @@ func (s *clientAPI) getObject(a *answer, r *http.Request, _ httprouter.Params) e
 
 // getThread shows an object, the objects that it answers, and those that answer it.
 func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) error {
-	q, given, err := s.readThreadQuery(a, r, "uri", "backfill")
+	q, err := s.readThreadQuery(a, r, "uri", "backfill")
 	if err != nil {
 		return err
 	}
-	if given.Has("backfill") {
-		if q.Fill, err = strconv.ParseBool(given.Get("backfill")); err != nil {
+	if q.given.Has("backfill") {
+		if q.Fill, err = strconv.ParseBool(q.given.Get("backfill")); err != nil {
 			return fault.New(fault.Invalid, "backfill is true or false").WithCode("bad_query")
 		}
 	}
 	if q.Fill && q.Assistant {
 		return refuseScope(a, instance.ScopeRead) // no other server is asked on behalf of an LLM engine
 	}
-	found, err := s.threads.Thread(r.Context(), q)
-	s.tellLookups(a, q.User)
+	found, err := s.threads.Thread(r.Context(), q.Query)
+	s.tellLookups(a, q.payer)
 	if err != nil {
 		return err
 	}
 	return a.sendJSON(r, found)
 }
 
+// threadQuery is a request for an object or its thread.
+type threadQuery struct {
+	thread.Query
+	payer string
+	given url.Values
+}
+
 // readThreadQuery reads which object a user's client asks for.
-func (s *clientAPI) readThreadQuery(a *answer, r *http.Request, known ...string) (thread.Query, url.Values, error) {
+func (s *clientAPI) readThreadQuery(a *answer, r *http.Request, known ...string) (q threadQuery, err error) {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	if err != nil {
-		return thread.Query{}, nil, err
+		return q, err
 	}
-	q, err := readQuery(r, known...)
-	if err != nil {
-		return thread.Query{}, nil, err
+	if q.given, err = readQuery(r, known...); err != nil {
+		return q, err
 	}
-	id, err := vocab.ParseID(q.Get("uri"))
+	id, err := vocab.ParseID(q.given.Get("uri"))
 	if err != nil || id == "" {
-		return thread.Query{}, nil, fault.New(fault.Invalid, "ask for an object by its uri").WithCode("bad_query")
+		return q, fault.New(fault.Invalid, "ask for an object by its uri").WithCode("bad_query")
 	}
-	return thread.Query{User: t.User, URI: id, Assistant: isAssistantReader(t)}, q, nil
+	q.Query, q.payer = thread.Query{User: t.User, URI: id, Assistant: isAssistantReader(t)}, payerOf(t)
+	return q, nil
 }

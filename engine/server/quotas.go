@@ -9,7 +9,6 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Names of quotas, as clients see them.
@@ -30,17 +29,26 @@ func (a *answer) tellQuotas(all ...policy.Quota) {
 	a.Header().Set("RateLimit", strings.Join(left, ", "))
 }
 
-// tellLookups tells how many lookups the user has left. A lookup is a request for an actor, or for
-// an object that the user's database lacks.
-func (s *clientAPI) tellLookups(a *answer, u vocab.Username) {
-	a.tellQuotas(s.lookups.Quota(quotaOfLookups, u.String()))
+// payerOf returns the payer of a request with a token: the user, or an LLM engine alone, which
+// then cannot use up the quotas of its user.
+func payerOf(t instance.Token) string {
+	if isAssistantReader(t) {
+		return t.User.String() + "/" + t.ID.String() // no username has a slash
+	}
+	return t.User.String()
+}
+
+// tellLookups tells how many lookups the payer has left. A lookup is a request for an actor, or
+// for an object that the user's database lacks.
+func (s *clientAPI) tellLookups(a *answer, payer string) {
+	a.tellQuotas(s.lookups.Quota(quotaOfLookups, payer))
 }
 
 // countLookup counts a request for an actor, for which other servers may be asked, and tells how
-// many lookups the user has left. The fault is RateLimited if none is left.
-func (s *clientAPI) countLookup(a *answer, u vocab.Username) error {
-	ok, after := s.lookups.Allow(u.String())
-	s.tellLookups(a, u)
+// many lookups the payer has left. The fault is RateLimited if none is left.
+func (s *clientAPI) countLookup(a *answer, payer string) error {
+	ok, after := s.lookups.Allow(payer)
+	s.tellLookups(a, payer)
 	if !ok {
 		return fault.New(fault.RateLimited, "your programs ask for too many actors").WithCode("rate_limited").After(after)
 	}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,32 @@ func TestClaimsOfKeyPackagesCountAsLookups(t *testing.T) {
 	r := f.send("/api/keypackages/claim", `{"actor":"`+string(f.carol.ID)+`"}`, token, header("Content-Type", "application/json")).want(t, 429)
 	if r.Header.Get("RateLimit") != `"lookups";r=0;t=60` || r.Header.Get("Retry-After") == "" {
 		t.Errorf("a claim beyond the bound is told %v", r.Header)
+	}
+}
+
+// An LLM engine pays for itself: however often it asks, the programs of its user may ask, too, and
+// so may another LLM engine.
+func TestAnAssistantUsesUpNoQuotaOfItsUser(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.outbox.found = f.carol
+	read, llm, other := bearerToken(f.token(f.alice, "read")), bearerToken(f.token(f.alice, "llm")), bearerToken(f.token(f.alice, "llm"))
+	_, note := f.post(f.alice, "needle", start, vocab.Public)
+	for path, quota := range map[string]string{"/api/actors?uri=" + string(f.carol.ID): "lookups", "/api/search?q=needle": "searches"} {
+		for f.get(path, llm).StatusCode == 200 {
+			continue
+		}
+		f.get(path, llm).want(t, 429)
+		for _, sender := range []func(*http.Request){read, other} {
+			if r := f.get(path, sender).want(t, 200); !strings.Contains(r.Header.Get("RateLimit"), `"`+quota+`";r=`) || strings.Contains(r.Header.Get("RateLimit"), ";r=0;") {
+				t.Errorf("%s leaves %s", path, r.Header.Get("RateLimit"))
+			}
+		}
+	}
+	for _, path := range []string{"/api/objects?uri=", "/api/objects/thread?uri="} { // they cost nothing, and show what is left
+		if r := f.get(path+string(note), llm).want(t, 200); r.Header.Get("RateLimit") != `"lookups";r=0;t=60` {
+			t.Errorf("%s tells the LLM engine that it has %s", path, r.Header.Get("RateLimit"))
+		}
 	}
 }
 

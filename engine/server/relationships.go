@@ -72,7 +72,7 @@ func (s *clientAPI) getPerson(a *answer, r *http.Request, _ httprouter.Params) e
 	if q.Has("handle") == q.Has("uri") {
 		return fault.New(fault.Invalid, "ask for an actor by handle or by uri").WithCode("bad_query")
 	}
-	if err := s.countLookup(a, t.User); err != nil {
+	if err := s.countLookup(a, payerOf(t)); err != nil {
 		return err
 	}
 	found, err := s.outbox.FindActor(r.Context(), t.User, isAssistantReader(t), q.Get("handle")+q.Get("uri"))

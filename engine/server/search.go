@@ -29,8 +29,8 @@ func (s *clientAPI) getSearch(a *answer, r *http.Request, _ httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	ok, after := s.budget.Allow(t.User.String())
-	a.tellQuotas(s.budget.Quota(quotaOfSearches, t.User.String()))
+	ok, after := s.budget.Allow(payerOf(t))
+	a.tellQuotas(s.budget.Quota(quotaOfSearches, payerOf(t)))
 	if !ok {
 		return fault.New(fault.RateLimited, "your programs search too often").WithCode("rate_limited").After(after)
 	}

@@ -90,7 +90,7 @@ type Deps struct {
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // may be nil
 	Now      func() time.Time
-	OfUser   int // the most sockets that a user may have open
+	OfUser   int // the most sockets that a user may have open; LLM engines may have half of them
 }
 
 // Hub has the open sockets of all users. An instance has one hub, in one of its processes.

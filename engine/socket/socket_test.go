@@ -292,24 +292,6 @@ func TestAnAssistantIsNotToldOfRequests(t *testing.T) {
 	}
 }
 
-// A user, an address and the engine have only so many sockets; a place that is given back is there
-// for the next one.
-func TestSocketsAreBounded(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
-	var mine []*client
-	for range ofUser {
-		mine = append(mine, r.open(alice, nil))
-	}
-	if _, err := r.hub.Open(socket.Request{User: alice, Kind: socket.SSE}); fault.KindOf(err) != fault.RateLimited {
-		t.Errorf("one socket more: %v, want it refused", err)
-	}
-	r.open(bob, nil)
-	mine[0].leave()
-	r.open(alice, nil)
-}
-
 // At the end every socket is told so, and none is opened any more.
 // The group ws stands at the last event that some program of the user was sent; what an LLM engine
 // was sent does not count. A program that comes is told.

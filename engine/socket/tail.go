@@ -53,11 +53,21 @@ func (t *tail) knownEnd() int64 {
 func (t *tail) addSocket(s *Socket) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.sockets) >= t.hub.OfUser {
+	if len(t.sockets) >= t.hub.OfUser || s.request.Assistant && t.countAssistants() >= t.hub.OfUser/2 {
 		return false
 	}
 	t.sockets[s] = struct{}{}
 	return true
+}
+
+// countAssistants returns how many of the sockets belong to LLM engines. The caller holds mu.
+func (t *tail) countAssistants() (n int) {
+	for s := range t.sockets {
+		if s.request.Assistant {
+			n++
+		}
+	}
+	return n
 }
 
 // removeSocket removes a socket, and returns how many are left.
