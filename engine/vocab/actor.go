@@ -207,9 +207,9 @@ func actorKeys(d Doc) []ActorKey {
 }
 
 // KeyOf reads a key out of a document, which may be a publicKey (security/v1) or a Multikey
-// (FEP-521a).
+// (FEP-521a). White space around a PEM key is left out, because Socialhome adds kilobytes of it.
 func KeyOf(d Doc) ActorKey {
-	k := ActorKey{PEM: d.Text("publicKeyPem"), Multibase: d.Text("publicKeyMultibase")}
+	k := ActorKey{PEM: strings.TrimSpace(d.Text("publicKeyPem")), Multibase: d.Text("publicKeyMultibase")}
 	if id, err := d.ID(); err == nil {
 		k.ID = id
 	}

@@ -2,6 +2,7 @@ package vocab
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -47,6 +48,22 @@ func TestReducedActorsAreTheSame(t *testing.T) {
 				t.Errorf("kept is\n%+v, want\n%+v", kept, whole)
 			}
 		})
+	}
+}
+
+// Socialhome pads a key with thousands of newlines. They are no part of the key, so the key is
+// not too long to be kept.
+func TestPaddedKeysAreKept(t *testing.T) {
+	const key = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
+	padded, err := json.Marshal(" \n" + key + strings.Repeat("\n", 13_905))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, kept := keptActor(t, person(`"publicKey":{"id":"https://peer.example/carol#main-key","publicKeyPem":`+string(padded)+`}`))
+	for name, a := range map[string]*Actor{"whole": whole, "kept": kept} {
+		if len(a.Keys) != 1 || a.Keys[0].PEM != key {
+			t.Errorf("the %s actor has %d keys, want one with the PEM text alone", name, len(a.Keys))
+		}
 	}
 }
 
