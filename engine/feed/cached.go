@@ -271,7 +271,7 @@ func cardKey(id vocab.ID) string           { return "actor:" + string(id) }
 
 // Form is the version of the format of documents. A document of another version counts as
 // absent.
-const Form = "2"
+const Form = "3"
 
 // readerOf returns a text that is the same for all readers who are shown the same documents. These
 // are readers of the same languages, as long as the format of documents has the same version.

@@ -2,6 +2,7 @@ package vocab
 
 import (
 	"bytes"
+	"mime"
 	"slices"
 	"strings"
 
@@ -11,19 +12,69 @@ import (
 // PlainMedia is the media type of plain text.
 const PlainMedia = "text/plain"
 
-// wordings are the properties that hold text for readers (ActivityStreams §4.7), each with the
-// function that makes its text harmless. A document may have a language map for each of them, too.
-var wordings = []struct {
+// wording is a property that holds text for readers, with the function that makes its text
+// harmless.
+type wording struct {
 	name  string
 	clean func(string) string
-}{{"content", Sanitize}, {"name", PlainText}, {"summary", PlainText}}
+}
+
+// wordings are the properties that hold text for readers (ActivityStreams §4.7). A document may
+// have a language map for each of them, too.
+var wordings = []wording{{"content", Sanitize}, {"name", PlainText}, {"summary", PlainText}}
+
+// cleanerFor returns the function that makes the texts of the property in d harmless.
+func (w wording) cleanerFor(d Doc) func(string) string {
+	if w.name == "content" && hasPlainContent(d) {
+		return showPlain
+	}
+	return w.clean
+}
+
+// hasPlainContent reports whether the content of d is a text without HTML, such as the Markdown of
+// PeerTube. The member mediaType tells the format of content, which is HTML if it is missing
+// (ActivityStreams vocabulary §4, "mediaType"). Some servers write the type of a file there, so
+// only the types of text count.
+func hasPlainContent(d Doc) bool {
+	kind, _, err := mime.ParseMediaType(d.Text("mediaType"))
+	return err == nil && strings.HasPrefix(kind, "text/") && kind != "text/html"
+}
+
+// maxLinked is how many bytes of a text may have links. Users' own texts have no more, and a search
+// for links in half a megabyte takes a second.
+const maxLinked = 64 << 10
+
+// showPlain returns a text without HTML as harmless HTML, with links for the addresses in it.
+func showPlain(text string) string {
+	href := linkOf
+	if len(text) > maxLinked {
+		href = nil
+	}
+	return Sanitize(TextToHTML(cutText(text), href))
+}
+
+func linkOf(s Span) string {
+	if s.Kind == LinkSpan {
+		return s.Text
+	}
+	return ""
+}
+
+// contentText returns a content of d as plain text.
+func contentText(d Doc, content string) string {
+	if hasPlainContent(d) {
+		return strings.Trim(newlines.Replace(cutText(content)), space)
+	}
+	return readText(content)
+}
 
 // Readable returns the texts of an object in the form that readers are shown. Content is harmless
-// HTML, and name and summary are plain text. A text is left out if d has it in that form already,
-// and is empty if it is not shown. The member "text" has the content as plain text. It is left out
-// if the source in d is plain text. A language map is left out if all its texts equal the text of
-// its property. The parameter raw holds the bytes of the received document, which show the order
-// of the languages; at is the path of the object in that document.
+// HTML, even if d has it as plain text, and name and summary are plain text. A text is left out
+// if d has it in that form already, and is empty if it is not shown. The member "text" has the
+// content as plain text. It is left out if the source in d is plain text. A language map is left
+// out if all its texts equal the text of its property. The parameter raw holds the bytes of the
+// received document, which show the order of the languages; at is the path of the object in that
+// document.
 //
 // Readable is slow, so it is called once, when the object is stored. Show inserts the texts.
 func Readable(d Doc, raw []byte, at ...string) Doc {
@@ -34,14 +85,15 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 		if d[w.name] == nil && len(languages) > 0 {
 			text = languages.Text(firstLanguage(languages, raw, append(slices.Clone(at), w.name+"Map")))
 		}
-		clean := w.clean(text)
+		cleaned := w.cleanerFor(d)
+		clean := cleaned(text)
 		if clean != d.Text(w.name) {
 			out[w.name] = clean
 		}
 		if w.name == "content" && clean != "" && authorsText(d) == "" {
-			out["text"] = readText(text)
+			out["text"] = contentText(d, text)
 		}
-		if translated, differs := cleanTranslations(languages, text, clean, w.clean); differs {
+		if translated, differs := cleanTranslations(languages, text, clean, cleaned); differs {
 			out[w.name+"Map"] = translated
 		}
 	}

@@ -35,6 +35,9 @@ func Show(d, readable Doc, languages []string) Doc {
 			out[w.name] = said
 		}
 	}
+	if hasPlainContent(d) { // but the content is shown as HTML
+		delete(out, "mediaType")
+	}
 	if text != "" {
 		out["source"] = Doc{"content": text, "mediaType": PlainMedia}
 	}

@@ -100,13 +100,14 @@ func trimSentence(s string) string {
 	}
 }
 
-// Href returns the address to which a span links. If it returns "", the span stays text.
+// Href returns the address to which a span links. If it returns "", the span stays text. With a
+// nil Href a text has no links, and no time is spent on spans.
 type Href func(Span) string
 
 // appendLine writes one line of a text as HTML, with its spans as links.
 func appendLine(b *strings.Builder, line string, href Href) {
 	done := 0
-	for _, s := range Spans(line) {
+	for _, s := range spansFor(line, href) {
 		to := href(s)
 		if to == "" {
 			continue
@@ -116,6 +117,13 @@ func appendLine(b *strings.Builder, line string, href Href) {
 		done = s.At + len(s.Text)
 	}
 	b.WriteString(html.EscapeString(line[done:]))
+}
+
+func spansFor(line string, href Href) []Span {
+	if href == nil {
+		return nil
+	}
+	return Spans(line)
 }
 
 // html returns a span as a link in the form that other servers use. They recognize mentions and

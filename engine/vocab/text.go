@@ -23,7 +23,7 @@ func TextToHTML(text string, href Href) string {
 	if s := textToHTML(text, href); len(s) <= MaxContent {
 		return s
 	}
-	return textToHTML(text, func(Span) string { return "" })
+	return textToHTML(text, nil)
 }
 
 func textToHTML(text string, href Href) string {
