@@ -282,5 +282,5 @@ func (c *commit) writeWelcomes(ctx context.Context, tx *user.Tx, to *user.Hosted
 }
 
 func (a addition) isIn(w *mls.Welcome) bool {
-	return slices.ContainsFunc(w.KeyPackages, func(ref []byte) bool { return bytes.Equal(ref, a.ref) })
+	return w.Suite == a.suite && slices.ContainsFunc(w.KeyPackages, func(ref []byte) bool { return bytes.Equal(ref, a.ref) })
 }

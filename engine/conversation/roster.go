@@ -12,14 +12,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxLifetime is the longest lifetime that a key package in a commit may have.
-const maxLifetime = 400 * 24 * time.Hour
-
 // addition is a device that a commit adds.
 type addition struct {
 	actor vocab.ID
 	ref   []byte // reference of its key package
-	key   []byte // its signature key
+	suite mls.CipherSuite
+	leaf  *mls.LeafNode
+}
+
+// isAt reports whether a device in a ratchet tree is the added one.
+func (a addition) isAt(m mls.Member) bool {
+	return string(a.actor) == string(m.Identity) && bytes.Equal(a.leaf.SignatureKey, m.SignatureKey)
 }
 
 // roster is the changes that a commit makes to the devices and members of a conversation.
@@ -175,53 +178,6 @@ func memberAt(group *mls.GroupInfo, leaf uint32) *mls.Member {
 	return &group.Members[at]
 }
 
-// readProposals returns the devices that the proposals of the commit add and remove. Proposals
-// of other types and proposals by reference are refused, because the server could not tell their
-// effect. An external commit needs one ExternalInit too.
-func (c *commit) readProposals(group *mls.GroupInfo) (change roster, err error) {
-	if c.message.References > 0 {
-		return change, unprocessable("bad_proposal", "a commit holds its proposals by value").At("/commit")
-	}
-	joins := 0
-	for _, p := range c.message.Proposals {
-		switch {
-		case p.Type == mls.ProposalAdd && !c.External:
-			a, err := readAddition(p.KeyPackage, c.now)
-			if err != nil {
-				return change, badMessage(err, "/commit")
-			}
-			change.added = append(change.added, a)
-		case p.Type == mls.ProposalRemove && memberAt(group, p.Removed) != nil && !slices.Contains(change.removed, p.Removed):
-			change.removed = append(change.removed, p.Removed)
-		case p.Type == mls.ProposalExternalInit && c.External:
-			joins++
-		default:
-			return change, unprocessable("bad_proposal", "a commit adds devices and removes devices that are in the group, and nothing else").At("/commit")
-		}
-	}
-	if c.External && joins != 1 {
-		return change, unprocessable("bad_proposal", "an external commit has one ExternalInit").At("/commit")
-	}
-	if len(change.added) > maxAdded {
-		return change, errTooManyAdded.At("/commit")
-	}
-	return change, nil
-}
-
-var errTooManyAdded = unprocessable("too_many_added", "a commit adds 64 devices at most")
-
-func readAddition(k *mls.KeyPackage, now time.Time) (addition, error) {
-	identity := string(k.Leaf.Identity)
-	if vocab.IDOf(identity) != vocab.ID(identity) || identity == "" {
-		return addition{}, mls.ErrIdentity
-	}
-	if err := k.Check(identity, now, maxLifetime); err != nil {
-		return addition{}, err
-	}
-	ref, err := k.Reference()
-	return addition{vocab.ID(identity), ref, k.Leaf.SignatureKey}, err
-}
-
 // checkRemovals refuses removals that the caller may not make. Members may remove their own
 // devices and actors that asked to leave; the admin may remove everybody. With an external commit,
 // all callers may remove only their own devices.
@@ -276,7 +232,7 @@ func staleInfo(public string) error { return unprocessable("bad_group_info", pub
 func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 	wanted := slices.Clone(change.added)
 	if c.External {
-		wanted = append(wanted, addition{actor: c.Caller, key: c.message.Path.SignatureKey})
+		wanted = append(wanted, addition{actor: c.Caller, leaf: c.message.Path})
 	}
 	remaining := 0
 	for _, m := range c.next.Members {
@@ -291,9 +247,7 @@ func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 			}
 			continue
 		}
-		at := slices.IndexFunc(wanted, func(a addition) bool {
-			return string(a.actor) == string(m.Identity) && bytes.Equal(a.key, m.SignatureKey)
-		})
+		at := slices.IndexFunc(wanted, func(a addition) bool { return a.isAt(m) })
 		if at < 0 {
 			return staleInfo("the ratchet tree has a device that the commit does not add")
 		}
@@ -313,21 +267,19 @@ func (c *commit) keyAfter(m *mls.Member) []byte {
 	return m.SignatureKey
 }
 
-// checkWelcomes refuses the Welcomes unless each device that the commit adds is named in them
-// exactly once, and no other device is named. It also refuses a key package that was used in this
-// conversation before.
+// checkWelcomes refuses the Welcomes unless each device that the commit adds is named exactly once,
+// in one of the suite of its key package, and no other device is named. It also refuses a key
+// package that was used in this conversation before.
 func (c *commit) checkWelcomes(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
 	refs, copies := [][]byte{}, 0
 	for i, w := range c.welcomes {
 		refs = append(refs, w.KeyPackages...)
 		copies += len(w.KeyPackages) * len(c.Welcomes[i])
 	}
-	isAdded := func(ref []byte) bool {
-		return slices.ContainsFunc(change.added, func(a addition) bool { return bytes.Equal(a.ref, ref) })
-	}
+	isMissing := func(a addition) bool { return !slices.ContainsFunc(c.welcomes, a.isIn) }
 	slices.SortFunc(refs, bytes.Compare)
-	if distinct := slices.CompactFunc(slices.Clone(refs), bytes.Equal); len(distinct) != len(refs) || len(refs) != len(change.added) || slices.ContainsFunc(refs, func(ref []byte) bool { return !isAdded(ref) }) {
-		return unprocessable("bad_welcomes", "each device that the commit adds needs one Welcome, and no other does").At("/welcomes")
+	if distinct := slices.CompactFunc(slices.Clone(refs), bytes.Equal); len(distinct) != len(refs) || len(refs) != len(change.added) || slices.ContainsFunc(change.added, isMissing) {
+		return unprocessable("bad_welcomes", "each device that the commit adds needs one Welcome, of the cipher suite of its key package, and no other does").At("/welcomes")
 	}
 	if copies > maxCopies {
 		return fault.New(fault.TooLarge, "the Welcomes have 8 MiB at most, each counted as often as it has recipients").At("/welcomes")

@@ -93,7 +93,13 @@ func (c *commit) judgeSealed(ctx context.Context, tx *user.Tx, to *user.HostedCo
 	if err := c.checkSealedInfo(to, change, isMember); err != nil {
 		return change, err
 	}
-	return change, c.checkWelcomes(ctx, tx, to, change)
+	if err := c.checkWelcomes(ctx, tx, to, change); err != nil {
+		return change, err
+	}
+	if isShared(change.leaves(), nil) {
+		return change, badRoster("the commit adds a device twice", "/added")
+	}
+	return change, nil
 }
 
 // checkSealedInfo refuses a GroupInfo that is not of the next epoch, lacks an added device, or
@@ -102,6 +108,11 @@ func (c *commit) judgeSealed(ctx context.Context, tx *user.Tx, to *user.HostedCo
 func (c *commit) checkSealedInfo(to *user.HostedConversation, change roster, isMember func(vocab.ID) bool) error {
 	if c.next == nil {
 		return nil
+	}
+	for _, a := range change.added {
+		if a.suite != c.next.Suite {
+			return badRoster("a key package is of another cipher suite than the group", "/added")
+		}
 	}
 	if string(c.next.GroupID) != to.GroupID || c.next.Epoch != uint64(to.Epoch)+1 {
 		return errOtherInfo
@@ -119,8 +130,10 @@ func (c *commit) checkSealedInfo(to *user.HostedConversation, change roster, isM
 	wanted := slices.Clone(change.added)
 	for _, m := range c.next.Members {
 		actor := vocab.ID(m.Identity)
-		if at := slices.IndexFunc(wanted, func(a addition) bool { return a.actor == actor && bytes.Equal(a.key, m.SignatureKey) }); at >= 0 {
+		if at := slices.IndexFunc(wanted, func(a addition) bool { return a.isAt(m) }); at >= 0 {
 			wanted = slices.Delete(wanted, at, at+1)
+		} else if slices.ContainsFunc(change.leaves(), m.SharesKey) {
+			return badRoster("the commit adds a device that is in the group already", "/added")
 		} else if !isMember(actor) || slices.Contains(change.left, actor) {
 			return staleInfo("the ratchet tree has a device of an actor who is no member after the commit")
 		} else if group != nil && actor != c.Caller && !isIn(group, m) {

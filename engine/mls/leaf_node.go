@@ -1,5 +1,7 @@
 package mls
 
+import "bytes"
+
 // leafSource says for which use a leaf was made (§7.2).
 type leafSource uint8
 
@@ -75,6 +77,12 @@ func (l *LeafNode) readSource(r *reader) {
 	default:
 		r.fail(ErrLeafSource)
 	}
+}
+
+// SharesKey reports whether two leaves have the same signature key or the same encryption key. No
+// two leaves of a group may (§7.3).
+func (l *LeafNode) SharesKey(other *LeafNode) bool {
+	return bytes.Equal(l.SignatureKey, other.SignatureKey) || bytes.Equal(l.encryptionKey, other.encryptionKey)
 }
 
 // checkLifetime refuses a leaf that is not valid at the time now, in Unix seconds, or whose

@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 
 // suite is MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519.
 const suite = 1
+
+// otherSuite is MLS_128_DHKEMX25519_CHACHA20POLY1305_SHA256_Ed25519. Its keys are of the same kinds.
+const otherSuite = 3
 
 // vector returns the total length of the parts followed by the parts (RFC 9420 §2.1.2).
 func vector(parts ...[]byte) []byte {
@@ -65,6 +69,7 @@ func makeNoise(n int) []byte {
 // Device is a client of an actor.
 type Device struct {
 	Identity string
+	suite    uint16 // of its key package
 	signer   ed25519.PrivateKey
 	leafKey  []byte
 	leaf     []byte // the leaf in its key package
@@ -80,9 +85,25 @@ func NewDevice(identity string, now time.Time) *Device {
 // NewDeviceUntil returns a device whose key package is valid between two times.
 func NewDeviceUntil(identity string, from, to time.Time) *Device {
 	_, signer, _ := ed25519.GenerateKey(rand.Reader) // it never fails
-	d := &Device{Identity: identity, signer: signer, leafKey: newKey()}
-	d.leaf = d.newLeaf(join(uint8(1), uint64(from.Unix()), uint64(to.Unix())))
-	signed := join(uint16(1), uint16(suite), vector(newKey()), d.leaf, vector())
+	return newDevice(identity, suite, signer, from, to)
+}
+
+// NewDeviceOfOtherSuite returns a device of an actor whose key package is of another suite than
+// the groups of this package.
+func NewDeviceOfOtherSuite(identity string, now time.Time) *Device {
+	_, signer, _ := ed25519.GenerateKey(rand.Reader) // it never fails
+	return newDevice(identity, otherSuite, signer, now.Add(-time.Hour), now.Add(7*24*time.Hour))
+}
+
+// Again returns the device with another key package of the same signature key.
+func (d *Device) Again(now time.Time) *Device {
+	return newDevice(d.Identity, d.suite, d.signer, now.Add(-time.Hour), now.Add(7*24*time.Hour))
+}
+
+func newDevice(identity string, suite uint16, signer ed25519.PrivateKey, from, to time.Time) *Device {
+	d := &Device{Identity: identity, suite: suite, signer: signer, leafKey: newKey()}
+	d.leaf = d.newLeaf(d.leafKey, join(uint8(1), uint64(from.Unix()), uint64(to.Unix())))
+	signed := join(uint16(1), suite, vector(newKey()), d.leaf, vector())
 	d.Package = join(signed, vector(d.sign("KeyPackageTBS", signed)))
 	k, err := mls.ParseKeyPackage(d.Package)
 	if err == nil {
@@ -108,9 +129,9 @@ func (d *Device) sign(label string, content ...[]byte) []byte {
 }
 
 // newLeaf writes a signed leaf with the given source, which says for which use the leaf is made.
-func (d *Device) newLeaf(source []byte) []byte {
-	capabilities := join(vector(join(uint16(1))), vector(join(uint16(suite))), vector(), vector(), vector(join(uint16(1))))
-	signed := join(vector(d.leafKey), vector(d.signer.Public().(ed25519.PublicKey)), uint16(1), vector([]byte(d.Identity)), capabilities, source, vector())
+func (d *Device) newLeaf(key, source []byte) []byte {
+	capabilities := join(vector(join(uint16(1))), vector(join(d.suite)), vector(), vector(), vector(join(uint16(1))))
+	signed := join(vector(key), vector(d.signer.Public().(ed25519.PublicKey)), uint16(1), vector([]byte(d.Identity)), capabilities, source, vector())
 	return join(signed, vector(d.sign("LeafNodeTBS", signed)))
 }
 
@@ -119,6 +140,8 @@ type Group struct {
 	ID     string
 	Epoch  uint64
 	Leaves []*Device // nil for a blank leaf
+
+	renewed map[*Device][]byte // leaves of the paths of commits, in place of those of key packages
 }
 
 // NewGroup returns a group with one device.
@@ -150,9 +173,16 @@ func (g *Group) writeTree() []byte {
 			nodes = append(nodes, 0)
 			continue
 		}
-		nodes = join(nodes, uint8(1), uint8(1), d.leaf)
+		nodes = join(nodes, uint8(1), uint8(1), g.leafOf(d))
 	}
 	return vector(nodes)
+}
+
+func (g *Group) leafOf(d *Device) []byte {
+	if leaf := g.renewed[d]; leaf != nil {
+		return leaf
+	}
+	return d.leaf
 }
 
 // Info returns a GroupInfo of the group that one of the group's devices has signed.
@@ -164,18 +194,19 @@ func (g *Group) Info(by *Device) []byte {
 
 // Replace returns the group with another device in the place of one, at the same epoch.
 func (g *Group) Replace(old, by *Device) *Group {
-	n := &Group{ID: g.ID, Epoch: g.Epoch, Leaves: slices.Clone(g.Leaves)}
+	n := &Group{ID: g.ID, Epoch: g.Epoch, Leaves: slices.Clone(g.Leaves), renewed: g.renewed}
 	n.Leaves[g.Leaf(old)] = by
 	return n
 }
 
 // makeNext returns the group at the next epoch, with devices removed and added.
 func (g *Group) makeNext(removed []*Device, added []*Device) *Group {
-	n := &Group{ID: g.ID, Epoch: g.Epoch + 1, Leaves: slices.Clone(g.Leaves)}
+	n := &Group{ID: g.ID, Epoch: g.Epoch + 1, Leaves: slices.Clone(g.Leaves), renewed: maps.Clone(g.renewed)}
 	for _, d := range removed {
 		n.Leaves[g.Leaf(d)] = nil
 	}
 	for _, d := range added {
+		delete(n.renewed, d)
 		if at := slices.Index(n.Leaves, nil); at >= 0 {
 			n.Leaves[at] = d
 		} else {
@@ -215,28 +246,53 @@ func (g *Group) writeFrame(by *Device, sender []byte, kind mls.ContentType, cont
 	return m
 }
 
-// Commit returns a commit of a device, and the group after it.
+// Commit returns a commit of a device, and the group after it. The commit has a path, unless it
+// only adds devices (RFC 9420 §12.4).
 func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
-	content := join(vector(g.writeProposals(c)), uint8(0))
-	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content), g.makeNext(c.Remove, c.Add)
+	if len(c.Add) > 0 && len(c.Remove) == 0 {
+		return g.CommitWithoutPath(by, c)
+	}
+	path, next := g.makeNext(c.Remove, c.Add).renew(by)
+	return g.writeCommit(by, c, join(uint8(1), path)), next
+}
+
+// CommitWithoutPath is Commit without a path. RFC 9420 forbids it if it removes a device or
+// changes nothing.
+func (g *Group) CommitWithoutPath(by *Device, c Change) (commit []byte, next *Group) {
+	return g.writeCommit(by, c, []byte{0}), g.makeNext(c.Remove, c.Add)
+}
+
+func (g *Group) writeCommit(by *Device, c Change, path []byte) []byte {
+	content := join(vector(g.writeProposals(c)), path)
+	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content)
 }
 
 // CommitPath is Commit without proposals and with a path, by which the committer's leaf becomes
 // that of another device.
 func (g *Group) CommitPath(by, becomes *Device) (commit []byte, next *Group) {
-	path := join(becomes.newLeaf(join(uint8(3), vector(make([]byte, 32)))), vector())
-	content := join(vector(), uint8(1), path)
-	next = g.makeNext(nil, nil)
-	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content), next.Replace(by, becomes)
+	path, next := g.makeNext(nil, nil).Replace(by, becomes).renew(becomes)
+	return g.writeCommit(by, Change{}, join(uint8(1), path)), next
 }
 
 // Rejoin returns an external commit, by which one device joins and others are removed. It also
 // returns the group after the commit.
 func (g *Group) Rejoin(by *Device, removed ...*Device) (commit []byte, next *Group) {
 	init := join(uint8(1), uint16(mls.ProposalExternalInit), vector(newKey()))
-	path := join(by.newLeaf(join(uint8(3), vector(make([]byte, 32)))), vector())
+	path, next := g.makeNext(removed, []*Device{by}).renew(by)
 	content := join(vector(init, g.writeProposals(Change{Remove: removed})), uint8(1), path)
-	return g.writeFrame(by, []byte{byte(mls.SenderNewMemberCommit)}, mls.ContentCommit, content), g.makeNext(removed, []*Device{by})
+	return g.writeFrame(by, []byte{byte(mls.SenderNewMemberCommit)}, mls.ContentCommit, content), next
+}
+
+// renew returns a path that gives a device a new leaf, and the group with this leaf.
+func (g *Group) renew(d *Device) (path []byte, next *Group) {
+	leaf := d.newLeaf(newKey(), join(uint8(3), vector(make([]byte, 32))))
+	n := *g
+	n.renewed = maps.Clone(g.renewed)
+	if n.renewed == nil {
+		n.renewed = map[*Device][]byte{}
+	}
+	n.renewed[d] = leaf
+	return join(leaf, vector()), &n
 }
 
 // Leave returns the proposal of a device to be removed.
