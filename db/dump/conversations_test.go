@@ -112,7 +112,8 @@ func TestAConversationWithoutAHostAssignsNoNumberTwice(t *testing.T) {
 // open because the backup is from before their conversation was encrypted.
 func TestAConversationOfTwoThatWasEncryptedAfterTheBackupStaysEncrypted(t *testing.T) {
 	t.Parallel()
-	const bob, carol, dave, erin, frank vocab.ID = "https://a.example/bob", "https://a.example/carol", "https://a.example/dave", "https://a.example/erin", "https://a.example/frank"
+	const bob, carol, dave, erin, frank, grace, heidi vocab.ID = "https://a.example/bob", "https://a.example/carol", "https://a.example/dave", "https://a.example/erin", "https://a.example/frank",
+		"https://a.example/grace", "https://a.example/heidi"
 	c, cfg := named(t)
 	u := dbtest.User(t, c, "alice")
 	ids := map[vocab.ID]uuid.UUID{}
@@ -135,35 +136,71 @@ func TestAConversationOfTwoThatWasEncryptedAfterTheBackupStaysEncrypted(t *testi
 			err := tx.Pairs.BeginUpgrade(ctx, ids[partner], group)
 			if err == nil && host == dbtest.AliceActor {
 				err = tx.Hosted.Add(ctx, user.HostedConversation{ID: ids[partner], GroupInfo: []byte("info")}, now)
+			} else if err == nil {
+				j := user.JoinedConversation{ID: ids[partner], URI: host + "/conversations/" + id, Host: host, GroupID: group, Generation: 2, Epoch: 4, LastSeq: 9, WholeSeq: 9, Status: user.StatusActive, Confirmed: true}
+				err = tx.Joined.Add(ctx, j, now)
 			}
 			return errors.Join(err, tx.Pairs.Upgrade(ctx, user.Conversation{ID: ids[partner], URI: host + "/conversations/" + id, Host: host, GroupID: group}, true, now))
 		})
 	}
-	begin(bob, dave, erin)
+	continued := func(partner vocab.ID) {
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			before, err := tx.Pairs.Find(ctx, partner)
+			if err != nil {
+				return err
+			}
+			id := uuid.New()
+			next := user.Conversation{ID: id, URI: partner + "/conversations/" + vocab.ID(id.String()), Mode: user.ModeEncrypted, Host: partner, Partner: partner, Predecessor: before.URI,
+				GroupID: "urn:uuid:" + id.String(), CreatedAt: now}
+			j := user.JoinedConversation{ID: id, URI: next.URI, Host: partner, GroupID: next.GroupID, Status: user.StatusActive, Confirmed: true}
+			_, err = tx.Pairs.Close(ctx, partner, partner, now)
+			if err == nil {
+				_, err = tx.Conversations.Continue(ctx, before.ID, next.URI, false, now)
+			}
+			ids[partner] = id
+			return errors.Join(err, tx.Conversations.Add(ctx, next), tx.Joined.Add(ctx, j, now),
+				tx.Conversations.Join(ctx, id, []vocab.ID{dbtest.AliceActor, partner}, user.RoleMember, 0))
+		})
+	}
+	begin(bob, dave, erin, grace, heidi)
 	encrypt(dave, dbtest.AliceActor)
+	encrypt(heidi, heidi)
 	b := take(t, c)
 	begin(carol, frank)
 	encrypt(bob, dbtest.AliceActor)
 	encrypt(carol, dbtest.AliceActor)
 	encrypt(frank, frank)
+	encrypt(grace, grace)
+	continued(grace)
+	continued(heidi)
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 		_, err := tx.Pairs.Close(ctx, dave, dave, now)
 		return err
 	})
 	c = replaced(t, c, cfg, b, u)
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		for _, p := range []vocab.ID{bob, carol, dave, frank} {
+		for p, host := range map[vocab.ID]vocab.ID{bob: dbtest.AliceActor, carol: dbtest.AliceActor, dave: dbtest.AliceActor, frank: frank, grace: grace, heidi: heidi} {
 			got, err := tx.Pairs.Find(ctx, p)
 			if err != nil || got == nil {
 				t.Errorf("there is no conversation with %s, %v", p, err)
 				continue
 			}
-			if got.Mode != user.ModeEncrypted || got.ClosedAt == nil || got.ID != ids[p] || got.URI != dbtest.AliceActor+"/conversations/"+vocab.ID(got.ID.String()) {
-				t.Errorf("the conversation with %s is %+v, want it encrypted and closed", p, got)
+			if got.Mode != user.ModeEncrypted || got.ClosedAt == nil || got.ID != ids[p] || got.Host != host || got.URI != host+"/conversations/"+vocab.ID(got.ID.String()) {
+				t.Errorf("the conversation with %s is %+v, want it encrypted and closed, with its host and URI", p, got)
 			}
 			if me, err := tx.Conversations.FindMember(ctx, got.ID, dbtest.AliceActor); err != nil || !me.IsIn() {
 				t.Errorf("alice cannot continue that with %s, %v", p, err)
 			}
+			if host == dbtest.AliceActor {
+				if h, err := tx.Hosted.Find(ctx, got.ID); err != nil || h == nil || h.Status != user.StatusClosed {
+					t.Errorf("the log of the conversation with %s is %+v, %v, want it closed", p, h, err)
+				}
+			} else if j, err := tx.Joined.Find(ctx, got.ID); err != nil || j == nil || j.Status != user.StatusClosed || j.GroupID != got.GroupID {
+				t.Errorf("the copy of the conversation with %s is %+v, %v, want it closed", p, j, err)
+			}
+		}
+		if j, err := tx.Joined.Find(ctx, ids[frank]); err != nil || j == nil || j.Generation != 2 || j.Epoch != 4 || j.LastSeq != 9 || j.WholeSeq != 0 || j.GroupID != "urn:uuid:"+ids[frank].String() {
+			t.Errorf("the copy of the conversation with frank is %+v, %v, want it with all messages missing", j, err)
 		}
 		if got, err := tx.Pairs.Find(ctx, erin); err != nil || got.Mode != user.ModeFederated || got.ClosedAt != nil {
 			t.Errorf("the conversation with erin is %+v, %v, want it as it was", got, err)
