@@ -2,19 +2,28 @@ package conversation
 
 import (
 	"context"
+
 	"github.com/lightweb/lightweb/db/user"
 )
 
-// meetUpgrade handles the case that both sides have upgraded at the same time: the user to own,
-// the other side to j. On both sides the conversation with the smaller URI goes on. The other one
-// is closed; it can still be read, and names its successor. But if the host of j says that j
-// continues own, that host has already closed own, so j goes on. meetUpgrade returns false and
-// does nothing if the user does not host own.
+// meetUpgrade handles the case that the two have an open encrypted conversation, own, while the
+// other side invites the user to j as the conversation of the two.
+//
+// If the host of j says that j continues own, that host has closed its side of own already: its
+// database was restored, its rule does not permit own any more, or it met the user's upgrade. So
+// own is closed here, too, and j goes on, whichever of the two hosts own.
+//
+// If it does not say so and the user hosts own, both sides have upgraded at the same time. On both
+// sides the conversation with the smaller URI goes on. The other one is closed; it can still be
+// read, and names its successor.
+//
+// In all other cases meetUpgrade returns false and does nothing.
 func meetUpgrade(ctx context.Context, tx *user.Tx, a Arrival, own user.Conversation, j *user.JoinedConversation, said *rosterSaid) (bool, error) {
-	if !own.Host.Same(a.Me) {
+	isContinued := said.predecessor.Same(own.URI)
+	switch {
+	case !isContinued && !own.Host.Same(a.Me):
 		return false, nil
-	}
-	if !said.predecessor.Same(own.URI) && own.URI.Canonical() < j.URI.Canonical() {
+	case !isContinued && own.URI.Canonical() < j.URI.Canonical():
 		return true, joinContinued(ctx, tx, a, own, j)
 	}
 	if err := tx.Conversations.Close(ctx, own.ID, j.Host, a.Now); err != nil {

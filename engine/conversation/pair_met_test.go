@@ -87,3 +87,54 @@ func TestOfTwoUpgradesAtOnceTheSmallerURIGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// The host has closed its side alone, as a restore or a changed rule does, and continues it: the
+// member's copy is closed too, and what the two say goes on in the successor.
+func TestAConversationOfTwoThatItsHostContinuesIsClosedInTheCopy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		names bool // the host names the conversation that is open here
+		is    bool
+	}{
+		"it names the open one": {true, true},
+		"it names none":         {false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.befriend(s.user, bobID)
+			arrival := conversation.Arrival{Me: aliceID, Now: s.now(), EncryptedChat: audience.Rule(registry.DefaultPermissions().EncryptedChat)}
+			join := func(predecessor vocab.ID) (is bool, j user.JoinedConversation) {
+				t.Helper()
+				j = user.JoinedConversation{ID: uuid.New(), URI: bobID + "/conversations/" + vocab.ID(uuid.NewString()), Host: bobID, GroupID: "urn:uuid:" + uuid.NewString(), Epoch: 1, LastSeq: 1, WholeSeq: 1,
+					Status: user.StatusActive, FormerGroups: []string{}}
+				s.write(s.user, func(ctx context.Context, tx *user.Tx) (err error) {
+					if is, err = conversation.JoinUpgrade(ctx, tx, arrival, &j, predecessor); err != nil {
+						return err
+					}
+					return tx.Joined.Add(ctx, j, s.now())
+				})
+				return is, j
+			}
+			is, first := join("")
+			if !is {
+				t.Fatal("it is not the conversation of the two")
+			}
+			predecessor := vocab.ID("")
+			if c.names {
+				predecessor = first.URI
+			}
+			is, next := join(predecessor)
+			if is != c.is {
+				t.Fatalf("the next one is that of the two: %v, want %v", is, c.is)
+			}
+			before, after := s.conversation(first.ID), s.conversation(next.ID)
+			if c.is && (before.ClosedAt == nil || before.Successor != after.URI || after.Partner != bobID || after.Predecessor != before.URI || after.ClosedAt != nil) {
+				t.Errorf("%+v goes on after %+v", after, before)
+			}
+			if !c.is && (before.ClosedAt != nil || before.Successor != "" || after.Partner != "") {
+				t.Errorf("%+v goes on, and beside it %+v", before, after)
+			}
+		})
+	}
+}
