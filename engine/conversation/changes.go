@@ -6,13 +6,14 @@ import (
 	"github.com/lightweb/lightweb/engine/mls"
 )
 
-// Changes says whether a commit adds devices to a group and whether it removes any.
+// Changes says whether a commit adds devices to a group and whether it removes any, or members
+// without one.
 type Changes struct {
 	Adds, Removes bool
 }
 
-// ReadChanges tells whether a commit adds devices and whether it removes devices. The changes of a
-// PrivateMessage are those that the committer declares. If isReadable is false, the commit cannot
+// ReadChanges tells whether a commit adds devices and whether it removes devices or members. The
+// changes of a PrivateMessage are those that the committer declares. If isReadable is false, the commit cannot
 // be parsed, and the conversation will refuse it.
 func ReadChanges(commit Commit) (c Changes, isReadable bool) {
 	if isPrivate(commit.Message) {
@@ -25,5 +26,5 @@ func ReadChanges(commit Commit) (c Changes, isReadable bool) {
 	has := func(t mls.ProposalType) bool {
 		return slices.ContainsFunc(m.Proposals, func(p mls.Proposal) bool { return p.Type == t })
 	}
-	return Changes{Adds: has(mls.ProposalAdd), Removes: has(mls.ProposalRemove)}, true
+	return Changes{Adds: has(mls.ProposalAdd), Removes: has(mls.ProposalRemove) || len(commit.Removed) > 0}, true
 }

@@ -27,8 +27,10 @@ type Commit struct {
 	Declared
 }
 
-// Declared is the committer's statement of the changes that a PrivateMessage makes. The host
-// needs it because it cannot read the message.
+// Declared is the committer's statement of changes that the host cannot read in the message. Beside
+// a PrivateMessage these are all changes. Beside a PublicMessage only members are named that have
+// no device in the group, so that no Remove could name them: after a reset they have not joined
+// again.
 type Declared struct {
 	Added   [][]byte   // the key packages of the devices that the commit adds, without MLSMessages around them
 	Removed []vocab.ID // the actors that have no device left in the group after the commit
@@ -41,7 +43,7 @@ type commit struct {
 	at       Place
 	header   mls.Header
 	message  *mls.PublicMessage // nil if the commit is a PrivateMessage
-	declared roster             // the parsed and checked Declared, if the commit is a PrivateMessage
+	declared roster             // the parsed Declared
 	next     *mls.GroupInfo     // the parsed GroupInfo; nil if the commit has none
 	welcomes []*mls.Welcome
 	actors   map[vocab.ID]*vocab.Actor // the owners of the devices that the commit adds
@@ -113,13 +115,13 @@ func (c *commit) parse() (err error) {
 		return errNotPublic
 	case c.header.WireFormat == mls.FormatPrivateMessage:
 		err = c.readDeclared()
-	case len(c.Added)+len(c.Removed) > 0:
-		return unprocessable("bad_roster", "a PublicMessage tells itself what it changes: leave added and removed out").At("/added")
+	case len(c.Added) > 0:
+		return badRoster("a PublicMessage tells itself what it adds: leave added out", "/added")
 	default:
-		c.message, err = mls.ParsePublicMessage(c.Message)
-		if err != nil {
+		if c.message, err = mls.ParsePublicMessage(c.Message); err != nil {
 			return badMessage(err, "/commit")
 		}
+		err = c.readRemoved()
 	}
 	if err != nil {
 		return err

@@ -139,6 +139,10 @@ func (c *commit) judge(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 	for _, leaf := range change.removed {
 		removed = append(removed, vocab.ID(memberAt(group, leaf).Identity))
 	}
+	if err := c.checkAbsent(ctx, tx, to, group, change); err != nil {
+		return change, err
+	}
+	removed = append(removed, c.declared.left...)
 	if err := c.checkRemovals(ctx, tx, to, caller, removed); err != nil {
 		return change, err
 	}
@@ -148,7 +152,7 @@ func (c *commit) judge(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 	if err := c.checkWelcomes(ctx, tx, to, change); err != nil {
 		return change, err
 	}
-	change.left = leaving(group, c.next, change.removed)
+	change.left = append(leaving(group, c.next, change.removed), c.declared.left...)
 	return change, nil
 }
 
@@ -176,6 +180,25 @@ func memberAt(group *mls.GroupInfo, leaf uint32) *mls.Member {
 		return nil
 	}
 	return &group.Members[at]
+}
+
+// checkAbsent refuses the actors whose removal is declared beside a PublicMessage unless they are
+// members and have no device in the group, before the commit and after it.
+func (c *commit) checkAbsent(ctx context.Context, tx *user.Tx, to *user.HostedConversation, group *mls.GroupInfo, change roster) error {
+	if len(c.declared.left) == 0 {
+		return nil
+	}
+	members, err := tx.Conversations.FindMembers(ctx, to.ID, c.declared.left)
+	if err != nil {
+		return err
+	}
+	for _, actor := range c.declared.left {
+		isThere := slices.ContainsFunc(group.Members, func(m mls.Member) bool { return string(m.Identity) == string(actor) })
+		if m := members[actor]; isThere || change.adds(actor) || m.Actor == "" || !m.IsIn() {
+			return badRoster("beside a PublicMessage, removed names members who have no device in the group", "/removed")
+		}
+	}
+	return nil
 }
 
 // checkRemovals refuses removals that the caller may not make. Members may remove their own

@@ -37,8 +37,6 @@ func (c *commit) readDeclared() error {
 		return unprocessable("wrong_sender", "an external commit is a PublicMessage").At("/commit")
 	case len(c.Added) > maxAdded:
 		return errTooManyAdded.At("/added")
-	case len(c.Removed) > mls.MaxMembers:
-		return badRoster("removed names 256 actors at most", "/removed")
 	}
 	for _, content := range c.Added {
 		if len(content) > maxKeyPackage {
@@ -53,6 +51,14 @@ func (c *commit) readDeclared() error {
 			return badMessage(err, "/added")
 		}
 		c.declared.added = append(c.declared.added, a)
+	}
+	return c.readRemoved()
+}
+
+// readRemoved reads and checks the actors who the committer says are removed.
+func (c *commit) readRemoved() error {
+	if len(c.Removed) > mls.MaxMembers {
+		return badRoster("removed names 256 actors at most", "/removed")
 	}
 	for _, id := range c.Removed {
 		switch {

@@ -112,7 +112,7 @@ var forms = map[string]vocab.Doc{
 	"mls":          textForm(maxSealed, "Base64 of an MLS message, or of a GroupInfo.", "AAEAAQ==", filled),
 	"welcomes":     listForm(maxNamed, textForm(maxSealed, "Base64 of a Welcome for the devices that the commit adds.", "AAEAAw==", filled)),
 	"added":        listForm(maxNamed, textForm(maxSealed, "Base64 of the bare key package of a device that a PrivateMessage adds.", "AAEAAQ==", filled)),
-	"removed":      listForm(maxNamed, textForm(maxURI, "The id of an actor who has no device left after a PrivateMessage.", "https://remote.example/users/bob", uri)),
+	"removed":      listForm(maxNamed, textForm(maxURI, "The id of an actor who has no device left after a PrivateMessage, or of a member who has none in the group.", "https://remote.example/users/bob", uri)),
 	"groupInfo":    textForm(maxSealed, "Base64 of the GroupInfo of the epoch that the commit begins; empty for none, beside some PrivateMessages.", "AAEABA=="),
 	"seq":          {"type": "integer", "minimum": 0, "description": "A number of the log of the conversation: its messages up to that are read.", "examples": []any{42}},
 	"number":       {"type": "integer", "minimum": 0, "description": "A number of an entry of the timeline that is not of the log: those up to that are read.", "examples": []any{7}},
