@@ -21,7 +21,15 @@ type Welcome struct {
 	CreatedAt    time.Time
 	Sender       vocab.ID // the actor that made it
 	Object       vocab.ID // its id in the activity that brought it
+	State        string   // Add and Take store WelcomeAvailable instead
 }
+
+// States of Welcomes.
+const (
+	WelcomeAvailable = "available"
+	WelcomeConsumed  = "consumed" // a device has joined by it
+	WelcomeInvalid   = "invalid"  // its key package was revoked
+)
 
 // Add stores a Welcome for its recipient. It does not store w.URI, which belongs to the
 // conversation.
@@ -71,7 +79,7 @@ func (t Welcomes) FindFor(ctx context.Context, id uuid.UUID, recipient vocab.ID)
 }
 
 const welcomeColumns = `w.id, coalesce(w.conversation_id, '00000000-0000-0000-0000-000000000000'), coalesce((SELECT uri FROM conversations c WHERE c.id = w.conversation_id), ''),
-	w.recipient_uri, w.key_package_ref, w.content, w.created_at, w.sender_uri, w.object_uri`
+	w.recipient_uri, w.key_package_ref, w.content, w.created_at, w.sender_uri, w.object_uri, w.state`
 
 // IsWelcomed reports whether a Welcome of the conversation was stored for any of these key
 // packages.
@@ -100,6 +108,3 @@ func (t Welcomes) Confirm(ctx context.Context, id uuid.UUID, recipient vocab.ID)
 		SELECT coalesce((SELECT state FROM was), '')`, []any{id, recipient}, &was)
 	return was, err
 }
-
-// WelcomeInvalid is the state of a Welcome whose key package was revoked.
-const WelcomeInvalid = "invalid"

@@ -149,7 +149,8 @@ func (r *receiver) keepUnplaced(ctx context.Context, reason string) (Outcome, er
 // beginHostless stores a conversation without a host, to which a Welcome of the sender has
 // invited the user. The Welcome is the one that the message names as its context, or else the
 // only Welcome of the sender that has no conversation yet. beginHostless returns false if there
-// is no such Welcome, or if the sender may not invite the user.
+// is no such Welcome, or if the sender may not invite the user. If a device has already confirmed
+// the Welcome, without saying which group it read there, the conversation is no invitation.
 func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
 	w, err := r.tx.Welcomes.FindUnplaced(ctx, r.entry.sender, vocab.IDOf(r.Activity.Object.Doc.Text("context")))
 	if err == nil && w == nil {
@@ -158,10 +159,13 @@ func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
 	if err != nil || w == nil {
 		return false, err
 	}
-	if may, err := r.mayInvite(ctx, r.entry.sender); err != nil || !may {
-		return false, err // ConfirmWelcome stores the conversation once a device confirms the Welcome
+	confirmed := w.State == user.WelcomeConsumed
+	if !confirmed {
+		if may, err := r.mayInvite(ctx, r.entry.sender); err != nil || !may {
+			return false, err // ConfirmWelcome stores the conversation once a device confirms the Welcome
+		}
 	}
-	r.conversation, err = beginGroup(ctx, r.tx, w.ID, r.entry.group, false, r.Arrival)
+	r.conversation, err = beginGroup(ctx, r.tx, w.ID, r.entry.group, confirmed, r.Arrival)
 	return err == nil, err
 }
 

@@ -37,7 +37,7 @@ func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *user.Conversa
 		accepted, err = m.keepOwn(ctx, tx, u, c, d, body, inboxes)
 		return err
 	})
-	return accepted, err
+	return accepted, explainTaken(err, "")
 }
 
 // checkHostless refuses a message that is too large, that belongs to another group, or that
@@ -138,6 +138,9 @@ func (m *Members) keepOwn(ctx context.Context, tx *user.Tx, u vocab.Username, c 
 	}
 	r := &receiver{tx: tx, entry: e, conversation: j, Arrival: Arrival{Me: m.Local.ID(u), Activity: a, Sender: &vocab.Actor{ID: m.Local.ID(u)}, Now: m.Now()}}
 	kept, err := r.keepInOrder(ctx)
+	if err == nil && !j.Confirmed {
+		err = tx.Joined.Confirm(ctx, j.ID) // the device that made the message has joined
+	}
 	if err != nil {
 		return Accepted{}, err
 	}

@@ -38,5 +38,6 @@ func (m *Members) closeIfGone(ctx context.Context, u vocab.Username, c *user.Con
 	if err != nil {
 		return err
 	}
-	return m.checkOpen(ctx, u, c)
+	_, err = m.findOpen(ctx, u, c)
+	return err
 }

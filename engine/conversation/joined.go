@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -165,52 +164,15 @@ func sizeOf(all []user.InboxEntry) (n int) {
 	return n
 }
 
-// checkOpen refuses a change of a frozen or closed conversation that the user does not host.
-func (m *Members) checkOpen(ctx context.Context, u vocab.Username, c *user.Conversation) error {
-	return m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
-		j, err := readJoined(ctx, tx, c)
-		if err != nil {
-			return err
-		}
-		switch j.Status {
-		case user.StatusFrozen:
-			return conflictOf(j, "conversation_frozen", "its host was shown to tell members different things; begin another conversation")
-		case user.StatusClosed: // this user may have closed it, and the host may not know that yet
-			return conflictOf(j, "conversation_closed", "the conversation is closed")
-		}
-		return nil
-	})
-}
-
-func conflictOf(j *user.JoinedConversation, code, detail string) *Conflict {
-	return &Conflict{GroupID: j.GroupID, Generation: j.Generation, Epoch: j.Epoch, Status: j.Status, err: fault.New(fault.Conflict, detail).WithCode(code)}
-}
-
-// begin tells where a request that changes a conversation has to go. If isHere is true, the host
-// is a user of this server, and at names the conversation. Else the host is on another server.
-func (m *Members) begin(ctx context.Context, u vocab.Username, c *user.Conversation) (at Place, isHere bool, err error) {
-	if m.hosts(u, c) {
-		return Place{Host: u, ID: c.ID}, true, nil
-	}
-	if err := m.checkOpen(ctx, u, c); err != nil {
-		return Place{}, false, err
-	}
-	if c.Host == "" {
-		return Place{}, false, fault.New(fault.Unprocessable, "nobody puts the conversation in order: name those for which a message is, in to").WithCode("no_host")
-	}
-	at, isHere = m.PlaceOf(c)
-	return at, isHere, nil
-}
-
 // Commit sends a commit to the host of a conversation.
 func (m *Members) Commit(ctx context.Context, u vocab.Username, to *user.Conversation, c Commit) (Accepted, error) {
 	c.Caller = m.Local.ID(u)
-	at, isHere, err := m.begin(ctx, u, to)
+	host, err := m.begin(ctx, u, to)
 	if err != nil {
 		return Accepted{}, err
 	}
 	if m.hosts(u, to) {
-		return m.Registry.Commit(ctx, at, c)
+		return m.Registry.Commit(ctx, host.at, c)
 	}
 	do := &commit{Commit: c, registry: m.Registry, host: to.Host, now: m.Now()}
 	if err := do.parse(); err != nil { // the same check as at the host
@@ -220,14 +182,17 @@ func (m *Members) Commit(ctx context.Context, u vocab.Username, to *user.Convers
 		return Accepted{}, err
 	}
 	var a Accepted
-	if isHere {
-		a, err = m.Registry.Commit(ctx, at, c)
+	if host.isHere {
+		a, err = m.Registry.Commit(ctx, host.at, c)
 	} else {
 		path := "/commits"
 		if c.External {
 			path = "/external-commit"
 		}
 		a, err = m.submit(ctx, u, to, path, c.Key, commitSent{c.Message, c.GroupInfo, c.Welcomes, c.Added, c.Removed})
+	}
+	if err == nil {
+		m.noteJoined(ctx, u, to, host)
 	}
 	return a, m.dropHeld(ctx, u, to, c.Message, err)
 }
@@ -241,26 +206,15 @@ type commitSent struct {
 	Removed   []vocab.ID `json:"removed,omitempty"`
 }
 
-// submit sends a change to a host on another server, and checks its answer.
-func (m *Members) submit(ctx context.Context, u vocab.Username, c *user.Conversation, path, key string, body any) (Accepted, error) {
-	var a Accepted
-	replayed, err := m.ask(ctx, u, c, http.MethodPost, path, key, body, &a)
-	if err == nil && (a.Seq < 0 || a.Seq > maxSeq || a.Epoch < 0 || a.Generation < 0) {
-		err = badReply(nil)
-	}
-	a.Replayed = replayed
-	return a, err
-}
-
 // Send sends an encrypted message to the host of a conversation.
 func (m *Members) Send(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte) (Accepted, error) {
-	at, isHere, err := m.begin(ctx, u, c)
+	host, err := m.begin(ctx, u, c)
 	if err != nil {
 		return Accepted{}, err
 	}
 	message := Message{Caller: m.Local.ID(u), Content: content}
 	if m.hosts(u, c) {
-		return m.Registry.Send(ctx, at, message)
+		return m.Registry.Send(ctx, host.at, message)
 	}
 	if err := message.parse(); err != nil {
 		return Accepted{}, err
@@ -269,22 +223,25 @@ func (m *Members) Send(ctx context.Context, u vocab.Username, c *user.Conversati
 		return Accepted{}, err
 	}
 	var a Accepted
-	if isHere {
-		a, err = m.Registry.Send(ctx, at, message)
+	if host.isHere {
+		a, err = m.Registry.Send(ctx, host.at, message)
 	} else {
 		a, err = m.submit(ctx, u, c, "/messages", "", map[string]any{"message": content})
+	}
+	if err == nil {
+		m.noteJoined(ctx, u, c, host)
 	}
 	return a, m.dropHeld(ctx, u, c, content, err)
 }
 
 // AskReset begins a reset, and returns the id of the next MLS group.
 func (m *Members) AskReset(ctx context.Context, u vocab.Username, c *user.Conversation) (string, error) {
-	at, isHere, err := m.begin(ctx, u, c)
+	host, err := m.begin(ctx, u, c)
 	if err != nil {
 		return "", err
 	}
-	if isHere {
-		return m.Registry.AskReset(ctx, at, m.Local.ID(u))
+	if host.isHere {
+		return m.Registry.AskReset(ctx, host.at, m.Local.ID(u))
 	}
 	var said struct {
 		GroupID string `json:"groupId"`
@@ -298,28 +255,31 @@ func (m *Members) AskReset(ctx context.Context, u vocab.Username, c *user.Conver
 
 // Reset ends a reset with the GroupInfo of the next group.
 func (m *Members) Reset(ctx context.Context, u vocab.Username, c *user.Conversation, groupInfo []byte) (Accepted, error) {
-	at, isHere, err := m.begin(ctx, u, c)
+	host, err := m.begin(ctx, u, c)
 	if err != nil {
 		return Accepted{}, err
 	}
-	if isHere {
-		return m.Registry.Reset(ctx, at, m.Local.ID(u), groupInfo)
+	var a Accepted
+	if host.isHere {
+		a, err = m.Registry.Reset(ctx, host.at, m.Local.ID(u), groupInfo)
+	} else if _, err = readNewGroup(groupInfo, m.Local.ID(u)); err == nil {
+		a, err = m.submit(ctx, u, c, "/reset", "", map[string]any{"groupInfo": groupInfo})
 	}
-	if _, err := readNewGroup(groupInfo, m.Local.ID(u)); err != nil {
-		return Accepted{}, err
+	if err == nil {
+		m.noteJoined(ctx, u, c, host)
 	}
-	return m.submit(ctx, u, c, "/reset", "", map[string]any{"groupInfo": groupInfo})
+	return a, err
 }
 
 // GroupInfo returns the GroupInfo of the conversation's MLS group, and the epoch of the group.
 // With the GroupInfo a device can join again.
 func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *user.Conversation) (groupInfo []byte, epoch int64, err error) {
-	at, isHere, err := m.begin(ctx, u, c)
+	host, err := m.begin(ctx, u, c)
 	if err != nil {
 		return nil, 0, err
 	}
-	if isHere {
-		return m.Registry.GroupInfo(ctx, at, m.Local.ID(u))
+	if host.isHere {
+		return m.Registry.GroupInfo(ctx, host.at, m.Local.ID(u))
 	}
 	var said struct {
 		Epoch     int64  `json:"epoch"`

@@ -30,6 +30,12 @@ type away struct {
 
 func newAway(t *testing.T) *away {
 	t.Helper()
+	return newAwayIf(t, true)
+}
+
+// newAwayIf is newAway for a conversation that no device of bob has joined yet, unless confirmed.
+func newAwayIf(t *testing.T, confirmed bool) *away {
+	t.Helper()
 	k := newTalk(t)
 	w := &away{talk: k, peer: peertest.New(t, "127.0.0.2"), where: uuid.New(), mine: mlstest.NewDevice(string(k.local.ID(k.bob)), start)}
 	host := w.peer.Actor("/users/dora")
@@ -38,7 +44,7 @@ func newAway(t *testing.T) *away {
 	_, w.group = w.group.Commit(w.host, mlstest.Change{Add: []*mlstest.Device{w.mine}})
 	w.uri, w.his = "/users/dora/conversations/"+uuid.NewString(), "/api/conversations/"+w.where.String()
 	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
-		err := tx.Joined.Add(ctx, user.JoinedConversation{ID: w.where, URI: vocab.ID(w.peer.Origin + w.uri), Host: host.ID, GroupID: w.group.ID, Epoch: 1, LastSeq: 1, WholeSeq: 1, Status: user.StatusActive, Confirmed: true}, start)
+		err := tx.Joined.Add(ctx, user.JoinedConversation{ID: w.where, URI: vocab.ID(w.peer.Origin + w.uri), Host: host.ID, GroupID: w.group.ID, Epoch: 1, LastSeq: 1, WholeSeq: 1, Status: user.StatusActive, Confirmed: confirmed}, start)
 		if err != nil {
 			return err
 		}
