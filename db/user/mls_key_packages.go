@@ -45,6 +45,16 @@ func (t KeyPackages) Add(ctx context.Context, k KeyPackage) (bool, error) {
 	return n == 1, err
 }
 
+// FindAll returns the packages with these references, by reference.
+func (t KeyPackages) FindAll(ctx context.Context, refs [][]byte) (map[string]KeyPackage, error) {
+	all, err := collect[KeyPackage](ctx, t.tx, "read key packages", `SELECT `+keyPackageColumns+` FROM mls_key_packages WHERE ref = ANY($1)`, refs)
+	found := make(map[string]KeyPackage, len(all))
+	for _, k := range all {
+		found[string(k.Ref)] = k
+	}
+	return found, err
+}
+
 // Prune removes packages that expired before a time.
 func (t KeyPackages) Prune(ctx context.Context, before time.Time) error {
 	_, err := t.execBeside(ctx, "forget key packages", `DELETE FROM mls_key_packages WHERE not_after < $1`, before)

@@ -37,16 +37,17 @@ type NewPackage struct {
 }
 
 // Publish stores key packages of the user's devices, for others to claim. A package that is
-// published already stays as it is.
+// published already stays as it is. Publish returns all of them as they are stored, in the order
+// of the parameter packages.
 func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []NewPackage) ([]user.KeyPackage, error) {
 	now := r.Now()
-	rows := make([]user.KeyPackage, len(packages))
+	rows, stored, refs := make([]user.KeyPackage, len(packages)), make([]user.KeyPackage, len(packages)), make([][]byte, len(packages))
 	for i, p := range packages {
 		row, err := readPackage(p, r.Actors.ID(u), now)
 		if err != nil {
 			return nil, err
 		}
-		rows[i] = row
+		rows[i], refs[i] = row, row.Ref
 	}
 	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if err := tx.Lock(ctx, keyPackages); err != nil {
@@ -60,9 +61,16 @@ func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []New
 				return err
 			}
 		}
-		return checkStock(ctx, tx, now)
+		if err := checkStock(ctx, tx, now); err != nil {
+			return err
+		}
+		found, err := tx.KeyPackages.FindAll(ctx, refs)
+		for i, ref := range refs {
+			stored[i] = found[string(ref)]
+		}
+		return err
 	})
-	return rows, err
+	return stored, err
 }
 
 // checkStock refuses more packages than a user may have. If the user was told that few are left

@@ -26,6 +26,7 @@ type ownPackage struct {
 	Suite      string    `json:"ciphersuite"`
 	LastResort bool      `json:"lastResort"`
 	NotAfter   time.Time `json:"notAfter"`
+	Available  bool      `json:"available"` // false: it was claimed, replaced or revoked
 }
 
 type packageList struct {
@@ -35,7 +36,7 @@ type packageList struct {
 func showPackages(rows []user.KeyPackage) packageList {
 	list := packageList{Items: []ownPackage{}}
 	for _, k := range rows {
-		list.Items = append(list.Items, ownPackage{k.ID, k.Ref, k.Device, mls.CipherSuite(k.Suite).String(), k.LastResort, k.NotAfter.UTC()})
+		list.Items = append(list.Items, ownPackage{k.ID, k.Ref, k.Device, mls.CipherSuite(k.Suite).String(), k.LastResort, k.NotAfter.UTC(), k.State == user.PackageAvailable})
 	}
 	return list
 }
