@@ -77,6 +77,12 @@ func (t Messages) Place(ctx context.Context, arrival int64, e InboxEntry) error 
 	return err
 }
 
+// Readdress replaces the activity of a message that the user has sent.
+func (t Messages) Readdress(ctx context.Context, arrival int64, activity string, contentAt int32) error {
+	_, err := t.execBeside(ctx, "readdress message", `UPDATE mls_inbox SET activity = $2, content_at = $3 WHERE arrival = $1`, arrival, activity, contentAt)
+	return err
+}
+
 // FindHash returns the hash and the receipt of the message with this number in a conversation.
 // Both are nil if the message is not stored.
 func (t Messages) FindHash(ctx context.Context, id uuid.UUID, seq int64) (hash, receipt []byte, err error) {

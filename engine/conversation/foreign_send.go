@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"slices"
@@ -62,11 +64,13 @@ func checkHostless(content []byte, group string) (*entry, error) {
 	return e, nil
 }
 
+var errTooManyNamed = unprocessable("invalid_parameter", "to names 1 to 256 actors").At("/to")
+
 // findInboxes returns the inboxes of actors. It leaves out the user, because the user's devices
 // read sent messages in the user's own database.
 func (m *Members) findInboxes(ctx context.Context, me vocab.ID, to []vocab.ID) (inboxes []user.Inbox, err error) {
 	if len(to) == 0 || len(to) > mls.MaxMembers || slices.Contains(to, vocab.Public) {
-		return nil, unprocessable("invalid_parameter", "to names 1 to 256 actors").At("/to")
+		return nil, errTooManyNamed
 	}
 	for i, id := range to {
 		if id == me || slices.Contains(to[:i], id) {
@@ -94,7 +98,8 @@ func (m *Members) findInbox(ctx context.Context, id vocab.ID) (user.Inbox, error
 }
 
 // buildCreate returns the Create activity that carries a message, in the form of the SWICG
-// draft. The parameter context is the URI or the group id of the conversation.
+// draft. The parameter context is the URI or the group id of the conversation. The message gets a
+// new id if e.object is empty.
 func (m *Members) buildCreate(u vocab.Username, context string, e *entry, to []vocab.ID) (*vocab.Activity, []byte, error) {
 	me, kind := string(m.Local.ID(u)), "PrivateMessage"
 	if e.kind == user.KindWelcome {
@@ -104,8 +109,9 @@ func (m *Members) buildCreate(u vocab.Username, context string, e *entry, to []v
 	for _, id := range to {
 		named = append(named, string(id))
 	}
+	id := cmp.Or(e.object, m.Local.NewObjectID(u))
 	now := m.Now().UTC().Format("2006-01-02T15:04:05Z")
-	object := vocab.Doc{"type": kind, "id": string(m.Local.NewObjectID(u)), "attributedTo": me, "to": named, "mediaType": "message/mls", "encoding": "base64",
+	object := vocab.Doc{"type": kind, "id": string(id), "attributedTo": me, "to": named, "mediaType": "message/mls", "encoding": "base64",
 		"content": base64.StdEncoding.EncodeToString(e.message), "summary": "Encrypted message.", "context": context, "conversation": context, "published": now}
 	if e.kind == user.KindApplication {
 		object["lwMetadata"] = vocab.Doc{"kind": "ChatMessage", "mlsGroupId": e.group, "mlsEpoch": e.epoch}
@@ -120,7 +126,7 @@ func (m *Members) buildCreate(u vocab.Username, context string, e *entry, to []v
 }
 
 // keepOwn stores a message of the user, so that all devices of the user can read it, and queues
-// it for the inboxes. It leaves out inboxes of actors that the user blocks.
+// it for the inboxes.
 func (m *Members) keepOwn(ctx context.Context, tx *user.Tx, u vocab.Username, c *user.Conversation, a *vocab.Activity, body []byte, inboxes []user.Inbox) (Accepted, error) {
 	if err := tx.HoldAudience(ctx); err != nil {
 		return Accepted{}, err
@@ -145,21 +151,63 @@ func (m *Members) keepOwn(ctx context.Context, tx *user.Tx, u vocab.Username, c 
 		return Accepted{}, err
 	}
 	if !kept.Kept {
-		others, err := tx.Messages.FindLike(ctx, r.row())
-		if err != nil || len(others) == 0 || others[0].Seq == nil {
-			return Accepted{}, err
-		}
-		return Accepted{Seq: *others[0].Seq, Epoch: j.Epoch, Generation: j.Generation, Replayed: true}, nil
+		return m.sendAgain(ctx, r, u, a.Addressing.To, inboxes)
 	}
+	return Accepted{Seq: e.seq, Epoch: j.Epoch, Generation: j.Generation}, r.queueOwn(ctx, a, body, inboxes)
+}
+
+// sendAgain handles a message that the receiver has stored already. If the user sent the message
+// before, sendAgain sends it to those recipients that the stored Create does not name. They get a
+// new Create, which names all recipients so far and is stored in place of the first.
+func (m *Members) sendAgain(ctx context.Context, r *receiver, u vocab.Username, to []vocab.ID, inboxes []user.Inbox) (Accepted, error) {
+	j, hash := r.conversation, hashOf(r.entry.message)
+	like, err := r.tx.Messages.FindLike(ctx, r.row())
+	at := slices.IndexFunc(like, func(e user.InboxEntry) bool { return e.Seq != nil && bytes.Equal(e.Hash, hash) })
+	if err != nil || at < 0 {
+		return Accepted{}, err
+	}
+	accepted := Accepted{Seq: *like[at].Seq, Epoch: j.Epoch, Generation: j.Generation, Replayed: true}
+	if like[at].Sender != r.Me {
+		return accepted, nil
+	}
+	sent, err := vocab.ParseActivity([]byte(JoinContent(like[at])))
+	if err != nil {
+		return Accepted{}, err
+	}
+	named := sent.Addressing.To
+	inboxes = slices.DeleteFunc(slices.Clone(inboxes), func(i user.Inbox) bool { return slices.ContainsFunc(named, i.Targets[0].Same) })
+	if len(inboxes) == 0 {
+		return accepted, nil
+	}
+	named = append(named, slices.DeleteFunc(slices.Clone(to), func(id vocab.ID) bool { return slices.ContainsFunc(named, id.Same) })...)
+	if len(named) > mls.MaxMembers {
+		return Accepted{}, errTooManyNamed
+	}
+	r.entry.object = sent.Object.ID
+	a, body, err := m.buildCreate(u, j.GroupID, r.entry, named)
+	if err != nil {
+		return Accepted{}, err
+	}
+	text, cut := cutContent(a, r.entry.message)
+	if err := r.tx.Messages.Readdress(ctx, like[at].Arrival, text, cut); err != nil {
+		return Accepted{}, err
+	}
+	accepted.Replayed = false
+	return accepted, r.queueOwn(ctx, a, body, inboxes)
+}
+
+// queueOwn queues a Create of the user for the inboxes. It leaves out inboxes of actors that the
+// user blocks.
+func (r *receiver) queueOwn(ctx context.Context, a *vocab.Activity, body []byte, inboxes []user.Inbox) error {
 	var actors []vocab.ID
 	for _, i := range inboxes {
 		actors = append(actors, i.Targets...)
 	}
-	blocked, err := tx.Blocks.FindAmong(ctx, actors)
+	blocked, err := r.tx.Blocks.FindAmong(ctx, actors)
 	if err != nil {
-		return Accepted{}, err
+		return err
 	}
-	inboxes = slices.DeleteFunc(inboxes, func(i user.Inbox) bool { return blocked[i.Targets[0]] })
-	job := user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Object: j.URI, Type: a.Type, Body: body, Audience: actors}
-	return Accepted{Seq: e.seq, Epoch: j.Epoch, Generation: j.Generation}, tx.Deliveries.Enqueue(ctx, job, inboxes, m.Now())
+	inboxes = slices.DeleteFunc(slices.Clone(inboxes), func(i user.Inbox) bool { return blocked[i.Targets[0]] })
+	job := user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Object: r.conversation.URI, Type: a.Type, Body: body, Audience: actors}
+	return r.tx.Deliveries.Enqueue(ctx, job, inboxes, r.Now)
 }
