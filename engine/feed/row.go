@@ -39,9 +39,7 @@ func ParseRow(item user.FeedItem) (row Row, isReadable bool) {
 	if r.object, err = vocab.ParseDoc(item.Object); err != nil {
 		return r, false
 	}
-	if r.readable, err = vocab.ParseDoc(item.Readable); item.Readable == nil || err != nil {
-		r.readable = vocab.Readable(r.object, nil)
-	}
+	r.readable = vocab.ReadableOf(r.object, item.Readable)
 	r.author = authorOf(r)
 	r.to, err = addressingOf(r)
 	return r, err == nil

@@ -137,11 +137,7 @@ func WordsOf(object, shown json.RawMessage) string {
 	if err != nil {
 		return ""
 	}
-	readable, err := vocab.ParseDoc(shown)
-	if shown == nil || err != nil {
-		readable = vocab.Readable(d, nil)
-	}
-	return writeVector(splitWords(objectText(d, readable)))
+	return writeVector(splitWords(objectText(d, vocab.ReadableOf(d, shown))))
 }
 
 // idAt returns the lowest id that can be made at a time. Ids are UUIDs of version 7 (RFC 9562

@@ -82,10 +82,6 @@ func (s *conversations) showEntry(e user.TimelineEntry) timelineEntry {
 	if author := o.AttributedTo; author != "" && !s.local.IsLocal(author) && s.gate.CheckActor(author) != nil {
 		return shown
 	}
-	readable, err := vocab.ParseDoc(e.Readable)
-	if e.Readable == nil || err != nil {
-		readable = vocab.Readable(o.Doc, nil)
-	}
-	shown.Object = vocab.Show(o.Doc, readable, nil)
+	shown.Object = vocab.Show(o.Doc, vocab.ReadableOf(o.Doc, e.Readable), nil)
 	return shown
 }

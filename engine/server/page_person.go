@@ -14,13 +14,9 @@ func (s *pages) ownPost(person page.Person, row user.Object) (page.Post, error) 
 	if err != nil {
 		return page.Post{}, err
 	}
-	readable, err := vocab.ParseDoc(row.Readable)
-	if row.Readable == nil || err != nil {
-		readable = vocab.Readable(o.Doc, nil)
-	}
 	p := page.Post{ID: o.ID, Page: s.local.PostPage(o.ID), Author: page.Author{Name: person.Name, Handle: person.Handle, Page: person.Page}, IsOwn: true,
 		Answers: string(o.InReplyTo), Published: row.Published, Updated: o.Updated,
-		Doc: vocab.Show(o.Doc, readable, nil)}
+		Doc: vocab.Show(o.Doc, vocab.ReadableOf(o.Doc, row.Readable), nil)}
 	return p, nil
 }
 

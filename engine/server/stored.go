@@ -300,11 +300,7 @@ func carriedNow(ctx context.Context, tx *user.Tx, ids []vocab.ID) (map[vocab.ID]
 			continue // then it is shown by its id
 		}
 		delete(parsed.Doc, "@context")
-		readable, err := vocab.ParseDoc(o.Readable)
-		if o.Readable == nil || err != nil {
-			readable = vocab.Readable(parsed.Doc, nil)
-		}
-		now[o.URI] = carried{parsed.Doc, readable}
+		now[o.URI] = carried{parsed.Doc, vocab.ReadableOf(parsed.Doc, o.Readable)}
 	}
 	return now, nil
 }

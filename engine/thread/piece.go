@@ -28,10 +28,8 @@ func readHeld(h user.HeldObject) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &piece{Object: o, isHeld: true, isCopied: h.Copied, waits: h.Waits, to: o.Addressing, author: o.AttributedTo, voices: o.Authors()}
-	if p.readable, err = vocab.ParseDoc(h.Readable); h.Readable == nil || err != nil {
-		p.readable = vocab.Readable(o.Doc, nil)
-	}
+	p := &piece{Object: o, isHeld: true, isCopied: h.Copied, waits: h.Waits, to: o.Addressing, author: o.AttributedTo, voices: o.Authors(),
+		readable: vocab.ReadableOf(o.Doc, h.Readable)}
 	if !p.author.SameOrigin(o.ID) {
 		p.author = h.Creator
 	}

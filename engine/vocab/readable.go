@@ -100,6 +100,16 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 	return out
 }
 
+// ReadableOf returns the readable form of d as it was stored. If it was not stored, or cannot be
+// parsed, ReadableOf makes it.
+func ReadableOf(d Doc, stored []byte) Doc {
+	readable, err := ParseDoc(stored)
+	if err != nil {
+		return Readable(d, nil)
+	}
+	return readable
+}
+
 // cleanTranslations returns the language map with harmless texts. The parameter clean is the
 // harmless form of the parameter text, so that text need not be cleaned again if it is in the map.
 // differs is true if the map has a text other than the parameter text.
