@@ -10,7 +10,7 @@ import (
 )
 
 // otherSide are the codes that only other servers and operators are told.
-var otherSide = []string{"key_gone", "unsigned", "not_ready", "plain_text", "bad_encoding", "too_long"}
+var otherSide = []string{"unsigned", "not_ready", "plain_text", "bad_encoding", "too_long"}
 
 // A program goes by the codes: each that the client API answers with stands on its page.
 func TestTheAPIPageNamesEveryErrorCode(t *testing.T) {

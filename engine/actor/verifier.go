@@ -295,6 +295,16 @@ func explainUnknown(err error) error {
 	return err
 }
 
+// ExplainGone returns Unauthenticated for an error of Signer that says that the key's owner was
+// deleted, and other errors as they are. As an answer to the request, Gone would say that the
+// requested thing was deleted.
+func ExplainGone(err error) error {
+	if fault.KindOf(err) == fault.Gone {
+		return refuseUnproven("key_gone", "the signing key is gone", err)
+	}
+	return err
+}
+
 func refuseUnproven(code, public string, err error) error {
 	return fault.Wrap(fault.Unauthenticated, public, err).WithCode(code)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -19,11 +19,8 @@ func (i *Inbox) Admit(ctx context.Context, r *http.Request, body []byte) (*vocab
 		return nil, err
 	}
 	signer, err := i.Verifier.Signer(ctx, x.claims, "")
-	if fault.KindOf(err) == fault.Gone { // an answer of 410 would tell the peer that the user is gone
-		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
-	}
 	if err != nil {
-		return nil, err
+		return nil, actor.ExplainGone(err)
 	}
 	if err := i.Gate.CheckActor(signer.ID); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -24,11 +25,8 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 		signer, err = i.findSigner(ctx, x, id, updatesItself)
 		return err
 	})
-	if fault.KindOf(err) == fault.Gone { // an answer of 410 would tell the peer that the inbox is gone
-		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
-	}
 	if err != nil {
-		return fmt.Errorf("verify request of %s: %w", id, err)
+		return fmt.Errorf("verify request of %s: %w", id, actor.ExplainGone(err))
 	}
 	i.Heard(ctx, signer.ID.Host(), x.claims[0].Dialect, x.Request.UserAgent()) // all claims of a request are of one dialect
 	if err := i.budgets.countRequest(x, signer.ID); err != nil {

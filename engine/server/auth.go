@@ -217,11 +217,8 @@ func (s *access) proveSigner(r *http.Request, body []byte) (vocab.ID, error) {
 		return "", err
 	}
 	signer, err := s.verifier.Signer(policy.PaidByAddress(r.Context(), s.clientOf(r)), claims, "")
-	if fault.KindOf(err) == fault.Gone { // as an answer, this fault would say that the requested object is gone
-		return "", fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
-	}
 	if err != nil {
-		return "", err
+		return "", actor.ExplainGone(err)
 	}
 	return signer.ID, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -94,11 +95,8 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 // blocked, and one that has sent too much.
 func (s *conversationPeers) introduceSigner(r *http.Request) (vocab.ID, error) {
 	signer, err := s.verifier.Introduce(policy.PaidByAddress(r.Context(), s.clientOf(r)), r)
-	if fault.KindOf(err) == fault.Gone { // as an answer, this fault would say that the conversation is gone
-		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
-	}
 	if err != nil {
-		return "", err
+		return "", actor.ExplainGone(err)
 	}
 	if s.local.IsLocal(signer.ID) {
 		return "", fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("unsigned")
