@@ -246,11 +246,7 @@ func (r *Resolver) presentActor(a *instance.RemoteActor) (*vocab.Actor, error) {
 // isPassing reports whether an error says only that the actor's server cannot be asked now, and
 // nothing about the actor.
 func isPassing(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.NoHost, fault.RateLimited, fault.Busy:
-		return true
-	}
-	return false
+	return fault.IsPassing(err) || fault.KindOf(err) == fault.NoHost
 }
 
 // recallActor returns the copy of an actor in the cache or the store, or nil if there is none.

@@ -64,8 +64,8 @@ var senderChecks = []signature.Check[*sender]{
 
 // Signer returns the actor who made one of the claims. If the actor want made one of them,
 // Signer returns that actor. The fault is Unauthenticated for a wrong claim, Forbidden for a
-// blocked host, and Gone when the actor was deleted. If the key cannot be fetched now, isPassing
-// is true for the fault, and the sender may retry.
+// blocked host, and Gone when the actor was deleted. If the key cannot be fetched now,
+// fault.IsPassing is true for the fault, and the sender may retry.
 func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	a, err := v.findSigner(ctx, claims, want)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -88,7 +89,7 @@ func (m *Members) createForForeign(ctx context.Context, u vocab.Username, c *use
 	var held user.HeldActivity
 	for _, id := range foreign {
 		i, err := m.findInbox(ctx, id)
-		if err != nil && !isPassing(err) {
+		if err != nil && !fault.IsPassing(err) {
 			continue
 		}
 		if err != nil {

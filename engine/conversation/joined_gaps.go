@@ -127,7 +127,7 @@ func (g *gaps) begin(of copyKey, host vocab.ID) {
 func (g *gaps) run(of copyKey) {
 	for try := 0; ; {
 		err := g.fill(of)
-		if err == nil || !isPassing(err) {
+		if err == nil || !fault.IsPassing(err) {
 			if err != nil && g.ctx.Err() == nil {
 				g.Log.Info("missing messages cannot be had", "user", of.user, "conversation", of.id, "err", err)
 			}
@@ -171,15 +171,6 @@ func (g *gaps) end(of copyKey) bool {
 	g.places.Give(f.payer, 1)
 	delete(g.running, of)
 	return true
-}
-
-// isPassing reports whether a failure is temporary.
-func isPassing(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Busy, fault.RateLimited:
-		return true
-	}
-	return false
 }
 
 // fill reads the missing messages, page by page.

@@ -78,7 +78,7 @@ func (c *commit) findAdded(ctx context.Context) error {
 			continue // judge refuses invalid ids
 		}
 		a, err := c.registry.Finder.Refresh(ctx, id)
-		if isPassing(err) {
+		if fault.IsPassing(err) {
 			return err
 		}
 		if err != nil {

@@ -109,6 +109,16 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
+// IsPassing reports whether err is temporary: a dependency or a peer cannot be asked now, and may be
+// asked later.
+func IsPassing(err error) bool {
+	switch KindOf(err) {
+	case Unavailable, Busy, RateLimited:
+		return true
+	}
+	return false
+}
+
 // Public returns the text of err that may be shown to users and peers. For an Internal error, and
 // for an error without such a text, Public returns "internal error".
 func Public(err error) string {

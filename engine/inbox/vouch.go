@@ -81,8 +81,7 @@ func (v *voucher) refuseDisproven(ctx context.Context, x *receiving) error {
 	if x.Activity == nil { // no memory was free to parse it again
 		return err
 	}
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Busy, fault.RateLimited:
+	if fault.IsPassing(err) {
 		return nil
 	}
 	return err

@@ -190,9 +190,9 @@ func (i *Intake) writeUser(u vocab.Username, use func(context.Context, *user.Tx)
 	return i.Store.Write(ctx, u, use)
 }
 
-// isPassing reports whether a failure is temporary, which means that the activities cannot be
+// isOwnTrouble reports whether a failure is temporary, which means that the activities cannot be
 // applied now, but none of them is the cause.
-func isPassing(err error) bool {
+func isOwnTrouble(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.Config:
 		return true

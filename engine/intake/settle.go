@@ -24,10 +24,10 @@ func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left 
 	case err == nil:
 		i.finishBatch(u, batch)
 		return nil, nil
-	case isPassing(err):
+	case isOwnTrouble(err):
 		return batch, err
 	case len(batch) == 1:
-		if again := i.commitBatch(u, batch); again == nil || isPassing(again) {
+		if again := i.commitBatch(u, batch); again == nil || isOwnTrouble(again) {
 			return i.settleBatch(u, batch, again)
 		}
 		if err := i.poisonActivity(u, i.Pipeline.SetAside(u, batch[0].item, err), err); err != nil {

@@ -124,7 +124,7 @@ type outage struct{ atomic.Bool }
 // again immediately.
 func (i *Intake) noteInstance(err error) {
 	if err != nil {
-		i.outage.Store(isPassing(err))
+		i.outage.Store(isOwnTrouble(err))
 		return
 	}
 	if !i.outage.CompareAndSwap(true, false) {

@@ -124,7 +124,7 @@ func (w *writer) leaveToJournal(batch []*letter) {
 // the queue. But if the first of them could not even be set aside and has no row, putOff refuses
 // the request of that entry instead, so that the peer can send the activity again.
 func (w *writer) putOff(left []*entry, cause error) {
-	if !isPassing(cause) && left[0].row == nil {
+	if !isOwnTrouble(cause) && left[0].row == nil {
 		left[0].letter.Answer(cause)
 		return
 	}

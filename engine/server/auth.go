@@ -154,20 +154,10 @@ func (s *access) introduceReader(a *answer, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	err := s.admitReader(a, r.WithContext(ctx))
-	if isPassing(err) {
+	if fault.IsPassing(err) {
 		return nil
 	}
 	return err
-}
-
-// isPassing reports whether an error is temporary, that is, whether the sender cannot be
-// identified now but may be later.
-func isPassing(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Busy, fault.RateLimited:
-		return true
-	}
-	return false
 }
 
 // identifyViewer returns the actor who sent the request, or the empty id if nothing proves which

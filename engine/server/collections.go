@@ -171,7 +171,7 @@ func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	viewer, err := s.identifyViewer(a, r.WithContext(ctx))
-	if isPassing(err) {
+	if fault.IsPassing(err) {
 		return "", nil
 	}
 	return viewer, err

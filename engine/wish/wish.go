@@ -108,9 +108,6 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 
 // mayPass reports whether a later attempt may succeed.
 func mayPass(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Busy, fault.RateLimited, fault.NoHost, fault.Internal:
-		return true
-	}
-	return false
+	kind := fault.KindOf(err)
+	return fault.IsPassing(err) || kind == fault.NoHost || kind == fault.Internal
 }
