@@ -153,7 +153,9 @@ func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration)
 		return postgres.Fault("make acquaintances of "+u.Name.String(), c.acquaintSpelled(ctx, conn, u.Name, from))
 	})
 	if v != (schema.Version{}) {
-		err = errors.Join(err, c.Instance.Users.SetSchema(context.WithoutCancel(ctx), u.Name, v))
+		last, cancel := postgres.Outlive(ctx, 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, c.Instance.Users.SetSchema(last, u.Name, v))
 	}
 	return changed, v, err
 }

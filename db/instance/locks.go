@@ -144,8 +144,8 @@ func (l Locks) Serve(ctx context.Context, command string) (release func(), lost 
 		_, _ = conn.WaitForNotification(ctx) // there are no notifications: it returns when the connection ends or release is called
 		closing, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer stop()
-		_, _ = conn.Exec(closing, `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait until the server ends the session
-		_ = conn.Close(closing)                                      // which releases the lock in any case
+		unlock(closing, conn)
+		_ = conn.Close(closing)
 	}()
 	return func() { cancel(); <-gone }, gone, nil
 }
@@ -189,9 +189,18 @@ func (l Locks) lock(ctx context.Context, j job) (release func(), err error) {
 		return nil, fault.New(fault.Busy, holder).WithHint("try again when it is done")
 	}
 	return func() {
-		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait until the server ends the session
+		unlock(context.WithoutCancel(ctx), conn)
 		postgres.Shut(conn)
 	}, nil
+}
+
+// unlock releases the locks of a session, so that the next process need not wait until the server
+// ends the session. It waits no longer than a second for a server that hangs: to close the
+// connection releases the locks in any case.
+func unlock(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, _ = conn.Exec(ctx, `SELECT pg_advisory_unlock_all()`)
 }
 
 // tryLock takes the lock of a job over a connection that bears the job's name. If another process

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/golang-migrate/migrate/v4"
 	migratedb "github.com/golang-migrate/migrate/v4/database"
@@ -40,7 +41,9 @@ func (d *Databases) MigrateUser(ctx context.Context, database string, repair boo
 		if misfit = before(ctx, conn, v); misfit == nil {
 			misfit = d.MigrateUp(ctx, database, User)
 		}
-		if v, err = Read(context.WithoutCancel(ctx), conn); err != nil { // read even if ctx has ended, because the caller reports the version
+		last, cancel := postgres.Outlive(ctx, 5*time.Second) // because the caller reports the version
+		defer cancel()
+		if v, err = Read(last, conn); err != nil {
 			return errors.Join(misfit, postgres.Fault("read schema of "+database, err))
 		}
 		return misfit

@@ -20,6 +20,10 @@ const (
 	retryBatch  = 8 // how many deliveries to a host are leased together
 	retryAtOnce = 2 // how many requests to a host run in parallel
 	hopeless    = 5 // after this many attempts in a row without an answer the run skips a host
+
+	// recordTime is how long the run may take to store what it has done, even if its own time has
+	// run out.
+	recordTime = 10 * time.Second
 )
 
 // sendAll sends the matched deliveries to other servers, and makes the deliveries to this server
@@ -62,11 +66,13 @@ func (t *retry) sendUser(ctx context.Context, all []RetriedHost) error {
 		}
 	}
 	err := g.Wait()
-	back := t.in.DB.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *user.Tx) error {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	back := t.in.DB.Write(last, u, func(ctx context.Context, tx *user.Tx) error {
 		return tx.Deliveries.Release(ctx, t.sender.Owner, t.in.Now())
 	})
 	if err == nil {
-		err = t.recordFailure(ctx, u, errors.Join(back, t.in.DB.Instance.Deliveries.Want(context.WithoutCancel(ctx), []vocab.Username{u}))) // tells the serving process when the rest is due
+		err = t.recordFailure(ctx, u, errors.Join(back, t.in.DB.Instance.Deliveries.Want(last, []vocab.Username{u}))) // tells the serving process when the rest is due
 	}
 	return err
 }
@@ -94,7 +100,7 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 			return err
 		}
 		ends, err := t.attemptBatch(ctx, h.User, rows)
-		if err := t.sender.Record(context.WithoutCancel(ctx), h.User, ends, t.in.Now()); err != nil {
+		if err := t.recordBatch(ctx, h.User, ends); err != nil {
 			return err
 		}
 		through := t.countAttempts(h, ends)
@@ -118,6 +124,13 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 		}
 	}
 	return nil
+}
+
+// recordBatch stores the outcomes of attempts, even if ctx has ended.
+func (t *retry) recordBatch(ctx context.Context, u vocab.Username, ends []delivery.Attempted) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	return t.sender.Record(ctx, u, ends, t.in.Now())
 }
 
 // claimBatch leases deliveries for the longest time that their attempts can take, with two

@@ -1,0 +1,115 @@
+package instance_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+)
+
+// hangable is a road to the test server on which the server stops to answer when hang is called.
+type hangable struct {
+	url  string
+	mu   sync.Mutex
+	hung bool
+	both []net.Conn
+}
+
+func makeHangable(t *testing.T) *hangable {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(dbtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hangable{url: (&url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: l.Addr().String(), Path: "/", RawQuery: "sslmode=disable"}).String()}
+	network, address := pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial(network, address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			h.mu.Lock()
+			h.both = append(h.both, near, far)
+			h.mu.Unlock()
+			go func() { _, _ = io.Copy(far, near); _ = far.Close() }()
+			go h.answer(near, far)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, c := range h.both {
+			_ = c.Close()
+		}
+	})
+	return h
+}
+
+// answer passes on the server's answers until hang is called.
+func (h *hangable) answer(near, far net.Conn) {
+	for b := make([]byte, 4096); ; {
+		n, err := far.Read(b)
+		h.mu.Lock()
+		hung := h.hung
+		h.mu.Unlock()
+		if hung {
+			return
+		}
+		if _, fail := near.Write(b[:n]); err != nil || fail != nil {
+			_ = near.Close()
+			return
+		}
+	}
+}
+
+func (h *hangable) hang() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hung = true
+}
+
+func TestALockIsGivenUpAlthoughTheServerHangs(t *testing.T) {
+	t.Parallel()
+	_, cfg := dbtest.Named(t)
+	cfg.Migrate = false
+	road := makeHangable(t)
+	cfg.URL = road.url
+	c := dbtest.Connect(t, cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	release, err := c.Instance.Locks.Prune(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	road.hang()
+	cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		release()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("the command waits for the server after its time has run out")
+	}
+}
