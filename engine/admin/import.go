@@ -64,7 +64,7 @@ func (im Imports) Import(ctx context.Context, path string, o ImportOptions) (Imp
 	}
 	r := &importRun{in: im.in, ask: o, report: ImportReport{File: path, Kind: kind, User: o.As, VerifyOnly: o.VerifyOnly}}
 	if kind == foreign.Export {
-		a, err := archive.Open(ctx, path)
+		a, err := archive.OpenBounded(ctx, path)
 		if err != nil {
 			return ImportReport{}, err
 		}

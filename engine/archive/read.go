@@ -33,18 +33,26 @@ type Reader struct {
 	Manifest Manifest
 	Files    []File // the configurations and keys
 
-	f *os.File
+	f       *os.File
+	bounded bool // the limits on the archive of one user hold
 }
 
 // Open reads the whole archive and verifies its sums. The fault is NotFound when the file cannot
 // be opened, Invalid when it is no archive or is damaged, and Config when a newer lightweb wrote
 // it. The sums reveal decay and truncation; they do not show who wrote the archive.
-func Open(ctx context.Context, path string) (*Reader, error) {
+func Open(ctx context.Context, path string) (*Reader, error) { return openFile(ctx, path, false) }
+
+// OpenBounded is Open for an archive that may come from anybody. It also refuses the archive of
+// one user that exceeds the limits, so that to read it costs no more than to read one that a user
+// of ordinary size has.
+func OpenBounded(ctx context.Context, path string) (*Reader, error) { return openFile(ctx, path, true) }
+
+func openFile(ctx context.Context, path string, bounded bool) (*Reader, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // if path is a pipe, this does not wait for a writer
 	if err != nil {
 		return nil, fault.Wrap(fault.NotFound, "the archive "+path+" cannot be read", err).WithHint("is it there, and may you read it?")
 	}
-	r := &Reader{f: f}
+	r := &Reader{f: f, bounded: bounded}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fault.New(fault.Invalid, path+" is not a file").WithHint("an archive is read twice: write it to a file first")
@@ -71,7 +79,7 @@ func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader)
 	if _, err = s.nextEntry(); err != nil { // the manifest
 		return err
 	}
-	s.spent.bounded = !r.Manifest.Whole
+	s.spent.bounded = r.bounded && !r.Manifest.Whole
 	for {
 		h, err := s.nextEntry()
 		if err != nil || h.Name == sumsName {
@@ -171,7 +179,7 @@ func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
 		return fault.New(fault.Config, fmt.Sprintf("the archive has format %d, newer than this lightweb reads (%d)", r.Manifest.Format, format)).
 			WithHint("use the lightweb that wrote it, " + r.Manifest.Version + ", or a newer one")
 	}
-	s.spent.bounded = !r.Manifest.Whole
+	s.spent.bounded = r.bounded && !r.Manifest.Whole
 	sums.WriteString(sumLine(FirstEntry, sha256.Sum256(data)))
 	return nil
 }
@@ -199,7 +207,7 @@ func (r *Reader) openStream(ctx context.Context) (*stream, error) {
 		return nil, fault.Wrap(fault.Invalid, "the file is not a backup that lightweb wrote", err)
 	}
 	gz.Multistream(false)
-	s := &stream{ctx: ctx, raw: raw, gz: gz, spent: spending{bounded: true, packed: &packed}} // the manifest tells whether it is
+	s := &stream{ctx: ctx, raw: raw, gz: gz, spent: spending{bounded: true, packed: &packed}} // until the manifest is read
 	s.tar = tar.NewReader(&unpacking{s})
 	return s, nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits on the archive of one user. They exist because such an archive may come from anybody.
+// Limits on the archive of one user that may come from anybody (see OpenBounded).
 const (
 	maxUserBytes   = 10 << 30 // the bytes of all entries
 	maxUserEntries = 1_000_000
@@ -18,12 +18,12 @@ const (
 
 // spending counts what an archive has cost to read so far.
 type spending struct {
-	bounded              bool // the archive is of one user
+	bounded              bool // the limits hold
 	entries, bytes, kept int64
 	packed               *int64
 }
 
-// check refuses the archive of one user if it exceeds the limits.
+// check refuses an archive that exceeds the limits, if they hold.
 func (s *spending) check() error {
 	switch {
 	case !s.bounded:
