@@ -18,8 +18,9 @@ const (
 	editBatch  = 5000 // activities and edits of objects that are read in one transaction
 	maxBatches = 4    // batches that are indexed before a search is answered
 	// overlap is how far back the index looks for objects and activities. It looks back because
-	// transactions may end in another order than that in which their ids were made.
-	overlap = time.Minute
+	// transactions may end in another order than that in which their ids were made, up to a minute
+	// later, and because the clock that ids have their times from may be set back by an hour.
+	overlap = time.Hour + time.Minute
 	// batchTime is the longest time of a batch that Run indexes. A batch can take long in a
 	// database that is read for the first time.
 	batchTime = 2 * time.Minute
@@ -101,6 +102,8 @@ func (p *pass) begin(ctx context.Context, tx *user.Tx) error {
 	} else {
 		p.stored.Activities = idAt(p.Now())
 	}
+	now := idAt(p.Now()) // if the index is ahead of it, the clock was set back, and new ids are lower
+	p.stored.Objects, p.stored.Activities = earlierOf(p.stored.Objects, now), earlierOf(p.stored.Activities, now)
 	p.at = user.SearchProgress{Objects: stepBack(p.stored.Objects), Activities: stepBack(p.stored.Activities)}
 	p.isBegun = true
 	return nil
@@ -159,6 +162,14 @@ func stepBack(id uuid.UUID) uuid.UUID {
 	}
 	sec, nsec := id.Time().UnixTime()
 	return idAt(time.Unix(sec, nsec).Add(-overlap))
+}
+
+// earlierOf returns the earlier of two ids.
+func earlierOf(a, b uuid.UUID) uuid.UUID {
+	if bytes.Compare(a[:], b[:]) < 0 {
+		return a
+	}
+	return b
 }
 
 // laterOf returns the later of two ids.

@@ -2,6 +2,7 @@ package search_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -203,6 +204,29 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 
 // A post of the archive is found by its user, also when the account that it was of is deleted, and
 // stays found when the index is pruned. Where the user holds the post, too, that counts.
+// The ids of posts have the time of this server's clock, and the index goes on after the last id.
+func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{59 * time.Minute, 30 * 24 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			now := time.Now()
+			f.Searcher.Now = func() time.Time { return now }
+			f.finds("before", false, f.hold("before", bob, "before"))
+			now = now.Add(-ahead)
+			made := uuid.Must(uuid.NewV7())
+			binary.BigEndian.PutUint64(made[:], uint64(now.UnixMilli())<<16|0x7000)
+			id := bob + "/notes/after"
+			f.write(func(ctx context.Context, tx *user.Tx) error {
+				_, err := tx.Objects.Add(ctx, user.Object{ID: made, URI: id, Published: start, Raw: noteOf(id, bob, "after"), Author: bob})
+				return err
+			})
+			f.finds("after", false, id)
+		})
+	}
+}
+
 func TestArchivedPostsAreFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
