@@ -61,9 +61,11 @@ func (d *Dumper) BeginRestoration(ctx context.Context, backupOf time.Time) (*Res
 	return r, nil
 }
 
-// Close ends the restoration, and drops the databases that were built and not committed.
+// Close ends the restoration, and drops the databases that were built and not committed. Each of
+// them waits for a checkpoint of the server, so Close takes as long as ctx lasts, and a minute
+// after it has ended at most.
 func (r *Restoration) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	ctx, cancel := postgres.Outlive(ctx, time.Minute)
 	defer cancel()
 	for _, b := range []*building{r.instance, r.current} {
 		if b != nil && b.conn != nil {

@@ -15,11 +15,19 @@ import (
 	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/archive"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// backupsOf returns the Backups of an instance with these databases and no files.
+func backupsOf(t *testing.T, c *dbtest.Cluster) Backups {
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	users := filepath.Join(dir, "users")
+	return Backups{&instance.Instance{DB: c, Now: time.Now, Log: log, Registry: registry.New(dir, users, log), Keys: actor.NewKeyring(users, dir, "https://here.example")}}
+}
 
 // The engine fulfils a wish in the user's database, and removes it from the instance's.
 func TestABackupHoldsAWishThatIsFulfilledMeanwhile(t *testing.T) {
@@ -37,9 +45,7 @@ func TestABackupHoldsAWishThatIsFulfilledMeanwhile(t *testing.T) {
 	if _, err := held.ExecContext(t.Context(), `LOCK TABLE activities`); err != nil {
 		t.Fatal(err)
 	}
-	dir, done, written := t.TempDir(), make(chan error, 1), &bytes.Buffer{}
-	backups := Backups{&instance.Instance{DB: c, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Registry: registry.New(dir, filepath.Join(dir, "users"), slog.New(slog.DiscardHandler)), Keys: actor.NewKeyring(filepath.Join(dir, "users"), dir, "https://here.example")}}
+	done, written, backups := make(chan error, 1), &bytes.Buffer{}, backupsOf(t, c)
 	go func() {
 		_, err := backups.Write(context.WithoutCancel(t.Context()), written, BackupOptions{})
 		done <- err
@@ -83,4 +89,34 @@ func rowsOf(t *testing.T, written []byte, name archive.Name) string {
 		t.Fatal(err)
 	}
 	return rows.String()
+}
+
+func TestADryRunTellsOfDatabasesThatItCouldNotDrop(t *testing.T) {
+	t.Parallel()
+	c, cfg := dbtest.Named(t)
+	dbtest.User(t, c, "alice")
+	backups, path := backupsOf(t, c), filepath.Join(t.TempDir(), "backup.tar.gz")
+	if _, err := backups.WriteFile(t.Context(), path, BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mark := func(isTemplate string) {
+		dbtest.Run(t, "postgres", `ALTER DATABASE "`+cfg.Name+`-restoring" IS_TEMPLATE `+isTemplate)
+	}
+	marked := false
+	r, err := backups.Restore(t.Context(), path, RestoreOptions{DryRun: true, Progress: func(int, int) {
+		if !marked { // PostgreSQL drops no template
+			mark("true")
+			marked = true
+		}
+	}})
+	if fault.KindOf(err) != fault.Partial || r.Users != 1 || !r.DryRun {
+		t.Errorf("Restore = %+v, %v; want the report, and Partial", r, err)
+	}
+	mark("false")
+	if _, err := backups.Restore(t.Context(), path, RestoreOptions{DryRun: true}); err != nil {
+		t.Error(err)
+	}
+	if left := dbtest.Rows(t, "postgres", `SELECT datname FROM pg_database WHERE datname = '`+cfg.Name+`-restoring'`); len(left) != 0 {
+		t.Errorf("%q are left", left)
+	}
 }

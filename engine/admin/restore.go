@@ -55,7 +55,7 @@ type RestoreReport struct {
 // them. Files that it wrote before a failure stay. The fault is Invalid for a damaged archive,
 // Config for a backup of another origin or of a newer lightweb, Conflict when existing data is
 // in the way, Busy while an engine serves or another process restores, and Partial when the
-// backup lacks a user's database.
+// backup lacks a user's database, or when a dry run could not remove what it built.
 func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (RestoreReport, error) {
 	began := time.Now()
 	a, err := archive.Open(ctx, path)
@@ -73,7 +73,8 @@ func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (R
 			return RestoreReport{}, err
 		}
 	}
-	if err := p.runRestore(ctx); err != nil {
+	err = p.runRestore(ctx)
+	if err != nil && fault.KindOf(err) != fault.Partial {
 		return RestoreReport{}, err
 	}
 	p.report.Users, p.report.Millis = len(p.users), time.Since(began).Milliseconds()
@@ -81,7 +82,7 @@ func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (R
 		return p.report, fault.New(fault.Partial, fmt.Sprintf("the backup lacks the database of %d of %d users", n, len(p.users))).
 			WithHint("lightweb restore an older backup with --user " + p.report.Without[0])
 	}
-	return p.report, nil
+	return p.report, err
 }
 
 // restoreRun is one run of Restore.
@@ -148,7 +149,13 @@ func (p *restoreRun) runRestore(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		if left := building.Close(ctx); left != nil {
+		left := building.Close(ctx)
+		switch {
+		case left == nil:
+		case p.ask.DryRun && err == nil:
+			err = fault.Wrap(fault.Partial, "the backup can be restored, but databases that were built to try it could not be dropped", left).
+				WithHint("lightweb restore drops them when it runs again, also with --dry-run")
+		default:
 			p.in.Log.WarnContext(ctx, "unfinished databases not dropped, the next restore does", "err", left)
 		}
 	}()
