@@ -75,6 +75,7 @@ var playedBy = []struct{ says, tests string }{
 		"engine/inbox.TestBlockedHostsAreRefusedBeforeAnythingIsFetched engine/transport.TestGetAsksTheGate"},
 	{"With an allowlist secure mode holds", "MOD-06 engine.TestPolicy"},
 	{"A Move takes a follow along only", "ORG-23 engine/handler.TestMove engine/handler.TestAnAccountMovesOnceInThirtyDays"},
+	{"It concerns nobody who does not follow the old account", "engine/inbox.TestAMoveMarksOnlyFollowersOfTheOldAccount engine/inbox.TestAMoveForStrangersAloneIsIgnoredAndNobodyIsAsked"},
 	{"Tokens are 256 random bits", "engine/token.TestTokensNameTheirUser engine/token.TestTokensCannotBeGuessed engine/server.TestAPIAnswersOnlyToTokens engine/server.TestTokensAreNotLogged"},
 	{"They are found by the digest", "engine/token.TestTokensNameTheirUser engine/server.TestATokenIsOfNoUseOnceItIsRevoked engine/server.TestAPIAnswersOnlyToTokens"},
 	{"A browser sends none by itself", "engine/server.TestPagesOfNamedOriginsUseTheAPI CLI-08"},

@@ -78,45 +78,30 @@ func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 // announcement arrived. If the copy was fetched after that time, or there is no copy, Changed
 // does the same as Resolve. Each actor has a small budget for these fetches, within the budget
 // of its domain. When the budget is spent or the server does not answer, Changed marks the copy
-// as stale and returns it.
-func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*vocab.Actor, error) {
-	a, old, err := r.fetchChanged(ctx, id, came)
-	if old != nil && isPassing(err) {
-		return r.markStale(ctx, old)
-	}
-	return a, err
-}
-
-// AskWhetherChanged is Changed for an announcement that is not proven to be the actor's. It never
-// marks a copy as stale, because otherwise anybody could slow down the deliveries to the actor.
-func (r *Resolver) AskWhetherChanged(ctx context.Context, id vocab.ID, came time.Time) error {
-	_, _, err := r.fetchChanged(ctx, id, came)
-	return err
-}
-
-// fetchChanged fetches an actor as Changed does. If that fails, it also returns the old copy.
-func (r *Resolver) fetchChanged(ctx context.Context, id vocab.ID, came time.Time) (a *vocab.Actor, old *instance.RemoteActor, err error) {
+// as stale and returns it. If the announcement is not proven, it returns the error instead,
+// because otherwise anybody could slow down the deliveries to the actor.
+func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time, proven bool) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
-		a, err = r.Local.actorAt(id)
-		return a, nil, err
+		return r.Local.actorAt(id)
 	}
 	if err := r.Gate.CheckActor(id); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	have, err := r.recallActor(ctx, id)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if have == nil || have.FetchedAt.After(came) {
-		a, err = r.Resolve(ctx, id)
-		return a, nil, err
+		return r.Resolve(ctx, id)
 	}
 	got, err := r.askAgain(ctx, id, have)
-	if err != nil {
-		return nil, have, err
+	if err != nil && proven && isPassing(err) {
+		return r.markStale(ctx, have)
 	}
-	a, err = r.presentActor(got)
-	return a, nil, err
+	if err != nil {
+		return nil, err
+	}
+	return r.presentActor(got)
 }
 
 // askAgain fetches an actor even if it was fetched just now. It drops what other documents said

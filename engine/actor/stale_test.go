@@ -24,7 +24,7 @@ func TestAnActorThatSaysItChangedIsAskedAgain(t *testing.T) {
 		}
 	}
 	changed := func(came time.Time) func() (*vocab.Actor, error) {
-		return func() (*vocab.Actor, error) { return n.Changed(ctx, p.id(path), came) }
+		return func() (*vocab.Actor, error) { return n.Changed(ctx, p.id(path), came, true) }
 	}
 	show := func(name string) { p.show(path, with(p.person(t, "bob", 0), vocab.Doc{"name": name})) }
 

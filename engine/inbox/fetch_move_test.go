@@ -22,8 +22,8 @@ func confirmMove(s *peertest.Scene) {
 	now.Show()
 }
 
-// mayFollow returns the users who may follow an actor, as the instance database says.
-func mayFollow(t *testing.T, s *peertest.Scene, name string) []vocab.Username {
+// listFollowers returns the users who may follow an actor, as the instance database says.
+func listFollowers(t *testing.T, s *peertest.Scene, name string) []vocab.Username {
 	t.Helper()
 	users, err := s.Store.Instance.Acquaintances.Users(t.Context(), s.ID(name), true)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestAMoveMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 			confirmMove(alice)
 			tt.sends(alice, bob, fmt.Sprintf(move, bob.Long("us:/alice")))
 			settled(t, alice, bob)
-			if got := mayFollow(t, alice, "q:/carol"); !slices.Equal(got, []vocab.Username{alice.Alice}) {
+			if got := listFollowers(t, alice, "q:/carol"); !slices.Equal(got, []vocab.Username{alice.Alice}) {
 				t.Errorf("%v may follow the new account, want alice, who followed the old one", got)
 			}
 			if got := alice.Column(t, alice.Alice, `SELECT actor_uri FROM relationships WHERE type = 'following'`); !slices.Equal(got, []string{alice.Long("q:/carol")}) {
@@ -93,7 +93,7 @@ func TestAMoveThatWaitedMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, alice, bob)
-	if got := mayFollow(t, alice, "q:/carol"); !slices.Equal(got, []vocab.Username{alice.Alice}) {
+	if got := listFollowers(t, alice, "q:/carol"); !slices.Equal(got, []vocab.Username{alice.Alice}) {
 		t.Errorf("%v may follow the new account, want alice, who followed the old one", got)
 	}
 }

@@ -78,7 +78,7 @@ func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	}
 	var a *vocab.Actor
 	err := f.runAside(ctx, x, func(ctx context.Context) (err error) {
-		a, err = f.Actors.Changed(ctx, x.Actor.ID, came)
+		a, err = f.Actors.Changed(ctx, x.Actor.ID, came, true)
 		return err
 	})
 	if err != nil {

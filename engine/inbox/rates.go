@@ -121,6 +121,22 @@ func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	return nil
 }
 
+// limitDeletions takes the first Delete of an actor that is gone, and then drops others of that
+// actor for a while. They all say the same, and need no signature of the actor, so otherwise
+// anybody could make the users who knew the actor forget it over and over. One that is refused
+// does not count, because it comes again.
+func (b *budgets) limitDeletions(x *receiving, take func() error) error {
+	key := string(x.Actor.ID.Canonical())
+	if first, _ := b.bounds.deletions.Ready(key); !first {
+		return nil
+	}
+	if err := take(); err != nil {
+		return err
+	}
+	b.bounds.deletions.Spend(key, 1)
+	return nil
+}
+
 // countStrangers returns how many of the recipients follow neither the activity's actor nor the
 // actor that passes it on. The followers of a user of this server who passes it on are counted,
 // because they do not follow the domain that pays.

@@ -30,25 +30,9 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 		return err
 	}
 	if x.gone {
-		return i.limitDeletions(ctx, x, next)
+		return i.budgets.limitDeletions(x, func() error { return i.resolveRecipients(ctx, x, next) })
 	}
 	return i.resolveRecipients(ctx, x, next)
-}
-
-// limitDeletions passes on the first Delete of an actor that is gone, and then drops others of
-// that actor for a while. They all say the same, and need no signature of the actor, so otherwise
-// anybody could make the users who knew the actor forget it over and over. One that is refused
-// does not count, because it comes again.
-func (i *Inbox) limitDeletions(ctx context.Context, x *receiving, next pipeline.Next) error {
-	key := string(x.Actor.ID.Canonical())
-	if first, _ := i.bounds.deletions.Ready(key); !first {
-		return nil
-	}
-	if err := i.resolveRecipients(ctx, x, next); err != nil {
-		return err
-	}
-	i.bounds.deletions.Spend(key, 1)
-	return nil
 }
 
 // resolveRecipients sets the recipients of x, within the budgets of the party that pays.

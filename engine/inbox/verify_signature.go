@@ -57,7 +57,7 @@ func (i *Inbox) findSigner(ctx context.Context, x *receiving, id vocab.ID, updat
 	if first, _ := i.bounds.announced.Allow(x.payer + " " + string(id.Canonical())); !first {
 		return signer, err
 	}
-	if fail := i.Actors.AskWhetherChanged(ctx, id, x.came); fail != nil {
+	if _, fail := i.Actors.Changed(ctx, id, x.came, false); fail != nil {
 		return signer, err
 	}
 	return i.Verifier.Signer(ctx, x.claims, id)
