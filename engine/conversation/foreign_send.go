@@ -151,7 +151,7 @@ func (m *Members) keepOwn(ctx context.Context, tx *user.Tx, u vocab.Username, c 
 		return Accepted{}, err
 	}
 	if !kept.Kept {
-		return m.sendAgain(ctx, r, u, a.Addressing.To, inboxes)
+		return m.sendAgain(ctx, r, u, inboxes)
 	}
 	return Accepted{Seq: e.seq, Epoch: j.Epoch, Generation: j.Generation}, r.queueOwn(ctx, a, body, inboxes)
 }
@@ -159,7 +159,7 @@ func (m *Members) keepOwn(ctx context.Context, tx *user.Tx, u vocab.Username, c 
 // sendAgain handles a message that the receiver has stored already. If the user sent the message
 // before, sendAgain sends it to those recipients that the stored Create does not name. They get a
 // new Create, which names all recipients so far and is stored in place of the first.
-func (m *Members) sendAgain(ctx context.Context, r *receiver, u vocab.Username, to []vocab.ID, inboxes []user.Inbox) (Accepted, error) {
+func (m *Members) sendAgain(ctx context.Context, r *receiver, u vocab.Username, inboxes []user.Inbox) (Accepted, error) {
 	j, hash := r.conversation, hashOf(r.entry.message)
 	like, err := r.tx.Messages.FindLike(ctx, r.row())
 	at := slices.IndexFunc(like, func(e user.InboxEntry) bool { return e.Seq != nil && bytes.Equal(e.Hash, hash) })
@@ -174,12 +174,19 @@ func (m *Members) sendAgain(ctx context.Context, r *receiver, u vocab.Username, 
 	if err != nil {
 		return Accepted{}, err
 	}
-	named := sent.Addressing.To
+	named, err := sent.Doc.IDs("to")
+	if err != nil {
+		return Accepted{}, err
+	}
 	inboxes = slices.DeleteFunc(slices.Clone(inboxes), func(i user.Inbox) bool { return slices.ContainsFunc(named, i.Targets[0].Same) })
 	if len(inboxes) == 0 {
 		return accepted, nil
 	}
-	named = append(named, slices.DeleteFunc(slices.Clone(to), func(id vocab.ID) bool { return slices.ContainsFunc(named, id.Same) })...)
+	to, err := r.Activity.Doc.IDs("to")
+	if err != nil {
+		return Accepted{}, err
+	}
+	named = append(named, slices.DeleteFunc(to, func(id vocab.ID) bool { return slices.ContainsFunc(named, id.Same) })...)
 	if len(named) > mls.MaxMembers {
 		return Accepted{}, errTooManyNamed
 	}
