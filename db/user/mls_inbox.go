@@ -57,23 +57,27 @@ func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {
 
 // FindLike returns the messages of e's conversation that have the same content as e or the same
 // Seq. If e is a commit, it also returns the other commits of the same generation and epoch.
-// Messages of the kind opaque are not compared by their content.
+// Messages of the kind opaque are not compared by their content. Last comes the same message of the
+// same sender and group if it belongs to no known conversation: it may have arrived before the
+// Welcome to this one.
 func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, error) {
 	return collect[InboxEntry](ctx, t.tx, "look for messages like it", `SELECT `+inboxColumns+` FROM mls_inbox
-		WHERE conversation_id = $1 AND (content_hash = $2 AND kind <> 'opaque' OR seq = $3 OR kind = 'commit' AND $6 = 'commit' AND generation = $4 AND epoch = $5) ORDER BY arrival`,
-		e.Conversation, e.Hash, e.Seq, e.Generation, e.Epoch, e.Kind)
+		WHERE conversation_id = $1 AND (content_hash = $2 AND kind <> 'opaque' OR seq = $3 OR kind = 'commit' AND $6 = 'commit' AND generation = $4 AND epoch = $5)
+			OR conversation_id IS NULL AND group_id = $7 AND sender_uri = $8 AND content_hash = $2 AND kind <> 'opaque' ORDER BY conversation_id IS NULL, arrival`,
+		e.Conversation, e.Hash, e.Seq, e.Generation, e.Epoch, e.Kind, e.Group, e.Sender)
 }
 
-// Place adds e.Seq, e.Generation, e.Sender and e.Receipt, which come from the host, to a message
-// that arrived before the host had ordered it. The user's devices can read a commit or proposal
-// only from now on, so Place assigns a new Arrival to it.
-func (t Messages) Place(ctx context.Context, arrival int64, e InboxEntry) error {
+// Place adds e.Conversation, and e.Seq, e.Generation, e.Sender and e.Receipt, which come from the
+// host, to a message that arrived before the host had ordered it. The user's devices can read a
+// commit or proposal only from now on, and a message whose conversation was unknown. So Place
+// assigns a new Arrival to these.
+func (t Messages) Place(ctx context.Context, early, e InboxEntry) error {
 	comes := ""
-	if e.Kind != KindApplication {
+	if e.Kind != KindApplication || early.Conversation == nil {
 		comes = "arrival = DEFAULT, "
 	}
-	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = $2, generation = $3, sender_uri = $4, receipt = $5 WHERE arrival = $1 AND seq IS NULL`,
-		arrival, e.Seq, e.Generation, e.Sender, e.Receipt)
+	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = $2, generation = $3, sender_uri = $4, receipt = $5, conversation_id = $6 WHERE arrival = $1 AND seq IS NULL`,
+		early.Arrival, e.Seq, e.Generation, e.Sender, e.Receipt, e.Conversation)
 	return err
 }
 

@@ -247,7 +247,7 @@ func TestACommitIsHeldUntilItsHostHasPutItInOrder(t *testing.T) {
 		if err != nil || len(like) != 1 {
 			t.Fatalf("%d messages are like it, %v", len(like), err)
 		}
-		return tx.Messages.Place(ctx, like[0].Arrival, commit)
+		return tx.Messages.Place(ctx, like[0], commit)
 	})
 	want("after it", "words", "commit")
 }

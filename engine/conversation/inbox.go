@@ -105,7 +105,7 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 		return Outcome{Reason: WrongGroup}, err
 	}
 	row := r.row()
-	others, err := r.tx.Messages.FindLike(ctx, row)
+	others, err := r.findLike(ctx, row)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -120,7 +120,7 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 		return Outcome{Reason: Contradiction}, err
 	}
 	if early >= 0 {
-		err = r.tx.Messages.Place(ctx, others[early].Arrival, row)
+		err = r.tx.Messages.Place(ctx, others[early], row)
 	} else {
 		_, err = r.tx.Messages.Add(ctx, row)
 	}
@@ -135,7 +135,22 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 	if err := r.sendHeld(ctx); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, early < 0)
+	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, early < 0 || others[early].Conversation == nil)
+}
+
+// findLike returns what Messages.FindLike returns. Before a device of the user has joined, it
+// leaves out a message without a conversation, unless the sender is a member: an invitation claims
+// nothing of others.
+func (r *receiver) findLike(ctx context.Context, row user.InboxEntry) ([]user.InboxEntry, error) {
+	others, err := r.tx.Messages.FindLike(ctx, row)
+	if err != nil || r.conversation.Confirmed || len(others) == 0 || others[len(others)-1].Conversation != nil {
+		return others, err
+	}
+	member, err := r.tx.Conversations.FindMember(ctx, r.conversation.ID, row.Sender)
+	if err == nil && !member.IsIn() {
+		others = others[:len(others)-1]
+	}
+	return others, err
 }
 
 // fitsGroup reports whether the message belongs to an MLS group of its conversation: the present

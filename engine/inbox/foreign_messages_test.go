@@ -146,3 +146,41 @@ func TestAMessageThatComesBeforeItsHostsWord(t *testing.T) {
 	h.want("in order", keptMessages, "welcome 0 dave f f", "application 2 1 dave t f")
 	h.want("told once", `SELECT type FROM event_outbox WHERE type = 'chatmessage.received'`, "chatmessage.received")
 }
+
+// A member's own server may be faster than the host's Welcome, too. The devices see the message
+// once, and the host's order counts.
+func TestAMessageThatComesBeforeItsHostsWelcome(t *testing.T) {
+	h := newHosted(t)
+	strangers(t, h.Scene, registry.AllowStrangers)
+	_, next := h.group.Commit(h.host, mlstest.Change{Add: []*mlstest.Device{h.device}})
+	words, commit := next.Message(), next.PrivateCommit()
+	h.sends(mine, "PrivateMessage", words)
+	h.sends(mine, "PrivateMessage", commit)
+	h.want("early", keptMessages, "application 1 dave f f", "commit 1 dave f f")
+	if h = h.begun(); h.group.ID != next.ID {
+		t.Fatalf("the group is %s, want %s", h.group.ID, next.ID)
+	}
+	for _, content := range [][]byte{words, commit} {
+		if err := h.put("PrivateMessage", content, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.want("in order", keptMessages, "welcome 0 dave f f", "application 2 1 dave t f", "commit 3 1 dave t f")
+	h.want("told", `SELECT type FROM event_outbox WHERE type = 'chatmessage.received'`, "chatmessage.received")
+	h.want("none waits", `SELECT count(*)::text FROM mls_inbox WHERE conversation_id IS NULL`, "0")
+}
+
+// An invitation takes no message of somebody who is not in it.
+func TestAnInvitationTakesNoEarlyMessageOfAStranger(t *testing.T) {
+	squatter, honest := rivals(t)
+	honest.grow()
+	words := honest.group.Message()
+	honest.sends(mine, "PrivateMessage", words)
+	squatter.begun()
+	if err := squatter.put("PrivateMessage", words, 1, func(s *said) { s.object["attributedTo"] = honest.Long(honest.by) }); err != nil {
+		t.Fatal(err)
+	}
+	honest.sends(mine, "Welcome", honest.group.Welcome(honest.device))
+	honest.sends(mine, "PrivateMessage", honest.group.Message())
+	honest.want("conversations", claims, "mallory welcome application", "- application application")
+}
