@@ -36,6 +36,7 @@ var readers = map[string]string{
 	"engine/outbox/resolve_recipients.go To": "what changes or ends something is for whoever that was for",
 	"engine/outbox/resolve_recipients.go Cc": "what changes or ends something is for whoever that was for",
 	"engine/handler/quote.go to":             "what changes something is for whoever that was for",
+	"engine/conversation/foreign_send.go to": "a message that is sent again goes to those that it did not name before",
 	"engine/handler/quote.go cc":             "what changes something is for whoever that was for",
 	"engine/inbox/relayed.go to":             "copied into the Announce's post",
 	"engine/inbox/relayed.go cc":             "copied into the Announce's post",
