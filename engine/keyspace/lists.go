@@ -92,20 +92,28 @@ func (k Space) Texts(ctx context.Context, names []string) (texts []string, err e
 	return texts, err
 }
 
-// TextsOf returns the texts of one key of many users, in one round trip, with "" for missing
-// keys.
-func (s *Store) TextsOf(ctx context.Context, users []vocab.Username, name string) ([]string, error) {
-	texts := make([]string, len(users))
+// UserKey names a key of a user.
+type UserKey struct {
+	User vocab.Username
+	Name string
+}
+
+// TextsOf returns the texts of keys of many users, in one round trip, with "" for missing keys.
+func (s *Store) TextsOf(ctx context.Context, keys []UserKey) ([]string, error) {
+	texts := make([]string, len(keys))
 	err := s.call(ctx, "read texts", func(ctx context.Context) error {
 		answers, err := s.pipeline(ctx, func(p redis.Pipeliner) {
-			for _, u := range users {
-				p.Get(ctx, s.Of(u).key(name))
+			for _, k := range keys {
+				p.Get(ctx, s.Of(k.User).key(k.Name))
 			}
 		})
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
 		for n, a := range answers {
+			if err := a.Err(); err != nil && !errors.Is(err, redis.Nil) {
+				return err // such as of another server of a cluster
+			}
 			texts[n] = a.(*redis.StringCmd).Val()
 		}
 		return nil
@@ -126,20 +134,19 @@ func (k Space) Use(ctx context.Context, name string, while time.Duration) (text 
 	return text, err
 }
 
-// Enlist inserts an element at the start of a list, and shortens the list to the given number of
-// elements. It returns the elements that it removed from the end.
-func (k Space) Enlist(ctx context.Context, list, element string, most int) (dropped []string, err error) {
+// Enlist inserts an element at the start of a list. It returns the elements beyond the given
+// number, which stay in the list until the caller removes them together with what they name.
+func (k Space) Enlist(ctx context.Context, list, element string, most int) (beyond []string, err error) {
 	err = k.store.call(ctx, "add to "+k.key(list), func(ctx context.Context) error {
-		var beyond *redis.StringSliceCmd
+		var found *redis.StringSliceCmd
 		err := k.store.transact(ctx, func(p redis.Pipeliner) {
 			p.LPush(ctx, k.key(list), element)
-			beyond = p.LRange(ctx, k.key(list), int64(most), -1)
-			p.LTrim(ctx, k.key(list), 0, int64(most)-1)
+			found = p.LRange(ctx, k.key(list), int64(most), -1)
 		})
-		dropped = beyond.Val()
+		beyond = found.Val()
 		return err
 	})
-	return dropped, err
+	return beyond, err
 }
 
 // Delist removes keys, and from lists the elements that name these keys, in one transaction. It

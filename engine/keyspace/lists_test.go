@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightweb/lightweb/engine/keyspace"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Lists and texts are read and swept in the same way whatever stands behind the URL, and those that
@@ -50,8 +49,8 @@ func TestListsAndTexts(t *testing.T) {
 			if d := cmp.Diff([]string{"", ""}, texts); err != nil || d != "" {
 				t.Errorf("swept: %v (-want +got)\n%s", err, d)
 			}
-			states, err := k.Cache.TextsOf(t.Context(), []vocab.Username{user(t, "bob"), user(t, "alice")}, "obj:1")
-			if d := cmp.Diff([]string{"one", ""}, states); err != nil || d != "" {
+			states, err := k.Cache.TextsOf(t.Context(), []keyspace.UserKey{{User: user(t, "bob"), Name: "obj:1"}, {User: user(t, "alice"), Name: "obj:1"}, {User: user(t, "bob"), Name: "obj:2"}})
+			if d := cmp.Diff([]string{"one", "", "two"}, states); err != nil || d != "" {
 				t.Errorf("TextsOf: %v (-want +got)\n%s", err, d)
 			}
 			if n, err := bob.Delete(t.Context(), "list", "obj:1", "obj:2"); n != 3 || err != nil {
@@ -67,6 +66,15 @@ func TestListsAndTexts(t *testing.T) {
 				if _, err := bob.Enlist(t.Context(), "list", name, 9); err != nil {
 					t.Fatal(err)
 				}
+			}
+			for range 2 { // an element beyond the list's bound is named until it is removed
+				beyond, err := bob.Enlist(t.Context(), "list", "obj:4", 3)
+				if err != nil || len(beyond) == 0 || beyond[len(beyond)-1] != "obj:3" {
+					t.Errorf("beyond the bound are %v, %v, want obj:3 at the end", beyond, err)
+				}
+			}
+			if _, err := bob.Delist(t.Context(), []string{"list"}, "obj:4"); err != nil {
+				t.Fatal(err)
 			}
 			if n, err := bob.Delist(t.Context(), []string{"list", "other"}, "obj:1", "obj:2"); n != 1 || err != nil {
 				t.Errorf("Delist found %d of bob's keys, %v, want 1", n, err)

@@ -85,7 +85,7 @@ func (s sessions) enlist(ctx context.Context, u vocab.Username, list, key string
 	}
 	ended, err := of.Enlist(ctx, list, key, maxSessions)
 	if err == nil && len(ended) > 0 {
-		_, err = of.Delete(ctx, ended...)
+		_, err = of.Delist(ctx, []string{list}, ended...)
 		s.sockets.EndSessions(u, ended...)
 	}
 	return err
@@ -140,15 +140,17 @@ func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (b
 	return n > 0, err
 }
 
-// endAll ends all sessions of a user and their sockets.
+// endAll ends all sessions of a user, and the sockets of all sessions, also of those that Redis
+// has lost.
 func (s sessions) endAll(ctx context.Context, u vocab.Username) error {
+	defer s.sockets.EndAllSessions(u) // after the keys, without which no session opens another one
 	of := s.redis.Of(u)
 	for _, list := range []string{sessionList, readingList} {
 		g, err := of.Glance(ctx, nil, list, -1)
 		if err == nil && len(g.Elements) > 0 {
 			_, err = of.Delist(ctx, []string{list}, g.Elements...)
 		}
-		if s.sockets.EndSessions(u, g.Elements...); err != nil {
+		if err != nil {
 			return err
 		}
 	}

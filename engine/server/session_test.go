@@ -142,6 +142,43 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 	}
 }
 
+// Ending everything also ends the streams of sessions that Redis has lost, but not those of tokens.
+func TestEverywhereEndsTheStreamsOfSessionsThatRedisLost(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	srv, secret := f.serve(), f.token(f.alice, instance.ScopeRead, instance.ScopeWrite)
+	lost, stays := f.openStream(srv.URL, f.begin(secret)), f.openStream(srv.URL, secret)
+	lost.await("event: hello")
+	stays.await("event: hello")
+	redis.Do("FLUSHALL")
+	f.ask(http.MethodDelete, "/api/session?everywhere=true", bearerToken(f.begin(secret))).want(f, http.StatusNoContent)
+	lost.await("event: closed")
+	f.addEvent(f.alice, "like.received")
+	if got := stays.await("event: "); got != "like.received" {
+		t.Errorf("the stream of the token goes on with %s", got)
+	}
+}
+
+// A session that one more displaced, and that could not be removed then, is removed later.
+func TestADisplacedSessionThatIsLeftIsEndedByTheNextOne(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	secret := f.token(f.alice, instance.ScopeRead, instance.ScopeWrite)
+	first := f.begin(secret)
+	for range 99 {
+		f.begin(secret)
+	}
+	redis.Do("LPUSH", "alice:sessions", "session:new") // the next one, as far as it came before Redis was away
+	f.get("/api/me", bearerToken(first)).want(f, 200)
+	f.begin(secret)
+	f.get("/api/me", bearerToken(first)).want(f, 401)
+	if n := redis.Do("LLEN", "alice:sessions"); n != "100" {
+		t.Errorf("%s sessions are listed, want 100", n)
+	}
+}
+
 func TestAUserHasOnlySoManySessions(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -12,7 +12,6 @@ package socket
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -45,15 +44,17 @@ const (
 	// The streams may have more, because another process may have added events.
 	compareEvery = 2 * time.Second
 
-	// checkEvery is how often the tokens of open sockets are checked. The sockets of a token end
-	// if it was revoked, has expired, or belongs to a user who is not active.
+	// checkEvery is how often the tokens and sessions of open sockets are checked. The sockets of a
+	// token end if it was revoked, has expired, or belongs to a user who is not active, and those
+	// of a session if it is lost.
 	checkEvery = 15 * time.Second
 
 	// checkTime is how long such a check waits for the database. Until it ends, Run does nothing
 	// else.
 	checkTime = 10 * time.Second
 
-	// together is the most streams that are compared in one round trip.
+	// together is the most streams that are compared, or sessions that are checked, in one round
+	// trip.
 	together = 100
 )
 
@@ -255,54 +256,6 @@ func (h *Hub) CompareStreams(ctx context.Context) {
 		}
 		for n, t := range part {
 			t.compare(ids[n])
-		}
-	}
-}
-
-// CheckTokens ends the sockets whose token is not valid any more. If the tokens cannot be
-// checked, the sockets stay until the next time.
-func (h *Hub) CheckTokens(ctx context.Context) {
-	byToken := map[uuid.UUID][]*Socket{}
-	for _, t := range h.listTails() {
-		for _, s := range t.listSockets() {
-			byToken[s.request.Token] = append(byToken[s.request.Token], s)
-		}
-	}
-	if len(byToken) == 0 {
-		return
-	}
-	ids := make([]uuid.UUID, 0, len(byToken))
-	for id := range byToken {
-		ids = append(ids, id)
-	}
-	within, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	valid, err := h.Tokens.ListValid(within, ids, h.Now())
-	if err != nil {
-		if ctx.Err() == nil {
-			h.Log.WarnContext(ctx, "tokens of sockets not looked up", "err", err)
-		}
-		return
-	}
-	for _, id := range valid {
-		delete(byToken, id)
-	}
-	for _, sockets := range byToken {
-		for _, s := range sockets {
-			s.End(Revoked)
-		}
-	}
-}
-
-// EndSessions ends the sockets of these sessions of a user.
-func (h *Hub) EndSessions(u vocab.Username, sessions ...string) {
-	t := h.tailOf(u)
-	if t == nil {
-		return
-	}
-	for _, s := range t.listSockets() {
-		if slices.Contains(sessions, s.request.Session) {
-			s.End(Revoked)
 		}
 	}
 }

@@ -100,7 +100,11 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 		s.hub.Log.WarnContext(ctx, "a program is not told who is there", "user", s.request.User, "err", err)
 		return nil
 	}
-	states, err := s.hub.Streams.TextsOf(ctx, shown, presenceKey)
+	keys := make([]keyspace.UserKey, len(shown))
+	for n, u := range shown {
+		keys[n] = keyspace.UserKey{User: u, Name: presenceKey}
+	}
+	states, err := s.hub.Streams.TextsOf(ctx, keys)
 	if err != nil {
 		return nil // without Redis everybody is offline
 	}
