@@ -3,6 +3,8 @@ package instance_test
 import (
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -118,5 +120,55 @@ func TestAPasswordIsOfAnActiveUser(t *testing.T) {
 	}
 	if has, err := p.Has(t.Context(), u); has || err != nil {
 		t.Errorf("who was deleted has a password: %t, %v", has, err)
+	}
+}
+
+// A suspension ends for good what the user's passwords and identities began. A new login is as
+// before, and tokens go on, once the user is active again.
+func TestASuspensionEndsWhatLoginsBegan(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	users, tokens, identities := c.Instance.Users, c.Instance.Tokens, c.Instance.Identities
+	const issuer = "https://id.example"
+	password, key := instance.NewPassword("hash"), [32]byte{1}
+	if err := c.Instance.Passwords.Set(t.Context(), u, password); err != nil {
+		t.Fatal(err)
+	}
+	if err := tokens.Add(t.Context(), instance.Token{ID: uuid.New(), User: u, Scopes: []string{instance.ScopeRead}, CreatedAt: now}, key); err != nil {
+		t.Fatal(err)
+	}
+	begun := [][32]byte{password.Digest}
+	for _, subject := range []string{"1", "2"} {
+		if err := identities.Link(t.Context(), u, issuer, subject); err != nil {
+			t.Fatal(err)
+		}
+		_, digest, _, err := identities.Find(t.Context(), issuer, subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun = append(begun, digest)
+	}
+	for _, state := range []string{instance.UserSuspended, instance.UserActive} {
+		if err := users.SetState(t.Context(), u, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, digest := range begun {
+		if _, err := tokens.Find(t.Context(), digest, now); fault.KindOf(err) != fault.Unauthenticated {
+			t.Errorf("login %d goes on: %v", n, err)
+		}
+	}
+	if _, err := tokens.Find(t.Context(), key, now); err != nil {
+		t.Errorf("the token is refused: %v", err)
+	}
+	again, err := c.Instance.Passwords.Find(t.Context(), u)
+	if err != nil || again == nil || again.ID != password.ID || again.Hash != password.Hash {
+		t.Fatalf("the password is %+v, %v", again, err)
+	}
+	if _, err := tokens.Find(t.Context(), again.Digest, now); err != nil {
+		t.Errorf("a new login: %v", err)
+	}
+	if list, err := identities.List(t.Context(), u); err != nil || len(list) != 2 {
+		t.Errorf("the identities are %+v, %v", list, err)
 	}
 }
