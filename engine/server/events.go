@@ -131,6 +131,9 @@ func (s *eventSockets) streamEvents(a *answer, r *http.Request, one *socket.Sock
 		case err != nil && a.connection.Err() != nil:
 			return nil
 		case err != nil:
+			if a.status != 0 {
+				_ = writeChunk(a, out, closingText(socket.Failed)) // the client may have gone away
+			}
 			return err
 		}
 		if err := writeChunk(a, out, append(text, eventsText(frames)...)); err != nil {

@@ -6,12 +6,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -208,5 +211,34 @@ func TestStreamsDoNotCountAsConnections(t *testing.T) {
 	f.ask(http.MethodGet, "/", header("Accept", "text/plain")).want(t, 200)
 	if n := counted(); n != 0 {
 		t.Errorf("%d connections are counted afterwards, want none", n)
+	}
+}
+
+// oneRead is a database that answers the first read, and no other.
+type oneRead struct {
+	socket.Store
+	reads atomic.Int64
+}
+
+func (s *oneRead) Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
+	if s.reads.Add(1) > 1 {
+		return fault.New(fault.Unavailable, "the database does not answer")
+	}
+	return s.Store.Read(ctx, u, work)
+}
+
+// A stream that the engine cannot go on with says so before it ends.
+func TestAStreamThatFailsIsToldSo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(d *server.Deps) {
+		hub := d.Sockets.Deps
+		hub.Store = &oneRead{Store: hub.Store}
+		d.Sockets = socket.NewHub(hub)
+	})
+	s := f.openStream(f.serve().URL, f.token(f.alice, "read"))
+	s.await("event: hello")
+	s.await("event: closed")
+	if got := s.await("data: "); got != `{"type":"closed","code":1011,"reason":"internal error"}` {
+		t.Errorf("the last event is %s", got)
 	}
 }
