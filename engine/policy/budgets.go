@@ -24,9 +24,6 @@ const (
 // SocketsOfUser is how many sockets a user may have open.
 const SocketsOfUser = 10
 
-// ofAssistant is the note of budgets that an LLM engine does not take from its user.
-const ofAssistant = "a token of scope `llm` has as many of its own"
-
 // The table of budgets. To limit one more thing, add a row here and take a Limiter, a
 // SharedLimiter or a Pool from it. The documentation is generated from the rows, and a test checks
 // for each row that one payer leaves something to others.
@@ -154,10 +151,10 @@ var (
 
 	SignalsOfPair  = newBudget(Budget{Bounds: "signals about conversations", Payer: Sender, Rate: Rate{PerSecond: 1, Burst: 2}, Per: "actor that is told", Beyond: "dropped"})
 	SignalsWaiting = newBudget(Budget{Bounds: "signals that wait for other servers", Payer: User, Pool: 1024, Beyond: "dropped", Note: "and those that wait for 5 s"})
-	Lookups        = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Note: ofAssistant, Beyond: "429"})
+	Lookups        = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Note: "a token of scope `llm` has as many of its own", Beyond: "429"})
 	Fillings       = newBudget(Budget{Bounds: "threads that users' programs have filled in from other servers", Payer: User, Rate: Rate{PerSecond: 10.0 / 60, Burst: 10},
 		Note: fmt.Sprintf("each with %d objects, %d of one domain, and %d collections, in 10 s", FilledObjects, FilledOfDomain, FilledCollections), Beyond: "429"})
-	Searches       = newBudget(Budget{Bounds: "searches of users' programs", Payer: User, Rate: Rate{PerSecond: 1, Burst: 30}, Note: ofAssistant, Beyond: "429"})
+	Searches       = newBudget(Budget{Bounds: "searches of users' programs", Payer: User, Rate: Rate{PerSecond: 1, Burst: 30}, Note: "a token of scope `llm` has as many of its own", Beyond: "429"})
 	Attempts       = newBudget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
 	RefusedLines   = newBudget(Budget{Bounds: "log lines about refused requests", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
 	UnprovenLines  = newBudget(Budget{Bounds: "log lines about refused signatures", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
