@@ -44,8 +44,8 @@ func main() {
 }
 
 // dispatch performs an action only once, even if the event arrives again. It names the event
-// that caused the action. So the engine refuses further actions when bots have answered each
-// other for a while.
+// that caused the action. So the engine refuses further actions when bots of one user have
+// answered each other for a while. It does not stop bots of two users.
 func dispatch(event, action string, params object) {
 	body, _ := json.Marshal(object{"action": action, "params": params})
 	ask("POST", "/api/activity", string(body), "Idempotency-Key", action+event, "Lightweb-Caused-By", event).Close()
