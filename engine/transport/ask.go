@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -42,11 +41,8 @@ const (
 // the answer could not be read, or that it was not JSON. The body of an answer with the status
 // 401, 410 or 5xx is not read, so it need not be JSON.
 func (c *Client) Ask(ctx context.Context, q Question) (*Reply, error) {
-	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
+	if err := c.checkContact(ctx); err != nil {
 		return nil, err
-	}
-	if c.cfg.Paused {
-		return nil, ErrPaused
 	}
 	if q.Limit <= 0 {
 		q.Limit = defaultLimit

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -36,6 +37,18 @@ type contact struct {
 type knock struct {
 	dialect signature.Dialect
 	key     signature.Key
+}
+
+// checkContact returns an error if the caller holds a connection to the database, or if federation
+// is paused: then no host is contacted.
+func (c *Client) checkContact(ctx context.Context) error {
+	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
+		return err
+	}
+	if c.cfg.Paused {
+		return ErrPaused
+	}
+	return nil
 }
 
 // newContact returns a contact with the host of id. advertised is true if the host advertises

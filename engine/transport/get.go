@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -50,11 +49,8 @@ type Response struct {
 // status. An error means that there was no answer, that the answer could not be read, that a
 // redirect was refused, or that r.Check refused the answer.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
-	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
+	if err := c.checkContact(ctx); err != nil {
 		return nil, err
-	}
-	if c.cfg.Paused {
-		return nil, ErrPaused
 	}
 	if r.Accept == "" {
 		r.Accept = acceptTypes

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -50,11 +49,8 @@ type Attempt struct {
 // method (307, 308) and stays on the same host. An error means that the last request got no
 // answer. Otherwise the Attempt has the answer, whatever its status.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
-	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
+	if err := c.checkContact(ctx); err != nil {
 		return Attempt{}, err
-	}
-	if c.cfg.Paused {
-		return Attempt{}, ErrPaused
 	}
 	x := c.newContact(http.MethodPost, p.Inbox, &p.As, p.Ed25519, http.Header{
 		"Content-Type":    {vocab.MediaType},
