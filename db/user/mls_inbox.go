@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -280,6 +279,3 @@ func (t KeyPackages) Has(ctx context.Context, ref []byte) (has bool, err error) 
 	err = t.row(ctx, "look for key package", `SELECT EXISTS (SELECT FROM mls_key_packages WHERE ref = $1 AND state <> 'revoked' FOR SHARE)`, []any{ref}, &has)
 	return has, err
 }
-
-// IsTakenURI reports whether err says that another conversation already has the URI.
-func IsTakenURI(err error) bool { return postgres.Violates(err, "conversations_uri_key") }
