@@ -18,7 +18,7 @@ import (
 // the user's copy is closed afterwards, it returns a Conflict.
 func (m *Members) closeIfGone(ctx context.Context, u vocab.Username, c *user.Conversation, asked transport.Question, status int) error {
 	_, err := m.People.Fresh(ctx, c.Host)
-	isHost := fault.KindOf(err) == fault.Gone && err != nil
+	isHost := fault.KindOf(err) == fault.Gone
 	if !isHost {
 		if status != http.StatusGone || err != nil {
 			return nil

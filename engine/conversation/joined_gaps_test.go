@@ -85,7 +85,7 @@ func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 			t.Parallel()
 			h, g, of := behind(t, tt.confirmed)
 			err := g.fill(of)
-			if limited := fault.KindOf(err) == fault.RateLimited && err != nil; limited != tt.limited || err != nil && !limited {
+			if limited := fault.KindOf(err) == fault.RateLimited; limited != tt.limited || err != nil && !limited {
 				t.Errorf("it ends with %v", err)
 			}
 			if h.asked != tt.asked {

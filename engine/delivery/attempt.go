@@ -131,7 +131,7 @@ func (s *sender) post(ctx context.Context, r *row) result {
 // judgeHost returns what an attempt shows about the state of the host.
 func judgeHost(a transport.Attempt, err error) reaction {
 	switch {
-	case errors.Is(err, transport.ErrPaused), fault.KindOf(err) == fault.Forbidden && err != nil, fault.KindOf(err) == fault.Invalid && err != nil:
+	case errors.Is(err, transport.ErrPaused), fault.KindOf(err) == fault.Forbidden, fault.KindOf(err) == fault.Invalid:
 		return noReaction
 	case err != nil:
 		return silent
@@ -185,7 +185,7 @@ func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 // that are gone, too.
 func (s *sender) findGoneTargets(ctx context.Context, r *row) (gone []vocab.ID) {
 	for _, t := range r.Targets[:min(len(r.Targets), maxAsked)] {
-		if _, err := s.Actors.Fresh(ctx, t); fault.KindOf(err) == fault.Gone && err != nil {
+		if _, err := s.Actors.Fresh(ctx, t); fault.KindOf(err) == fault.Gone {
 			gone = append(gone, t)
 		}
 	}

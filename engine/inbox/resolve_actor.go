@@ -28,7 +28,7 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 	if !x.foreign {
 		err := i.memory.runAside(ctx, x, func(ctx context.Context) (err error) {
 			x.Actor, err = resolve(ctx, id)
-			if fault.KindOf(err) == fault.Gone && err != nil && deletesItself {
+			if fault.KindOf(err) == fault.Gone && deletesItself {
 				x.gone, x.Actor = true, &vocab.Actor{ID: id}
 				return nil
 			}

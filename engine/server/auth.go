@@ -52,7 +52,7 @@ func (s *access) authenticate(a *answer, r *http.Request) (instance.Token, error
 // refuseToken returns err. If err says that the token is not valid, refuseToken also sets
 // WWW-Authenticate.
 func (s *access) refuseToken(a *answer, err error) error {
-	if fault.KindOf(err) == fault.Unauthenticated && err != nil {
+	if fault.KindOf(err) == fault.Unauthenticated {
 		a.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`) // RFC 6750 §3
 	}
 	return err
@@ -137,7 +137,7 @@ func (s *access) admitReader(a *answer, r *http.Request) error {
 		return s.checkSigner(r)
 	}
 	_, err := s.identifyAsker(a, r)
-	if fault.KindOf(err) == fault.Unauthenticated && err != nil && a.Header().Get("WWW-Authenticate") == "" {
+	if fault.KindOf(err) == fault.Unauthenticated && a.Header().Get("WWW-Authenticate") == "" {
 		a.Header().Set("WWW-Authenticate", wantsSignature)
 	}
 	return err
@@ -165,7 +165,7 @@ func (s *access) introduceReader(a *answer, r *http.Request) error {
 // invalid token.
 func (s *access) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 	id, err := s.identifyAsker(a, r)
-	if _, given := bearerToken(r); !given && err != nil && fault.KindOf(err) == fault.Unauthenticated {
+	if _, given := bearerToken(r); !given && fault.KindOf(err) == fault.Unauthenticated {
 		return "", nil
 	}
 	return id, err

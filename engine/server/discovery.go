@@ -40,7 +40,7 @@ func (s *discovery) getWebFinger(a *answer, r *http.Request, _ httprouter.Params
 	}
 	u, jrd, err := s.local.WebFinger(q.Get("resource"))
 	switch {
-	case fault.KindOf(err) == fault.NotFound && err != nil:
+	case fault.KindOf(err) == fault.NotFound:
 		return errNothing // the answer is the same whether no user can have the name or no user has it
 	case err != nil:
 		return err

@@ -66,7 +66,7 @@ func (l *logins) check(ctx context.Context, t attempt) (*instance.Password, erro
 	switch {
 	case errors.Is(err, errWrong):
 		outcome = "wrong"
-	case fault.KindOf(err) == fault.RateLimited && err != nil:
+	case fault.KindOf(err) == fault.RateLimited:
 		outcome = "limited"
 	case err != nil:
 		outcome = "failed"

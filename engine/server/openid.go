@@ -117,7 +117,7 @@ func (s *openIDLogins) getOpenIDCallback(a *answer, r *http.Request, _ httproute
 func (s *openIDLogins) count(err error) {
 	outcome := "right"
 	switch {
-	case fault.KindOf(err) == fault.Unauthenticated && err != nil:
+	case fault.KindOf(err) == fault.Unauthenticated:
 		outcome = "wrong"
 	case err != nil:
 		outcome = "failed"

@@ -98,7 +98,7 @@ func (s *pages) keepPresent(q pageRequest, posts []thread.PublicPost) (kept []th
 	for _, p := range posts {
 		if u, isLocal := s.local.Owner(p.Author); isLocal && u != q.user {
 			err := s.checkPresent(q.Request, u)
-			if kind := fault.KindOf(err); err != nil && (kind == fault.NotFound || kind == fault.Gone) {
+			if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Gone {
 				continue
 			}
 			if err != nil {
