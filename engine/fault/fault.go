@@ -109,8 +109,8 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// IsPassing reports whether err is temporary: a dependency or a peer cannot be asked now, and may be
-// asked later.
+// IsPassing reports whether err is temporary: a dependency or a peer cannot be asked now, and may
+// be asked later.
 func IsPassing(err error) bool {
 	switch KindOf(err) {
 	case Unavailable, Busy, RateLimited:
