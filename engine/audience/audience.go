@@ -53,9 +53,7 @@ func OfObject(o *vocab.Object, followers vocab.ID) Audience {
 
 // With returns the audience extended by another addressing.
 func (a Audience) With(to vocab.Addressing) Audience {
-	a.to.To, a.to.Cc = slices.Concat(a.to.To, to.To), slices.Concat(a.to.Cc, to.Cc)
-	a.to.Audience = slices.Concat(a.to.Audience, to.Audience)
-	a.to.Bto, a.to.Bcc = slices.Concat(a.to.Bto, to.Bto), slices.Concat(a.to.Bcc, to.Bcc)
+	a.to = a.to.With(to)
 	return a
 }
 

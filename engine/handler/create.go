@@ -242,23 +242,38 @@ func ignoredUnless(err error) error {
 
 // isLetter reports whether the activity is a private post that is addressed to the user itself.
 func isLetter(r *Received) bool {
-	return r.Named && audience.OfActivity(r.Activity, r.Actor.Followers).IsPrivate()
+	return r.Named && audience.Of(r.addressed(), r.Actor.ID, r.Actor.Followers).IsPrivate()
 }
 
-// isMention reports whether the activity addresses the user and its post has a Mention tag for the
-// user.
+// isMention reports whether the activity or its post addresses the user, and the post has a Mention
+// tag for the user.
 func isMention(r *Received) bool {
-	if !audience.Names(r.Activity.Addressing, r.Me) {
+	if !audience.Names(r.addressed(), r.Me) {
 		return false
 	}
-	post := r.Activity.Object.Doc
-	if o := r.Fetched[r.Activity.Object.ID]; o != nil {
-		post = o.Doc
-	}
-	for _, tag := range post.Subs("tag") {
+	for _, tag := range r.post().Subs("tag") {
 		if kind, err := tag.Type(); err == nil && kind == "Mention" && vocab.IDOf(tag.Text("href")) == r.Me {
 			return true
 		}
 	}
 	return false
+}
+
+// post returns the document of the object that the activity brings: the fetched one, or else the
+// embedded one.
+func (r *Received) post() vocab.Doc {
+	if o := r.Fetched[r.Activity.Object.ID]; o != nil {
+		return o.Doc
+	}
+	return r.Activity.Object.Doc
+}
+
+// addressed returns the recipients that the activity or its post names. Both count, because
+// Discourse names the recipients in the post, and in the activity nothing but an inbox.
+func (r *Received) addressed() vocab.Addressing {
+	to, err := vocab.AddressingOf(r.post())
+	if err != nil { // such a post is not stored
+		return r.Activity.Addressing
+	}
+	return to.With(r.Activity.Addressing)
 }

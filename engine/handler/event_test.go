@@ -16,7 +16,11 @@ func TestEventTypes(t *testing.T) {
 		mentioned = `"object":{"id":"https://them.example/notes/1","type":"Note","tag":{"type":"Mention","href":"` + me + `"}}`
 		toMe      = `,"to":"` + me + `"`
 		public    = `,"to":["as:Public","` + me + `"]`
+		inbox     = `,"to":"` + me + `/inbox"` // Discourse names nobody else in an activity
 	)
+	post := func(members string) string {
+		return `"type":"Create","object":{"id":"https://them.example/notes/1","type":"Note",` + members + `}`
+	}
 	for _, c := range []struct {
 		name, activity string
 		request        bool
@@ -26,6 +30,10 @@ func TestEventTypes(t *testing.T) {
 		{name: "a public post", activity: `"type":"Create",` + note + public, named: true, want: []string{"create.received"}},
 		{name: "a letter", activity: `"type":"Create",` + note + toMe, named: true, want: []string{"create.received", "dm.received"}},
 		{name: "a private post for others", activity: `"type":"Create",` + note + toMe, want: []string{"create.received"}},
+		{name: "a public post in an activity for the inbox", activity: post(`"to":"as:Public"`) + inbox, named: true, want: []string{"create.received"}},
+		{name: "a letter in an activity for the inbox", activity: post(`"to":"`+me+`"`) + inbox, named: true, want: []string{"create.received", "dm.received"}},
+		{name: "a mention in an activity for the inbox", activity: post(`"to":"as:Public","cc":"`+me+`","tag":{"type":"Mention","href":"`+me+`"}`) + inbox, named: true,
+			want: []string{"create.received", "mention.received"}},
 		{name: "a mention", activity: `"type":"Create",` + mentioned + public, named: true, want: []string{"create.received", "mention.received"}},
 		{name: "a mention of whoever is not addressed", activity: `"type":"Create",` + mentioned + `,"to":"as:Public"`, want: []string{"create.received"}},
 		{name: "a Like of what mentions", activity: `"type":"Like",` + mentioned + toMe, named: true, want: []string{"like.received"}},

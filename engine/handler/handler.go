@@ -154,10 +154,7 @@ func (r *Received) isReached() bool { return r.Named || r.Follows }
 // IsSealed reports whether the activity contains an encrypted message, which only the clients of
 // a conversation can read.
 func (r *Received) IsSealed() bool {
-	if o := r.Fetched[r.Activity.Object.ID]; o != nil {
-		return o.Doc.Sealed() != ""
-	}
-	return r.Activity.Object.Doc.Sealed() != ""
+	return r.post().Sealed() != ""
 }
 
 // own returns an id together with the sender as its owner.

@@ -54,6 +54,12 @@ func (a Addressing) All() []ID {
 	return out
 }
 
+// With returns the recipients of both.
+func (a Addressing) With(b Addressing) Addressing {
+	return Addressing{To: slices.Concat(a.To, b.To), Cc: slices.Concat(a.Cc, b.Cc), Audience: slices.Concat(a.Audience, b.Audience),
+		Bto: slices.Concat(a.Bto, b.Bto), Bcc: slices.Concat(a.Bcc, b.Bcc)}
+}
+
 // maxValues is how many values a document may have in each of the lists that are searched whenever
 // it is used. Other lists are limited only by the size of the document.
 var maxValues = []struct {
