@@ -68,6 +68,24 @@ func (a Addresses) PostPage(object vocab.ID) string {
 	return a.Page(u) + strings.TrimPrefix(rest, "/objects")
 }
 
+// ByPage returns the id of the actor or object whose page has the address. It returns any other
+// address unchanged.
+func (a Addresses) ByPage(address string) string {
+	path, ok := strings.CutPrefix(string(vocab.IDOf(address)), a.origin+"/@")
+	if !ok {
+		return address
+	}
+	name, object, isObject := strings.Cut(path, "/")
+	u, err := vocab.ParseUsername(name)
+	switch {
+	case err != nil || isObject && (object == "" || strings.ContainsAny(object, "/?#")):
+		return address
+	case !isObject:
+		return string(a.ID(u))
+	}
+	return string(a.ID(u)) + "/objects/" + object
+}
+
 // TagPage returns the page of u's posts with a tag.
 func (a Addresses) TagPage(u vocab.Username, tag string) string {
 	return a.Page(u) + "/tags/" + url.PathEscape(strings.ToLower(tag))

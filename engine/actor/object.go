@@ -58,6 +58,9 @@ func (r *Resolver) fetchObject(ctx context.Context, id vocab.ID, as *vocab.Usern
 	if err != nil {
 		return nil, nil, fmt.Errorf("fetch object %s: %w", id, err)
 	}
+	if doc, changed := d.doc.Renamed(r.Local.ByPage); changed {
+		d.doc, d.raw = doc, doc.JSON()
+	}
 	o, err := vocab.ObjectOf(d.doc)
 	if err != nil {
 		return nil, nil, fault.Wrap(fault.Protocol, "what the peer shows is no object", err)

@@ -52,6 +52,7 @@ func TestLike(t *testing.T) {
 		"+ event like.received p:/likes/1 us:/alice/objects/1 by stranger p:/carol"}
 	play(t, []row{
 		{name: "of a public post", given: posted("as:Public"), body: like("Like", "us:/alice/objects/1"), want: liked},
+		{name: "of a public post, by the address of its page", given: posted("as:Public"), inbox: "us:/inbox", body: like("Like", "us:/@alice/1"), want: liked},
 		{name: "of a public post, through the shared inbox", given: posted("as:Public"), inbox: "us:/inbox", body: like("Like", "us:/alice/objects/1"), want: liked},
 		{name: "of a post for followers, by one", given: both(posted("us:/alice/followers"), func(s *peertest.Scene) { s.Followed("p:/carol") }), body: like("Like", "us:/alice/objects/1"), want: liked},
 		{name: "ORG-26 of a post for followers, by somebody else", given: posted("us:/alice/followers"), body: like("Like", "us:/alice/objects/1")},

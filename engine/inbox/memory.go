@@ -7,7 +7,6 @@ import (
 
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -64,7 +63,7 @@ func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.C
 	if full := m.takeRoom(x); full != nil {
 		return full // the request ends here
 	}
-	a, unread := handler.ParseRequest(x.Body, x.Request.Header)
+	a, unread := readRequest(x, m.actors.Local)
 	if unread != nil {
 		return unread
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -16,22 +17,36 @@ import (
 // for keys.
 func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	var err error
-	if x.Activity, err = handler.ParseRequest(x.Body, x.Request.Header); err != nil {
+	if x.Activity, err = readRequest(x, i.Local); err != nil {
 		return err
 	}
 	x.parsed = x.Activity
 	if err := i.checkLarge(x); err != nil {
 		return err
 	}
-	actor := x.Activity.Actor
-	if err := i.Verifier.Admits(actor); err != nil {
+	sender := x.Activity.Actor
+	if err := i.Verifier.Admits(sender); err != nil {
 		return err
 	}
-	foreign := func(c signature.Claim) bool { return !vocab.IDOf(c.KeyID).SameOrigin(actor) }
+	foreign := func(c signature.Claim) bool { return !vocab.IDOf(c.KeyID).SameOrigin(sender) }
 	if own := slices.DeleteFunc(slices.Clone(x.claims), foreign); len(own) > 0 {
 		x.claims = own
 	} else {
 		x.claims, x.foreign = x.claims[:1], true
 	}
 	return nil
+}
+
+// readRequest parses the activity in the body of a request. If the activity names something of
+// this server by the address of its page, as Pixelfed does, it names it by its id afterwards.
+func readRequest(x *receiving, local *actor.Local) (*vocab.Activity, error) {
+	a, err := handler.ParseRequest(x.Body, x.Request.Header)
+	if err != nil {
+		return nil, err
+	}
+	d, changed := a.Doc.Renamed(local.ByPage)
+	if !changed {
+		return a, nil
+	}
+	return vocab.ActivityOf(d, d.JSON())
 }

@@ -48,6 +48,17 @@ func prefersPage(r *http.Request) bool {
 	return ok && o.mediaType == "text/html"
 }
 
+// documentAtPage has a page for people and, after it, the media types of ActivityPub. So only a
+// client that prefers one of these types gets the document at the address of a page.
+var documentAtPage = append([]offer{{mediaType: "text/html"}}, documents[:2]...)
+
+// prefersDocument reports whether the client would rather have an ActivityStreams document than a
+// page for people.
+func prefersDocument(r *http.Request) bool {
+	o, ok := chooseOffer(r.Header.Values("Accept"), documentAtPage)
+	return ok && o.mediaType != "text/html"
+}
+
 // varyByForm says that the answer depends on the form that the client wants.
 func (a *answer) varyByForm() { a.addVary("Accept") }
 

@@ -26,10 +26,12 @@ const (
 // pages shows the public posts of users to people who follow a link.
 type pages struct {
 	*access
-	profiles Profiles
-	threads  *thread.Reader
-	size     int // posts on a page
-	recent   *recentPages
+	actors    *actors
+	documents *storedDocuments
+	profiles  Profiles
+	threads   *thread.Reader
+	size      int // posts on a page
+	recent    *recentPages
 }
 
 // pageRequest is the page that a reader asks for.
@@ -48,17 +50,37 @@ func (q pageRequest) scope() string { return q.user.String() + "/@" + q.path }
 // pageMaker reads the data of a page, and makes the page.
 type pageMaker func(q pageRequest) ([]byte, error)
 
-// getProfile shows a user, with the newest public posts.
+// getProfile shows a user, with the newest public posts. It serves the actor's document to clients
+// that prefer it.
 func (s *pages) getProfile(a *answer, r *http.Request, p httprouter.Params) error {
+	if s.chooseDocument(a, r) {
+		return s.actors.getActor(a, r, p)
+	}
 	return s.servePage(a, r, p, "", htmlType, s.makeList(""))
 }
 
-// getPost shows a public post with its public thread, or the feed of all posts.
+// chooseDocument reports whether the document of what a page shows is to be served in place of the
+// page. Pixelfed asks for documents at the addresses of pages.
+func (s *pages) chooseDocument(a *answer, r *http.Request) bool {
+	if !s.local.HasPages() {
+		return false
+	}
+	if prefersDocument(r) { // the answer says itself that it depends on the form
+		return true
+	}
+	a.varyByForm()
+	return false
+}
+
+// getPost shows a public post with its public thread, or the feed of all posts. It serves the
+// post's document to clients that prefer it.
 func (s *pages) getPost(a *answer, r *http.Request, p httprouter.Params) error {
 	thing := p.ByName("thing")
 	switch {
 	case thing == feedName:
 		return s.servePage(a, r, p, "/"+feedName, atomType, s.makeFeed)
+	case isOwnPart(thing) && s.chooseDocument(a, r):
+		return s.documents.getObject(a, r, p)
 	case isOwnPart(thing):
 		return s.servePage(a, r, p, "/"+thing, htmlType, s.makeThread(thing))
 	}

@@ -134,6 +134,48 @@ func TestAnIDLeadsPeopleToItsPage(t *testing.T) {
 	f.get("/users/alice", header("Accept", browser), f.signed(f.blockedKey(), signature.RFC9421)).want(t, 403)
 }
 
+// Pixelfed fetches posts from the addresses of their pages, and follows no redirect.
+func TestAPageIsADocumentForWhoeverPrefersOne(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	_, public := f.post(f.alice, "hi", start, vocab.Public)
+	_, private := f.post(f.alice, "secret", start, f.carol.ID)
+	const page = "text/html; charset=utf-8"
+	const pixelfed = vocab.ActivityJSON + ", application/ld+json"
+	for _, c := range []struct {
+		accept, form string
+	}{
+		{pixelfed, vocab.ActivityJSON},
+		{vocab.MediaType, vocab.MediaType},
+		{"", page},
+		{"*/*", page},
+		{browser, page},
+		{"text/html, " + pixelfed, page},
+		{"application/json", page},
+	} {
+		var how []asking
+		if c.accept != "" {
+			how = append(how, header("Accept", c.accept))
+		}
+		for path, id := range map[string]vocab.ID{"/@alice": f.local.ID(f.alice), f.pageOf(public): public} {
+			r := f.get(path, how...).want(t, 200)
+			if got := r.Header.Get("Content-Type"); got != c.form {
+				t.Errorf("%s, asked for %q, has the type %q, want %q", path, c.accept, got, c.form)
+			}
+			if isDocument := strings.Contains(string(r.body), `"id":"`+string(id)+`"`); isDocument != (c.form != page) {
+				t.Errorf("%s, asked for %q: %s", path, c.accept, r.body)
+			}
+			if vary := strings.Join(r.Header.Values("Vary"), ","); !strings.Contains(vary, "Accept") {
+				t.Errorf("%s, asked for %q: Vary %q", path, c.accept, vary)
+			}
+		}
+		if r := f.get(f.pageOf(private), how...); r.StatusCode != 404 || strings.Contains(string(r.body), "secret") {
+			t.Errorf("a private post, asked for %q: %d %s", c.accept, r.StatusCode, r.body)
+		}
+	}
+	f.get(f.pageOf(public), header("Accept", pixelfed), f.signed(f.blockedKey(), signature.RFC9421)).want(t, 403)
+}
+
 func TestWithoutPagesEverythingIsAsBefore(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*server.Deps){"pages = false": func(*server.Deps) {}, "secure mode": secure} {

@@ -166,7 +166,7 @@ func New(d Deps) *Server {
 		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
 		peers:       &conversationPeers{inboxes, messages, d.Paused},
 		realtime:    &realtime{inboxes, d.Sockets, d.Paused},
-		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},
+		pages:       &pages{a, &actors{a}, &storedDocuments{a}, d.Profiles, d.Threads, d.PageSize, recent},
 		events:      events,
 		webSockets:  newWebSockets(events, d.CORSOrigins),
 		operator:    &operator{d.Metrics, d.Ready, d.Paused, d.EventsWait},

@@ -65,6 +65,18 @@ func (d Doc) Spelled(s Spelling) Doc {
 	return out
 }
 
+// Renamed returns the document with other ids for the things that it names, at any depth, and
+// reports whether it changed. The document's own id stays. A document with a proof or a signature,
+// its own or that of its object, stays as it is, because these would hold no more.
+func (d Doc) Renamed(change func(string) string) (_ Doc, changed bool) {
+	for _, part := range []Doc{d, d.Sub("object")} {
+		if part["proof"] != nil || part["signature"] != nil {
+			return d, false
+		}
+	}
+	return d.respellIDs(change, maxDepth)
+}
+
 // respellIDs changes the ids that d names, and the ids of things that are embedded in d. It also
 // changes the ids that embedded things name, down to as many levels as depth says.
 func (d Doc) respellIDs(change func(string) string, depth int) (_ Doc, changed bool) {

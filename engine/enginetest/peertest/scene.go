@@ -23,7 +23,7 @@ import (
 )
 
 // Scene is a user, alice, and the events that concern her. Short names stand for ids:
-// "us:/alice" is her actor, "p:/carol" and "q:/mallory" are actors on two peers. Scenes are
+// "us:/alice" is her actor, "us:/@alice" is her page, "p:/carol" and "q:/mallory" are actors on two peers. Scenes are
 // independent, so many can run in parallel on one engine.
 type Scene struct {
 	*Inbound
@@ -79,7 +79,7 @@ func (s *Scene) With(name string) *Scene {
 // name sets what the short names mean in this scene.
 func (s *Scene) name() {
 	me, p, q := string(s.Local.ID(s.Alice)), s.peers["p:"].Origin+s.base+"/", s.peers["q:"].Origin+s.base+"/"
-	s.long = strings.NewReplacer("us:/alice", me, "us:/", Origin+"/", "p:/", p, "q:/", q)
+	s.long = strings.NewReplacer("us:/alice", me, "us:/@alice", s.Local.Page(s.Alice), "us:/", Origin+"/", "p:/", p, "q:/", q)
 	s.short = strings.NewReplacer(me, "us:/alice", Origin+"/", "us:/", p, "p:/", q, "q:/", vocab.ID(p).Host(), "p:", vocab.ID(q).Host(), "q:")
 }
 
