@@ -23,7 +23,8 @@ import (
 )
 
 // Scene is a user, alice, and the events that concern her. Short names stand for ids:
-// "us:/alice" is her actor, "us:/@alice" is her page, "p:/carol" and "q:/mallory" are actors on two peers. Scenes are
+// "us:/alice" is her actor, "us:/@alice" is her page, "p:/carol" and
+// "q:/mallory" are actors on two peers. Scenes are
 // independent, so many can run in parallel on one engine.
 type Scene struct {
 	*Inbound
