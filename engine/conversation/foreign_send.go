@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -110,7 +111,7 @@ func (m *Members) buildCreate(u vocab.Username, context string, e *entry, to []v
 		named = append(named, string(id))
 	}
 	id := cmp.Or(e.object, m.Local.NewObjectID(u))
-	now := m.Now().UTC().Format("2006-01-02T15:04:05Z")
+	now := m.Now().UTC().Format(time.RFC3339)
 	object := vocab.Doc{"type": kind, "id": string(id), "attributedTo": me, "to": named, "mediaType": "message/mls", "encoding": "base64",
 		"content": base64.StdEncoding.EncodeToString(e.message), "summary": "Encrypted message.", "context": context, "conversation": context, "published": now}
 	if e.kind == user.KindApplication {

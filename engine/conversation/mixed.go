@@ -72,7 +72,7 @@ func (f *fanout) listMembers() (members []user.Addressee) {
 
 // newCreate returns the job that sends a Create of the host, in the form of the SWICG draft.
 func (f *fanout) newCreate(object vocab.Doc, path string, at time.Time, to []user.Addressee) user.Job {
-	uri, published := string(f.conversation.URI), at.UTC().Format("2006-01-02T15:04:05Z")
+	uri, published := string(f.conversation.URI), at.UTC().Format(time.RFC3339)
 	object["id"], object["to"], object["summary"], object["published"] = uri+path, namesOf(to), "Encrypted message.", published
 	return f.newJob(vocab.Doc{"type": vocab.Create, "object": object, "context": uri, "published": published}, to)
 }

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/lightweb/lightweb/engine/vocab"
 )
-
-// timeForm is the layout of written times: in UTC, with milliseconds.
-const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
 // constructActivity builds the activity in its stored form and in the form that is sent. The
 // sent form has the ids of other servers as those servers write them. Both have the user's
@@ -21,7 +17,7 @@ const timeForm = "2006-01-02T15:04:05.000Z07:00"
 func (o *Outbox) constructActivity(ctx context.Context, x *exchange) error {
 	kind, object := x.intent.constructObject(o.Local, x)
 	d := vocab.Doc{"id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
-		"object": object, "published": formatTime(x.now)}
+		"object": object, "published": vocab.FormatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
 	if x.target != "" {
 		d["target"] = string(x.target)
@@ -97,8 +93,6 @@ func listIDs(ids []vocab.ID) []any {
 	}
 	return out
 }
-
-func formatTime(t time.Time) string { return t.UTC().Format(timeForm) }
 
 // embedActivity returns a stored activity of the user's in the form in which another activity
 // embeds it: without hidden recipients, context and proof.

@@ -306,7 +306,7 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 
 func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	isPublic := audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc})
-	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": n.kind, "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
+	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": n.kind, "attributedTo": string(x.actor.ID), "published": vocab.FormatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
 	setTitle(d, n.title)
 	setQuote(d, n.quoted)

@@ -135,7 +135,7 @@ func (p *updateObject) constructObject(local *actor.Local, x *exchange) (string,
 	d := p.object.Doc
 	writeAddressing(d, x.to, x.cc)
 	setQuotePolicy(local, x.User, d, audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}))
-	d["updated"] = formatTime(x.now)
+	d["updated"] = vocab.FormatTime(x.now)
 	setPage(local, d, audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}))
 	if p.Title != nil {
 		setTitle(d, *p.Title)

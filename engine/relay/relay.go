@@ -194,7 +194,7 @@ func (l *List) AnnounceActivity(object vocab.ID) (vocab.ID, vocab.Doc) {
 
 func (l *List) newActivity(kind, of string, object any, to vocab.ID) vocab.Doc {
 	return vocab.Doc{"@context": vocab.ContextAS, "id": string(l.newID(kind)), "type": of, "actor": string(l.Actor), "object": object,
-		"to": []any{string(to)}, "published": l.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}
+		"to": []any{string(to)}, "published": vocab.FormatTime(l.Now())}
 }
 
 // Send posts an activity to a relay, signed by the instance actor. The fault says how the relay

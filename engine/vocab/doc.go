@@ -321,6 +321,9 @@ func isBlindAddress(name string) bool { return name == "bto" || name == "bcc" }
 // timeForms are the forms of times that ActivityStreams §2.3 and its errata allow.
 var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04"}
 
+// FormatTime returns a time as the documents of this server have it: in UTC, with milliseconds.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
 // Time returns the property as a time in UTC. It is zero when the property is absent, or not a
 // time in the years 1 to 9999.
 func (d Doc) Time(name string) time.Time {
