@@ -108,25 +108,27 @@ func (p encryptedPair) args() pgx.NamedArgs {
 // encrypt closes the conversation that the backup has unencrypted, as an encrypted one. It returns
 // uuid.Nil if the backup has none.
 func (p encryptedPair) encrypt(ctx context.Context, to *pgx.Conn) (uuid.UUID, error) {
-	return idOf(to.Query(ctx, `WITH closed AS (UPDATE conversations c SET mode = 'encrypted', host_uri = @host, group_id = `+freeGroup+`, upgraded_at = @encrypted, closed_at = coalesce(@closed::timestamptz, now()),
+	return p.change(ctx, to, `WITH closed AS (UPDATE conversations c SET mode = 'encrypted', host_uri = @host, group_id = `+freeGroup+`, upgraded_at = @encrypted, closed_at = coalesce(@closed::timestamptz, now()),
 			successor_uri = nullif(@successor, ''), uri = CASE WHEN EXISTS (SELECT FROM conversations o WHERE o.uri = @uri AND o.id <> c.id) THEN uri ELSE @uri END
 			WHERE partner_uri = @partner AND (id = @id OR @last::boolean) AND successor_uri IS NULL AND mode = 'federated' RETURNING id),
 		roles AS (UPDATE conversation_members SET role = CASE WHEN actor_uri = @host THEN 'admin' ELSE 'member' END WHERE conversation_id IN (SELECT id FROM closed))
-		SELECT id FROM closed`, p.args()))
+		SELECT id FROM closed`)
 }
 
 // add stores the conversation that the backup does not have, as a closed one. It returns uuid.Nil
 // if the backup has another one with the partner.
 func (p encryptedPair) add(ctx context.Context, to *pgx.Conn) (uuid.UUID, error) {
-	return idOf(to.Query(ctx, `WITH closed AS (INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, upgraded_at, partner_uri, closed_at)
+	return p.change(ctx, to, `WITH closed AS (INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, upgraded_at, partner_uri, closed_at)
 			VALUES (@id, @uri, 'encrypted', @host, `+freeGroup+`, @created, @encrypted, @partner, coalesce(@closed::timestamptz, now())) ON CONFLICT DO NOTHING RETURNING id),
 		members AS (INSERT INTO conversation_members (conversation_id, actor_uri, role, joined_seq)
 			SELECT id, m.actor, CASE WHEN m.actor = @host THEN 'admin' ELSE 'member' END, 0 FROM closed, (SELECT @owner::text UNION SELECT @partner::text) AS m (actor))
-		SELECT id FROM closed`, p.args()))
+		SELECT id FROM closed`)
 }
 
-// idOf returns the id in the only row, or uuid.Nil if there is no row.
-func idOf(rows pgx.Rows, err error) (uuid.UUID, error) {
+// change runs a statement that changes one conversation, and returns the conversation's id, or
+// uuid.Nil if the statement changed none.
+func (p encryptedPair) change(ctx context.Context, to *pgx.Conn, statement string) (uuid.UUID, error) {
+	rows, _ := to.Query(ctx, statement, p.args()) // CollectRows returns the error
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil || len(ids) == 0 {
 		return uuid.Nil, err
