@@ -18,9 +18,11 @@ const (
 	editBatch  = 5000 // activities and edits of objects that are read in one transaction
 	maxBatches = 4    // batches that are indexed before a search is answered
 	// overlap is how far back the index looks for objects and activities. It looks back because
-	// transactions may end in another order than that in which their ids were made, up to a minute
-	// later, and because the clock that ids have their times from may be set back by an hour.
-	overlap = time.Hour + time.Minute
+	// transactions may end in another order than that in which their ids were made.
+	overlap = time.Minute
+	// setBack is by how much a clock may be set back. Ids that are made afterwards are lower than
+	// those before.
+	setBack = time.Hour
 	// batchTime is the longest time of a batch that Run indexes. A batch can take long in a
 	// database that is read for the first time.
 	batchTime = 2 * time.Minute
@@ -102,8 +104,7 @@ func (p *pass) begin(ctx context.Context, tx *user.Tx) error {
 	} else {
 		p.stored.Activities = idAt(p.Now())
 	}
-	now := idAt(p.Now()) // if the index is ahead of it, the clock was set back, and new ids are lower
-	p.stored.Objects, p.stored.Activities = earlierOf(p.stored.Objects, now), earlierOf(p.stored.Activities, now)
+	p.stored.Objects, p.stored.Activities = p.notAhead(p.stored.Objects), p.notAhead(p.stored.Activities)
 	p.at = user.SearchProgress{Objects: stepBack(p.stored.Objects), Activities: stepBack(p.stored.Activities)}
 	p.isBegun = true
 	return nil
@@ -164,12 +165,13 @@ func stepBack(id uuid.UUID) uuid.UUID {
 	return idAt(time.Unix(sec, nsec).Add(-overlap))
 }
 
-// earlierOf returns the earlier of two ids.
-func earlierOf(a, b uuid.UUID) uuid.UUID {
-	if bytes.Compare(a[:], b[:]) < 0 {
-		return a
+// notAhead returns id, unless id is later than the present. Then the clock was set back, and
+// notAhead returns an id from before that.
+func (p *pass) notAhead(id uuid.UUID) uuid.UUID {
+	if now := idAt(p.Now()); bytes.Compare(id[:], now[:]) <= 0 {
+		return id
 	}
-	return b
+	return idAt(p.Now().Add(-setBack))
 }
 
 // laterOf returns the later of two ids.

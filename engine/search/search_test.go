@@ -202,8 +202,6 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	}
 }
 
-// A post of the archive is found by its user, also when the account that it was of is deleted, and
-// stays found when the index is pruned. Where the user holds the post, too, that counts.
 // The ids of posts have the time of this server's clock, and the index goes on after the last id.
 func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 	t.Parallel()
@@ -227,6 +225,8 @@ func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 	}
 }
 
+// A post of the archive is found by its user, also when the account that it was of is deleted, and
+// stays found when the index is pruned. Where the user holds the post, too, that counts.
 func TestArchivedPostsAreFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

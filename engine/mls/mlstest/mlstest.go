@@ -19,7 +19,8 @@ import (
 // suite is MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519.
 const suite = 1
 
-// otherSuite is MLS_128_DHKEMX25519_CHACHA20POLY1305_SHA256_Ed25519. Its keys are of the same kinds.
+// otherSuite is MLS_128_DHKEMX25519_CHACHA20POLY1305_SHA256_Ed25519. Its keys are of the same
+// kinds.
 const otherSuite = 3
 
 // vector returns the total length of the parts followed by the parts (RFC 9420 §2.1.2).
