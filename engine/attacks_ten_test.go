@@ -54,7 +54,7 @@ var tenancyAttacks = []attack{
 	{id: "TEN-04", sends: "a user called like what belongs to nobody", happens: "such a name is refused (65): what belongs to nobody begins with a sign that no name has", play: func(s *siege) {
 		s.namesRefused("@", "@:actor", "lightweb-template", "instance", "system")
 	}},
-	{id: "TEN-05", sends: "so much that the cache is full, to push out streams and counters", happens: "the cache drops what is used least; streams and sessions are on a server that evicts nothing, and limits in the engine's memory", changes: true, play: fillCache},
+	{id: "TEN-05", sends: "so much that the cache is full, to push out streams and counters", happens: "the cache drops what is used least; streams are never evicted, nor sessions where they have a server of their own; with one Redis for all, idle sessions may be, and their users sign in again; limits are in the engine's memory", changes: true, play: fillCache},
 	{id: "TEN-06", sends: "ids, names and texts that are SQL, JSON paths, LIKE patterns, or search words", happens: "202, and they are kept as they are: statements carry values as parameters only", changes: true, asks: 1, play: func(s *siege) {
 		for n, text := range []string{"'; DROP TABLE activities; --", `$.* ? (@.a == "b")`, "%_\\", "a & !b | (c", "$1 $$ {{.}}", `"; \connect postgres`} {
 			create := s.create(s.mallory, fmt.Sprint(n))

@@ -162,7 +162,7 @@ func TestASuspensionEndsWhatLoginsBegan(t *testing.T) {
 		t.Errorf("the token is refused: %v", err)
 	}
 	again, err := c.Instance.Passwords.Find(t.Context(), u)
-	if err != nil || again == nil || again.ID != password.ID || again.Hash != password.Hash {
+	if err != nil || again == nil || again.ID == password.ID || again.Hash != password.Hash {
 		t.Fatalf("the password is %+v, %v", again, err)
 	}
 	if _, err := tokens.Find(t.Context(), again.Digest, now); err != nil {

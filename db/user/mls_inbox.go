@@ -67,7 +67,8 @@ func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, err
 }
 
 // Place adds e.Conversation, and e.Seq, e.Generation, e.Sender and e.Receipt, which come from the
-// host, to a message that arrived before the host had ordered it. The user's devices can read a
+// host, to a message that arrived before the host had ordered it. It also marks the message if the
+// user has blocked the sender since. The user's devices can read a
 // commit or proposal only from now on, and a message whose conversation was unknown. So Place
 // assigns a new Arrival to these.
 func (t Messages) Place(ctx context.Context, early, e InboxEntry) error {
@@ -75,8 +76,8 @@ func (t Messages) Place(ctx context.Context, early, e InboxEntry) error {
 	if e.Kind != KindApplication || early.Conversation == nil {
 		comes = "arrival = DEFAULT, "
 	}
-	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = $2, generation = $3, sender_uri = $4, receipt = $5, conversation_id = $6 WHERE arrival = $1 AND seq IS NULL`,
-		early.Arrival, e.Seq, e.Generation, e.Sender, e.Receipt, e.Conversation)
+	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = $2, generation = $3, sender_uri = $4, receipt = $5, conversation_id = $6, blocked = blocked OR $7 WHERE arrival = $1 AND seq IS NULL`,
+		early.Arrival, e.Seq, e.Generation, e.Sender, e.Receipt, e.Conversation, e.Blocked)
 	return err
 }
 

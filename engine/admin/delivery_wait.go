@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -66,7 +67,7 @@ func (t *retry) sendUser(ctx context.Context, all []RetriedHost) error {
 		}
 	}
 	err := g.Wait()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	last, cancel := postgres.Outlive(ctx, recordTime)
 	defer cancel()
 	back := t.in.DB.Write(last, u, func(ctx context.Context, tx *user.Tx) error {
 		return tx.Deliveries.Release(ctx, t.sender.Owner, t.in.Now())
@@ -128,7 +129,7 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 
 // recordBatch stores the outcomes of attempts, even if ctx has ended.
 func (t *retry) recordBatch(ctx context.Context, u vocab.Username, ends []delivery.Attempted) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	ctx, cancel := postgres.Outlive(ctx, recordTime)
 	defer cancel()
 	return t.sender.Record(ctx, u, ends, t.in.Now())
 }

@@ -12,32 +12,39 @@ import (
 )
 
 // mergeMutes returns the change that mergeProfile makes, followed by the change that the engine
-// makes when it fulfils the wishes to mute, both those that wait and those of the import. An
-// account whose actor is not known counts as one that is not muted yet, and the user's own id
-// stands for it.
+// makes when it fulfils the wishes to mute, both those that wait and those of the import. Handles
+// whose actors are not known count as those of actors that the user mutes already, as long as there
+// are such; the user's own id stands for each further one.
 func (r *importRun) mergeMutes(ctx context.Context) (func(*registry.User) error, error) {
-	accounts, err := r.in.DB.Instance.Wishes.ListAccounts(ctx, r.report.User, dbinstance.WishMute)
-	if err != nil {
-		return nil, err
-	}
+	merge := r.mergeProfile("")
+	var accounts []string
 	for _, w := range r.luggage.wishes {
 		if w.Kind == dbinstance.WishMute {
 			accounts = append(accounts, w.Account)
 		}
 	}
-	known, unknown, err := r.findActors(ctx, accounts)
-	merge := r.mergeProfile("")
+	if len(accounts) == 0 {
+		return merge, nil
+	}
+	waiting, err := r.in.DB.Instance.Wishes.ListAccounts(ctx, r.report.User, dbinstance.WishMute)
+	if err != nil {
+		return nil, err
+	}
+	known, unknown, err := r.findActors(ctx, append(accounts, waiting...))
 	return func(c *registry.User) error {
 		if err := merge(c); err != nil {
 			return err
 		}
 		m := &c.Moderation
+		others := len(m.MutedActors) // that no known account names
 		for _, id := range known {
-			if !slices.ContainsFunc(m.MutedActors, id.Same) {
+			if slices.ContainsFunc(m.MutedActors, id.Same) {
+				others--
+			} else {
 				m.MutedActors = append(m.MutedActors, id)
 			}
 		}
-		m.MutedActors = append(m.MutedActors, slices.Repeat([]vocab.ID{r.in.Local.ID(r.report.User)}, unknown)...)
+		m.MutedActors = append(m.MutedActors, slices.Repeat([]vocab.ID{r.in.Local.ID(r.report.User)}, max(0, unknown-others))...)
 		return nil
 	}, err
 }

@@ -49,6 +49,7 @@ var hints = map[string]string{
 	"local_actor":       "only this server itself may act in the name of its users",
 	"foreign_proof":     "the proof in the body is not by a key that the actor lists in its assertionMethod",
 	"offline":           "leave --offline out, or give the key with --key",
+	"key_gone":          "the signer's server says that the actor was deleted (410)",
 	"key_fetch_rate":    "limits.key_fetch_rate was reached for that domain: try again in a minute",
 }
 

@@ -98,9 +98,9 @@ func TestAMoveThatWaitedMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 	}
 }
 
-func TestAMoveThatWasSetAsideForAStrangerIsDropped(t *testing.T) {
-	s := newScene(t)
-	confirmMove(s)
+// setMoveAside sets carol's Move aside for alice, and retries it.
+func setMoveAside(t *testing.T, s *peertest.Scene) {
+	t.Helper()
 	raw := s.Long(fmt.Sprintf(move, s.Long("us:/alice")))
 	aside := user.Poisoned{URI: s.ID("p:/moves/1"), Raw: []byte(raw), Reason: "a bug"}
 	if _, err := s.DB(t, s.Alice).ExecContext(t.Context(), `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, $3)`, string(aside.URI), raw, aside.Reason); err != nil {
@@ -109,7 +109,41 @@ func TestAMoveThatWasSetAsideForAStrangerIsDropped(t *testing.T) {
 	if err := s.Inbox.Retry(t.Context(), s.Alice, poisoned(t, s)[0]); err != nil {
 		t.Fatal(err)
 	}
-	if n := journal(t, s); n.Rows != 0 || len(poisoned(t, s)) != 0 {
-		t.Errorf("in the journal: %+v, set aside: %+v; want nothing", n, poisoned(t, s))
+	if aside := poisoned(t, s); len(aside) != 0 {
+		t.Errorf("set aside is %+v, want nothing", aside)
+	}
+}
+
+func TestAMoveThatWasSetAsideForAStrangerIsIgnored(t *testing.T) {
+	s := newScene(t)
+	confirmMove(s)
+	setMoveAside(t, s)
+	if err := s.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s)
+	if got := listFollowers(t, s, "q:/carol"); len(got) != 0 {
+		t.Errorf("%v may follow the new account, want nobody", got)
+	}
+}
+
+// An activity that was accepted for a suspended user waits until the user is active again.
+func TestAMoveThatWasSetAsideForASuspendedFollowerWaits(t *testing.T) {
+	s := newScene(t)
+	confirmMove(s)
+	s.Follows("p:/carol")
+	s.Followed("q:/carol")
+	if err := s.Store.Instance.Users.SetState(t.Context(), s.Alice, instance.UserSuspended); err != nil {
+		t.Fatal(err)
+	}
+	setMoveAside(t, s)
+	if n := journal(t, s); n.Rows != 1 {
+		t.Errorf("in the journal: %+v, want the Move", n)
+	}
+	if err := s.Store.Instance.Users.SetState(t.Context(), s.Alice, instance.UserActive); err != nil {
+		t.Fatal(err)
+	}
+	if got := listFollowers(t, s, "q:/carol"); !slices.Equal(got, []vocab.Username{s.Alice}) {
+		t.Errorf("%v may follow the new account, want alice", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -15,8 +16,8 @@ import (
 // objects that the activity's handler needs. Then it releases the activity's id, so that the id
 // is free when the journal is read. After that it writes the journal row, and at the end it
 // removes the row of the activity that was set aside. So if Retry ends between two steps, the
-// activity is still set aside or waits in the journal. An activity that has nothing to do with the
-// user any more is only removed.
+// activity is still set aside or waits in the journal. An activity that does not concern the user
+// any more goes the same way: Apply ignores it, and records why.
 func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) error {
 	a, err := vocab.ParseActivity(p.Raw)
 	if err != nil {
@@ -29,6 +30,11 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
 		return fmt.Errorf("resolve %s: %w", a.Actor, err)
 	}
+	follows, err := i.Store.Instance.Acquaintances.MayFollow(ctx, u, x.Actor.ID)
+	if err != nil {
+		return err
+	}
+	x.followers = map[vocab.ID]map[vocab.Username]bool{x.Actor.ID: {u: follows}} // also if u is suspended
 	if err := i.validateSchema(ctx, x); err != nil {
 		return err
 	}
@@ -38,9 +44,10 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err := i.acquaintRecipients(ctx, x); err != nil {
 		return err
 	}
-	if len(x.Recipients) == 0 { // the activity does not concern the user any more
-		return i.dropPoison(ctx, u, p)
+	if x.unkept == IgnoredGroupBudget {
+		return fault.New(fault.RateLimited, "the group has made as many voters known as it may in a day").WithHint("try again tomorrow")
 	}
+	x.Recipients = []vocab.Username{u}
 	// The activity may have come to the shared inbox, for a user who has only stored something of
 	// its actor.
 	if i.Handlers.Lookup(a).Concern.Holders {
@@ -72,10 +79,5 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err := i.Store.Instance.Journal.Resubmit(ctx, in); err != nil {
 		return err
 	}
-	return i.dropPoison(ctx, u, p)
-}
-
-// dropPoison removes the row of an activity that was set aside.
-func (i *Inbox) dropPoison(ctx context.Context, u vocab.Username, p user.Poisoned) error {
 	return i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error { return tx.Poison.Drop(ctx, p) })
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -35,10 +36,14 @@ func (o *Outbox) muteActor(ctx context.Context, w instance.Wish) error {
 		}
 		id = a.ID
 	}
-	return o.Profiles.UpdateUser(w.User, func(c *registry.User) error {
+	err = o.Profiles.UpdateUser(w.User, func(c *registry.User) error {
 		if !slices.ContainsFunc(c.Moderation.MutedActors, id.Same) {
 			c.Moderation.MutedActors = append(slices.Clone(c.Moderation.MutedActors), id)
 		}
 		return nil
 	})
+	if fault.KindOf(err) == fault.Invalid {
+		return fault.Wrap(fault.Config, "the user mutes as many actors as a user may", err)
+	}
+	return err
 }

@@ -20,8 +20,9 @@ const (
 	// overlap is how far back the index looks for objects and activities. It looks back because
 	// transactions may end in another order than that in which their ids were made.
 	overlap = time.Minute
-	// setBack is by how much a clock may be set back. Ids that are made afterwards are lower than
-	// those before.
+	// setBack is how much further the first pass of a process looks back. A clock that was ahead
+	// by so much may have been set before the process began, and ids that are made since then are
+	// lower than those before.
 	setBack = time.Hour
 	// batchTime is the longest time of a batch that Run indexes. A batch can take long in a
 	// database that is read for the first time.
@@ -100,19 +101,21 @@ func (p *pass) begin(ctx context.Context, tx *user.Tx) error {
 		return err
 	}
 	if stored != nil {
-		p.stored = *stored
+		p.stored = p.untilNow(*stored)
 	} else {
 		p.stored.Activities = idAt(p.Now())
 	}
-	p.stored.Objects, p.stored.Activities = p.notAhead(p.stored.Objects), p.notAhead(p.stored.Activities)
-	p.at = user.SearchProgress{Objects: stepBack(p.stored.Objects), Activities: stepBack(p.stored.Activities)}
+	if _, passed := p.passed.Load(p.user); !passed {
+		p.stored = user.SearchProgress{Objects: stepBack(p.stored.Objects, setBack), Activities: stepBack(p.stored.Activities, setBack)}
+	}
+	p.at = user.SearchProgress{Objects: stepBack(p.stored.Objects, overlap), Activities: stepBack(p.stored.Activities, overlap)}
 	p.isBegun = true
 	return nil
 }
 
 // storeBatch stores the words of objects, and how far the index has come.
 func (p *pass) storeBatch(ctx context.Context, found []user.Unindexed) error {
-	reached := user.SearchProgress{Objects: laterOf(p.stored.Objects, p.at.Objects), Activities: laterOf(p.stored.Activities, p.at.Activities)}
+	reached := p.untilNow(user.SearchProgress{Objects: laterOf(p.stored.Objects, p.at.Objects), Activities: laterOf(p.stored.Activities, p.at.Activities)})
 	if reached == p.stored && len(found) == 0 {
 		return nil
 	}
@@ -130,6 +133,7 @@ func (p *pass) storeBatch(ctx context.Context, found []user.Unindexed) error {
 		return fmt.Errorf("store index: %w", err)
 	}
 	p.stored = reached
+	p.passed.Store(p.user, true)
 	return nil
 }
 
@@ -155,23 +159,29 @@ func idAt(at time.Time) (id uuid.UUID) {
 	return id
 }
 
-// stepBack returns an id that is earlier than id by overlap. If id is no UUID of version 7, such
+// stepBack returns an id that is earlier than id by the time d. If id is no UUID of version 7, such
 // as the zero id of a new index, stepBack returns id itself.
-func stepBack(id uuid.UUID) uuid.UUID {
+func stepBack(id uuid.UUID, d time.Duration) uuid.UUID {
 	if id.Version() != 7 {
 		return id
 	}
 	sec, nsec := id.Time().UnixTime()
-	return idAt(time.Unix(sec, nsec).Add(-overlap))
+	return idAt(time.Unix(sec, nsec).Add(-d))
 }
 
-// notAhead returns id, unless id is later than the present. Then the clock was set back, and
-// notAhead returns an id from before that.
-func (p *pass) notAhead(id uuid.UUID) uuid.UUID {
-	if now := idAt(p.Now()); bytes.Compare(id[:], now[:]) <= 0 {
-		return id
+// untilNow returns the progress as far as it is not ahead of the clock. It is ahead if the clock
+// was set back. Ids that are made afterwards would be lower than those that the index has reached.
+func (p *pass) untilNow(reached user.SearchProgress) user.SearchProgress {
+	now := idAt(p.Now())
+	return user.SearchProgress{Objects: earlierOf(reached.Objects, now), Activities: earlierOf(reached.Activities, now)}
+}
+
+// earlierOf returns the earlier of two ids.
+func earlierOf(a, b uuid.UUID) uuid.UUID {
+	if bytes.Compare(a[:], b[:]) < 0 {
+		return a
 	}
-	return idAt(p.Now().Add(-setBack))
+	return b
 }
 
 // laterOf returns the later of two ids.

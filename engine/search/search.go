@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/lightweb/lightweb/db/user"
@@ -50,13 +51,14 @@ type Deps struct {
 type Searcher struct {
 	Deps
 	behind chan vocab.Username // users whose index Run completes
+	passed sync.Map            // has the users with whose index a pass of this process has begun
 }
 
 // maxBehind is how many users can wait until Run completes their index.
 const maxBehind = 64
 
 // New returns a searcher.
-func New(d Deps) *Searcher { return &Searcher{d, make(chan vocab.Username, maxBehind)} }
+func New(d Deps) *Searcher { return &Searcher{Deps: d, behind: make(chan vocab.Username, maxBehind)} }
 
 // Query is a search of a user's client.
 type Query struct {

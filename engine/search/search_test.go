@@ -202,27 +202,52 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	}
 }
 
-// The ids of posts have the time of this server's clock, and the index goes on after the last id.
+// The ids of posts and edits have the time of this server's clock, and the index goes on after the
+// last id.
 func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 	t.Parallel()
-	for _, ahead := range []time.Duration{59 * time.Minute, 30 * 24 * time.Hour} {
-		t.Run(ahead.String(), func(t *testing.T) {
+	for _, tt := range []struct{ ahead, searched time.Duration }{
+		{ahead: 59 * time.Minute},
+		{ahead: 30 * 24 * time.Hour},
+		{ahead: 59 * time.Minute, searched: 24 * time.Hour},
+	} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			now := time.Now()
-			f.Searcher.Now = func() time.Time { return now }
-			f.finds("before", false, f.hold("before", bob, "before"))
-			now = now.Add(-ahead)
-			made := uuid.Must(uuid.NewV7())
-			binary.BigEndian.PutUint64(made[:], uint64(now.UnixMilli())<<16|0x7000)
-			id := bob + "/notes/after"
-			f.write(func(ctx context.Context, tx *user.Tx) error {
-				_, err := tx.Objects.Add(ctx, user.Object{ID: made, URI: id, Published: start, Raw: noteOf(id, bob, "after"), Author: bob})
-				return err
-			})
+			begin := func() {
+				deps := f.Searcher.Deps
+				deps.Now = func() time.Time { return now }
+				f.Searcher = search.New(deps)
+			}
+			begin()
+			old := f.hold("before", bob, "before")
+			f.finds("before", false, old)
+			now = now.Add(-tt.ahead)
+			begin() // ids of one process never become lower
+			id := f.holdAt(now, "after")
+			if tt.searched == 0 {
+				f.finds("nothing", false)
+			}
+			now = now.Add(time.Minute)
+			later := f.holdAt(now, "later")
+			now = now.Add(tt.searched)
 			f.finds("after", false, id)
+			f.finds("later", false, later)
 		})
 	}
+}
+
+// holdAt stores a note with this word, under an id that is made at a time, and returns its uri.
+func (f *fixture) holdAt(now time.Time, word string) vocab.ID {
+	f.Helper()
+	made, uri := uuid.Must(uuid.NewV7()), bob+"/notes/"+vocab.ID(word)
+	binary.BigEndian.PutUint64(made[:], uint64(now.UnixMilli())<<16|0x7000)
+	f.write(func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Objects.Add(ctx, user.Object{ID: made, URI: uri, Published: start, Raw: noteOf(uri, bob, word), Author: bob})
+		return err
+	})
+	return uri
 }
 
 // A post of the archive is found by its user, also when the account that it was of is deleted, and

@@ -26,7 +26,7 @@ var wordings = []wording{{"content", Sanitize}, {"name", PlainText}, {"summary",
 // cleanerFor returns the function that makes the texts of the property in d harmless.
 func (w wording) cleanerFor(d Doc) func(string) string {
 	if w.name == "content" && hasPlainContent(d) {
-		return showPlain
+		return plainShower(d)
 	}
 	return w.clean
 }
@@ -40,17 +40,23 @@ func hasPlainContent(d Doc) bool {
 	return err == nil && strings.HasPrefix(kind, "text/") && kind != "text/html"
 }
 
-// maxLinked is how many bytes of a text may have links. Users' own texts have no more, and a search
-// for links in half a megabyte takes a second.
+// maxLinked is how many bytes of text a document may have whose plain text gets links. Users' own
+// texts have no more, and a search for links in half a megabyte takes a second.
 const maxLinked = 64 << 10
 
-// showPlain returns a text without HTML as harmless HTML, with links for the addresses in it.
-func showPlain(text string) string {
-	href := linkOf
-	if len(text) > maxLinked {
+// plainShower returns the function that makes harmless HTML of the content of d in one language,
+// which is a text without HTML. Addresses in it become links, unless the texts of all languages
+// together have more than maxLinked bytes.
+func plainShower(d Doc) func(string) string {
+	size, href := len(d.Text("content")), linkOf
+	for _, text := range d.Sub("contentMap") {
+		translated, _ := text.(string)
+		size += len(translated)
+	}
+	if size > maxLinked {
 		href = nil
 	}
-	return Sanitize(TextToHTML(cutText(text), href))
+	return func(text string) string { return Sanitize(TextToHTML(cutText(text), href)) }
 }
 
 func linkOf(s Span) string {

@@ -204,3 +204,19 @@ func FuzzShow(f *testing.F) {
 		}
 	})
 }
+
+// A search for links takes long in long texts, and a document may have many languages.
+func TestPlainTextsHaveNoLinksIfAllLanguagesTogetherAreLong(t *testing.T) {
+	t.Parallel()
+	text := "https://a.example/ " + strings.Repeat("a ", 20<<10)
+	for languages, want := range map[string]bool{"de": true, "de fr": false} {
+		all := Doc{}
+		for _, tag := range strings.Fields(languages) {
+			all[tag] = tag + " " + text
+		}
+		d := Doc{"type": "Note", "mediaType": "text/plain", "content": "x", "contentMap": all}
+		if got := strings.Contains(Readable(d, d.JSON()).Sub("contentMap").Text("de"), `href="https://a.example/"`); got != want {
+			t.Errorf("in %q: linked %t, want %t", languages, got, want)
+		}
+	}
+}
