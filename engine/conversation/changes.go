@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/mls"
 )
 
-// Changes says whether a commit adds devices to a group and whether it removes any, or members
-// without one.
+// Changes says whether a commit adds devices to a group, and whether it removes devices or members
+// that have no device in the group.
 type Changes struct {
 	Adds, Removes bool
 }

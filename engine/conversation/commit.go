@@ -27,10 +27,10 @@ type Commit struct {
 	Declared
 }
 
-// Declared is the committer's statement of changes that the host cannot read in the message. Beside
-// a PrivateMessage these are all changes. Beside a PublicMessage only members are named that have
-// no device in the group, so that no Remove could name them: after a reset they have not joined
-// again.
+// Declared is the committer's statement of changes that the host cannot read in the message.
+// Beside a PrivateMessage these are all changes. Beside a PublicMessage it names only members that
+// have no device in the group, because no Remove proposal can name these. Such members have not
+// joined again after a reset.
 type Declared struct {
 	Added   [][]byte   // the key packages of the devices that the commit adds, without MLSMessages around them
 	Removed []vocab.ID // the actors that have no device left in the group after the commit
@@ -47,7 +47,7 @@ type commit struct {
 	next     *mls.GroupInfo     // the parsed GroupInfo; nil if the commit has none
 	welcomes []*mls.Welcome
 	actors   map[vocab.ID]*vocab.Actor // the owners of the devices that the commit adds
-	late     bool                      // when it came, the conversation was in another epoch; actors is empty
+	late     bool                      // it came too late for the present epoch; actors is empty
 	host     vocab.ID
 	rule     audience.Rule // the host's rule for encrypted conversations of two
 	now      time.Time

@@ -30,13 +30,13 @@ type Place struct {
 // Bounds on the input of a conversation, and on its answers.
 const (
 	maxCommit  = 1 << 20   // bytes of a commit, of a GroupInfo or of a Welcome
-	maxText    = 256 << 10 // bytes of an application message
+	maxText    = 256 << 10 // bytes of an application message or a proposal for a host
 	maxCopies  = 8 << 20   // bytes of all copies of the Welcomes of a commit; each recipient gets a copy
 	maxAdded   = 64        // devices that one commit adds
 	pastEpochs = 5         // an application message may be this many epochs old
 	maxMissing = 1 << 20   // bytes of the commits that a refusal lists
 	mostLogged = 100       // messages in a page of a log, or commits in a refusal
-	maxFormer  = 200       // former MLS groups of a conversation that another server hosts
+	maxFormer  = 200       // former MLS groups of a conversation that another actor hosts
 )
 
 // rejoinAfter is how long a member has to wait between two external commits. Each external

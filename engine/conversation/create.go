@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// groupPrefix is the prefix of the id of each MLS group that a user of this server hosts; a UUID
-// follows.
+// groupPrefix is the prefix of the id of each MLS group that a user of this server hosts, and of
+// the URI of each conversation without a host. A UUID follows.
 const groupPrefix = "urn:uuid:"
 
 // Create makes a conversation that the user hosts. groupInfo describes its new MLS group, whose

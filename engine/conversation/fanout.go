@@ -42,9 +42,10 @@ func newFanout(ctx context.Context, tx *user.Tx, d Deps, host vocab.Username, c 
 
 func (f *fanout) me() vocab.ID { return f.Actors.ID(f.host) }
 
-// tellEntries queues messages of the log for the members, each in an Add. An actor that joins by
-// one of the messages gets a Welcome instead. The parameter previous is the hash of the message
-// that precedes entries in the log.
+// tellEntries queues messages of the log for the members, each in an Add. For members that know
+// only the SWICG draft it calls tellForeign instead. An actor that joins by one of the messages
+// gets a Welcome instead. The parameter previous is the hash of the message that precedes entries
+// in the log.
 func (f *fanout) tellEntries(ctx context.Context, tx *user.Tx, previous []byte, entries ...user.LogEntry) error {
 	if err := f.tellForeign(ctx, tx, entries); err != nil {
 		return err
@@ -143,9 +144,9 @@ func (f *fanout) tellState(ctx context.Context, tx *user.Tx) error {
 	return tx.Deliveries.EnqueueAll(ctx, []user.Job{f.newJob(d, to)}, f.inboxesOf(to), f.now)
 }
 
-// describeRoster returns the members and their roles, the status of the conversation, and the URI
-// of the conversation that it continues. It also says whether the conversation is one of two, and
-// whether it is mixed.
+// describeRoster returns the members, their roles and which of them know only the SWICG draft, the
+// status of the conversation, and the URI of the conversation that it continues. It also says
+// whether the conversation is one of two, and whether it is mixed.
 func (f *fanout) describeRoster() vocab.Doc {
 	members := []any{}
 	for _, a := range f.addressees {

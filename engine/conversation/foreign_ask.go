@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Hosts sends requests to other servers that host conversations.
+// Hosts sends requests to other servers: to hosts of conversations, and for key packages.
 type Hosts interface {
 	Ask(ctx context.Context, q transport.Question) (*transport.Reply, error)
 	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
@@ -68,7 +68,8 @@ func (m *Members) ask(ctx context.Context, u vocab.Username, c *user.Conversatio
 	return reply.Replayed, nil
 }
 
-// unreachable returns the error for a host that was not asked or did not answer.
+// unreachable returns the error for a host that was not asked, did not answer, or answered with a
+// status that refusals does not have.
 func unreachable(err error) error {
 	switch fault.KindOf(err) {
 	case fault.Forbidden, fault.Busy: // the policy refuses the host, or the client has gone

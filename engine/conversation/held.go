@@ -75,8 +75,8 @@ func (m *Members) holdMessage(ctx context.Context, u vocab.Username, c *user.Con
 
 // createForForeign returns the Create that carries a message to the members that know only the
 // SWICG draft. It returns none if there is no such member. It also returns none if the message is
-// not a PrivateMessage, because these members could not read it. It leaves out a member that cannot
-// be found, unless the next try may find it.
+// not a PrivateMessage, because these members could not read it. It leaves out a member that
+// cannot be found. If a later try may find the member, it returns the error instead.
 func (m *Members) createForForeign(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte) ([]user.HeldActivity, error) {
 	to, foreign, err := m.listForeign(ctx, u, c)
 	if err != nil || len(foreign) == 0 || !isPrivate(content) {

@@ -32,8 +32,8 @@ func keyOf(conversation uuid.UUID, caller vocab.ID, op, key string) string {
 }
 
 // storedAnswer returns the answer that an earlier request with the same key got, or nil if there
-// was no such request. If that request had another digest, storedAnswer returns an error, because
-// the key was used for two requests.
+// was no such request in the last 24 hours. If that request had another digest, storedAnswer
+// returns an error, because the key was used for two requests.
 func storedAnswer(ctx context.Context, tx *user.Tx, key string, digest []byte, now time.Time) (*Accepted, error) {
 	stored, err := tx.Answers.Find(ctx, key, now)
 	if err != nil || stored == nil {

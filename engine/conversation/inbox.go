@@ -27,8 +27,7 @@ type Arrival struct {
 	EncryptedChat audience.Rule // the user's rule for encrypted conversations of two
 
 	// Tells reports whether an event may be added. The parameter trust says how far the user
-	// trusts the actor who causes the event. Tells counts the events that it does not permit. If
-	// Tells is nil, all events are permitted.
+	// trusts the actor who causes the event. If Tells is nil, all events are permitted.
 	Tells func(trust string) bool
 }
 
@@ -42,7 +41,7 @@ const (
 	NotMember       = "not_member"       // the sender is no member of the conversation
 	Contradiction   = "contradiction"    // another message has the same number, or another commit was made in the same epoch
 	FrozenCopy      = "frozen"           // the host of its conversation was proven to tell members different things
-	TooMany         = "too_many"         // too many messages wait from its sender, from the domain of its sender, or in all
+	TooMany         = "too_many"         // too many messages or invitations wait; see type bound
 	Unreadable      = "unreadable"       // the server cannot read the message, but may store it
 	BlockedWelcome  = "blocked"          // the user blocks its sender
 	HostedByUser    = "hosted"           // a conversation the user hosts had or will have its group
@@ -139,8 +138,8 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 }
 
 // findLike returns what Messages.FindLike returns. Before a device of the user has joined, it
-// leaves out a message without a conversation, unless the sender is a member: an invitation claims
-// nothing of others.
+// leaves out a message without a conversation if the sender of the message is no member, so that
+// an invitation takes over no messages of other actors.
 func (r *receiver) findLike(ctx context.Context, row user.InboxEntry) ([]user.InboxEntry, error) {
 	others, err := r.tx.Messages.FindLike(ctx, row)
 	if err != nil || r.conversation.Confirmed || len(others) == 0 || others[len(others)-1].Conversation != nil {
@@ -212,9 +211,9 @@ func setStatus(j *user.JoinedConversation, status, resetGroup string) {
 	}
 }
 
-// saveState stores the state of the conversation and its roster. If the copy has a gap that is
-// not being filled already, saveState also calls NoteBehind, so that the missing messages are
-// read.
+// saveState stores the state of the conversation and its roster. If the copy has a gap, and the
+// entry was not fetched to fill one, saveState also calls NoteBehind, so that the missing messages
+// are read.
 func (r *receiver) saveState(ctx context.Context) error {
 	j, e := r.conversation, r.entry
 	if e.roster != nil && e.seq >= j.RosterSeq {

@@ -277,9 +277,9 @@ func readRoster(d vocab.Doc) (*rosterSaid, error) {
 	return r, nil
 }
 
-// cutContent removes the base64 of the message from the text of an activity, and returns the rest
-// and the offset of the cut. If the text does not contain the base64 that this engine makes of the
-// message, cutContent returns the whole text and -1.
+// cutContent removes bto, bcc and the base64 of the message from the text of an activity, and
+// returns the rest and the offset of the cut. If the text does not contain the base64 that this
+// engine makes of the message, cutContent returns the text with the message and -1.
 func cutContent(a *vocab.Activity, message []byte) (rest string, at int32) {
 	raw := []byte(a.Raw)
 	if a.Doc.Hides() {
@@ -293,8 +293,8 @@ func cutContent(a *vocab.Activity, message []byte) (rest string, at int32) {
 	return string(raw), -1
 }
 
-// JoinContent returns the text of an activity as it was received: it puts the message back in
-// its place.
+// JoinContent returns the text of an activity as it was received, without bto and bcc: it puts the
+// message back in its place.
 func JoinContent(e user.InboxEntry) string {
 	if e.ContentAt < 0 {
 		return e.Activity

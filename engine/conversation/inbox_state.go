@@ -91,8 +91,9 @@ func ReceiveState(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) 
 	return Outcome{Kept: true}, r.tell(ctx, eventReset, vocab.Doc{"groupId": s.reset})
 }
 
-// fits reports whether each MLS group in the state belongs to this conversation, or to no
-// conversation of the user.
+// fits reports whether each MLS group in the state belongs to this conversation, or to no other
+// one that the user hosts or has confirmed. It also returns false if a further reset would exceed
+// maxFormer.
 func (s *stateSaid) fits(ctx context.Context, tx *user.Tx, j *user.JoinedConversation) (bool, error) {
 	if s.generation == j.Generation && s.group != j.GroupID || s.generation > j.Generation && len(j.FormerGroups) >= maxFormer {
 		return false, nil

@@ -94,7 +94,7 @@ func (r *receiver) findOrJoin(ctx context.Context) (reason string, err error) {
 }
 
 // comeBack handles a Welcome to a conversation that is already stored. If the user had left the
-// conversation, its log is read from the commit that added the user again.
+// conversation, its log is read only from after the commit that added the user again.
 func (r *receiver) comeBack(ctx context.Context) error {
 	j := r.conversation
 	me, err := r.tx.Conversations.FindMember(ctx, j.ID, r.Me)

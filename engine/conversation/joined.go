@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// People finds actors of other servers.
+// People finds actors of this and other servers.
 type People interface {
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
@@ -97,8 +97,9 @@ func (m *Members) View(ctx context.Context, u vocab.Username, c *user.Conversati
 	return v, err
 }
 
-// readOpen returns a conversation for a user who is in it. A user who was removed is refused, as
-// the host would refuse it. The method Messages still returns the messages until the removal.
+// readOpen returns a conversation for a user who is in it. A user who has left or was removed is
+// refused, as the host refuses such a user. The method Messages still returns the messages until
+// then.
 func (m *Members) readOpen(ctx context.Context, tx *user.Tx, u vocab.Username, c *user.Conversation) (*user.JoinedConversation, error) {
 	j, err := readJoined(ctx, tx, c)
 	if err != nil {
@@ -144,8 +145,10 @@ func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *user.Convers
 	return entries, more, err
 }
 
-// Messages returns the MLS messages of all conversations with arrival numbers higher than the
-// parameter after, the oldest first. The result more tells whether other messages follow.
+// Messages returns the stored MLS messages with arrival numbers higher than the parameter after,
+// the oldest first. Some of them belong to no known conversation. Messages leaves out commits and
+// proposals that the host of their conversation has not put in order. The result more tells
+// whether other messages follow.
 func (m *Members) Messages(ctx context.Context, u vocab.Username, after int64) (all []user.InboxEntry, more bool, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		all, err = tx.Messages.List(ctx, after, mostLogged+1, maxLogPage)
@@ -319,8 +322,8 @@ type MessagePage struct {
 	More    bool
 }
 
-// NewestMessages returns up to n received messages, the newest first. If the parameter before is
-// not zero, it returns only messages with arrival numbers lower than before.
+// NewestMessages returns up to n of the messages that Messages returns, the newest first. If the
+// parameter before is not zero, it returns only messages with arrival numbers lower than before.
 func (m *Members) NewestMessages(ctx context.Context, u vocab.Username, before int64, n int) (p MessagePage, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if p.Total, err = tx.Messages.Count(ctx); err != nil {

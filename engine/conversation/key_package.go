@@ -18,8 +18,8 @@ const (
 	maxPackages   = 100 // packages of one user that are available at one time
 	lowPackages   = 5   // if a user has fewer one-time packages, an event tells the user
 	ownLifetime   = 84 * 24 * time.Hour
-	claimsOfDay   = 20 // claims of one actor within 24 hours
-	domainClaims  = 40 // claims of the actors of one registrable domain within 24 hours
+	claimsOfDay   = 20 // one-time packages that one actor claims within 24 hours
+	domainClaims  = 40 // one-time packages that one registrable domain claims within 24 hours
 	forgetAfter   = 30 * 24 * time.Hour
 )
 

@@ -170,10 +170,12 @@ func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, 
 
 // joinPair handles a Welcome to the conversation j. If its host says that j is the host's
 // conversation with the user, and the two are its only members, joinPair makes their conversation
-// of two encrypted, gives j the id of that conversation or of its successor, and returns true. It
-// returns false, and j stays a separate conversation, in four cases: the host does not say so; j
-// has other members; the user's rule does not permit encryption; or the two already have another
-// open encrypted conversation, and meetUpgrade returns false.
+// of two encrypted, gives j the id of that conversation or of its successor, and returns true. If
+// both sides have upgraded at the same time, meetUpgrade may store j as closed instead; then
+// joinPair returns true, too. It returns false, and j stays a separate conversation, in four
+// cases: the host does not say so; j has other members; the user's rule does not permit
+// encryption; or the two already have another open encrypted conversation, and meetUpgrade returns
+// false.
 func joinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, said *rosterSaid) (bool, error) {
 	isOther := func(m vocab.ID) bool { return !m.Same(a.Me) && !m.Same(j.Host) }
 	if said == nil || !said.isPair || len(said.actors) != 2 || slices.ContainsFunc(said.actors, isOther) || j.Host.Same(a.Me) {

@@ -57,8 +57,8 @@ func readAs(ctx context.Context, tx *user.Tx, id uuid.UUID, viewer vocab.ID) (*u
 type Read func(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 
 // CheckPeer refuses an actor of another server if the actor is not a member of the conversation,
-// or if the host blocks the actor. Inboxes refuse blocked actors, too. It uses read, so that
-// strangers do not take the connections that are kept for users.
+// or if the host blocks the actor. Inboxes refuse blocked actors, too. CheckPeer uses the
+// parameter read, so that strangers do not take the connections that are kept for users.
 func (r *Registry) CheckPeer(ctx context.Context, read Read, at Place, actor vocab.ID) error {
 	return read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		_, err := readAs(ctx, tx, at.ID, actor)

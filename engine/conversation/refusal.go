@@ -35,15 +35,15 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// Conflict refuses a message that does not fit the present state of the conversation. It holds
-// all that the sender needs to make the message again.
+// Conflict refuses a message that does not fit the present state of the conversation. It holds the
+// state for which the sender has to make the message again.
 type Conflict struct {
 	GroupID    string
 	Generation int32
 	Epoch      int64
 	Status     string
 	Reset      string          // the next MLS group; empty unless a reset is pending
-	Missing    []user.LogEntry // the commits since the message's epoch, the oldest first
+	Missing    []user.LogEntry // commits since the message's epoch, oldest first; may be cut off
 
 	err error
 }

@@ -202,8 +202,8 @@ func (c *commit) checkAbsent(ctx context.Context, tx *user.Tx, to *user.HostedCo
 }
 
 // checkRemovals refuses removals that the caller may not make. Members may remove their own
-// devices and actors that asked to leave; the admin may remove everybody. With an external commit,
-// all callers may remove only their own devices.
+// devices, and actors that asked to leave or are no members any more; the admin may remove
+// everybody. With an external commit, all callers may remove only their own devices.
 func (c *commit) checkRemovals(ctx context.Context, tx *user.Tx, to *user.HostedConversation, caller *user.ConversationMember, removed []vocab.ID) error {
 	others := slices.DeleteFunc(removed, func(actor vocab.ID) bool { return actor == c.Caller })
 	if len(others) == 0 || caller.Role == user.RoleAdmin && !c.External {

@@ -59,8 +59,8 @@ func (s *Stock) Committed(_ context.Context, c user.Commit) {
 	s.changed[c.User] = true
 }
 
-// LookAround counts the stock of one user after another. It skips a user whose last count was
-// zero and whose database has not changed since.
+// LookAround counts the stock of one user after another. It skips a user whose last count was zero
+// and whose database this process has not changed since.
 func (s *Stock) LookAround(ctx context.Context) {
 	users, err := s.Owners.ListWithDatabase(ctx, nil)
 	if err != nil {
@@ -125,7 +125,8 @@ var (
 // Describe implements prometheus.Collector.
 func (s *Stock) Describe(to chan<- *prometheus.Desc) { to <- packagesDesc; to <- welcomesDesc }
 
-// Collect implements prometheus.Collector. It sends nothing if the last count failed.
+// Collect implements prometheus.Collector. It sends nothing before the first count, and if the
+// last count failed for all users.
 func (s *Stock) Collect(to chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

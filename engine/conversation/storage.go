@@ -8,8 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Storage counts the bytes that members of other servers add to the logs of users of this server.
-// All that they add is stored, and owed to every other member.
+// Storage counts the bytes of the requests by which members of other servers add to the logs of
+// users of this server. All that they add is stored, and is sent to every other member. Messages
+// that come through the host's inbox are not counted.
 type Storage struct{ logs *policy.Limiter }
 
 func newStorage(now func() time.Time) *Storage { return &Storage{policy.HostedLogs.Limiter(now)} }
@@ -22,7 +23,7 @@ func (s *Storage) Check(host vocab.Username, member vocab.ID) error {
 	return nil
 }
 
-// Count counts n bytes that a member has added to the host's logs.
+// Count counts the n bytes of a request by which a member has added to the host's logs.
 func (s *Storage) Count(host vocab.Username, member vocab.ID, n int) {
 	s.logs.Spend(storageKey(host, member), n)
 }

@@ -67,9 +67,10 @@ func (m *Members) submit(ctx context.Context, u vocab.Username, c *user.Conversa
 
 // noteJoined stores that a device of the user has joined a conversation, whose host has just
 // accepted a message of the user. The device may have joined by an external commit, and have no
-// Welcome to confirm. Only the user's own request shows it: a host can name any sender in its log.
-// If another conversation has the MLS group, this one stays an invitation. The answer of the host
-// stands even if nothing can be stored now, and the next message is noted again.
+// Welcome to confirm. Only the user's own request proves that, because a host can name any sender
+// in its log. If another conversation has the MLS group, this one stays an invitation. If the
+// database cannot be written now, the answer of the host stands all the same, and the next
+// accepted message of the user stores it.
 func (m *Members) noteJoined(ctx context.Context, u vocab.Username, c *user.Conversation, at submissionHost) {
 	if at.isJoined {
 		return

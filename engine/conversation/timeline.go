@@ -27,8 +27,8 @@ type Held struct {
 	Unread  int
 }
 
-// Held returns a conversation from the user's own database. It serves conversations that no user
-// of this server hosts.
+// Held returns a conversation from the user's own database, with its members and the number of its
+// unread entries. The conversation may have any host, or none.
 func (r *Registry) Held(ctx context.Context, u vocab.Username, id uuid.UUID) (h Held, err error) {
 	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		c, err := tx.Conversations.Find(ctx, id)

@@ -17,8 +17,8 @@ const welcomeLease = 10 * time.Minute
 
 const mostWelcomes = 8
 
-// Welcomes hands out the waiting Welcomes of one device of the user, or of all devices if the
-// parameter device is empty.
+// Welcomes hands out up to mostWelcomes waiting Welcomes of one device of the user, or of all
+// devices if the parameter device is empty.
 func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string) (all []user.Welcome, err error) {
 	now := r.Now()
 	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
@@ -29,8 +29,9 @@ func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string
 }
 
 // ConfirmWelcome stores that the user's device has joined by a Welcome. A second confirmation
-// changes nothing. The server cannot read the group's id in a Welcome to a group without a host.
-// For such a Welcome the parameter group is the id that the device has read in it, or empty.
+// changes nothing, unless it is the first to name the group. The server cannot read the group's id
+// in a Welcome to a group without a host. For such a Welcome the parameter group is the id that
+// the device has read in it, or empty.
 func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid.UUID, group string) error {
 	me := r.Actors.ID(u)
 	if group != groupName([]byte(group)) {

@@ -1,6 +1,7 @@
 // Package mls reads the parts of messages of RFC 9420 that a delivery service may see: the
-// framing, and the commits, Welcomes, key packages and GroupInfos that are not encrypted. It has
-// no secrets and no state, and decrypts nothing. Section numbers are those of RFC 9420.
+// framing, and the proposals, commits, Welcomes, key packages and GroupInfos that are not
+// encrypted. It has no secrets and no state, and decrypts nothing. Section numbers are those of
+// RFC 9420.
 //
 // Parsed values share the bytes of the message. The lengths that a message claims never decide
 // how much memory is allocated.

@@ -1,5 +1,6 @@
 // Package mlstest makes messages of MLS groups for tests and benchmarks. The unencrypted parts
-// are as in RFC 9420, and the encrypted parts are random bytes.
+// have the form of RFC 9420, with zeros in place of the hashes and MACs of the group. The
+// encrypted parts are random bytes.
 package mlstest
 
 import (
