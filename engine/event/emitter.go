@@ -241,7 +241,7 @@ func (e *Emitter) isIdle() bool {
 	return len(e.queue) == 0 && e.busy == 0
 }
 
-// awaitState waits until is returns true, or ctx ends.
+// awaitState waits until the function is returns true, or ctx ends.
 func (e *Emitter) awaitState(ctx context.Context, is func() bool) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

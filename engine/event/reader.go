@@ -64,8 +64,9 @@ func joinEvents(rows []user.Event, entries []keyspace.Entry, n int) []Event {
 	return all[:min(n, len(all))]
 }
 
-// Next returns up to n events after an id, like After. If there are none, it waits until the
-// stream has some, but not longer than the parameter while says.
+// Next returns up to n events after an id, like After. If the stream has none, it waits until the
+// stream has some, but not longer than the parameter while says. Unlike After, it fails if Redis
+// does not answer.
 func (r *Reader) Next(ctx context.Context, u vocab.Username, after keyspace.ID, n int, while time.Duration) (Page, error) {
 	entries, err := r.Streams.Of(u).Wait(ctx, Stream, after, n, while)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	// listEvery is how often the users are read until that succeeds.
 	listEvery = time.Second
 
-	// verifyEvery is how often streams at rest, which have nothing to emit, are checked. Redis
-	// may have lost some of their entries.
+	// verifyEvery is how often streams at rest, which are neither queued nor being emitted, are
+	// checked. Redis may have lost some of their entries.
 	verifyEvery = 2 * time.Second
 
 	// measureEvery is how often the memory of the streams is measured.
@@ -84,8 +84,9 @@ func (e *Emitter) queueRetries(now time.Time) {
 	}
 }
 
-// takeDue queues the streams of users that got events from other processes. Their marks are
-// cleared afterwards, so that the events are emitted even if an answer of the database is lost.
+// takeDue queues the streams of users that got events from other processes. It clears the marks
+// events_due of these users afterwards, so that the events are emitted even if an answer of the
+// database is lost.
 func (e *Emitter) takeDue(ctx context.Context) {
 	due, err := e.Users.ListEventsDue(ctx)
 	for _, d := range due {
@@ -170,7 +171,8 @@ func (e *Emitter) verifyResting(ctx context.Context) {
 	}
 }
 
-// rest is a copy of the state of a stream at rest, that is, one that has nothing to emit.
+// rest is a copy of the state of a stream at rest, that is, one that is neither queued nor being
+// emitted. The stream may wait for a retry.
 type rest struct {
 	user vocab.Username
 	mark keyspace.ID
@@ -201,8 +203,9 @@ func (e *Emitter) readAgain(r rest) {
 	}
 }
 
-// makeRoom measures the memory of all streams. If it is over the limit, it shortens the streams
-// of the users who have been idle for longest. It warns once if that is not enough.
+// makeRoom measures the memory of the streams at rest. If it is over the limit, makeRoom shortens
+// the streams of the users who have been idle for longest. If that is not enough, it warns, and
+// does not warn again before the streams have fit the limit.
 func (e *Emitter) makeRoom(ctx context.Context) {
 	streams := e.listResting()
 	slices.SortFunc(streams, func(a, b rest) int { return cmp.Compare(a.used.UnixNano(), b.used.UnixNano()) })
@@ -242,8 +245,9 @@ func (e *Emitter) measureStreams(ctx context.Context, streams []rest) (total int
 	return total, nil
 }
 
-// shortenStreams leaves keep events on one stream after another, until all streams, which have the
-// size total, fit most. It returns their new size.
+// shortenStreams trims one stream after another to keep events, until the streams together have at
+// most the size most. The parameter total is their size before. It returns their new size. Sizes
+// are in bytes.
 func (e *Emitter) shortenStreams(ctx context.Context, streams []rest, keep int, total, most int64) (int64, error) {
 	for _, r := range streams {
 		if total <= most {

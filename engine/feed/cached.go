@@ -178,8 +178,8 @@ func (s Shown) authorOrActor() vocab.ID {
 	return s.ActorURI
 }
 
-// wanted are the lines of a page and the documents that the lines name. Each object and each card
-// is only once in all.
+// wanted are the lines of a page and the documents that the lines name. Each card is only once in
+// all. An object is in all again if a line names another revision of it than the line before.
 type wanted struct {
 	rows    []wantedRow
 	all     []cache.Document

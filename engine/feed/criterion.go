@@ -54,9 +54,10 @@ func resolveName(feed string) (string, error) {
 
 func isCriterion(name string) bool { return name != "" && utf8.RuneCountInString(name) <= maxCriterion }
 
-// selectEntries returns entries of a feed that All does not list, and the place where
-// selectEntries stopped looking. The place is nil if it reached the end of that feed or of the
-// main feed. The fault is NotFound if there is no such group or stream.
+// selectEntries returns up to n entries of a feed that All does not list, and the place of the
+// last entry of the main feed that it scanned. The place is nil if selectEntries reached the end
+// of the main feed before it found n entries, and always for the feed Archive. The fault is
+// NotFound if there is no such group or stream.
 func selectEntries(ctx context.Context, tx *user.Tx, feed string, after *user.Place, n int) ([]user.FeedItem, *user.Place, error) {
 	if feed == Archive {
 		items, err := tx.Posts.ListArchived(ctx, after, n)

@@ -91,7 +91,7 @@ func size(items []Item) int {
 	return all
 }
 
-// JSON writes the entry as Page.JSON writes an item.
+// JSON writes the entry. Like Page.JSON, it copies the documents as they are.
 func (e Entry) JSON() json.RawMessage {
 	b := e.appendMembers([]byte{'{'})
 	b = appendActors(append(b, `,"actors":`...), e.Actors)

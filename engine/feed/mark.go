@@ -16,7 +16,7 @@ import (
 // Reading says how far the user has read a feed.
 type Reading struct {
 	UpTo   *Mark       // nil: the user has not said how far
-	Unread user.Unread // the entries after UpTo
+	Unread user.Unread // entries that are newer than UpTo or arrived after it was set; all for nil
 }
 
 // Mark is an entry up to which a feed is read.
@@ -72,7 +72,7 @@ func (d *Database) Reading(ctx context.Context, u vocab.Username, feed string, f
 // pagesOf has the feeds that have a mark.
 var pagesOf = map[string]user.Pages{Main: user.MainFeed, Notifications: user.NotificationsFeed, Requests: user.RequestsFeed}
 
-// shownOf returns as much of an unread entry as a Filter needs that does not look at words.
+// shownOf returns the parts of an unread entry that a Filter without byWords looks at.
 func shownOf(e user.UnreadEntry) Shown {
 	object, err := vocab.ParseDoc(slices.Concat([]byte(`{"attributedTo":`), e.Authors, []byte("}")))
 	if err != nil { // the entry has no object

@@ -25,9 +25,10 @@ var streamCommands = []string{
 	"cluster|slots", "cluster|shards", "command", // client libraries send these to a cluster first
 }
 
-// StreamAccess returns the access for a program that reads a stream of a Lightweb user and adds
-// to its dead letters, <stream>:dead. The program cannot change the stream or use any other key.
-// The rules contain the digest of the password, not the password.
+// StreamAccess returns the access for a program that reads a stream of a Lightweb user, and reads,
+// adds and deletes the dead letters of the stream, <stream>:dead. The program cannot change the
+// entries of the stream or use any other key. The rules contain the digest of the password, not
+// the password.
 func (s *Store) StreamAccess(u vocab.Username, stream, password string) Access {
 	digest := sha256.Sum256([]byte(password))
 	key := s.Of(u).key(stream)

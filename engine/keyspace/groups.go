@@ -49,7 +49,7 @@ func (s *Store) MoveGroups(ctx context.Context, users []vocab.Username, stream, 
 	})
 }
 
-// Groups returns the groups of a stream of many users, in two round trips.
+// Groups returns the groups of a stream of many users, in at most two round trips.
 func (s *Store) Groups(ctx context.Context, users []vocab.Username, stream string) ([][]Group, error) {
 	all := make([][]Group, len(users))
 	err := s.call(ctx, "list groups", func(ctx context.Context) error {

@@ -1,5 +1,6 @@
-// Package keyspace is the only package that uses Redis. Every key begins with the name of the
-// user that it belongs to, or with a name that no user can have. No other package builds keys.
+// Package keyspace is the only package that reads and writes data in Redis. Every key begins with
+// the name of the user that it belongs to, or with a name that no user can have. No other package
+// builds keys.
 //
 // Redis has two roles, and one server may have both. The cache holds data that can be rebuilt, and
 // may lose any key at any time. The events are streams that programs depend on. A call ends within

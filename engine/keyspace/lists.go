@@ -15,7 +15,7 @@ import (
 // Glance is the result of the method Glance.
 type Glance struct {
 	Texts    []string // in the order of their keys; "" for a missing key
-	Elements []string // of the list, as far as it reaches
+	Elements []string // of the list; fewer than asked for if the list is shorter
 }
 
 // Glance reads the texts of some keys, and then the elements of a list up to the index last. If
@@ -185,8 +185,9 @@ func (k Space) SetTexts(ctx context.Context, texts []Text) error {
 }
 
 // Sweep calls isChosen for every key, with the user's name at the beginning of the key and with
-// the rest of the key. It deletes the keys for which isChosen returns true, unless dryRun is
-// true. Keys that are added or removed meanwhile may be missed.
+// the rest of the key. It deletes the keys for which isChosen returns true, unless dryRun is true.
+// Keys that are added or removed meanwhile may be missed, and isChosen may get a key more than
+// once.
 func (s *Store) Sweep(ctx context.Context, dryRun bool, isChosen func(user, name string) bool) error {
 	cluster, isCluster := s.client.(*redis.ClusterClient)
 	if !isCluster {

@@ -38,8 +38,8 @@ type answer struct {
 }
 
 // replayAnswer answers x with the stored answer if an action with the same Idempotency-Key was
-// answered before. It reports whether there was such an action. It refuses x if the key was used
-// for another action.
+// answered in the last 24 hours. It reports whether there was such an action. It refuses x if the
+// key was used for another action.
 func (s *answers) replayAnswer(ctx context.Context, x *exchange) (bool, error) {
 	var stored *user.Answer
 	err := s.store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
@@ -84,8 +84,8 @@ func (s *answers) answerAgain(ctx context.Context, tx *user.Tx, earlier vocab.ID
 }
 
 // keepAnswer stores the answer under the Idempotency-Key, if the dispatch has one. storeDispatch
-// calls keepAnswer before it stores the activity, so that a second dispatch with the same key
-// waits here until the transaction of the first one ends.
+// calls keepAnswer before it stores the activity. So the next statement of a second dispatch with
+// the same key waits until the transaction of the first one ends.
 func (s *answers) keepAnswer(tx *user.Tx, x *exchange) error {
 	if x.IdempotencyKey == "" {
 		return nil

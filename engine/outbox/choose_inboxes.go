@@ -30,9 +30,10 @@ func (f *fanOut) lockAudience(ctx context.Context, tx *user.Tx, x *exchange) err
 
 // chooseInboxes chooses the inboxes that the activity goes to, in the transaction that stores it.
 // Followers get it if their collection is addressed. Other actors get it if they are named or in
-// an addressed group. The address Public adds only relays (ActivityPub §5.6). The sender is left
-// out (§7.1). An actor that the policy refuses is skipped, and the job shows that. A local
-// activity goes to no other server, even if it names actors there.
+// an addressed group, or if the object was sent to them before. An Update of the profile also goes
+// to actors with any other accepted relationship. The address Public adds only relays (ActivityPub
+// §5.6). The sender is left out (§7.1). An actor that the policy refuses is skipped, and the job
+// shows that. A local activity goes to no other server, even if it names actors there.
 func (f *fanOut) chooseInboxes(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if _, leaves := x.intent.(deleteActor); leaves {
 		return f.chooseEverybody(ctx, tx, x)
@@ -76,11 +77,11 @@ func (x *exchange) audience() audience.Audience {
 	return audience.Of(vocab.Addressing{To: x.to, Cc: x.cc}, x.actor.ID, x.actor.Followers)
 }
 
-// admitRecipients returns the named actors and group members that the activity may go to, and
-// the inboxes that the object or activity went to before. An Undo or Delete goes to everybody
-// who got the activity that it takes back. No other activity goes to an actor that has left the
-// addressed group, or that the user blocks. If a blocked actor is named, the action is refused,
-// except that an Update only leaves that actor out.
+// admitRecipients returns the named actors and group members that the activity may go to, and the
+// inboxes that the object or activity went to before. An activity whose handler has Ends, such as
+// an Undo, Delete, Reject or Block, goes to everybody who got the activity that it ends. No other
+// activity goes to an actor that has left the addressed group, or that the user blocks. If a
+// blocked actor is named, the action is refused, except that an Update only leaves that actor out.
 func (f *fanOut) admitRecipients(ctx context.Context, tx *user.Tx, x *exchange) (to []user.Destination, earlier []user.Inbox, err error) {
 	if f.handlers.Lookup(x.activity).Ends {
 		return listDestinations(x.named, x.unnamed, nil), x.earlier, nil

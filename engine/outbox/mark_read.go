@@ -65,7 +65,7 @@ func (p *markRead) submit(ctx context.Context, in *conversations, x *exchange) (
 	return true, in.registry.MarkRead(ctx, x.User, c.ID, p.Seq, p.Entry)
 }
 
-// applyChange moves the mark of a feed. If the mark moved, the user's other clients get an event.
+// applyChange moves the mark of a feed. If the mark moved, the user's clients get an event.
 func (p *markRead) applyChange(ctx context.Context, tx *user.Tx, x *exchange) error {
 	place, err := p.findPlace(ctx, tx, x.User)
 	if err != nil {

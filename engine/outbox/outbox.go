@@ -28,7 +28,7 @@ type Store interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error
 }
 
-// Actors finds actors of other servers.
+// Actors finds actors of this and other servers.
 type Actors interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
@@ -154,7 +154,7 @@ type Result struct {
 	Job        *Job     // nil when nothing is sent
 	Unresolved []string // handles in the text for which no actor was found; they stay plain text
 
-	Accepted     *conversation.Accepted // the place of a ciphertext in its conversation; nil when none was sent
+	Accepted     *conversation.Accepted // the log place of the sent MLS message; nil for none
 	Conversation uuid.UUID              // the conversation that the action is about; zero when it is about none
 	Replayed     bool                   // the answer is that of an earlier dispatch with the same Idempotency-Key
 }
@@ -166,8 +166,9 @@ type Job struct {
 	Counts     user.JobCounts `json:"counts"`     // of the deliveries; several recipients may share one
 }
 
-// exchange is one dispatch on its way through the pipeline, with the results of the steps so
-// far. The comments name the step that sets each field.
+// exchange is one dispatch on its way through the pipeline, with the results of the steps so far.
+// The comments name the step that sets each field. For an Add to or a Remove from a group,
+// constructActivity sets target. persist sets leases.
 type exchange struct {
 	Dispatch
 	now    time.Time
@@ -210,9 +211,9 @@ type exchange struct {
 	leases   user.DeliveryLeases
 }
 
-// Dispatch carries out the action of d. If the error is nil, all results of the action are
-// stored, and the deliveries will be made. A repeated dispatch with the same Idempotency-Key gets
-// the same answer. Every dispatch is audited; a refused one may only be counted.
+// Dispatch carries out the action of d. If the error is nil, all results of the action are stored,
+// and the deliveries will be made. A repeated dispatch with the same Idempotency-Key gets the same
+// answer for 24 hours. Every dispatch is audited; a refused one may only be counted.
 func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
 	x := &exchange{Dispatch: d, now: o.Now().UTC().Truncate(time.Millisecond)}
 	err := o.pipeline.Run(ctx, x)

@@ -50,8 +50,9 @@ func setQuote(d vocab.Doc, quoted vocab.ID) {
 	}
 }
 
-// quoteLine returns the first line of a note that quotes. The line is for readers whose servers
-// do not support quotes. Other servers hide it. The line is empty if the note quotes nothing.
+// quoteLine returns the first line of a note that quotes. The line is for readers whose servers do
+// not support quotes. Servers that support quotes hide it. The line is empty if the note quotes
+// nothing.
 func quoteLine(d vocab.Doc) string {
 	quoted := html.EscapeString(string(vocab.QuoteOf(d)))
 	if quoted == "" {

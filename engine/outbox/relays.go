@@ -11,12 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// chooseRelays returns the inboxes of the relays that get the activity itself (take), and those
-// of the relays that get an Announce of its object by the instance actor (told). Relays get
-// posts that name Public in the field to, and the Updates and Deletes of such posts. LitePub
-// relays get an Announce of a new post, but they get the Update or Delete of a post directly. No
-// relay gets unlisted posts. No relay gets boosts, because the author of a boosted post may not
-// use any relay (FEP-ae0c).
+// chooseRelays returns the inboxes of the relays that get the activity itself (take), and those of
+// the relays that get an Announce of its object by the instance actor (told). Relays get posts
+// that name Public in the field to, the Updates and Deletes of such posts, and the Delete of the
+// user. LitePub relays get an Announce of a new post, but they get the Update or Delete of a post
+// directly. No relay gets unlisted posts. No relay gets boosts, because the author of a boosted
+// post may not use any relay (FEP-ae0c).
 func (f *fanOut) chooseRelays(x *exchange) (take, told []user.Inbox) {
 	writes := false
 	switch x.intent.(type) {

@@ -8,18 +8,18 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// sealedIntent is the intent of an action that may be for an encrypted conversation. The
-// conversation stores its own messages, so the outbox makes no activity of such an action.
+// sealedIntent is the intent of an action that package conversation may carry out, as it does in
+// encrypted conversations. Then the outbox makes no activity of the action.
 type sealedIntent interface {
 	params
-	// submit carries out the action if it is for an encrypted conversation, and reports whether
-	// it is. A repeated call must change nothing, because the answer is stored only after the
-	// call.
+	// submit carries out the action if that is the task of package conversation, and reports
+	// whether it is. A repeated call must change nothing, because the answer is stored only after
+	// the call.
 	submit(ctx context.Context, in *conversations, x *exchange) (bool, error)
 }
 
-// submitSealed carries out and answers an action that is for an encrypted conversation. It
-// reports whether the action is for an encrypted conversation.
+// submitSealed carries out and answers an action if that is the task of package conversation, and
+// reports whether it is.
 func (o *Outbox) submitSealed(ctx context.Context, x *exchange, intent sealedIntent) (bool, error) {
 	done, err := intent.submit(ctx, o.conversations, x)
 	if !done || err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/lightweb/lightweb/engine/pipeline"
 )
 
-// validateAction refuses actions that are not in the vocabulary, and wrong parameters. An
-// action that was answered before under its Idempotency-Key is answered here, without the later
-// steps. Actions for an encrypted conversation and local actions are answered here, too.
+// validateAction refuses actions that are not in the vocabulary, and wrong parameters. An action
+// that was answered before under its Idempotency-Key is answered here, without the later steps.
+// Actions that package conversation carries out (see sealedIntent) and local actions are answered
+// here, too.
 func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.Next) error {
 	if x.intent != nil { // the engine itself made the dispatch
 		return next(ctx)

@@ -28,7 +28,8 @@ const (
 	// dead, and the event is delivered again.
 	DefaultIdle = time.Minute
 
-	// MaxTries is how often an event is delivered at most. Then it becomes a dead letter.
+	// MaxTries is how often an event is given to the handler at most. Then it becomes a dead
+	// letter.
 	MaxTries = 5
 
 	// keptDead is approximately the number of dead letters that are stored for a user.
@@ -79,8 +80,8 @@ type Consumer struct {
 }
 
 // New returns a consumer that calls handle with one event after another. If handle returns an
-// error, the event is delivered again, up to MaxTries times in all. While handle runs, the event
-// is not delivered to another consumer.
+// error, the event is delivered again, up to MaxTries times in all. While handle runs and Redis
+// answers, the event is not delivered to another consumer.
 func New(c Config, handle func(context.Context, event.Event) error) *Consumer {
 	if c.Idle == 0 {
 		c.Idle = DefaultIdle
@@ -107,7 +108,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// takeStep tells Redis the result of the last event, or handles the next one.
+// takeStep tells Redis the result of the last event. If nothing more has to be told, it handles
+// the next event.
 func (c *Consumer) takeStep(ctx context.Context) error {
 	if err := c.settleLast(ctx); err != nil || c.settle != nil {
 		return err
@@ -245,7 +247,8 @@ func (c *Consumer) noteLost(ctx context.Context, id keyspace.ID) {
 		"hint", "the user's database has the newest 10,000: read them over /api/events, or raise events.maxlen")
 }
 
-// bury sets settle to store an event as a dead letter, with the reason.
+// bury sets settle to store an event as a dead letter, with the reason, and then to acknowledge
+// the event.
 func (c *Consumer) bury(d keyspace.Delivered, why error) {
 	reason := why.Error()
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")

@@ -23,8 +23,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// closeLimit is the time limit of Close, which waits for other processes, and for the servers to
-// write their data.
+// closeLimit limits each of the two waits of Close: for other processes, and for the servers to
+// write their data and end.
 const closeLimit = time.Minute
 
 // Config says where Redis stores its files and how much memory it may use.
@@ -37,8 +37,8 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// Redis is a running private Redis. It is not stopped before this process calls Close. Its
-// methods may be called concurrently.
+// Redis is a running private Redis. Its servers are not stopped before this process calls Close. A
+// stand-in ends with the process that runs it. Its methods may be called concurrently.
 type Redis struct {
 	dir     string // the folder of all files of Redis
 	as      daemon.Account
@@ -52,9 +52,9 @@ type Redis struct {
 	users *daemon.Lock // lock of the processes that use the servers; nil once closed
 }
 
-// Open starts Redis if it does not run, and keeps it running until Close. The fault is
-// Unavailable if there is no server program and no serving process, which would run the
-// stand-in.
+// Open starts Redis if it does not run, and keeps it running until Close. The fault is Unavailable
+// if there is no server program and no serving process, which would run the stand-in. It is
+// Conflict if another process runs the stand-in that this process would have to run.
 func Open(ctx context.Context, cfg Config) (*Redis, error) {
 	r := &Redis{log: cfg.Log}
 	if r.log == nil {
@@ -274,7 +274,7 @@ func (r *Redis) ensureServers(ctx context.Context) error {
 }
 
 // Close ends the use of Redis by this process. The last process that does so stops the servers.
-// Close may take up to closeLimit, even if ctx has ended.
+// Close may take up to twice closeLimit, even if ctx has ended.
 func (r *Redis) Close(ctx context.Context) error {
 	if r.standIn != nil {
 		return r.standIn.close()

@@ -67,8 +67,8 @@ func (s *server) raise(ctx context.Context) error {
 }
 
 // settleServer waits until it is certain whether the server runs, and reports that. The caller
-// holds start.lock, so a server that is just starting or stopping was left behind by a killed
-// process.
+// holds start.lock, so a server that is just starting or stopping was started by the caller or
+// left behind by a killed process.
 func (s *server) settleServer(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	for mute := time.Now(); ; {
