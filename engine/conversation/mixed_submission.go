@@ -18,9 +18,10 @@ type Orderer struct {
 	Inboxes func([]user.Destination) []user.Inbox
 }
 
-// order puts a message into the log, in the transaction that stores the message's arrival. So the
-// message is in the log when it is acknowledged, and only once however often it is sent. A
-// refused message is dropped: its sender gets no answer, and the other members do not see it.
+// order puts a message into the log, in the transaction that stores the message's arrival. So no
+// message is stored as received without being in the log, and it is there only once however often
+// it is sent. A refused message is dropped: its sender gets no answer, and the other members do
+// not see it.
 func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome, error) {
 	if r.IsBlocked {
 		return refused(BlockedWelcome)

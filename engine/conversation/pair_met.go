@@ -9,9 +9,9 @@ import (
 // meetUpgrade handles the case that the two have an open encrypted conversation, own, while the
 // other side invites the user to j as the conversation of the two.
 //
-// If the host of j says that j continues own, that host has closed its side of own already: its
-// database was restored, its rule does not permit own any more, or it met the user's upgrade. So
-// own is closed here, too, and j goes on, whichever of the two hosts own.
+// If the host of j says that j continues own, that host has closed its side of own already, for
+// example because its database was restored, its rule does not permit own any more, or it met the
+// user's upgrade. So own is closed here, too, and j goes on, whichever of the two hosts own.
 //
 // If it does not say so and the user hosts own, both sides have upgraded at the same time. On both
 // sides the conversation with the smaller URI goes on. The other one is closed; it can still be

@@ -188,7 +188,8 @@ func acknowledged(f keyspace.Group) int64 {
 	return int64(f.Delivered.Seq)
 }
 
-// createGroup makes a group that continues at the position in the user's database.
+// createGroup makes a group that continues at the position in the user's database, or begins with
+// the first entry if there is no position.
 func (g *groups) createGroup(ctx context.Context, key groupKey) error {
 	var after keyspace.ID
 	var mark int64

@@ -7,7 +7,7 @@ import (
 
 // isMuted reports whether the user has muted an entry. The parameter me is the id of the user's
 // actor. isMuted is called after the cache was read, so a change in the user's file takes effect
-// on the next page. The user's own words are never muted.
+// on the next page. A muted keyword does not hide what the user wrote.
 func isMuted(e Shown, mutes registry.Moderation, me vocab.ID) bool {
 	if mutes.HidesAny(e.Voices, me) {
 		return true

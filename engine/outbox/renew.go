@@ -11,9 +11,9 @@ import (
 // renewTime is the longest time that a dispatch waits for the fetches of changed recipients.
 const renewTime = 5 * time.Second
 
-// renewRecipients fetches every recipient that has announced a change and was not fetched
-// since, to learn its current inbox. If a fetch fails or takes too long, the stored copy is
-// used.
+// renewRecipients fetches those of the actors of listExpected that have announced a change and
+// were not fetched since, to learn their current inboxes. If a fetch fails or takes too long, the
+// stored copy is used.
 func (f *finder) renewRecipients(ctx context.Context, x *exchange) error {
 	if !f.stale.HasStale() {
 		return nil
@@ -39,8 +39,8 @@ func (f *finder) renewRecipients(ctx context.Context, x *exchange) error {
 	return nil
 }
 
-// listExpected returns the expected recipients. They may still change before the activity is
-// stored.
+// listExpected returns the named actors, the members of addressed groups and, if they are
+// addressed, the followers. These recipients may still change before the activity is stored.
 func (f *finder) listExpected(ctx context.Context, x *exchange) (ids []vocab.ID, err error) {
 	for _, a := range x.named {
 		ids = append(ids, a.ID)

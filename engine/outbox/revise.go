@@ -10,8 +10,9 @@ import (
 )
 
 // reviseObject replaces the old text of an object by the edited one everywhere in the user's
-// database. An open delivery of the Create then carries the edited object, because some servers
-// ignore an Update of an object that they do not have.
+// database. An open or failed delivery of the Create to a recipient of the Update then carries the
+// edited object, because some servers ignore an Update of an object that they do not have. Other
+// open and failed deliveries of the old text are skipped.
 func (o *Outbox) reviseObject(ctx context.Context, tx *user.Tx, x *exchange) error {
 	r := user.Revision{Object: x.before.URI, Document: x.activity.Object.Doc.JSON(), Update: x.activity.ID}
 	for _, i := range x.inboxes {
