@@ -137,9 +137,10 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, early < 0 || others[early].Conversation == nil)
 }
 
-// findLike returns what Messages.FindLike returns. Before a device of the user has joined, it
-// leaves out a message without a conversation if the sender of the message is no member, so that
-// an invitation takes over no messages of other actors.
+// findLike returns the stored messages that may be the same as row, or contradict it (see
+// Messages.FindLike). Before a device of the user has joined, it leaves out a message without a
+// conversation if the sender of the message is no member, so that an invitation takes over no
+// messages of other actors.
 func (r *receiver) findLike(ctx context.Context, row user.InboxEntry) ([]user.InboxEntry, error) {
 	others, err := r.tx.Messages.FindLike(ctx, row)
 	if err != nil || r.conversation.Confirmed || len(others) == 0 || others[len(others)-1].Conversation != nil {

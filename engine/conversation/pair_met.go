@@ -13,9 +13,9 @@ import (
 // example because its database was restored, its rule does not permit own any more, or it met the
 // user's upgrade. So own is closed here, too, and j goes on, whichever of the two hosts own.
 //
-// If it does not say so and the user hosts own, both sides have upgraded at the same time. On both
-// sides the conversation with the smaller URI goes on. The other one is closed; it can still be
-// read, and names its successor.
+// If the host of j does not say so, and the user hosts own, both sides have upgraded at the same
+// time. On both sides the conversation with the smaller URI goes on. The other one is closed; it
+// can still be read, and names its successor.
 //
 // In all other cases meetUpgrade returns false and does nothing.
 func meetUpgrade(ctx context.Context, tx *user.Tx, a Arrival, own user.Conversation, j *user.JoinedConversation, said *rosterSaid) (bool, error) {

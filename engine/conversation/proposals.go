@@ -79,8 +79,8 @@ func (c *commit) checkPath(change roster) error {
 }
 
 // checkDevices refuses a device whose key package is not of the group's suite (RFC 9420 §12.1.1),
-// and a device with a key of another device (§7.3). Two members who add the same device at once
-// make such a commit: the second adds a device that is there by then.
+// and a device with a key of another device (§7.3). If two members add the same device at once,
+// the second one may make such a commit after the first commit was accepted.
 func (c *commit) checkDevices(group *mls.GroupInfo, change roster) error {
 	for _, a := range change.added {
 		if a.suite != group.Suite {
@@ -97,7 +97,7 @@ func (c *commit) checkDevices(group *mls.GroupInfo, change roster) error {
 	return nil
 }
 
-// listOthers returns the leaves that the commit leaves as they are.
+// listOthers returns the leaf nodes that the commit neither removes nor replaces.
 func (c *commit) listOthers(group *mls.GroupInfo, change roster) (leaves []*mls.LeafNode) {
 	for i, m := range group.Members {
 		isRenewed := !c.External && c.message.Path != nil && m.Index == c.message.Sender.Leaf

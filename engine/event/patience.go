@@ -14,8 +14,8 @@ const (
 	// answer must not keep the events of other users.
 	databaseTime = 10 * time.Second
 
-	// repairTime is the same for a statement that may change all waiting events of a user. It
-	// would be tried again for ever if it never ended in time.
+	// repairTime is how long the emitter waits for a statement that may change all waiting events
+	// of a user. Such a statement would be tried again for ever if it never ended in time.
 	repairTime = 5 * time.Minute
 
 	// hungWait is how long the groups of a user whose database did not answer in time are left

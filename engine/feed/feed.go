@@ -14,10 +14,10 @@ import (
 
 // The feeds.
 const (
-	Main          = "main"          // what was written and announced
-	Notifications = "notifications" // what others do towards the user
+	Main          = "main"          // posts and boosts
+	Notifications = "notifications" // activities of other actors that concern the user
 	Requests      = "requests"      // private messages of strangers
-	Archive       = "archive"       // what the user wrote under another account, as it was imported
+	Archive       = "archive"       // imported posts that the user wrote under another account
 )
 
 // Limits on the number of entries of a page.

@@ -25,10 +25,10 @@ func (f *finder) actorsFor(x *exchange) actorFinder {
 	return f.actors
 }
 
-// held is the actorFinder for an LLM engine. It finds only actors that the user's database has
-// data of, beside the requests. It sends no request to other servers, because the address in a
-// request could reveal to the server at that address the private messages that the LLM engine has
-// read.
+// held is the actorFinder for an LLM engine. It finds only the user, and actors of which the
+// user's database has data other than waiting requests. It sends no request to other servers,
+// because the address in a request could reveal to the server at that address the private messages
+// that the LLM engine has read.
 type held struct {
 	*finder
 	user vocab.Username
