@@ -47,7 +47,7 @@ type commit struct {
 	next     *mls.GroupInfo     // the parsed GroupInfo; nil if the commit has none
 	welcomes []*mls.Welcome
 	actors   map[vocab.ID]*vocab.Actor // the owners of the devices that the commit adds
-	late     bool                      // it came too late for the present epoch; actors is empty
+	late     bool                      // it did not fit the conversation's state; actors is empty
 	host     vocab.ID
 	rule     audience.Rule // the host's rule for encrypted conversations of two
 	now      time.Time

@@ -51,7 +51,7 @@ func checkRule(ctx context.Context, tx *user.Tx, rule audience.Rule, partner voc
 }
 
 // Open returns the conversation of the user with one other actor. If there is none, it makes one
-// that begins with the stored private Notes of the two, and made is true.
+// that begins with the newest stored private Notes of the two, at most 1,000, and made is true.
 func (r *Registry) Open(ctx context.Context, u vocab.Username, partner vocab.ID) (c *user.Conversation, made bool, err error) {
 	me := r.Actors.ID(u)
 	if partner.Same(me) {

@@ -20,7 +20,7 @@ type View struct {
 	Status     string
 	Reset      string // the next MLS group; empty unless a reset is pending
 	Members    []user.ConversationMember
-	JoinedSeq  int64 // the log number at which the viewer joined
+	JoinedSeq  int64 // log number at which the viewer joined; Members.View sets it only for hosts
 	Mixed      bool  // an actor that knows only the SWICG draft may be in the group
 }
 

@@ -22,7 +22,7 @@ type Item struct {
 	ActorURI    vocab.ID  `json:"actorUri"`
 	Published   time.Time `json:"published"`
 	Visibility  string    `json:"visibility"`          // of the object, or of the activity if no object is stored
-	AuthorURI   vocab.ID  `json:"authorUri,omitempty"` // the proven author of the object; absent if no object is stored
+	AuthorURI   vocab.ID  `json:"authorUri,omitempty"` // proven author of the object, else absent
 	Activity    Document  `json:"activity"`
 	Object      Document  `json:"object"` // null if no object is stored
 }

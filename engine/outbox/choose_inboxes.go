@@ -32,8 +32,9 @@ func (f *fanOut) lockAudience(ctx context.Context, tx *user.Tx, x *exchange) err
 // Followers get it if their collection is addressed. Other actors get it if they are named or in
 // an addressed group, or if the object was sent to them before. An Update of the profile also goes
 // to actors with any other accepted relationship. The address Public adds only relays (ActivityPub
-// §5.6). The sender is left out (§7.1). An actor that the policy refuses is skipped, and the job
-// shows that. A local activity goes to no other server, even if it names actors there.
+// §5.6). The sender is left out (§7.1). An inbox is skipped if the policy refuses its host or all
+// its actors, and the job shows that. A local activity goes to no other server, even if it names
+// actors there.
 func (f *fanOut) chooseInboxes(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if _, leaves := x.intent.(deleteActor); leaves {
 		return f.chooseEverybody(ctx, tx, x)

@@ -18,7 +18,7 @@ type Description struct {
 	Action      string    `json:"action"`
 	Description string    `json:"description"`
 	Scopes      []string  `json:"scopes"`          // the token needs one of them
-	Types       []string  `json:"types,omitempty"` // the only types of objects that the action may be about; empty for any post
+	Types       []string  `json:"types,omitempty"` // object types that the action is limited to
 	Params      vocab.Doc `json:"params"`          // JSON Schema 2020-12 of the parameters
 
 	Names []Param `json:"-"` // the parameters, in the order of the documentation page
