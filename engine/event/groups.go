@@ -89,7 +89,8 @@ func (g *groups) chooseStreams(resting []rest) []rest {
 	return slices.DeleteFunc(slices.Clone(resting), func(r rest) bool { return g.unread[r.user] })
 }
 
-// measureLag sets the metric of how many events each group has not acknowledged, over all users.
+// measureLag sets the metric of how many events each group has not acknowledged, over all users
+// whose streams are at rest. A user counts with at most g.Keep events.
 func (g *groups) measureLag(resting []rest) {
 	for _, name := range groupNames {
 		var lag int64

@@ -167,8 +167,8 @@ func shortenTexts(v any) any {
 	return v
 }
 
-// weighJSON estimates how many bytes v takes in the database. The estimate is never less than the
-// length of its JSON.
+// weighJSON estimates how many bytes v takes in the database. The estimate is at least the length
+// of its JSON, unless names in it have characters that JSON escapes.
 func weighJSON(v any) int {
 	n := auditedPart
 	switch v := v.(type) {

@@ -178,7 +178,7 @@ type exchange struct {
 
 	// resolveRecipients
 	actor       *vocab.Actor              // the sender
-	counterpart *vocab.Actor              // the actor that a Follow, an answer to one, a Block or an Add is about
+	counterpart *vocab.Actor              // the actor followed, asked, answered, blocked or added
 	to, cc      []vocab.ID                // the addressing
 	quoted      *vocab.Actor              // author of the quoted object, if its approval is needed
 	named       []*vocab.Actor            // actors that are or were addressed by name, without the sender
