@@ -1,4 +1,4 @@
-// Package engine serves an instance: it starts the parts, and stops them in reverse order.
+// Package engine serves an instance: it starts the parts, and drains and stops them at the end.
 package engine
 
 import (

@@ -16,8 +16,9 @@ const (
 	nap       = 5 * time.Minute // the longest single wait; after it the clock is read again, because machines sleep and clocks are changed
 )
 
-// pruneNightly prunes once a night until ctx ends. If a night is missed or cut short, the next
-// one makes up for it, because pruning begins with the users who have waited longest.
+// pruneNightly prunes once a night until ctx ends. If pruning is missed or interrupted in one
+// night, the users that were left out are pruned first in the next night, because pruning begins
+// with the users who have waited longest.
 func (e *Engine) pruneNightly(ctx context.Context) {
 	// everyNight calls work once a night until ctx ends.
 	everyNight(ctx, e.in.Now, e.in.Config.PublicURL, e.pruneTonight)

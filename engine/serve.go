@@ -31,9 +31,10 @@ type Serving struct {
 	Startup             time.Duration // the time since Open
 }
 
-// Serve serves until ctx ends. Then it lets the work under way end, within the configured drain
-// timeout. It calls ready once, when it answers requests. When one part ends, all parts end. Only
-// one process may serve an instance. The fault is Conflict when another process serves it.
+// Serve serves until ctx ends, a listener fails, or another process has taken the serve lock. Then
+// it lets the work under way end, within the configured drain timeout. It calls ready once, when
+// it answers requests. Only one process may serve an instance. The fault is Conflict when another
+// process serves it, or when the address of a listener is taken.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	if e.in.Config.IsLocalOnly() {
 		e.in.Log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.in.Config.PublicURL,
@@ -82,7 +83,8 @@ func listenOn(ctx context.Context, key, address string) (net.Listener, error) {
 // unless its work sets another limit.
 const transactionTime = 30 * time.Second
 
-// serveOn starts the parts in order, waits, and stops them in reverse order.
+// serveOn starts the parts and waits until ctx ends, a listener fails, or another process has
+// taken the serve lock. Then it drains and stops the parts.
 func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listener, ready func(Serving)) error {
 	release, lost, err := e.prepareInstance(ctx, p)
 	if err != nil {
@@ -137,7 +139,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	stopEmitting()
 	releaseLock()
 	running.Wait()
-	if caller.Err() == nil { // the caller did not stop the engine, so a part has ended
+	if caller.Err() == nil { // the caller did not stop the engine: a listener or the lock failed
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	return err

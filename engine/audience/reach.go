@@ -50,7 +50,8 @@ func (a Arrival) Reach() Reach {
 		r.Followers = append(r.Followers, a.Forwarder.ID)
 	}
 	toFollowers := a.isForFollowers()
-	// Such an edit is for the owner of the inbox alone; others get a delivery of their own.
+	// An edit that came to a user's own inbox and is not for followers is for that user alone;
+	// others get a delivery of their own.
 	letter := a.Concern.Edit && a.Inbox != "" && !toFollowers
 	switch c := a.Concern; {
 	case c.Holders && !c.FollowersOnly && !letter:

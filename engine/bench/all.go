@@ -13,8 +13,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// All runs every benchmark that has a target, at the size of that target. It does not run
-// Dispatch, because Deliver measures the same.
+// All runs every benchmark except Dispatch, because Deliver measures the same. Benchmarks that
+// have targets run at the size to which the targets apply.
 func All(ctx context.Context, c Config) ([]Report, error) {
 	inbox := InboxLoad{Users: 1, Activities: 10_000, Clients: 16, Key: KeyRSA, Half: true}
 	stored := InboxLoad{Users: 1, Activities: 5000, Clients: 16, Key: KeyRSA, Stored: 1_000_000}
@@ -117,7 +117,8 @@ func (m Measurement) writeRows(b *strings.Builder) {
 // fold breaks prose into lines that end before column 100.
 func fold(s string) string { return ansi.Wordwrap(s, 99, "") }
 
-// Show returns the value with three significant digits, or more before the decimal point.
+// Show returns the value with three significant digits, or more before the decimal point. It has
+// at most three digits after the decimal point.
 func (f Figure) Show() string { return showValue(f.Value) }
 
 // Goal returns the target with ≤ or ≥ before it, or nothing when there is no target.
@@ -131,8 +132,8 @@ func (f Figure) Goal() string {
 	return "≥ " + showValue(f.Target)
 }
 
-// showValue writes v with three significant digits, or with all digits before the decimal
-// point.
+// showValue writes v with three significant digits, or with all digits before the decimal point.
+// It writes at most three digits after the decimal point.
 func showValue(v float64) string {
 	if v == 0 {
 		return "0"

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// flood counts the posts that arrive at peers.
+// flood counts the deliveries that arrive at peers: each post once for each inbox.
 type flood struct {
 	mark     []byte // only bodies with this mark count; the text after it, up to a space or quote, names the post
 	enough   int
@@ -54,7 +54,7 @@ func (f *flood) takeArrival(a arrival) {
 	}
 }
 
-// awaitNotes waits until enough posts have arrived.
+// awaitNotes waits until enough deliveries have arrived.
 func (f *flood) awaitNotes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*answerTime)
 	defer cancel()

@@ -142,7 +142,8 @@ func (c *clock) findLimits(cores int) string {
 	return fmt.Sprintf("the processors, most of all %s: %s", most.who, by)
 }
 
-// describeWaits says at which wait events the sessions were seen, the most frequent first.
+// describeWaits names the three wait events at which sessions were seen most often, the most
+// frequent first.
 func (c *clock) describeWaits() string {
 	sum := 0
 	for _, n := range c.waits {

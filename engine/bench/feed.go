@@ -12,8 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FeedLoad is a client that repeatedly reads the first page of a feed, a thread, and the
-// results of a search, and a server that repeatedly reads the first page of an outbox.
+// FeedLoad is clients that repeatedly read the first page of a feed, the first page of an outbox
+// (as other servers do), a thread, and the results of a search. If Uncached is true, only the feed
+// is read.
 type FeedLoad struct {
 	Items    int           `json:"items"` // how many items the feed has
 	Clients  int           `json:"clients"`
@@ -37,7 +38,8 @@ const feedPage = 20
 // maxPages is how many pages are read at most, even if time is left.
 const maxPages = 5_000_000
 
-// Feed measures how fast pages of a feed and of an outbox are read over HTTP.
+// Feed measures how fast pages of a feed and of an outbox, threads and results of searches are
+// read over HTTP.
 func Feed(ctx context.Context, c Config, l FeedLoad) (Report, error) {
 	l.Seconds = l.Duration.Seconds()
 	return runLoad(ctx, c, engineSetup{NoRedis: l.Uncached}, l)
@@ -149,8 +151,8 @@ func (i *testbed) readSearches(ctx context.Context, r *Report, u account) error 
 	return i.readPages(ctx, r, "searches, one after another", traffic{address: i.setup.Listen, requests: [][]byte{search}, n: searches - asked, clients: 1}, feedPage, 0)
 }
 
-// readPages measures how fast one request is answered. The answer must be a page with as many
-// items as the parameter items says.
+// readPages measures how fast one request is answered. It fails unless the last answer is a page
+// with as many items as the parameter items says.
 func (i *testbed) readPages(ctx context.Context, r *Report, name string, load traffic, items int, target float64) error {
 	var s *sent
 	c, err := i.timeWork(ctx, func(ctx context.Context) (err error) {

@@ -157,8 +157,9 @@ func (p *peer) actorDocument(path string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", vocab.ActivityJSON, len(doc), doc)
 }
 
-// keys are the keys with which every actor of a benchmark signs. All actors share them, because
-// keys take long to create and the engine's work does not depend on their owner.
+// keys are the keys with which the author or all followers of a benchmark sign. The followers of
+// one user share them, because keys take long to create and the engine's work does not depend on
+// their owner.
 type keys struct {
 	rsa     *rsa.PrivateKey
 	ed25519 ed25519.PrivateKey

@@ -19,7 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// answerTime is the time limit of one request with its answer.
+// answerTime is the time limit of one request with its answer, and of a wait for something that
+// the engine must do.
 const answerTime = time.Minute
 
 // conn is a connection over which requests are sent one after another, as bytes that were

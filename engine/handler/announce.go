@@ -62,9 +62,9 @@ func isPassable(o *vocab.Object, actor vocab.ID) bool {
 	return isReadable(o) && !o.Doc.IsActivity() && (audience.IsPublic(o.Addressing) || o.AttributedTo.Same(actor))
 }
 
-// isRepeat reports whether a Group has announced a post before. Some Groups announce a post
-// twice: once as its Create (FEP-1b12), and once as the post itself for servers that do not know
-// that FEP.
+// isRepeat reports whether the sender is a Group that has announced the post o before. Some Groups
+// announce a post twice: once as its Create (FEP-1b12), and once as the post itself for servers
+// that do not know that FEP.
 func isRepeat(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (bool, error) {
 	if !IsGroup(r.Actor) {
 		return false, nil

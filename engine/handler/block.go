@@ -11,9 +11,10 @@ import (
 
 // newBlock returns the handler of Block: an actor wants nothing to do with another one
 // (ActivityPub §6.9). A Block ends all relationships between the two, and an Undo does not restore
-// them. Later activities of a blocked actor are dropped by the step persist. If an actor that
-// blocks the user sends another Block, its id takes the place of the earlier one. The activity is
-// ignored unless it ends a relationship, so that no actor fills the database with Blocks.
+// them. The step persist drops later activities of an actor that the user blocks, except those
+// with TakesAway or Apart (see Handler). If an actor that blocks the user sends another Block, the
+// id of the new Block replaces that of the earlier one. But the new Block is not stored as an
+// activity unless it ends a relationship, so that no actor fills the database with Blocks.
 func newBlock(local *actor.Local) Handler {
 	return Handler{
 		Concern:    audience.Concern{Holders: true, Owner: true},
@@ -73,9 +74,9 @@ func newBlock(local *actor.Local) Handler {
 	}
 }
 
-// endFollows ends the follows between the user and an actor in both directions, and sends the
-// actor an Undo or a Reject. So the actor's server learns that they ended, even if the Block is
-// not sent to it.
+// endFollows ends the follows between the user and an actor in both directions. It sends the actor
+// an Undo of the user's follow and a Reject of the actor's follow, as far as these exist. So the
+// actor's server learns that they ended, even if the Block is not sent to it.
 func endFollows(ctx context.Context, tx *user.Tx, local *actor.Local, s *Sent) error {
 	out := sender{tx: tx, local: local, user: s.User, now: s.Now}
 	following, err := tx.Relationships.Find(ctx, user.Following, s.Target.ID)

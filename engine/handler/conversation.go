@@ -115,7 +115,7 @@ func newConversationState() Handler {
 // stores the message and adds its events.
 func receiveMessages(receive func(context.Context, *user.Tx, conversation.Arrival) (conversation.Outcome, error)) func(context.Context, *user.Tx, *Received) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
-		if !r.Named { // another server forwarded it
+		if !r.Named { // it is forwarded, or came to the shared inbox without naming the user
 			return Effects{}, ErrIgnored
 		}
 		o, err := receive(ctx, tx, conversation.Arrival{User: r.User, Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, Applied: r.Applied, EncryptedChat: r.EncryptedChat, Tells: r.Tells})

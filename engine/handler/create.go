@@ -15,7 +15,8 @@ import (
 )
 
 // newCreate returns the handler of Create: an actor wrote an object (ActivityPub §7.2). The
-// object appears in the feeds of the users that it was sent to, unless it is a vote.
+// object appears in the feeds of the users that it was sent to, unless it is a vote, is muted or
+// waits among the requests.
 func newCreate(local *actor.Local) Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true, PublicOnly: true, Post: true},
@@ -204,9 +205,9 @@ func Stored(o *vocab.Object, now time.Time) user.Object {
 }
 
 // placeInFeed adds a received activity to the user's feed, or to the requests if it is a
-// stranger's private message. It adds no muted activity to the feed. If the activity was not sent
-// to the user, but only concerns something of the user's, placeInFeed does nothing, and the user
-// sees the activity among the notifications.
+// stranger's private message. It adds no muted activity to the feed, and nothing for an encrypted
+// message. If the activity was not sent to the user, but only concerns something of the user's,
+// placeInFeed does nothing, and the user sees the activity among the notifications.
 func placeInFeed(ctx context.Context, tx *user.Tx, r *Received) error {
 	switch {
 	case !r.isReached(), r.IsSealed():

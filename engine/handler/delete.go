@@ -86,9 +86,11 @@ func checkDeletable(a *vocab.Activity) error {
 	return checkOwnObject(a)
 }
 
-// forgetActor removes all data of a deleted actor from the user's database. It needs few
-// statements, even if the actor has many objects. The actor's activities are removed first, so
-// that the objects in them need not be blanked one by one.
+// forgetActor removes the data of a deleted actor from the user's database, except blocks,
+// conversations and the actor's Deletes. It closes the conversations that the actor hosts, and
+// replaces the actor's objects with Tombstones. It needs few statements, even if the actor has
+// many objects. The actor's activities are removed first, so that the objects in them need not be
+// blanked one by one.
 func forgetActor(ctx context.Context, tx *user.Tx, r *Received) (e Effects, err error) {
 	for _, kind := range user.RelationshipTypes {
 		rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)

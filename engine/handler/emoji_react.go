@@ -52,9 +52,9 @@ func emojiOf(d vocab.Doc) string {
 }
 
 // isUnicodeEmoji reports whether a text may be one emoji: it is short and visible, and has no
-// letters, no spaces, no control characters and no marks that change the text direction. There
-// is no list of emojis here, because new ones are added every year. Of all emojis only ℹ is a
-// letter to Unicode.
+// letters, no spaces, no control characters, no marks that change the text direction, and none of
+// the characters of shortcodes and HTML (:<>&"'). There is no list of emojis here, because new
+// ones are added every year. Of all emojis only ℹ is a letter to Unicode.
 func isUnicodeEmoji(s string) bool {
 	none := func(r rune) bool {
 		return unicode.IsLetter(r) && r != 'ℹ' || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(":<>&\"'", r)

@@ -62,8 +62,9 @@ func checkCollected(a *vocab.Activity) error {
 	return nil
 }
 
-// needsPinned names the object if it may be the actor's own. Hashtags, which can be featured
-// too, and collections are not fetched.
+// needsPinned names the object if the object and the target are both on the actor's server, so
+// that both may be the actor's own. Hashtags, which can be featured too, and collections are not
+// fetched.
 func needsPinned(a *vocab.Activity) []vocab.ID {
 	if !hasOwnTarget(a) || !a.Object.ID.SameOrigin(a.Actor) || slices.Contains(notPinned, a.Object.Type()) {
 		return nil
@@ -105,8 +106,9 @@ func isOpenToFollowers(r *Received) bool {
 	return to.IsUnaddressed() || !to.IsPrivate()
 }
 
-// pinObject pins an object of the sender's own, if the user has stored the object or follows the
-// sender.
+// pinObject pins an object of the sender's own. If the user has not stored the object, pinObject
+// stores it, but only if it is a public post that was fetched, the user follows the sender, and
+// the Add is for the user or for all followers. Otherwise the Add is ignored.
 func pinObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	id := r.Activity.Object.ID
 	o := r.Fetched[id]

@@ -54,7 +54,7 @@ type announced struct {
 }
 
 // announcedBy returns the activity that an Announce embeds. It returns false if the activity has
-// no object, or its id is not on the server of its actor.
+// no actor or no object, or its id is not on the server of its actor.
 func announcedBy(a *vocab.Activity) (announced, bool) {
 	in := announced{id: a.Object.ID, kind: a.Object.Type(), doc: a.Object.Doc}
 	by, err := in.doc.Ref("actor")
@@ -66,8 +66,9 @@ func announcedBy(a *vocab.Activity) (announced, bool) {
 	return in, err == nil && !in.object.IsZero()
 }
 
-// Announced returns the actor and the object of the activity that a Group announces. Either is
-// empty if it is missing.
+// Announced returns the actor and the object of the activity that a Group announces. The object is
+// empty if it is missing. Both are empty if the actor is missing, or if the id of the activity is
+// not on the actor's server.
 func Announced(a *vocab.Activity) (by, object vocab.ID) {
 	in, _ := announcedBy(a)
 	return in.by, in.object.ID
@@ -84,7 +85,7 @@ func (r *Registry) Voter(a *vocab.Activity) vocab.ID {
 }
 
 // announcedObject returns the object of the activity that a Group announces, or the id of that
-// activity if it has no object.
+// activity if Announced returns no object.
 func announcedObject(a *vocab.Activity) vocab.ID {
 	if _, object := Announced(a); object != "" {
 		return object
@@ -118,7 +119,8 @@ func ofGroup(effect func(ctx context.Context, tx *user.Tx, r *Received, in annou
 	}
 }
 
-// publicPost returns the object of the announced activity as it was fetched from its server. It
+// publicPost returns the object of the announced activity: the one that was fetched from its
+// server, or the embedded one if its author's proof replaces the fetch (see Received.Proven). It
 // returns nil unless the object is a public post of the activity's actor.
 func (in announced) publicPost(r *Received) *vocab.Object {
 	o := r.Fetched[in.object.ID]
@@ -149,7 +151,8 @@ func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effe
 	return Effects{}, enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)
 }
 
-// changePost replaces a stored post with the version that its server shows.
+// changePost replaces a stored post with the version that its server shows or its author's proof
+// covers (see publicPost), unless the stored version is newer.
 func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	o := in.publicPost(r)
 	if o == nil {
@@ -208,8 +211,9 @@ func (r *Received) hasBrought(vote *user.Reaction) bool {
 	return vote.Activity.SameOrigin(r.Actor.ID)
 }
 
-// countGroupVote counts a reaction to a post in the group, unless its actor has sent one. If the
-// post is the user's, the reaction is also stored as an activity, for the notifications.
+// countGroupVote counts a reaction to a post in the group, unless its actor is a local user or has
+// sent one. If the post is the user's, the reaction is also stored as an activity, for the
+// notifications.
 func countGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Received, announced) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 		a, err := vocab.ActivityOf(in.doc, in.doc.JSON())

@@ -23,8 +23,9 @@ func addMember(ctx context.Context, tx *user.Tx, s *Sent) error {
 	return tx.Groups.AddMember(ctx, s.Group.ID, s.Target.ID, s.Activity.ID, s.Now)
 }
 
-// removeMember removes an actor from a group, and withdraws the deliveries of posts to the
-// group that are queued for that actor.
+// removeMember removes an actor from a group, and withdraws the queued deliveries to that actor of
+// posts to the group. It leaves the deliveries of posts that also address the actor itself,
+// another of the user's groups with that actor, the user's followers or everybody.
 func removeMember(ctx context.Context, tx *user.Tx, s *Sent) error {
 	member := s.Activity.Object.ID
 	if err := tx.Groups.RemoveMember(ctx, s.Group.ID, member); err != nil {

@@ -103,8 +103,8 @@ func LockName(object vocab.ID) string { return "object " + string(object) }
 var ErrIgnored = errors.New("the activity is not for this user")
 
 // ErrContested says that the id of the object is already used by another author on the sender's
-// server. Only that server can tell whose object it is. The handler did nothing; it succeeds
-// once Fetched holds the object as its server shows it.
+// server. Only that server can tell whose object it is. The handler did nothing. It succeeds once
+// Fetched holds the object, and the server shows the object as the sender's.
 var ErrContested = errors.New("somebody else of that server uses the id")
 
 // Received is an activity with all that a handler knows about a user who received it.
@@ -116,7 +116,7 @@ type Received struct {
 	Fetched    map[vocab.ID]*vocab.Object // the objects that Needs named; shared with other recipients, as Activity and Actor are
 	Proven     bool                       // the object in Fetched is the one that a Group's Announce embeds, on its author's proof; its server was not asked
 	Target     *vocab.Actor               // the target of a Move that both accounts confirm; shared, too
-	Named      bool                       // it is addressed to the user, or came to the user's own inbox
+	Named      bool                       // it names the user, or its actor sent it to their inbox
 	Forwarders []*vocab.Actor             // the actors that sent it, if these are not its own actor; shared, too
 	Follows    bool                       // the user follows the sender
 	Muted      bool                       // the user does not want to see it or be notified of it

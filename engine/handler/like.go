@@ -88,9 +88,9 @@ func ByGroup(ctx context.Context, tx *user.Tx, object, actor vocab.ID) (bool, er
 	return slices.ContainsFunc(all, func(r user.Unnamed) bool { return r.Actor.Same(actor) }), err
 }
 
-// Sees reports whether the addressing of an object of the user lets the sender see it. Members
-// of a group who received it are not counted, because their answers are not for the user's
-// followers; for them see ByGroup.
+// Sees reports whether the addressing of a stored object lets the sender see the object. It
+// returns false for a sender that received the object only as a member of one of the user's groups
+// (see ByGroup), because answers of such members are not forwarded to the user's followers.
 func Sees(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, o *vocab.Object) (bool, error) {
 	follows, err := IsFollower(ctx, tx, r.Actor.ID)
 	if err != nil {

@@ -86,7 +86,8 @@ const (
 // receiveFriendRequest stores the Offer. If the user has offered the same friendship, the Offer is
 // accepted immediately; otherwise it waits for the user. If the actor has sent an Offer before,
 // the actor may have lost its record of the friendship. In that case the status stays, and an
-// accepted friendship is accepted again.
+// accepted friendship is accepted again. A new Offer beyond the limits (see isFullOfOffers), and
+// one that the user's own Offer overtakes (see isOvertaken), are ignored.
 func receiveFriendRequest(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received) (Effects, error) {
 	f, _, err := vocab.FriendshipOf(r.Activity.Object.Doc)
 	if err != nil {

@@ -99,9 +99,9 @@ func answeredStamp(r *Received) *vocab.Object {
 	return nil
 }
 
-// keepStamp stores the stamp o, in the form that its server shows, and returns its id if it
-// approves the quote that want names, in the name of the author in want. If it does not, it is
-// not stored, and the result is "". The result is also "" if its author has deleted it.
+// keepStamp stores the stamp o, in the form that its server shows, and returns the id of o. If o
+// is not by want.Author, or does not approve the quote of want.Quoted in want.Quoting, keepStamp
+// stores nothing and returns "". It also returns "" if the author has deleted the stamp.
 func keepStamp(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, want vocab.Stamp) (vocab.ID, error) {
 	s := vocab.StampOf(o)
 	if !s.Approves(want.Quoting, want.Quoted) || !s.Author.Same(want.Author) {
@@ -147,8 +147,8 @@ func quotedAuthor(ctx context.Context, tx *user.Tx, r *Received, quoted vocab.ID
 	return held.AttributedTo, nil
 }
 
-// withdrawApproval removes the approval of a stored quote, because the author of the quoted post
-// has deleted the stamp.
+// withdrawApproval is called when an author deletes an object, which is the parameter stamp. If
+// the object is a stamp, withdrawApproval removes the approval of the stored post that claims it.
 func withdrawApproval(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, stamp *vocab.Object) error {
 	if stamp.Type != vocab.QuoteAuthorization {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sender sends activities of the user that another activity causes. It stores and queues them
-// in the transaction that stores this other activity.
+// sender sends activities of the user that another activity or a Listing causes. It stores and
+// queues them in the transaction that applies their cause.
 type sender struct {
 	tx    *user.Tx
 	local *actor.Local

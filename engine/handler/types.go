@@ -71,8 +71,10 @@ func (r *Registry) storedTypes() user.Types {
 }
 
 // OrderOf returns the id by which the deliveries of an activity are ordered. Deliveries to one
-// inbox that have equal ids of this kind keep their order. So an Undo never overtakes the
-// activity that it takes back, and no activity overtakes the Create of its object.
+// inbox that have equal ids of this kind keep their order. So an Undo never overtakes the activity
+// that it takes back, and an Update or Delete never overtakes the Create of its object. A reaction
+// may overtake the Create of its object, because it is ordered by its own id (see
+// Handler.Ordered).
 func (r *Registry) OrderOf(a *vocab.Activity) vocab.ID {
 	if r.Lookup(a).Ordered {
 		return a.ID

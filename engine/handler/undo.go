@@ -10,7 +10,8 @@ import (
 )
 
 // newUndo returns the handler of Undo: an actor takes back an activity of its own (ActivityPub
-// §7.12). If that activity arrives after its Undo, it takes no effect.
+// §7.12). If that activity arrives after its Undo, it takes no effect as long as its id is
+// remembered (see receiveUndo and Effects.TakenAway).
 func newUndo(types *Registry) Handler {
 	u := undoer{types}
 	return Handler{
@@ -76,8 +77,9 @@ type doing struct {
 }
 
 // receiveUndo takes back an activity. If there is nothing to take back, only the id of the
-// activity is stored. If the sender is a stranger, not even the id is stored, because an Undo
-// is sent to everybody who knows the actor, but concerns only those who have the activity.
+// activity is stored. If the sender is a stranger or there is no room for its ids, not even the id
+// is stored (see mayRemember), because an Undo is sent to everybody who knows the actor, but
+// concerns only those who have the activity.
 func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	d, err := u.findDoing(ctx, tx, r)
 	done := u.types.OfType(d.kind)

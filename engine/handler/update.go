@@ -10,11 +10,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or
-// an actor changed itself. An older version never replaces a newer one. If an Update of a poll
-// does not give the time of a change, only the counts of votes are taken from it. If another actor
-// passes on an Update without any time, it replaces nothing. Friendica and Mobilizon send every
-// Update of an object under the same id, so the time of the change tells their Updates apart.
+// newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or an
+// actor changed itself. An older version never replaces a newer one. If an Update of a poll does
+// not give the time of a change, only the counts of votes are taken from it. If another actor
+// passes on an Update without any time, it replaces nothing unless the object was fetched (see
+// isUndated). Friendica and Mobilizon send every Update of an object under the same id, so the
+// time of the change tells their Updates apart.
 func newUpdate() Handler {
 	return Handler{
 		Concern:     audience.Concern{Holders: true, Edit: true},
@@ -116,7 +117,8 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 
 // isUndated reports whether an Update that another actor passes on has no time by which an old
 // version can be told from a new one. The author may have made such an Update long ago, and its
-// proof still holds. The counts of a poll have no time but that of the poll's change.
+// proof still holds. The counts of a poll have no time but that of the poll's change. The result
+// is false if the object was fetched, because its server shows only the current version.
 func isUndated(r *Received, o *vocab.Object) bool {
 	hasTime := !o.Updated.IsZero() || o.Type != question && !r.Activity.Published.IsZero()
 	return len(r.Forwarders) > 0 && !hasTime && !r.isShown(o)

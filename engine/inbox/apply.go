@@ -56,9 +56,9 @@ func newApplier(i *Inbox) *applier {
 
 // Apply runs the Apply half of the pipeline for a batch, in one transaction of the user's
 // database. When the transaction is repeated, Apply runs again and first discards the results of
-// the earlier run. It releases the claimed ids of activities that were ignored. There are two
-// reasons. First, an activity that was ignored may come again, by the shared inbox or by the
-// user's own inbox, and may then concern the user. Second, a forgery must not block an id.
+// the earlier run. It releases the claimed ids of activities that were ignored, are contested or
+// leave no row (see leavesNoRow). An ignored activity may come again, by the shared inbox or by
+// the user's own inbox, and may then concern the user. Also, a forgery must not block an id.
 func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) error {
 	batch := make([]*applying, len(items))
 	for n, item := range items {
@@ -78,8 +78,9 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 	return tx.Activities.Unclaim(ctx, slices.Collect(maps.Keys(claimed)))
 }
 
-// applyClaimed takes one activity through the steps if its id was claimed. It removes the ids of
-// applied activities from claimed; Apply releases those that remain.
+// applyClaimed takes one activity through the steps if its id was claimed, and the activity was
+// not undone before it arrived (see takenAway). It removes from claimed the ids of applied
+// activities, except of those that leave no row. Apply releases the ids that remain.
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
 	x.again = !claimed[x.ownID()]
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markBlocked marks the activities of a batch that come from actors that the user blocks or the
-// policy refuses, or that bring objects of such actors. It runs before any activity of the
-// batch is applied.
+// markBlocked marks the activities of a batch that come from actors that the user blocks, that
+// bring objects of such actors, or that the policy refuses (see isRefused). It runs before any
+// activity of the batch is applied.
 func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applying) error {
 	var all []vocab.ID
 	for _, x := range batch {
@@ -44,9 +44,10 @@ func actorsBehind(x *applying) []vocab.ID {
 	return ids
 }
 
-// isRefused reports whether the policy refuses any actor whose words the activity brings.
-// Receive has checked this already, but the policy may have changed while the activity waited in
-// the journal, and an embedded object may have several authors.
+// isRefused reports whether the policy refuses the activity's actor, the actor of an announced
+// activity, an author of an object that the activity brings, or the target of a Move. Receive has
+// checked this already, but the policy may have changed while the activity waited in the journal,
+// and an embedded object may have several authors.
 func (p *applier) isRefused(x *applying) bool {
 	ids := actorsBehind(x)
 	for _, o := range x.fetched {

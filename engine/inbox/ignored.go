@@ -12,7 +12,9 @@ import (
 )
 
 // The reasons why an activity that was answered 202 is stored for nobody. There are no other
-// reasons.
+// reasons. With IgnoredOverBudget, users who follow the sender may have stored the activity: too
+// much of its domain was stored for other users. A local user may also have forwarded it to
+// another local user when a budget of its domain had no room.
 const (
 	IgnoredNobody      = "nobody"       // it concerns no local user
 	IgnoredUnrelated   = "unrelated"    // it has nothing to do with its recipients
@@ -27,7 +29,7 @@ const (
 	IgnoredReport      = "report_empty" // it is a report about no local user
 	IgnoredDisplaced   = "displaced"    // it is a report that was removed for one of a domain with fewer open reports
 	IgnoredGroupBudget = "group_budget" // a Group actor announces more than this server fetches or stores for it
-	IgnoredOverBudget  = "over_budget"  // only users who follow its sender store it, because too much of the domain was stored for other users
+	IgnoredOverBudget  = "over_budget"  // a budget of its domain has no room; see above
 )
 
 const (

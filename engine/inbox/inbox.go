@@ -88,7 +88,7 @@ type receiving struct {
 	foreign    bool                                 // set by parseBody: no signature is by a key of the actor's server
 	signer     *vocab.Actor                         // set by verifySignature: the actor who made the request
 	passer     *vocab.Actor                         // set by verifySignature: the actor who made the request, if it is not the activity's actor
-	relay      bool                                 // set by verifySignature: a relay made the request, and passes a post on
+	relay      bool                                 // set by verifySignature: a relay passes it on
 	fetched    map[vocab.ID]*vocab.Object           // set by resolveAddressing: the objects that the handler needs, each from its origin
 	proven     bool                                 // set by resolveAddressing: the object is from a group's Announce, with its author's proof; see handler.Received
 	reader     vocab.Username                       // set by resolveAddressing: the user in whose name the objects were fetched; zero for the instance actor
@@ -153,7 +153,8 @@ func New(d Deps) *Inbox {
 
 // Receive takes one request to an inbox through both halves of the pipeline. user is the owner of
 // the inbox, or zero for the shared inbox. When Receive returns nil, the activity is durable for
-// every recipient, or no local user wants it. In both cases the peer is answered 202.
+// every recipient, or it is a report or a relay's answer that was handled, or it is stored for
+// nobody (see IgnoredNobody and the other reasons). In all these cases the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}, came: i.Now()}
 	return i.conclude(x, i.admitRequest(ctx, x))

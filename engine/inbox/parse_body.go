@@ -37,8 +37,8 @@ func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	return nil
 }
 
-// readRequest parses the activity in the body of a request. If the activity names something of
-// this server by the address of its page, as Pixelfed does, it names it by its id afterwards.
+// readRequest parses the activity in the body of a request. In the activity it replaces addresses
+// of pages of this server, by which Pixelfed names users and posts, with the ids of these.
 func readRequest(x *receiving, local *actor.Local) (*vocab.Activity, error) {
 	a, err := handler.ParseRequest(x.Body, x.Request.Header)
 	if err != nil {

@@ -53,8 +53,8 @@ func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	return nil
 }
 
-// Count counts a proven request that is not for an inbox in the same way as an inbox request:
-// against its signer and the signer's host.
+// Count counts a proven request that is not for an inbox against its signer and the signer's host.
+// Unlike countRequest, it also counts a second knock.
 func (i *Inbox) Count(signer vocab.ID) error {
 	if err := limitBy(i.Senders, string(signer)); err != nil {
 		return err
@@ -102,10 +102,11 @@ func (x *receiving) paidBy() string {
 	return x.payer
 }
 
-// chargeFanOut counts the recipients who do not follow the sender against the sender's domain.
-// Each counts, whether the user will store the activity or ignore it, because each costs a
-// transaction in a user's database. One of them is not counted, because the request itself was
-// counted. Recipients who follow the sender cost nothing, however many they are.
+// chargeFanOut counts the recipients who follow neither the activity's actor nor the actor that
+// passes it on (see countStrangers) against the party that pays (see paidBy). Each counts, whether
+// the user will store the activity or ignore it, because each costs a transaction in a user's
+// database. One of them is not counted, because the request itself was counted. The other
+// recipients cost nothing, however many they are.
 func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil

@@ -26,8 +26,8 @@ type Relays interface {
 	AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error)
 }
 
-// errStranger says that an activity that a relay passes on addresses no local user, and that no
-// local user follows its author.
+// errStranger says that isWanted has found no local user that an activity from a relay may
+// concern.
 var errStranger = fmt.Errorf("it is a stranger's: %w", errDropped)
 
 // takeRelayed receives an activity that an accepted relay passes on. A post without a proof by
@@ -127,8 +127,9 @@ func createOf(o *vocab.Object) (*vocab.Activity, error) {
 	return vocab.ParseActivity(d.JSON())
 }
 
-// withholdFault wraps the error that ends a relay's request in errDropped, unless the error
-// says that the engine accepts nothing now.
+// withholdFault wraps the error that ends a relay's request in errDropped, as dropFault does. But
+// it returns an error of the kind Unavailable or Busy unchanged, because the relay may be told
+// that the engine accepts nothing now.
 func withholdFault(err error) error {
 	if kind := fault.KindOf(err); kind == fault.Unavailable || kind == fault.Busy {
 		return err

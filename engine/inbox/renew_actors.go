@@ -18,9 +18,9 @@ const (
 	maxRenewing = 8                // domains that are fetched from at the same time
 )
 
-// renewer fetches actors that have changed, if their budget did not allow an immediate fetch,
-// and updates the users' copies of them. Each domain has a queue of its own, so that a domain
-// that does not answer delays no other.
+// renewer fetches actors that have changed, if their budget did not allow an immediate fetch or
+// their server did not answer it, and updates the users' copies of them. Each domain has a queue
+// of its own, so that a domain that does not answer delays no other.
 type renewer struct {
 	inbox *Inbox
 	room  *policy.Pool

@@ -43,10 +43,9 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 }
 
 // checkPermitted drops a post for followers if the user is not one of them, and a post for
-// everybody on another server. A private post by a stranger, that is, an actor that the rule
-// insecure_dm does not permit to write to the user in private, becomes a message request. There
-// are three exceptions: the post answers a private post of the user's own, the user has accepted
-// an earlier request of the sender, or the user's setting messaging.strangers says otherwise.
+// everybody on another server. For a private post by a stranger, that is, an actor that the rule
+// insecure_dm does not permit to write to the user in private, receiveStranger decides. For an
+// Update of a post by a stranger, checkRemainsPublic decides.
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if handler.IsInvitation(x.Activity) {
 		return p.checkInvited(ctx, x)
@@ -125,7 +124,11 @@ const (
 )
 
 // receiveStranger decides whether a private message of a stranger is accepted, becomes a request
-// or is ignored.
+// or is ignored. It is accepted if the user's setting messaging.strangers is "allow", if it is
+// encrypted and the setting is "requests", if it answers a private post of the user's own, or if
+// the user has accepted an earlier request of the sender. Otherwise it is ignored if the setting
+// is "drop" or as many requests are open as the bounds permit. In all other cases it becomes a
+// request.
 func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	takes := p.Profiles.User(x.User).Messaging.TakesStrangers()
 	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // a sealed message shows no text to anybody

@@ -89,8 +89,9 @@ func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 }
 
 // newQuestion returns the question whether the server of an activity's object shows the object as
-// its author's. It asks in the name of u, who received the activity from the author. A group that
-// passes on a public post must not make u's name known to the post's server.
+// its author's. It may be asked in the name of u, who received the activity from the author. But
+// if a group announced the object with its author's proof, the question is asked in nobody's name,
+// because the group must not make u's name known to the object's server.
 func newQuestion(u vocab.Username, x *applying) *question {
 	q := &question{object: x.Activity.Object.ID, author: x.Actor.ID, reader: &u, waiting: map[vocab.Username]bool{u: true}}
 	if x.Proven {
@@ -160,7 +161,8 @@ func (r *rivals) IsOpen(u vocab.Username, seq int64) bool {
 }
 
 // takeAnswer replaces the activity's object by the one that the server showed. It returns false
-// if the server does not show the object as the actor's, so that the user ignores the activity.
+// if the server does not show the object as the actor's, so that the user ignores the activity. If
+// there is no answer, it changes nothing and returns true.
 func (r *rivals) takeAnswer(seq int64, x *applying) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

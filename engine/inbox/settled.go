@@ -28,7 +28,8 @@ func (x *applying) Outcome() intake.Outcome {
 	return intake.Kept
 }
 
-// Settled counts activities whose transaction is committed, and charges their senders for them.
+// Settled counts activities whose transaction is committed or that were set aside, and charges the
+// parties that caused them for the stored bytes.
 func (p *applier) Settled(items []intake.Item) {
 	for _, item := range items {
 		p.countSettled(item.(*applying))

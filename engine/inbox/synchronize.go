@@ -99,8 +99,9 @@ func isUncovered(c signature.Claim) bool {
 	return !slices.Contains(c.Covered, strings.ToLower(synchronizationField))
 }
 
-// heedOffer queues the offer in a request, unless the followers of its signer were compared too
-// recently. No request waits for the comparison.
+// heedOffer queues the offer in a request. It drops the offer if another offer of the signer waits
+// or is being compared, if the signer's followers were compared too recently, if too many offers
+// of its domain wait, or if the inbox closes. No request waits for the comparison.
 func (s *synchronizer) heedOffer(x *receiving) {
 	o, ok := parseOffer(x)
 	if !ok {

@@ -132,8 +132,8 @@ func deletesItself(a *vocab.Activity) bool {
 	return a.Type == vocab.Delete && a.Object.ID.Same(a.Actor)
 }
 
-// rewriteDelete replaces a Delete that nobody signed by one that says only which object is
-// deleted. An object is deleted once, so its Delete has one id. An account may come back and be
+// rewriteDelete replaces a Delete that its actor has not proven by one that says only which object
+// is deleted. An object is deleted once, so its Delete has one id. An account may come back and be
 // deleted again, so each Delete of an actor has an id of its own.
 func (x *receiving) rewriteDelete() (err error) {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID

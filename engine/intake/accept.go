@@ -37,7 +37,7 @@ func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 
 // entry is one activity that is being applied to one user's database. It keeps its place in the
 // user's queue until it is committed or waits in the journal, so that no newer activity is
-// applied before it.
+// applied before it. An entry that a drain applies has only an item.
 type entry struct {
 	item   Item
 	number int64      // its number in the order of arrival

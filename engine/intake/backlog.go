@@ -22,7 +22,7 @@ var (
 // caused them. It is safe for concurrent use.
 type Backlogs struct {
 	mu    sync.Mutex
-	users map[vocab.Username]*Backlog // a user without waiting activities has no entry
+	users map[vocab.Username]*Backlog // a user without waiting activities may have no entry
 }
 
 // Backlog counts the activities that wait for one user, and their bytes.

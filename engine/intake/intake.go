@@ -49,7 +49,7 @@ type Outcome uint8
 
 // Outcomes of an item.
 const (
-	Kept      Outcome = iota // it took effect, now or before
+	Kept      Outcome = iota // it took effect, now or before, or was set aside
 	Ignored                  // the user stores nothing of it
 	Contested                // it waits in the journal until another server has said which actor owns its object
 )
@@ -62,7 +62,7 @@ type Pipeline interface {
 	// Resume builds the items of a page of rows that wait for u in the journal. It returns one
 	// result for each row. An error means that no row can be read now.
 	Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]Resumed, error)
-	// Settled receives items whose transaction is committed.
+	// Settled receives items whose transaction is committed, or that were set aside.
 	Settled(items []Item)
 	// Ignored receives an item that none of its recipients stores.
 	Ignored(item Item)

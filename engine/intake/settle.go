@@ -15,7 +15,7 @@ func (i *Intake) commitBatch(u vocab.Username, batch []*entry) error {
 
 // settleBatch finishes a batch whose transaction ended with err. A batch that failed is halved,
 // and its halves are tried again, until a batch holds only an activity that cannot be applied.
-// That activity is applied once more, because its error may have been the server's, and then set
+// That activity is applied once more, because the cause may have been temporary, and then set
 // aside with the reason. If the database, and not an activity, is the cause,
 // settleBatch returns the error as cause. It then returns the unfinished rest of the batch, in
 // order, as left.
@@ -45,8 +45,8 @@ func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left 
 	return nil, nil
 }
 
-// finishBatch answers the entries of a committed batch. Contested entries go to the journal,
-// where they wait until another server has said which actors own their objects.
+// finishBatch answers the entries of a batch that was committed or set aside. Contested entries go
+// to the journal, where they wait until another server has said which actors own their objects.
 func (i *Intake) finishBatch(u vocab.Username, batch []*entry) {
 	var settled []*entry
 	for _, e := range batch {

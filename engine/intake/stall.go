@@ -76,8 +76,8 @@ func (s *stall) holdBack(e *entry) bool {
 	return true
 }
 
-// releaseHeldBack releases the entries that are held back, in order. The writer then commits
-// them, or moves them to the journal if the user stays stalled.
+// releaseHeldBack releases the entries that are held back, in order, and ends the catching up. The
+// writer then commits the entries, or moves them to the journal if the user stays stalled.
 func (s *stall) releaseHeldBack() {
 	for _, e := range s.behind {
 		e.letter.Release()

@@ -35,7 +35,7 @@ func (i *Intake) Start(ctx context.Context) error {
 }
 
 // stallWaiting stalls the users for which activities wait in the journal. An earlier process left
-// these activities there, or an administrator put them back.
+// these activities there, an administrator put them back, or TakeStrays released them.
 func (i *Intake) stallWaiting(ctx context.Context) error {
 	users, err := i.Store.Instance.Journal.StalledUsers(ctx)
 	if err != nil {

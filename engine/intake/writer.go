@@ -163,8 +163,9 @@ func (w *writer) spill(batch []*letter) error {
 	return nil
 }
 
-// refuse tells the requests of entries without a row to write their entries to the journal; the
-// entries keep their places. It returns the entries that have a row.
+// refuse tells the requests of entries without a row to write their entries to the journal. These
+// entries keep their places, but an entry whose request no longer waits is dropped. refuse returns
+// the entries that have a row.
 func (w *writer) refuse(batch []*entry) (kept []*entry) {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()

@@ -101,7 +101,7 @@ type Inbound struct {
 	Request    *http.Request    // the peer's request; its body has been read
 	Body       []byte           // the bytes that the signature covers
 	User       vocab.Username   // the user whose inbox received it; zero for the shared inbox
-	Activity   *vocab.Activity  // set by parseBody
-	Actor      *vocab.Actor     // the sender; set by resolveActor
+	Activity   *vocab.Activity  // set by parseBody; verifySignature may replace it
+	Actor      *vocab.Actor     // the sender; set by resolveActor or verifySignature
 	Recipients []vocab.Username // set by resolveAddressing
 }

@@ -80,7 +80,8 @@ func (w *Watcher) LookAround(ctx context.Context) {
 	}
 }
 
-// fulfil attempts to fulfil a wish within fulfilTime, so that it does not keep all others.
+// fulfil attempts to fulfil a wish within fulfilTime, so that one wish does not delay the others
+// for long.
 func (w *Watcher) fulfil(ctx context.Context, wish instance.Wish) error {
 	ctx, cancel := context.WithTimeout(ctx, fulfilTime)
 	defer cancel()
@@ -95,7 +96,7 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 		return nil
 	case err == nil:
 		return w.Wishes.Remove(ctx, wish)
-	case fault.KindOf(err) == fault.Config: // the user's configuration waits for the operator, and says nothing about the wish
+	case fault.KindOf(err) == fault.Config: // the user's configuration is invalid, not the wish
 		return w.Wishes.Postpone(ctx, wish, w.Now().Add(configWait))
 	case mayPass(err) && wish.Attempts < len(patience):
 		wait := patience[wish.Attempts]
