@@ -19,7 +19,7 @@ type Config struct {
 	Executable  string // lightweb itself: the measured engine runs as `<executable> bench engine`
 	DatabaseURL string // the URL of a database server; empty: a private server in the folder of the benchmark is used
 	Version     string // the version of this lightweb
-	Profile     string // file for a CPU profile of the engine while the clock runs; empty: none
+	Profile     string // file for the engine's CPU profile of the last measurement; empty: none
 	Commit      string // the commit from which this lightweb was built; empty when unknown
 	Command     string // the command to show in the report
 	Log         *slog.Logger

@@ -18,7 +18,7 @@ import (
 type ConversationsLoad struct {
 	// Conversations is how many conversations of one host get commits in parallel.
 	Conversations int `json:"conversations"`
-	// Hosts is how many hosts with one conversation each get commits in parallel.
+	// Hosts is how many hosts get commits in parallel, each to its only conversation.
 	Hosts int `json:"hosts"`
 	// Commits is how many commits each of the three measurements of commits sends.
 	Commits  int `json:"commits"`

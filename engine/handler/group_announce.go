@@ -205,8 +205,9 @@ func withdrawPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (
 	return r.dropActivity(ctx, tx)
 }
 
-// hasBrought reports whether the sender, a group, has brought a reaction. A group speaks only for
-// such reactions, and not for those that their actors have sent.
+// hasBrought reports whether the sender, a group, has brought a reaction: whether the id of the
+// reaction is on the group's server. A group speaks only for such reactions, and not for those
+// that actors of other servers have sent themselves.
 func (r *Received) hasBrought(vote *user.Reaction) bool {
 	return vote.Activity.SameOrigin(r.Actor.ID)
 }

@@ -84,7 +84,7 @@ const (
 	Unnoticed     Notice = iota
 	NoticeAlways         // whatever it is about
 	NoticeOfOwn          // if it is about the user, something of the user's, or nothing with an id
-	NoticeOfNamed        // if it names the user, or answers something of the user's
+	NoticeOfNamed        // if it names the user, or answers or quotes something of the user's
 )
 
 // Alias is a further event that some received activities of a type cause.

@@ -11,8 +11,9 @@ import (
 // fetchMove fetches both accounts of a Move from their servers, because stored copies prove
 // nothing. The handler gets the target when both accounts confirm the Move. Before that,
 // fetchMove commits that the recipients may follow the target. First it removes the recipients
-// who do not follow the old account, although the Move may name them: they have no follow to
-// move, and the domain of the target pays for what the target sends them.
+// who do not follow the old account, although the Move may name them. They have no follow to move,
+// and if they counted as followers of the target, its domain would send to them without paying
+// (see chargeFanOut).
 func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != vocab.Move {
 		return nil

@@ -10,8 +10,8 @@ import (
 // fetchStamp fetches the approval stamp that a new or changed post gives for its quote
 // (FEP-044f). If the stamp approves the quote, fetchStamp also fetches the quoted post, because
 // only its author may approve, and a user who receives the quote often does not hold that post.
-// When their server does not show one of them, the post is still accepted; its quote then counts
-// as not approved.
+// When its server does not show the stamp or the quoted post, the new or changed post is still
+// accepted; its quote then counts as not approved.
 func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	if !handler.HasWords(x.Activity.Type) {
 		return nil

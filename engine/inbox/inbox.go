@@ -206,7 +206,8 @@ func droppedBy(x *receiving) string {
 // activity is the first user's own, or that user forwards it for another actor. The delivery
 // queue handles local recipients like those of other servers. A forwarded activity is treated as
 // if the forwarder were on another server. So forwarding alone does not make it an activity for
-// the user in person. The domain of the actor of another server pays for what it stores here.
+// the user in person. If the activity's actor is on another server, the domain of that actor pays
+// for the rows that the activity adds here.
 func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 // objects that the activity's handler needs. Then it releases the activity's id, so that the id
 // is free when the journal is read. After that it writes the journal row, and at the end it
 // removes the row of the activity that was set aside. So if Retry ends between two steps, the
-// activity is still set aside or waits in the journal. An activity that does not concern the user
-// any more goes the same way: Apply ignores it, and records why.
+// activity is still set aside or waits in the journal. An activity that was applied after an
+// interrupted Retry is only removed. One that does not concern the user any more is put back as
+// well: Apply ignores it, and records why.
 func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) error {
 	a, err := vocab.ParseActivity(p.Raw)
 	if err != nil {

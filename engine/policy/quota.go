@@ -9,7 +9,7 @@ import (
 type Quota struct {
 	Name   string
 	Limit  int
-	Window time.Duration // Limit may be used in this time
+	Window time.Duration // the time in which a share that is used up is refilled to Limit
 	Left   int
 	Reset  time.Duration // how long it takes until Left equals Limit again, if nothing is used
 }
