@@ -132,7 +132,8 @@ func isFullOfOffers(ctx context.Context, tx *user.Tx, host string) (bool, error)
 
 // isOvertaken reports whether the received Offer has no effect because the user's own Offer
 // counts. While the user's Offer waits, the Offer with the lower id counts. After it was
-// accepted, a received Offer counts only if it was published after the Accept.
+// accepted, a received Offer counts only if it was published after the Accept, or if the Accept is
+// not stored any more.
 func isOvertaken(ctx context.Context, tx *user.Tx, r *Received, own *user.Relationship) (bool, error) {
 	if own.Status == user.Pending {
 		return own.Activity.Canonical() < r.Activity.ID.Canonical(), nil

@@ -20,7 +20,8 @@ const (
 
 // renewer fetches actors that have changed, if their budget did not allow an immediate fetch or
 // their server did not answer it, and updates the users' copies of them. Each domain has a queue
-// of its own, so that a domain that does not answer delays no other.
+// of its own and a limited time in each round, so that a domain that does not answer delays the
+// others only a little.
 type renewer struct {
 	inbox *Inbox
 	room  *policy.Pool

@@ -1,5 +1,6 @@
 // Package intake applies accepted activities to the databases of their recipients. An activity is
-// durable before it is acknowledged. Each activity is applied once, in the order of arrival.
+// durable before it is acknowledged. Each activity is applied once, in the order of arrival. Only
+// a contested activity (see Rivals) waits while newer ones are applied.
 //
 // An activity for one user goes to that user's writer. An activity for several users, or for a
 // user whose database cannot be used now, goes to the intake journal first. A user whose database
