@@ -118,12 +118,14 @@ func (a Addresses) InstanceID() vocab.ID { return vocab.ID(a.origin + "/actor") 
 // Handle returns the handle of u, such as @alice@example.org.
 func (a Addresses) Handle(u vocab.Username) string { return "@" + u.String() + "@" + a.host }
 
-// NewActivityID returns a new id for an activity of u. The id is greater than earlier ids.
+// NewActivityID returns a new id for an activity of u. The id is greater than those that this
+// process has made for u before.
 func (a Addresses) NewActivityID(u vocab.Username) vocab.ID {
 	return a.ID(u) + "/activities/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
-// NewObjectID returns a new id for an object of u. The id is greater than earlier ids.
+// NewObjectID returns a new id for an object of u. The id is greater than those that this process
+// has made for u before.
 func (a Addresses) NewObjectID(u vocab.Username) vocab.ID {
 	return a.ID(u) + "/objects/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }

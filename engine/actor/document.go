@@ -75,8 +75,8 @@ func (l *Local) instanceActor() (*vocab.Actor, error) {
 	return d.actor, nil
 }
 
-// describeUser returns u's actor. It builds the actor again only when u's configuration or a key
-// has changed.
+// describeUser returns u's actor. It builds the actor again when u's configuration or a key has
+// changed, and when the actor is not in the cache any more.
 func (l *Local) describeUser(u vocab.Username) (*described, error) {
 	if u.IsZero() { // in the cache, the zero name means the instance
 		_, err := l.keys.Keys(u)

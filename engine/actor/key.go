@@ -98,8 +98,9 @@ func (r *Resolver) byLocalKey(keyID vocab.ID) (*vocab.Actor, error) {
 }
 
 // recallClaim returns the id of the key's owner according to the cache or the store, or "" if
-// neither has the key. An actor that is not at the document of a key with a fragment may have
-// listed it by its own word alone, so a stored one is not returned: that document says whose it is.
+// neither has the key. If keyID has a fragment, a stored actor counts only if its id is keyID
+// without the fragment. Any other actor may list a key that is not its own; only the document at
+// that address says which actor owns the key.
 func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < r.TTL {
 		return c.owner, nil

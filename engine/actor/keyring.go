@@ -21,9 +21,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The fragments of key ids. Every peer looks up the key of an HTTP signature under rsaFragment.
-// ed25519Fragment names a Multikey (FEP-521a). HTTP signatures use the Multikey only to peers
-// that announce that they accept Ed25519.
+// The fragments of key ids. rsaFragment names an actor's RSA key. ed25519Fragment names an
+// actor's first Multikey (FEP-521a), and Rotate appends a suffix for each later one. The RSA key
+// signs HTTP requests. The Multikey signs them only to peers that announce that they accept
+// Ed25519.
 const (
 	rsaFragment     = "#main-key"
 	ed25519Fragment = "#ed25519-key"

@@ -7,7 +7,7 @@ import (
 )
 
 // remembered is the greatest number of entries in each cache of actors, keys, documents, handles
-// or failures.
+// or failures, and of stale actors.
 const remembered = 4096
 
 // Profiles returns the configuration of local users, which includes their profiles.

@@ -57,11 +57,12 @@ type ResolverDeps struct {
 	Log       *slog.Logger
 }
 
-// Resolver finds actors, the owners of keys, and objects. Everything that it returns about
-// another server comes from that server itself, and was fetched under its own id. A Resolver is
-// safe for concurrent use.
+// Resolver finds actors, the owners of keys, objects and collections. Everything that it returns
+// about another server comes from that server itself. Actors, objects and collections were fetched
+// under their own ids. A Resolver is safe for concurrent use.
 //
-// The instance actor signs the fetches, unless the caller of Ask or Object names other keys. The
+// The instance actor signs the fetches, except the queries of WebFinger, which are not signed,
+// and those for which the caller of Ask, Object or ObjectNow chooses other keys or none. The
 // document of the instance actor is served without checking a signature. So if a server fetches
 // our key while we fetch that server's key, neither waits for the other.
 type Resolver struct {

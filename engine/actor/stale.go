@@ -52,8 +52,10 @@ func (s *staleActors) hasAny() bool {
 // when the actor has announced a change and could not be fetched.
 func isStale(a *instance.RemoteActor) bool { return a.FetchedAt.Unix() <= 0 }
 
-// IsStale reports whether an actor has announced a change, and users may still have old copies
-// of it. Before a delivery to such an actor, Resolve must be called for its current inbox.
+// IsStale reports whether an actor has announced a change and could not be fetched then, so that
+// users may still have old copies of it. This process knows 4096 such actors at most, and none
+// from before its start. Before a delivery to a stale actor, Resolve must be called for the
+// actor's current inbox.
 func (r *Resolver) IsStale(id vocab.ID) bool { return r.stale.hasStale(id.Canonical()) }
 
 // HasStale reports whether there is an actor for which IsStale is true.

@@ -26,7 +26,7 @@ func (a Addresses) Synchronization(u vocab.Username, digest vocab.FollowersDiges
 // FollowersHere fetches the list in which another server names the local users that follow one
 // of its actors. The instance actor signs the request. The list has up to vocab.MaxSynchronized
 // ids in at most 1 MiB. Each id occurs once. FollowersHere does not check whether an id belongs
-// to this server. The fault is Protocol for anything except a whole collection in one document.
+// to this server. The fault is Protocol for a document that is not a whole collection.
 func (r *Resolver) FollowersHere(ctx context.Context, url vocab.ID) ([]vocab.ID, error) {
 	if err := r.Gate.Check(url.Host()); err != nil {
 		return nil, err

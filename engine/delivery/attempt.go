@@ -34,7 +34,7 @@ type result struct {
 	outcome  user.Outcome
 	reaction reaction
 	pause    time.Duration // how long the host asked not to be contacted
-	cut      bool          // the dispatcher stopped during the attempt, so the outcome is unknown
+	cut      bool          // the context ended during the attempt, so the outcome is unknown
 	gone     []vocab.ID    // targets that are gone, according to their own server
 }
 
@@ -159,10 +159,10 @@ func (s *sender) loadKeys(r *row) (transport.Keys, error) {
 }
 
 // findMovedInbox returns the inbox at which the targets accept deliveries now, and true if it
-// differs from r.Inbox. For several followers behind a shared inbox, it returns their server's
-// new shared inbox. For a single target, it returns the target's own inbox. For several targets
-// that are not reached as followers, it returns false, because they may have moved to different
-// inboxes, which one delivery cannot reach.
+// differs from r.Inbox. For a single target, it returns the target's own inbox. For several
+// targets of a delivery with a followers digest, it returns the new shared inbox of the first
+// target, which is that of their server. For several targets without a digest, it returns false,
+// because they may have moved to different inboxes, which one delivery cannot reach.
 func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	shared := len(r.Targets) > 1
 	if len(r.Targets) == 0 || shared && len(r.FollowersDigest) == 0 {

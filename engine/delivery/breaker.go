@@ -24,7 +24,7 @@ const (
 // breaker decides whether anything may be sent to a host, from the results of earlier attempts.
 // While it is open, nothing is sent, and a delivery that waits for it uses up no attempt.
 type breaker struct {
-	failures  int       // attempts without an answer since the host last answered
+	failures  int       // attempts since the host last answered that recordFailure has counted
 	since     time.Time // time of the first of these failures
 	failed    time.Time // time of the last of these failures
 	why       string
@@ -120,8 +120,8 @@ func (b *breaker) recordAnswer(limit int, now time.Time) (isNews bool) {
 }
 
 // recordFailure counts an attempt that got no answer, or a 5xx answer. It reports whether the
-// change must be written to the ledger. An attempt that ends while the breaker is open does not
-// count, because it began before the breaker opened.
+// change must be written to the ledger. An attempt that ends before openUntil does not count,
+// because it began before earlier failures opened the breaker.
 func (b *breaker) recordFailure(why string, now time.Time) (isNews bool) {
 	if b.openUntil.After(now) {
 		return false

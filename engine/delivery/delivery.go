@@ -100,7 +100,7 @@ type Deps struct {
 	Lasting         []string      // activity types that take something back; their deliveries are tried for 30 days
 	Owner           string        // the name in this process's leases, which no other process ever has; it begins with Serving in a serving process
 	Paused          bool          // whether deliveries to other servers wait in the database
-	Concurrency     int           // attempts at the same time; 0 means 128
+	Concurrency     int           // attempts at inboxes of other servers at once; 0 means 128
 	HostConcurrency int           // attempts to one host at the same time; 0 means 4. At most half may be retries
 	Drain           time.Duration // how long attempts in progress may go on when Run ends
 

@@ -69,7 +69,8 @@ func CheckInbox(g Gate, host string, targets []vocab.ID) error {
 }
 
 // MergeInboxes returns the inboxes of both lists, each once. An inbox in both lists has the
-// targets of both.
+// targets of both. An inbox without targets is left out. The results have no Skip and no
+// FollowersDigest.
 func MergeInboxes(a, b []user.Inbox) []user.Inbox {
 	var out inboxes
 	for _, i := range slices.Concat(a, b) {

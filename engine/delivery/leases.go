@@ -11,8 +11,8 @@ import (
 const (
 	leaseTime        = 90 * time.Second
 	margin           = 30 * time.Second // how much of a delivery's lease must be left when an attempt begins
-	maxClaimed       = 200              // deliveries that one turn may claim
-	minClaimed       = 8                // deliveries that a turn may claim at least, while the pool has room for them
+	maxClaimed       = 200              // users' own deliveries that one turn may claim
+	minClaimed       = 8                // the least that maxOwn returns while the pool has room
 	maxForwarded     = 2048             // forwarded deliveries in memory
 	maxUserForwarded = 256              // forwarded deliveries of one user in memory
 )
@@ -39,7 +39,7 @@ func (l *leases) add(r *row) {
 	l.countForwarded(r, 1)
 }
 
-// remove forgets a delivery whose outcome is stored.
+// remove forgets a delivery whose outcome is stored, or whose user was removed.
 func (l *leases) remove(u vocab.Username, id int64) {
 	r := l.rows[u][id]
 	if r == nil {
@@ -71,8 +71,7 @@ func (l *leases) maxOwn() int {
 }
 
 // maxForwarded returns how many forwarded deliveries may be claimed for u in addition to u's own
-// deliveries. The parameter own is how many of u's own deliveries may be claimed. Forwarded
-// deliveries never take the places of users' own deliveries.
+// deliveries. The parameter own is how many of u's own deliveries may be claimed.
 func (l *leases) maxForwarded(u vocab.Username, own int) int {
 	return max(0, min(own/4, maxUserForwarded-l.forwardedOf[u], maxForwarded-l.forwarded))
 }

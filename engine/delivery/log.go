@@ -34,9 +34,10 @@ func (s *logSample) level(domain string) (level slog.Level, unlogged int64) {
 	return slog.LevelInfo, s.unlogged.Swap(0)
 }
 
-// logOutcome logs how an attempt ended, and when the next one is made. Only lines that an
-// operator may have to look into name the user and the inbox. A line about a success names
-// neither, so that the log does not record which people write to each other.
+// logOutcome logs how an attempt ended, and when the next one is made. A line about a success has
+// the id of the activity and the host, but not the inbox, so that the log does not record which
+// people write to each other. Only the other lines, which an operator may have to look into, have
+// the fields user and inbox.
 func (s *sender) logOutcome(ctx context.Context, r *row, o user.Outcome) {
 	message, sample := "delivery put off", s.samples.postponed
 	facts := []any{"activity", r.Activity, "type", r.Type, "host", r.Host, "attempt", r.Attempts + 1, "status", o.HTTPStatus, "took", o.Latency}

@@ -7,7 +7,7 @@ import (
 )
 
 // resumeBatch is the largest number of a user's deliveries to one host that one turn makes due
-// again.
+// again, and the largest number that one turn postpones because the host's breaker is open.
 const resumeBatch = 1000
 
 // parking records which users have deliveries that wait until a host is back, and which of these

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxQueued          = 256 // when a host's queue has so many deliveries, no more are claimed for it
-	maxQueuedForwarded = 64  // the same for forwarded deliveries
+	maxQueued          = 256 // with so many own deliveries queued, a host is left out of claims
+	maxQueuedForwarded = 64  // with so many forwarded ones, only own deliveries are claimed for it
 	localConcurrency   = 16  // attempts at the same time at inboxes of this server
 )
 

@@ -44,8 +44,8 @@ func (l *loop) recallHost(stored instance.Host, now time.Time) {
 	l.queues.list(h)
 }
 
-// recallOwing requests a turn for each user with deliveries due, and records the user's mark (see
-// setMark).
+// recallOwing requests an immediate turn for each user in owing, and records the mark that the
+// instance database has for the user (see setMark).
 func (l *loop) recallOwing(owing []instance.Due) {
 	for _, o := range owing {
 		l.ledger.setMark(o.User, o.Was)

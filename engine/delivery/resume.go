@@ -14,9 +14,10 @@ func (l *loop) awaitHost(host string, u vocab.Username, now time.Time) {
 	}
 }
 
-// planResume returns how many deliveries of u the next turn of u makes due again, by host. For an
-// inactive host the number is one, and that delivery probes the host. For any other host the
-// number is resumeBatch at most.
+// planResume returns, by host, how many deliveries of u the next turn of u makes due again at
+// most. For an inactive host the number is one, and that delivery probes the host. For a host
+// whose breaker is closed the number is resumeBatch. The plan leaves out all other hosts, and
+// hosts whose queue is full.
 func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {
 	plan := map[string]int{}
 	hosts := l.parking.takeAsked(u, func(host string) bool {

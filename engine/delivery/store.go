@@ -19,7 +19,7 @@ import (
 type turn struct {
 	now      time.Time
 	takeOver bool    // the leases of processes that have ended are taken over
-	recovers bool    // this process's leases of deliveries that are not in memory end, because they were lost
+	recovers bool    // this process's leases end that are older than settleTime and not in held
 	held     []int64 // the deliveries in memory, if recovers is true
 	entries  []entry
 	resume   map[string]int       // by host, how many deliveries become due again; 1 means one parked delivery, more means parked and waiting ones
@@ -68,8 +68,8 @@ type postgres struct {
 	log   *slog.Logger
 }
 
-// runTurn implements userStore. If the turn fails because of an outcome, the outcomes are written
-// before it.
+// runTurn implements userStore. If the transaction of the turn fails because of an outcome,
+// runTurn writes the outcomes by settleEntries, and then runs the turn again without them.
 func (p postgres) runTurn(ctx context.Context, u vocab.Username, t turn) (turnResult, error) {
 	got, err := p.commitTurn(ctx, u, t)
 	if !isLasting(err) || len(t.entries) == 0 {
@@ -230,8 +230,9 @@ func (p postgres) writeEntries(ctx context.Context, tx *user.Tx, all []entry, no
 	return waited, nil
 }
 
-// endRelationships ends the relationships and memberships between the user and an actor who is
-// gone, and closes the conversations that the actor hosts.
+// endRelationships ends the relationships between the user and an actor who is gone, removes the
+// actor from the user's groups, and closes the encrypted conversations that the actor hosts or has
+// with the user alone.
 func endRelationships(ctx context.Context, tx *user.Tx, e entry, actor vocab.ID, now time.Time) error {
 	changed := false
 	for _, kind := range user.RelationshipTypes {

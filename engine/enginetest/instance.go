@@ -144,14 +144,14 @@ func (i *Instance) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends the process as a power cut would. Its PostgreSQL continues to run, as after any
-// kill -9.
+// Kill ends the process by SIGKILL. Its PostgreSQL continues to run.
 func (i *Instance) Kill() {
 	i.process.end(syscall.SIGKILL)
 	i.process = nil
 }
 
-// HangUp sends SIGHUP and waits until the engine logs its response to the signal.
+// HangUp sends SIGHUP and waits until the log has the engine's response to the signal. A second
+// call for the same process does not wait, because the log has the first response.
 func (i *Instance) HangUp(t testing.TB) {
 	t.Helper()
 	if err := i.process.cmd.Process.Signal(syscall.SIGHUP); err != nil {

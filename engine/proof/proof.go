@@ -88,7 +88,7 @@ func hashParts(d, options vocab.Doc) ([]byte, error) {
 // yet, so nothing in the proof can be trusted.
 type Proof struct {
 	Method  vocab.ID  // the id of the key; the caller finds out which actor owns the key
-	Created time.Time // the time at which the signer says it was made; at most an hour to come
+	Created time.Time // the signer's time of creation; at most an hour in the future
 
 	covered, value []byte
 }
@@ -96,9 +96,10 @@ type Proof struct {
 // Parse returns the proof of d, or nil if d has none. It also returns nil for a proof that this
 // engine cannot verify, because FEP-8b32 says to ignore such a proof. Such a proof has another
 // type or cryptosuite, or names a key that is not on the web. Parse refuses a proof that is
-// malformed, has expired or was created more than an hour after now. It also refuses a document
-// with several proofs, and a proof with an option (domain, challenge, previousProof) that this
-// engine cannot check.
+// malformed, has expired, was created more than an hour after now, has another purpose than
+// assertionMethod, or covers another @context than that of d. It also refuses a document without
+// a canonical form, a document with several proofs, and a proof with an option (domain,
+// challenge, previousProof) that this engine cannot check.
 func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if d["proof"] == nil {
 		return nil, nil

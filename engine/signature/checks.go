@@ -13,8 +13,8 @@ type Check[T any] struct {
 	Run   func(T) error
 }
 
-// DigestCheck is the name of the check that compares the body with its digest. No other check
-// needs the body.
+// DigestCheck is the name of the check that compares the body with its digest. Of the other
+// checks, only coverage depends on the body, and only on whether there is one.
 const DigestCheck = "digest"
 
 // Finding is the result of a check.

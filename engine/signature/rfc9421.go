@@ -62,8 +62,8 @@ var rfc9421Checks = []Check[*reading]{
 	{"base", []string{"components"}, (*reading).makeBase},
 }
 
-// readMembers reads one label's members of Signature-Input and Signature. A parameter of the wrong
-// type counts as absent.
+// readMembers reads one label's members of Signature-Input and Signature. It leaves KeyID or
+// Algorithm empty if the parameter has the wrong type; checkKeyID and checkAlgorithm refuse that.
 func (s *reading) readMembers() error {
 	var ok bool
 	if s.list, ok = s.input.(httpsfv.InnerList); !ok {

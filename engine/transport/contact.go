@@ -90,8 +90,9 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 	}
 }
 
-// hostTime is how long a contact waits for the store of hosts. A store that does not answer costs
-// the peer no time, and is not blamed on the peer.
+// hostTime is how long a contact waits for the store of hosts. The first look-up is made before
+// Config.Timeout begins, so a store that does not answer is not blamed on the peer. A look-up
+// after a redirect to another address is made within that time.
 const hostTime = time.Second
 
 // recallDialect returns the dialect that is stored for a host.

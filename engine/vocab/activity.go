@@ -61,7 +61,8 @@ func (a Addressing) With(b Addressing) Addressing {
 }
 
 // maxValues is how many values a document may have in each of the lists that are searched whenever
-// it is used. Other lists are limited only by the size of the document.
+// the document is used. parseAddressing limits the lists of recipients. Other lists are limited
+// here only by the size of the document; CheckBounds has further limits for documents of peers.
 var maxValues = []struct {
 	name   string
 	values int
@@ -108,8 +109,9 @@ func (a *Activity) Embedded() (*Object, error) {
 	return o, err
 }
 
-// ParseActivity reads an activity. It must be one JSON object with an id, a type and exactly one
-// actor; handlers check everything else.
+// ParseActivity reads an activity. It must be one JSON object with an id, a type, exactly one
+// actor, at most one target and, unless it is a Flag, at most one object. Its lists must not
+// exceed maxValues and maxAddressed. Handlers check everything else.
 func ParseActivity(raw []byte) (*Activity, error) {
 	d, err := ParseDoc(raw)
 	if err != nil {

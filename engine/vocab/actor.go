@@ -81,9 +81,10 @@ func (a *Actor) Page() string {
 // maxKeys is how many keys of one actor are read at most.
 const maxKeys = 8
 
-// ParseActor reads an actor document. It must have an id, an actor type and an inbox. Its inboxes
-// and collections must have the origin of its id, because otherwise an actor could direct our
-// deliveries at another server.
+// ParseActor reads an actor document. It must have an id, an actor type and an inbox. ParseActor
+// refuses an inbox, outbox, sharedInbox, followers or following of another origin than the id's,
+// because otherwise an actor could direct our deliveries at another server. It ignores featured
+// and realtime of another origin.
 func ParseActor(raw []byte) (*Actor, error) {
 	d, err := ParseDoc(raw)
 	if err != nil {
@@ -160,7 +161,8 @@ const (
 )
 
 // handleName returns s if it may be the name before the host in a handle, else "". It accepts
-// the characters of RFC 7565 §7 and letters beyond ASCII.
+// letters, marks and digits of all scripts. Of the other characters of RFC 7565 §7, it accepts
+// only hyphen, dot, underscore, tilde and plus.
 func handleName(s string) string {
 	if len(s) > maxHandleName || strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+", r)

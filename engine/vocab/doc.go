@@ -188,8 +188,8 @@ func (r Ref) Type() string {
 	return t
 }
 
-// Refs returns the values of a property as references. It refuses a number or a boolean
-// (ActivityStreams §4).
+// Refs returns the values of a property as references. It refuses a number, a boolean
+// (ActivityStreams §4), and a text or an id that ParseID refuses.
 func (d Doc) Refs(name string) ([]Ref, error) {
 	var out []Ref
 	for _, v := range d.list(name) {

@@ -175,8 +175,9 @@ func canonicalHost(u *url.URL) string {
 	return name
 }
 
-// isLabel reports whether s is a label of a host name (RFC 1123 §2.1). It also accepts
-// underscores, which that RFC does not allow, because names in use have them.
+// isLabel reports whether s is a label of a host name (RFC 1123 §2.1) in lower case. It also
+// accepts underscores, because names in use have them, and hyphens at either end. That RFC
+// allows neither.
 func isLabel(s string) bool {
 	return s != "" && len(s) <= 63 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'

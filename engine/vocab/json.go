@@ -28,8 +28,8 @@ const (
 type Doc map[string]any
 
 // ParseDoc reads exactly one JSON object. It refuses duplicate names, invalid UTF-8, lone
-// surrogates, NUL (which PostgreSQL cannot store), numbers beyond the range of a double, nesting
-// deeper than 64, and text after the object.
+// surrogates, NUL (which PostgreSQL cannot store), numbers beyond the range of a double or longer
+// than maxNumber, nesting deeper than 64, more than maxParts parts, and text after the object.
 func ParseDoc(b []byte) (Doc, error) {
 	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(b))}
 	v, err := r.value(0)
@@ -46,8 +46,8 @@ func ParseDoc(b []byte) (Doc, error) {
 	return doc, nil
 }
 
-// badJSON keeps only the first words of err. An error of the decoder has names of the document, as
-// long as they are, and errors are remembered.
+// badJSON keeps only the first maxWords bytes of the text of err. The decoder's errors quote names
+// from the document, however long these are, and callers keep errors in memory.
 func badJSON(err error) error {
 	words := err.Error()
 	words = strings.ToValidUTF8(words[:min(len(words), maxWords)], "")

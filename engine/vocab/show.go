@@ -82,8 +82,9 @@ func (d Doc) WithOwnAuthors() Doc {
 var unreduced = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true, authorization: true,
 	"content": true, "contentMap": true, "name": true, "nameMap": true, "summary": true, "summaryMap": true, "source": true}
 
-// reduceDoc returns a document without the members in unreduced and without hidden recipients. It
-// removes HTML from the other texts, and replaces embedded things as showEmbedded does.
+// reduceDoc returns a document without the members in unreduced, without hidden recipients, and
+// without members that have a < in their names. It removes HTML from the other texts, and replaces
+// embedded things as showEmbedded does.
 func reduceDoc(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
@@ -119,9 +120,10 @@ func reduceValue(name string, v any) any {
 }
 
 // showEmbedded returns the shown form of an embedded thing. A thing with an id is shown as its id,
-// unless it is a part of the document (see parts) and names no maker. A thing that has no id and
-// names its maker is not shown, because its original could not be fetched. But a part of the
-// document is shown all the same. Of the texts of an embedded thing, only the name is shown.
+// unless it is a part of the document (see parts) and names no maker. A Link that is not a part is
+// shown as its href. A thing that has no id and names its maker is shown only if it is a part,
+// because its original could not be fetched. Any other thing is shown by showPart. Of its texts,
+// only the name is shown.
 func showEmbedded(name string, d Doc) any {
 	id, err := d.ID()
 	switch {

@@ -21,8 +21,8 @@ var friendshipMembers = []string{"subject", "relationship", "object"}
 // actor as its author. A Relationship also has its friendshipMembers. The parameter stored says
 // whether the object is stored; a stored object is shown by Show instead. The only text of the
 // activity is the emoji of a reaction, with the tag that has its picture. It is shown if hasEmoji
-// is true. So no activity has words, because many types of activities reach the user without
-// waiting among the message requests.
+// is true. Words are never shown, because activities of many types reach the user without waiting
+// among the message requests.
 func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	out := showMembers(d, activityMembers...)
 	for _, name := range []string{"published", "updated"} {

@@ -40,7 +40,8 @@ func Start(t testing.TB, address string) (*Server, error) {
 	return s, nil
 }
 
-// Say sets the addresses of name. Each query gets the next element of turns. When all were used,
+// Say sets the addresses of name. Each query for IPv4 addresses gets the next element of turns,
+// and a query for IPv6 addresses gets the element that is then current. When all were used,
 // every further query gets the last element. *.example means every name directly below example.
 func (s *Server) Say(name string, turns ...[]netip.Addr) {
 	s.mu.Lock()
