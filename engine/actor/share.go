@@ -34,8 +34,8 @@ type flights struct {
 	failures *lru[string, failure]
 }
 
-// queue counts the requests that wait for each host. It limits their number, so that a peer that
-// never answers cannot hold up all requests.
+// queue counts the requests that wait for all hosts, and for the hosts of each registrable domain.
+// It limits both numbers, so that a peer that never answers cannot hold up all requests.
 type queue struct {
 	all *policy.Pool
 

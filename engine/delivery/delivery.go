@@ -102,7 +102,7 @@ type Deps struct {
 	Paused          bool          // whether deliveries to other servers wait in the database
 	Concurrency     int           // attempts at inboxes of other servers at once; 0 means 128
 	HostConcurrency int           // attempts to one host at the same time; 0 means 4. At most half may be retries
-	Drain           time.Duration // how long attempts in progress may go on when Run ends
+	Drain           time.Duration // how long turns and attempts may go on when Run ends
 
 	Now     func() time.Time
 	Log     *slog.Logger

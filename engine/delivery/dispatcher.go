@@ -48,10 +48,10 @@ func (d *Dispatcher) Leases() user.DeliveryLeases {
 	return leases
 }
 
-// Run delivers until ctx ends. Then it starts nothing new, gives attempts in progress the drain
-// time to end, and releases the leases of this process, so that their deliveries are due
-// immediately. It takes over the leases of processes that have ended, so only one process may
-// run a dispatcher at a time.
+// Run delivers until ctx ends. Then it starts nothing new, gives turns and attempts in progress
+// the drain time to end, and releases the leases of this process, so that their deliveries are
+// due immediately. It takes over the leases of processes that have ended, so only one process
+// may run a dispatcher at a time.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

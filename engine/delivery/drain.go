@@ -12,8 +12,8 @@ import (
 // releaseTime is how long Run may take at its end to release leases and to write the ledger.
 const releaseTime = 5 * time.Second
 
-// drain waits for the turns and attempts in progress, at most for the drain time, and then
-// releases all leases.
+// drain waits for the turns and attempts in progress, and cancels them when the drain time is
+// over. Then it releases all leases, and writes the last batch of the ledger.
 func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
 	d.loop.isDraining = true
 	over := time.NewTimer(d.Drain)

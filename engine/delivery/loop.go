@@ -88,7 +88,8 @@ func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
 	return u, t
 }
 
-// claimableAt returns when deliveries to a host that a turn left out can be claimed again.
+// claimableAt returns the time from which deliveries to a host that a turn left out can be claimed
+// again.
 func (l *loop) claimableAt(host string, now time.Time) time.Time {
 	h := l.queues.hosts[host]
 	switch {

@@ -76,7 +76,8 @@ func (l *loop) takeBatch(now time.Time) batch {
 }
 
 // markOf returns the time by which a user must have a turn, or nil if the user needs none. While
-// this process works for the user, that time is the end of a lease, in case the process is killed.
+// this process has a turn to make or deliveries of the user in memory, that time is leaseTime from
+// now. If the process is killed, the next serving process gives the user a turn by that time.
 func (l *loop) markOf(name vocab.Username, now time.Time) *time.Time {
 	at := now.Add(leaseTime)
 	switch u := l.schedule.user(name); {

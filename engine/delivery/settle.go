@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// settleEntries writes outcomes, and returns when the jobs were created whose first successes are
+// settleEntries writes outcomes. It returns the creation time of each job whose first success is
 // among them. If the transaction fails because of an outcome, its halves are written in
 // transactions of their own, until an outcome that cannot be stored is alone. That one is stored
 // without its details, so that it does not stop the user's other deliveries for good.

@@ -32,7 +32,7 @@ type turn struct {
 type turnResult struct {
 	rows    []user.Delivery // the claimed deliveries
 	next    *time.Time      // when the next delivery that is not due yet becomes due; nil if there is none
-	passed  []string        // hosts that were left out although deliveries to them are due
+	passed  []string        // entries of claim.Except and claim.Crowded with due deliveries
 	resumed map[string]int
 	parked  []string // hosts to which deliveries stay parked, as listParked has found them
 	open    []user.OpenDeliveries

@@ -20,8 +20,8 @@ type Fedify struct {
 }
 
 // StartFedify starts a peer with the actor bob. firstKnock is the signature dialect that the peer
-// tries first: rfc9421 or draft-cavage-http-signatures-12. The test is skipped where npm, which
-// installs Fedify, is missing.
+// tries first: rfc9421 or draft-cavage-http-signatures-12. The test is skipped where npm cannot
+// install Fedify.
 func StartFedify(t testing.TB, firstKnock string) *Fedify {
 	t.Helper()
 	c := exec.Command(Node(t), besideThis("fedify", "peer.mjs"))

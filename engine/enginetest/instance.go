@@ -27,7 +27,7 @@ type Instance struct {
 
 	listen, admin string
 	env           []string
-	resolv        string   // the resolv.conf of its processes; empty: that of the system
+	resolv        string   // the resolv.conf of its serving processes; empty: that of the system
 	process       *process // nil while no process runs
 	logs          []*journal
 	rows          *rows // nil until a test asks for rows

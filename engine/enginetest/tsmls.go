@@ -25,8 +25,8 @@ type Device struct {
 	name string
 }
 
-// StartDevices starts a process that has no device yet. The test is skipped where npm, which
-// installs ts-mls, is missing.
+// StartDevices starts a process that has no device yet. The test is skipped where npm cannot
+// install Node.js or ts-mls.
 func StartDevices(t testing.TB) *Devices {
 	t.Helper()
 	c := exec.Command(Node(t), besideThis("tsmls", "driver.mjs"), MLSPackages(t))

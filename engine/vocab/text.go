@@ -6,7 +6,7 @@ import (
 	nethtml "golang.org/x/net/html"
 )
 
-// maxText is how many bytes of an HTML text are read.
+// maxText is how many bytes of a text, HTML or plain, are read.
 const maxText = 512 << 10
 
 // space are the white space characters of HTML (HTML Living Standard §2.3.2, "ASCII whitespace").

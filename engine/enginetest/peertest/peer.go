@@ -111,7 +111,8 @@ func (p *Peer) Posted() []Posted {
 	return slices.Clone(p.posted)
 }
 
-// Stall makes the peer accept requests without answering them until resume is called.
+// Stall makes the peer accept requests without answering them until resume is called. A handler of
+// Handle is held up only if it calls WriteHeader.
 func (p *Peer) Stall() (resume func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

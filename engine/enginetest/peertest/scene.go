@@ -23,9 +23,8 @@ import (
 )
 
 // Scene is a user, alice, and the events that concern her. Short names stand for ids:
-// "us:/alice" is her actor, "us:/@alice" is her page, "p:/carol" and
-// "q:/mallory" are actors on two peers. Scenes are
-// independent, so many can run in parallel on one engine.
+// "us:/alice" is her actor, "us:/@alice" is her page, "p:/carol" and "q:/mallory" are actors on
+// two peers. Scenes are independent, so many can run in parallel on one engine.
 type Scene struct {
 	*Inbound
 	t      testing.TB
@@ -169,7 +168,7 @@ func (s *Scene) Redirect(name, to string) {
 	peer.Handle(path, http.RedirectHandler(s.Long(to), http.StatusFound).ServeHTTP)
 }
 
-// Reached counts the requests that a peer, "p:" or "q:", got so far.
+// Reached counts the requests that a peer, "p:" or "q:", got so far in all scenes of the stage.
 func (s *Scene) Reached(peer string) int {
 	return len(s.peers[peer].Asked()) + len(s.peers[peer].Posted())
 }
