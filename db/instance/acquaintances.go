@@ -23,10 +23,10 @@ type Acquaintances struct {
 	active *active
 }
 
-// Add commits that the actor may concern these users. If follows is true, it also commits that
-// they may follow the actor. Add must be called before data of the actor enters a user's
-// database, and before a Follow is sent. Add clears the mark of an idle row, so that RemoveIdle
-// does not remove the row.
+// Add stores that the actor possibly concerns these users, and commits it before it returns. If
+// follows is true, it also stores that they possibly follow the actor. Add must be called before
+// data of the actor enters a user's database, and before a Follow is sent. Add clears the mark of
+// an idle row, so that RemoveIdle does not remove the row.
 func (a Acquaintances) Add(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error {
 	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
 		SELECT DISTINCT $1, u, $3::boolean FROM unnest($2::text[]) u ORDER BY u

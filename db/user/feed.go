@@ -40,8 +40,9 @@ type FeedItem struct {
 type FeedLine struct {
 	FeedEntry
 	ObjectURI vocab.ID // empty when the object is not stored
-	// Author is the unchecked author of an announced object. It is empty for activities other than
-	// Announce, and if attributedTo is not one id. Then only the parsed object tells its author.
+	// Author is the attributedTo of an announced object, not checked to be a valid id. It is empty
+	// for activities other than Announce. It is also empty if attributedTo is not one id; then the
+	// caller must parse the object to find the author.
 	Author string
 
 	// A revision is the number of the transaction that wrote the row of the activity or object,

@@ -184,7 +184,7 @@ func (t Hosted) AddEntries(id uuid.UUID, entries ...LogEntry) {
 		id, seqs, generations, epochs, kinds, senders, contents, hashes, times)
 }
 
-// LoggedMessage is a LogEntry without its content.
+// LoggedMessage is a LogEntry without its generation, content and time.
 type LoggedMessage struct {
 	Seq    int64
 	Epoch  int64

@@ -225,8 +225,8 @@ func answered(uri string) string {
 	return `EXISTS (SELECT FROM objects c WHERE c.raw ->> 'inReplyTo' = ` + uri + `)`
 }
 
-// shown holds for the uri of an object that a followed actor has pinned. Without the follow
-// this server does not learn when the object is unpinned, so the pin does not count.
+// shown returns the SQL condition that a followed actor has pinned the object with this uri. A pin
+// of any other actor does not count, because this server does not learn when it is removed.
 func shown(uri string) string {
 	return `EXISTS (SELECT FROM pins p JOIN relationships r ON r.actor_uri = p.actor_uri AND r.type = 'following' AND r.status = 'accepted'
 		WHERE p.object_uri = ` + uri + `)`

@@ -24,7 +24,7 @@ type RotatedKeys struct {
 
 // RotateKeys replaces the keys of a user. A serving engine, or the next one that starts, signs
 // with the new keys and announces them to other servers. The fault is NoUser when there is no
-// such user or the user is deleted.
+// such user, or the user is neither active nor suspended.
 func (us Users) RotateKeys(ctx context.Context, name vocab.Username) (RotatedKeys, error) {
 	row, err := us.in.DB.Instance.Users.Find(ctx, name)
 	if err != nil {

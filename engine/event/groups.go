@@ -42,7 +42,8 @@ type groupKey struct {
 // groupMark is the known state of a group.
 type groupMark struct {
 	acknowledged int64 // the position that is stored in the user's database
-	// missed is the number of the last entry for which it is settled whether the group missed it.
+	// missed is the number of the last entry that was checked for a loss: the group got this entry
+	// or missed it. Later checks begin after it.
 	missed int64
 	isTold bool // a log line has said that entries were missed
 }

@@ -54,8 +54,9 @@ func (m Member) Resume(ctx context.Context, after ID) (*Delivered, error) {
 	return m.countTries(ctx, d)
 }
 
-// read reads one entry as this reader. If block is not negative, read waits for an entry, but
-// not longer than block says.
+// read delivers one entry to this reader. If block is positive, read waits up to block for an
+// entry. If block is negative, read does not wait. It must not be 0, because Redis would then wait
+// without end. The parameter limit bounds the whole call.
 func (m Member) read(ctx context.Context, from string, block, limit time.Duration) (d *Delivered, err error) {
 	err = m.store.callWithin(ctx, limit, "read "+m.key(m.Stream), func(ctx context.Context) error {
 		found, err := m.store.client.XReadGroup(ctx, &redis.XReadGroupArgs{Group: m.Group, Consumer: m.Name, Count: 1, Block: block,

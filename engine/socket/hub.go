@@ -136,8 +136,9 @@ type Request struct {
 	After     *keyspace.ID // the last event that the client has; if it is nil, the socket begins with the next event
 }
 
-// Open opens a socket. The fault is RateLimited if the user has too many. It is Busy if there are
-// too many in all or of the payer, or the engine is shutting down. The caller closes the socket.
+// Open opens a socket. The fault is RateLimited if the user has too many sockets. It is Busy if
+// the pool of all sockets is full, if the payer has used up its share of the pool, or if the
+// engine is shutting down. The caller closes the socket.
 func (h *Hub) Open(r Request) (*Socket, error) {
 	if !h.all.Take(r.Payer, 1) {
 		return nil, h.refuse(fault.New(fault.Busy, "too many sockets are open").WithCode("overloaded"))
