@@ -32,7 +32,7 @@ type InboxEntry struct {
 	Content      []byte
 	Hash         []byte // SHA-256 of the content
 	Receipt      []byte // a verified signature of the host; nil: there is none
-	Blocked      bool   // its sender was blocked when it arrived
+	Blocked      bool   // its sender or host was blocked when it arrived or was put in order
 	Activity     string // the activity as it arrived, without the content; empty: the message was read from the host's log
 	ContentAt    int32  // where Activity had the content; -1: the content was not cut out of it
 	At           time.Time
@@ -68,7 +68,7 @@ func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, err
 
 // Place adds e.Conversation, and e.Seq, e.Generation, e.Sender and e.Receipt, which come from the
 // host, to a message that arrived before the host had ordered it. It also marks the message if the
-// user has blocked the sender since. The user's devices can read a
+// user has blocked the sender or the host since. The user's devices can read a
 // commit or proposal only from now on, and a message whose conversation was unknown. So Place
 // assigns a new Arrival to these.
 func (t Messages) Place(ctx context.Context, early, e InboxEntry) error {

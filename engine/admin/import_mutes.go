@@ -12,9 +12,10 @@ import (
 )
 
 // mergeMutes returns the change that mergeProfile makes, followed by the change that the engine
-// makes when it fulfils the wishes to mute, both those that wait and those of the import. Handles
-// whose actors are not known count as those of actors that the user mutes already, as long as there
-// are such; the user's own id stands for each further one.
+// makes when it fulfils the wishes to mute, both those that wait and those of the import. An actor
+// that the user mutes may be stored no more, and may be the one behind a handle that no stored actor
+// has. So such handles count only as far as there are more of them than of such actors; the user's
+// own id stands for each of these.
 func (r *importRun) mergeMutes(ctx context.Context) (func(*registry.User) error, error) {
 	merge := r.mergeProfile("")
 	var accounts []string
@@ -31,22 +32,32 @@ func (r *importRun) mergeMutes(ctx context.Context) (func(*registry.User) error,
 		return nil, err
 	}
 	known, unknown, err := r.findActors(ctx, append(accounts, waiting...))
+	if err != nil {
+		return nil, err
+	}
 	return func(c *registry.User) error {
 		if err := merge(c); err != nil {
 			return err
 		}
 		m := &c.Moderation
-		others := len(m.MutedActors) // that no known account names
+		stored, err := r.in.Actors.KnownAll(ctx, m.MutedActors)
+		if err != nil {
+			return err
+		}
+		forgotten := 0
+		for _, a := range stored {
+			if a == nil {
+				forgotten++
+			}
+		}
 		for _, id := range known {
-			if slices.ContainsFunc(m.MutedActors, id.Same) {
-				others--
-			} else {
+			if !slices.ContainsFunc(m.MutedActors, id.Same) {
 				m.MutedActors = append(m.MutedActors, id)
 			}
 		}
-		m.MutedActors = append(m.MutedActors, slices.Repeat([]vocab.ID{r.in.Local.ID(r.report.User)}, max(0, unknown-others))...)
+		m.MutedActors = append(m.MutedActors, slices.Repeat([]vocab.ID{r.in.Local.ID(r.report.User)}, max(0, unknown-forgotten))...)
 		return nil
-	}, err
+	}, nil
 }
 
 // findActors returns the ids of the accounts, which are ids or handles, and the number of handles

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db/instance"
-	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -98,12 +97,10 @@ func TestAMoveThatWaitedMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 	}
 }
 
-// setMoveAside sets carol's Move aside for alice, and retries it.
-func setMoveAside(t *testing.T, s *peertest.Scene) {
+// retrySetAside sets an activity with the id aside for alice, and retries it.
+func retrySetAside(t *testing.T, s *peertest.Scene, id, body string) {
 	t.Helper()
-	raw := s.Long(fmt.Sprintf(move, s.Long("us:/alice")))
-	aside := user.Poisoned{URI: s.ID("p:/moves/1"), Raw: []byte(raw), Reason: "a bug"}
-	if _, err := s.DB(t, s.Alice).ExecContext(t.Context(), `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, $3)`, string(aside.URI), raw, aside.Reason); err != nil {
+	if _, err := s.DB(t, s.Alice).ExecContext(t.Context(), `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, 'a bug')`, s.Long(id), s.Long(body)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Inbox.Retry(t.Context(), s.Alice, poisoned(t, s)[0]); err != nil {
@@ -117,7 +114,7 @@ func setMoveAside(t *testing.T, s *peertest.Scene) {
 func TestAMoveThatWasSetAsideForAStrangerIsIgnored(t *testing.T) {
 	s := newScene(t)
 	confirmMove(s)
-	setMoveAside(t, s)
+	retrySetAside(t, s, "p:/moves/1", fmt.Sprintf(move, "us:/alice"))
 	if err := s.Inbox.Tend(); err != nil {
 		t.Fatal(err)
 	}
@@ -128,22 +125,34 @@ func TestAMoveThatWasSetAsideForAStrangerIsIgnored(t *testing.T) {
 }
 
 // An activity that was accepted for a suspended user waits until the user is active again.
-func TestAMoveThatWasSetAsideForASuspendedFollowerWaits(t *testing.T) {
-	s := newScene(t)
-	confirmMove(s)
-	s.Follows("p:/carol")
-	s.Followed("q:/carol")
-	if err := s.Store.Instance.Users.SetState(t.Context(), s.Alice, instance.UserSuspended); err != nil {
-		t.Fatal(err)
-	}
-	setMoveAside(t, s)
-	if n := journal(t, s); n.Rows != 1 {
-		t.Errorf("in the journal: %+v, want the Move", n)
-	}
-	if err := s.Store.Instance.Users.SetState(t.Context(), s.Alice, instance.UserActive); err != nil {
-		t.Fatal(err)
-	}
-	if got := listFollowers(t, s, "q:/carol"); !slices.Equal(got, []vocab.Username{s.Alice}) {
-		t.Errorf("%v may follow the new account, want alice", got)
+func TestWhatWasSetAsideForASuspendedUserTakesEffectLater(t *testing.T) {
+	for _, tt := range []struct{ name, id, body, table, want string }{
+		{"a Move of a followed account", "p:/moves/1", fmt.Sprintf(move, "us:/alice"), "SELECT actor_uri FROM relationships WHERE type = 'following'", "q:/carol"},
+		{"a boost", "p:/boosts/1", `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol","object":"us:/alice/objects/1","to":["as:Public"]}`, "SELECT activity_uri FROM reactions", "p:/boosts/1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newScene(t)
+			confirmMove(s)
+			s.Follows("p:/carol")
+			s.Followed("q:/carol")
+			s.Posts("us:/alice/objects/1", "as:Public")
+			if err := s.Store.Instance.Users.SetState(t.Context(), s.Alice, instance.UserSuspended); err != nil {
+				t.Fatal(err)
+			}
+			retrySetAside(t, s, tt.id, tt.body)
+			if n := journal(t, s); n.Rows != 1 {
+				t.Errorf("in the journal: %+v, want the activity", n)
+			}
+			if err := s.Store.Instance.Users.SetState(t.Context(), s.Alice, instance.UserActive); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Inbox.Tend(); err != nil {
+				t.Fatal(err)
+			}
+			settled(t, s)
+			if got := s.Column(t, s.Alice, tt.table); !slices.Equal(got, []string{s.Long(tt.want)}) {
+				t.Errorf("%q gives %q, want %s", tt.table, got, tt.want)
+			}
+		})
 	}
 }

@@ -110,8 +110,10 @@ func (f *fetcher) fetchLocal(ctx context.Context, x *receiving, id vocab.ID) err
 	if !ok {
 		return nil
 	}
-	if active, err := f.Store.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(active) == 0 {
-		return err
+	if u != x.User { // x.User is active, or Retry waits for it to be active again
+		if active, err := f.Store.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(active) == 0 {
+			return err
+		}
 	}
 	return f.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		stored, err := tx.Objects.Find(ctx, id)

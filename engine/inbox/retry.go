@@ -35,12 +35,21 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err != nil {
 		return err
 	}
-	x.followers = map[vocab.ID]map[vocab.Username]bool{x.Actor.ID: {u: follows}} // also if u is suspended
+	x.followers = map[vocab.ID]map[vocab.Username]bool{x.Actor.ID: {}}
+	if follows { // also if u is suspended
+		x.followers[x.Actor.ID][u] = true
+	}
 	if err := i.validateSchema(ctx, x); err != nil {
 		return err
 	}
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
+	}
+	switch x.unkept { // a group would not be told; the activity stays set aside
+	case IgnoredGroupBudget:
+		return fault.New(fault.RateLimited, "as much was fetched for the group as may be for now").WithHint("run it again")
+	case IgnoredUnproven:
+		return fault.New(fault.Unavailable, "the server of the announced object does not show it now")
 	}
 	if err := i.acquaintRecipients(ctx, x); err != nil {
 		return err

@@ -90,8 +90,8 @@ func (p *pass) indexBatch(ctx context.Context) (complete bool, err error) {
 	return len(found) == 0 && edits.Looked < editBatch, nil
 }
 
-// begin finds out where the pass begins. The very first pass skips all activities until now,
-// because it reads every object in its current state.
+// begin finds out where the pass begins. The very first pass skips all activities but those of the
+// last hour, because it reads every object in its current state.
 func (p *pass) begin(ctx context.Context, tx *user.Tx) error {
 	if p.isBegun {
 		return nil
