@@ -252,6 +252,33 @@ func TestACommitIsHeldUntilItsHostHasPutItInOrder(t *testing.T) {
 	want("after it", "words", "commit")
 }
 
+// A message that waited may be put in order after the user has blocked its sender.
+func TestAMessageIsMarkedIfItsSenderWasBlockedBeforeItWasPutInOrder(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := joined(t, c, u)
+	e := received(j, 4, "words")
+	early := e
+	early.Seq = nil
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		if _, err := tx.Messages.Add(ctx, early); err != nil {
+			return err
+		}
+		like, err := tx.Messages.FindLike(ctx, e)
+		if err != nil || len(like) != 1 || like[0].Blocked {
+			t.Fatalf("%+v are like it, %v", like, err)
+		}
+		e.Blocked = true
+		return tx.Messages.Place(ctx, like[0], e)
+	})
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		if like, err := tx.Messages.FindLike(ctx, e); err != nil || len(like) != 1 || !like[0].Blocked {
+			t.Errorf("%+v are like it, %v; want it marked", like, err)
+		}
+		return nil
+	})
+}
+
 // The operator sees how much of a log is stored, whoever put it in order.
 func TestTheMessagesOfAJoinedConversationAreCounted(t *testing.T) {
 	t.Parallel()

@@ -13,9 +13,9 @@ import (
 
 // mergeMutes returns the change that mergeProfile makes, followed by the change that the engine
 // makes when it fulfils the wishes to mute, both those that wait and those of the import. An actor
-// that the user mutes may be stored no more, and may be the one behind a handle that no stored actor
-// has. So such handles count only as far as there are more of them than of such actors; the user's
-// own id stands for each of these.
+// that the user mutes may be stored no more, and may be the one behind a handle that no stored
+// actor has. So such handles count only as far as there are more of them than of such actors; the
+// user's own id stands for each of these.
 func (r *importRun) mergeMutes(ctx context.Context) (func(*registry.User) error, error) {
 	merge := r.mergeProfile("")
 	var accounts []string
