@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -35,19 +34,7 @@ func TestADeliveryFailsWhateverBytesItsErrorQuotes(t *testing.T) {
 	if _, err := q.runTurn(t.Context(), u, turn{now: now, entries: []entry{failed}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := counts(t, c, u, job), (user.JobCounts{Total: 1, Failed: 1}); got != want {
-		t.Errorf("counts = %+v, want %+v", got, want)
-	}
-	err := c.Read(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
-		events, err := tx.Events.List(ctx, 0, 10)
-		if len(events) != 1 || events[0].Type != "delivery.failed" {
-			t.Errorf("events = %+v, want one delivery.failed", events)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	wantFailed(t, c, u, job)
 }
 
 // unstorable returns the outcome of a delivery that got through, in a form that no column takes.

@@ -193,6 +193,12 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	if err := q.release(t.Context(), u, done, now); err != nil {
 		t.Fatal(err)
 	}
+	wantFailed(t, c, u, job)
+}
+
+// wantFailed checks that the only delivery of a job has failed, and that u was told so once.
+func wantFailed(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) {
+	t.Helper()
 	if got, want := counts(t, c, u, job), (user.JobCounts{Total: 1, Failed: 1}); got != want {
 		t.Errorf("counts = %+v, want %+v", got, want)
 	}

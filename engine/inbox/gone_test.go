@@ -26,21 +26,9 @@ func forge(s *peertest.Scene, body string) error {
 }
 
 // reached returns how many activities have reached the writers of users.
-func reached(t *testing.T, metrics *prometheus.Registry) (n int) {
+func reached(t *testing.T, metrics *prometheus.Registry) int {
 	t.Helper()
-	families, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() != "lightweb_inbox_activities_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			n += int(m.GetCounter().GetValue())
-		}
-	}
-	return n
+	return int(counted(t, metrics, "lightweb_inbox_activities_total", ""))
 }
 
 // IDN-03: once an account is gone, anybody can send Deletes of it, with any ids and without a key.

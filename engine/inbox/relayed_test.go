@@ -199,25 +199,27 @@ func TestABusyRelayCostsLittle(t *testing.T) {
 	announce("1")
 	counts := map[string]float64{}
 	for _, name := range []string{"stranger", "taken", "refused", "limited"} {
-		counts[name] = counted(t, reg, name)
+		counts[name] = counted(t, reg, "lightweb_relay_activities_total", name)
 	}
 	if counts["stranger"] != 1 || counts["taken"] != 2 || counts["refused"] < 100 || counts["limited"] < 20 || counts["refused"]+counts["limited"] != more {
 		t.Errorf("counted %v", counts)
 	}
 }
 
-func counted(t *testing.T, reg *prometheus.Registry, outcome string) (n float64) {
+// counted returns how many activities a metric has counted with an outcome, which is its first
+// label, or with any if outcome is empty.
+func counted(t *testing.T, reg *prometheus.Registry, metric, outcome string) (n float64) {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() != "lightweb_relay_activities_total" {
+		if f.GetName() != metric {
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			if m.GetLabel()[0].GetValue() == outcome {
+			if outcome == "" || m.GetLabel()[0].GetValue() == outcome {
 				n += m.GetCounter().GetValue()
 			}
 		}
