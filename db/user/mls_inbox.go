@@ -68,9 +68,9 @@ func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, err
 
 // Place adds e.Conversation, and e.Seq, e.Generation, e.Sender and e.Receipt, which come from the
 // host, to a message that arrived before the host had ordered it. It also marks the message if the
-// user has blocked the sender or the host since. The user's devices can read a
-// commit or proposal only from now on, and a message whose conversation was unknown. So Place
-// assigns a new Arrival to these.
+// user has blocked the sender or the host since. The user's devices can read a commit or proposal
+// only from now on, and a message whose conversation was unknown. So Place assigns a new Arrival
+// to these.
 func (t Messages) Place(ctx context.Context, early, e InboxEntry) error {
 	comes := ""
 	if e.Kind != KindApplication || early.Conversation == nil {

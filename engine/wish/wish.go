@@ -22,7 +22,7 @@ const maxDue = 100 // wishes that are read in one LookAround
 var patience = []time.Duration{5 * time.Minute, time.Hour, 12 * time.Hour}
 
 // configWait is how long a wish waits when the user's configuration cannot be changed, because its
-// file is not valid. No number of such attempts ends the wish.
+// file is not valid or has no room for another mute. No number of such attempts ends the wish.
 const configWait = 5 * time.Minute
 
 // fulfilTime is the longest time of one attempt.
@@ -96,7 +96,7 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 		return nil
 	case err == nil:
 		return w.Wishes.Remove(ctx, wish)
-	case fault.KindOf(err) == fault.Config: // the user's configuration is invalid, not the wish
+	case fault.KindOf(err) == fault.Config: // the user's configuration is to blame, not the wish
 		return w.Wishes.Postpone(ctx, wish, w.Now().Add(configWait))
 	case mayPass(err) && wish.Attempts < len(patience):
 		wait := patience[wish.Attempts]
