@@ -12,6 +12,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// commit returns the first message of a log, which ends epoch 4.
+func commit(content string) user.LogEntry {
+	return user.LogEntry{Seq: 1, Epoch: 4, Kind: user.KindCommit, Sender: dbtest.AliceActor, Content: []byte(content), Hash: []byte(content), At: now}
+}
+
 // After the backup more epochs may have been handed out: none is handed out twice, and neither is a
 // number of the log nor a generation.
 func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
@@ -21,7 +26,7 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	h := dbtest.Hosted(t, c, u, 4)
 	b := take(t, c)
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		tx.Hosted.AdvanceEpoch(h, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("after the backup")}, now)
+		tx.Hosted.EndEpoch(h, commit("lost"), user.NextEpoch{GroupInfo: []byte("after the backup")})
 		return nil
 	})
 	before := dbtest.StateOf(t, c, u, h.ID)
@@ -33,7 +38,7 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	wantFurther(t, "after the restore", before, got)
 	for _, from := range []user.HostedConversation{h, *got} {
 		err := c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
-			tx.Hosted.AdvanceEpoch(from, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("again")}, now)
+			tx.Hosted.EndEpoch(from, commit("again"), user.NextEpoch{GroupInfo: []byte("again")})
 			return nil
 		})
 		if err == nil {

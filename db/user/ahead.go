@@ -31,9 +31,19 @@ type asked struct {
 	member       *ConversationMember
 	blocked      map[vocab.ID]bool // has only the actor
 	answer       *Answer
+	addressees   []Addressee // the members when the conversation was locked
+	lastSeq      int64       // of the conversation's log when it was locked
 }
 
 func (a *asked) isBy(actor vocab.ID) bool { return a != nil && a.actor == actor }
+
+// addressesTo returns what ListAddressees returns, if LockFor has read it.
+func (a *asked) addressesTo(conversation uuid.UUID, left int64) ([]Addressee, bool) {
+	if a == nil || a.conversation != conversation || left <= a.lastSeq {
+		return nil, false
+	}
+	return a.addressees, true // nobody has left at a number that is not in the log
+}
 
 func (a *asked) answersTo(key string) bool { return a != nil && key != "" && a.key == key }
 

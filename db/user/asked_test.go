@@ -43,6 +43,10 @@ func TestALockForARequestReadsItsCallerAndItsAnswer(t *testing.T) {
 				if (answer != nil) != tt.hasAnswer || err != nil {
 					t.Errorf("%s: answer to %q = %v, %v", when, tt.key, answer, err)
 				}
+				told, err := tx.Hosted.ListAddressees(ctx, h.ID, got.LastSeq+1)
+				if len(told) != 2 || told[0].Actor != bob || err != nil {
+					t.Errorf("%s: members = %+v, %v, want bob and the host", when, told, err)
+				}
 				if err := user.Exec(ctx, tx, `SELECT 1`); err != nil {
 					return err
 				}
@@ -57,14 +61,17 @@ func TestALockForARequestDoesNotHideWhatTheTransactionWrites(t *testing.T) {
 	c, u := alice(t)
 	h := hosted(t, c, u, 4)
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		if _, err := tx.Hosted.LockFor(ctx, h.ID, bob, "key", now); err != nil {
+		if _, err := tx.Hosted.LockFor(ctx, h.ID, carol, "key", now); err != nil {
 			return err
 		}
-		if err := tx.Conversations.Join(ctx, h.ID, []vocab.ID{bob}, user.RoleMember, 3); err != nil {
+		if err := tx.Conversations.Join(ctx, h.ID, []vocab.ID{carol}, user.RoleMember, 3); err != nil {
 			return err
 		}
-		if m, err := tx.Conversations.FindMember(ctx, h.ID, bob); !m.IsIn() || err != nil {
+		if m, err := tx.Conversations.FindMember(ctx, h.ID, carol); !m.IsIn() || err != nil {
 			t.Errorf("an actor that has joined = %+v, %v", m, err)
+		}
+		if told, err := tx.Hosted.ListAddressees(ctx, h.ID, 5); len(told) != 3 || err != nil {
+			t.Errorf("members = %+v, %v, want carol among three", told, err)
 		}
 		return nil
 	})

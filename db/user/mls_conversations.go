@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -74,14 +73,13 @@ func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, 
 
 func queueLock(b *pgx.Batch, id uuid.UUID, c **HostedConversation) {
 	b.Queue(holdAudience, audienceLock)
-	b.Queue(`SELECT FROM conversations WHERE id = $1 FOR NO KEY UPDATE`, id)
-	b.Queue(`SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1 FOR UPDATE OF m`, id).Query(firstInto(c))
+	b.Queue(`SELECT `+hostedColumns+` FROM conversations c JOIN mls_conversations m USING (id) WHERE c.id = $1 FOR NO KEY UPDATE OF c FOR UPDATE OF m`, id).Query(firstInto(c))
 }
 
 // LockFor does what Lock does, for a request of an actor with an idempotency key. In the same
 // round trip it reads what Conversations.FindMember and Blocks.FindAmong return for this actor,
-// and what Answers.Find returns for this key. These three return it until the transaction sends
-// its next statement.
+// what Answers.Find returns for this key, and what ListAddressees returns. These four return it
+// until the transaction sends its next statement.
 func (t Hosted) LockFor(ctx context.Context, id uuid.UUID, actor vocab.ID, key string, now time.Time) (c *HostedConversation, err error) {
 	r := &asked{conversation: id, actor: actor, key: key}
 	var shut [][]byte
@@ -90,10 +88,14 @@ func (t Hosted) LockFor(ctx context.Context, id uuid.UUID, actor vocab.ID, key s
 	b.Queue(findMember, id, actor).Query(firstInto(&r.member))
 	b.Queue(blocked, digests([]vocab.ID{actor})).Query(column(&shut))
 	b.Queue(findAnswer, key, now.Add(-keptAnswers)).Query(firstInto(&r.answer))
+	b.Queue(listAddressees, id, nil).Query(into(&r.addressees))
 	if err := t.send(ctx, "lock conversation", b); err != nil {
 		return nil, err
 	}
 	r.blocked = having([]vocab.ID{actor}, shut)
+	if c != nil {
+		r.lastSeq = c.LastSeq
+	}
 	t.ahead.asked = r
 	return c, nil
 }
@@ -111,19 +113,21 @@ func (t Hosted) LockFree(ctx context.Context, ids []uuid.UUID) (held []uuid.UUID
 
 // NextEpoch is the epoch that a commit begins.
 type NextEpoch struct {
-	Commit    []byte // SHA-256 of the commit
 	GroupInfo []byte // nil: no member has sent it
 	Mixed     bool   // the MLS group has members that support only the SWICG draft
 }
 
-// errAdvanced cannot happen to a transaction that has locked the conversation.
-var errAdvanced = fault.New(fault.Internal, "the conversation changed while it was locked")
-
-// AdvanceEpoch moves a conversation to its next epoch. The transaction fails unless the
-// conversation is active and its generation, term and epoch are still those of c.
-func (t Hosted) AdvanceEpoch(c HostedConversation, next NextEpoch, now time.Time) {
-	t.unsent.laterOne(errAdvanced, `UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6, last_hash = $7, mixed = $8
-		WHERE id = $1 AND generation = $2 AND term = $3 AND epoch = $4 AND status = 'active'`, c.ID, c.Generation, c.Term, c.Epoch, next.GroupInfo, now, next.Commit, next.Mixed)
+// EndEpoch moves a conversation to its next epoch and appends the commit that begins it to the
+// log, with the next statement of the transaction or with its commit. The transaction fails unless
+// the conversation is active and its generation, term and epoch are still those of c: then no row
+// is updated, and the log takes no entry without a conversation.
+func (t Hosted) EndEpoch(c HostedConversation, commit LogEntry, next NextEpoch) {
+	t.unsent.later(`WITH ended AS (
+			UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6, last_hash = $7, mixed = $8
+			WHERE id = $1 AND generation = $2 AND term = $3 AND epoch = $4 AND status = 'active' RETURNING id)
+		INSERT INTO mls_log (conversation_id, generation, epoch, created_at, content_hash, seq, kind, sender_uri, content)
+		VALUES ((SELECT id FROM ended), $2, $4, $6, $7, $9, $10, $11, $12)`,
+		c.ID, c.Generation, c.Term, c.Epoch, next.GroupInfo, commit.At, commit.Hash, next.Mixed, commit.Seq, KindCommit, commit.Sender, commit.Content)
 }
 
 // CountMessages assigns the next n numbers of a conversation's log to messages. The parameter
@@ -170,8 +174,8 @@ type LogEntry struct {
 
 const logColumns = `seq, generation, epoch, kind, sender_uri, content, content_hash, created_at`
 
-// AddEntries appends messages to the log of a conversation, under their numbers. AdvanceEpoch
-// and CountMessages assign these numbers.
+// AddEntries appends messages to the log of a conversation, under the numbers that CountMessages
+// assigns.
 func (t Hosted) AddEntries(id uuid.UUID, entries ...LogEntry) {
 	n := len(entries)
 	seqs, generations, epochs, kinds, senders := make([]int64, n), make([]int32, n), make([]int64, n), make([]string, n), make([]string, n)

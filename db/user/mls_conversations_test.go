@@ -53,17 +53,15 @@ func TestAnEpochAdvancesFromWhereItIsAlone(t *testing.T) {
 		from := h
 		change(&from)
 		err := c.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
-			_, err := tx.Hosted.Find(ctx, h.ID)
-			tx.Hosted.AddEntries(h.ID, entry(1, 4, user.KindCommit, name))
-			tx.Hosted.AdvanceEpoch(from, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("other")}, now)
-			return err
+			tx.Hosted.EndEpoch(from, entry(1, 4, user.KindCommit, name), user.NextEpoch{GroupInfo: []byte("other")})
+			return nil
 		})
 		if fault.KindOf(err) != fault.Internal {
 			t.Errorf("from %s it advanced: %v", name, err)
 		}
 	}
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		tx.Hosted.AdvanceEpoch(h, user.NextEpoch{Commit: []byte("hash"), GroupInfo: []byte("next")}, now)
+		tx.Hosted.EndEpoch(h, entry(1, 4, user.KindCommit, "commit"), user.NextEpoch{GroupInfo: []byte("next")})
 		return nil
 	})
 	if got := stateOf(t, c, u, h.ID); got.Epoch != 5 || got.LastSeq != 1 || !bytes.Equal(got.GroupInfo, []byte("next")) {

@@ -28,11 +28,16 @@ type Addressee struct {
 // ListAddressees returns the members of a conversation, and those former members whose LeftSeq
 // is the parameter left.
 func (t Hosted) ListAddressees(ctx context.Context, id uuid.UUID, left int64) ([]Addressee, error) {
-	return collect[Addressee](ctx, t.tx, "list who is told", `SELECT m.actor_uri, m.role, m.joined_seq, m.left_seq, m.lightweb,
-			EXISTS (SELECT FROM blocks b WHERE b.actor_uri = m.actor_uri AND b.direction = 'outbound'), coalesce(a.inbox, ''), coalesce(a.shared_inbox, '')
-		FROM conversation_members m LEFT JOIN actors a ON a.uri = m.actor_uri
-		WHERE m.conversation_id = $1 AND (m.left_seq IS NULL OR m.left_seq = $2) ORDER BY m.joined_seq, m.actor_uri`, id, left)
+	if all, are := t.ahead.asked.addressesTo(id, left); are {
+		return all, nil
+	}
+	return collect[Addressee](ctx, t.tx, "list who is told", listAddressees, id, left)
 }
+
+const listAddressees = `SELECT m.actor_uri, m.role, m.joined_seq, m.left_seq, m.lightweb,
+		EXISTS (SELECT FROM blocks b WHERE b.actor_uri = m.actor_uri AND b.direction = 'outbound'), coalesce(a.inbox, ''), coalesce(a.shared_inbox, '')
+	FROM conversation_members m LEFT JOIN actors a ON a.uri = m.actor_uri
+	WHERE m.conversation_id = $1 AND (m.left_seq IS NULL OR m.left_seq = $2) ORDER BY m.joined_seq, m.actor_uri`
 
 // NoteForeign stores that the servers of these actors in a conversation support only the SWICG
 // draft.

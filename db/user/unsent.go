@@ -1,7 +1,9 @@
 package user
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,7 +16,6 @@ import (
 type unsent struct {
 	begin      string // the statement that begins the transaction; empty once it is sent
 	statements []statement
-	isChecked  bool // the answer to one of the statements is checked
 	activities []Activity
 	objects    []Object
 	feed       []FeedEntry
@@ -28,7 +29,6 @@ type unsent struct {
 type statement struct {
 	query string
 	args  []any
-	check func(pgconn.CommandTag) error // checks the server's answer, which says how many rows were changed
 }
 
 type reactionRow struct {
@@ -62,19 +62,7 @@ func (t *tx) added(ctx context.Context, size int) error {
 // see. It is sent with the next statement or with the commit. If it causes an error, the error
 // appears then.
 func (u *unsent) later(query string, args ...any) {
-	u.statements = append(u.statements, statement{query, args, func(pgconn.CommandTag) error { return nil }})
-}
-
-// laterOne is like later, but the transaction fails with the parameter otherwise unless the
-// statement changes one row.
-func (u *unsent) laterOne(otherwise error, query string, args ...any) {
-	u.isChecked = true
-	u.statements = append(u.statements, statement{query, args, func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() != 1 {
-			return otherwise
-		}
-		return nil
-	}})
+	u.statements = append(u.statements, statement{query, args})
 }
 
 // batch returns a batch that begins with the unsent statements and rows, except events.
@@ -84,7 +72,7 @@ func (u *unsent) batch() *pgx.Batch {
 		b.Queue(u.begin)
 	}
 	for _, s := range u.statements {
-		b.Queue(s.query, s.args...).Exec(s.check)
+		b.Queue(s.query, s.args...)
 	}
 	u.queueObjects(b)
 	u.queueActivities(b)
@@ -96,14 +84,12 @@ func (u *unsent) batch() *pgx.Batch {
 
 // commit sends the unsent rows and the commit in one round trip. If the server has not answered
 // on this connection yet, it sends the rows alone first. If commit sent everything in one round
-// trip and the connection was lost, nobody could tell whether the transaction was committed. It
-// also sends statements alone whose answers are checked, because the check may be in vain after
-// the commit.
+// trip and the connection was lost, nobody could tell whether the transaction was committed.
 func (t *tx) commit(ctx context.Context) error {
 	if t.isLook {
 		return nil
 	}
-	if !t.heard || t.unsent.isChecked {
+	if !t.heard {
 		if err := t.send(ctx, "begin", t.unsent.batch()); err != nil {
 			return err
 		}
@@ -196,22 +182,22 @@ func (t *tx) queueEvents(b *pgx.Batch) {
 	if n == 0 {
 		return
 	}
-	types, sources, payloads, at := make([]string, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	types, sources, payloads, at, milli := make([]string, n), make([]string, n), make([]string, n), make([]time.Time, n), make([]int64, n)
 	for i, e := range t.unsent.events {
-		types[i], sources[i], payloads[i], at[i] = e.Type, e.Source, string(e.Payload), e.At
+		types[i], sources[i], payloads[i], at[i], milli[i] = e.Type, e.Source, string(e.Payload), e.At, max(e.At.UnixMilli(), milli[max(i-1, 0)])
 	}
 	b.Queue(`SELECT pg_advisory_xact_lock($1)`, eventLock) // the next statement sees commits made during the wait
-	b.Queue(`WITH added AS (
-			INSERT INTO event_outbox (type, source, payload, created_at, ms) SELECT type, source, payload::jsonb, created_at,
-				greatest(`+lastMilli+`, max(`+milliOf+`) OVER (ORDER BY n))
-			FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n
-			RETURNING seq, ms)
-		SELECT seq, ms FROM added ORDER BY seq`, types, sources, payloads, at).Query(t.numberEvents)
+	b.Queue(`INSERT INTO event_outbox (type, source, payload, created_at, ms)
+		SELECT type, source, payload::jsonb, created_at, greatest(`+lastMilli+`, milli)
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::bigint[]) WITH ORDINALITY AS e (type, source, payload, created_at, milli, n) ORDER BY n
+		RETURNING seq, ms`, types, sources, payloads, at, milli).Query(t.numberEvents)
 }
 
 // numberEvents reads the numbers and milliseconds that the events were assigned.
 func (t *tx) numberEvents(rows pgx.Rows) error {
-	given, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Seq, Milli int64 }])
+	type number struct{ Seq, Milli int64 }
+	given, err := pgx.CollectRows(rows, pgx.RowToStructByPos[number])
+	slices.SortFunc(given, func(a, b number) int { return cmp.Compare(a.Seq, b.Seq) })
 	for n, g := range given {
 		e := t.unsent.events[n]
 		e.Seq, e.Milli = g.Seq, g.Milli
@@ -220,12 +206,8 @@ func (t *tx) numberEvents(rows pgx.Rows) error {
 	return err
 }
 
-// lastMilli selects the milliseconds of the newest event's id. milliOf computes the milliseconds
-// of an event's own time.
-const (
-	lastMilli = `coalesce((SELECT ms FROM event_outbox ORDER BY seq DESC LIMIT 1), 0)`
-	milliOf   = `floor(extract(epoch FROM created_at) * 1000)::bigint`
-)
+// lastMilli selects the milliseconds of the newest event's id.
+const lastMilli = `coalesce((SELECT ms FROM event_outbox ORDER BY seq DESC LIMIT 1), 0)`
 
 // queueWithheld counts withheld events (see Withhold), under the lock under which events are
 // numbered. The open row counts until CloseWithheld replaces it, even after withheldFor. No
@@ -243,14 +225,13 @@ func (t *tx) queueWithheld(b *pgx.Batch) {
 			FROM event_window w WHERE e.seq = w.withheld RETURNING e.seq
 		), added AS (
 			INSERT INTO event_outbox (type, source, payload, created_at, ms)
-			SELECT $2, $3, jsonb_set($4::jsonb, '{count}', to_jsonb($1::bigint)), created_at, greatest(`+lastMilli+`, `+milliOf+`)
-			FROM (SELECT $5::timestamptz AS created_at) AS e WHERE NOT EXISTS (SELECT FROM open)
+			SELECT $2, $3, jsonb_set($4::jsonb, '{count}', to_jsonb($1::bigint)), $5::timestamptz, greatest(`+lastMilli+`, $6::bigint) WHERE NOT EXISTS (SELECT FROM open)
 			RETURNING seq, type, source, payload, created_at, ms
 		), marked AS (
 			INSERT INTO event_window (up_to, kept, withheld) SELECT 0, 0, seq FROM added
 			ON CONFLICT (one) DO UPDATE SET withheld = excluded.withheld
 		)
-		SELECT * FROM added`, int64(n), e.Type, e.Source, string(e.Payload), e.At).
+		SELECT * FROM added`, int64(n), e.Type, e.Source, string(e.Payload), e.At, e.At.UnixMilli()).
 		Query(func(rows pgx.Rows) error {
 			added, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Event])
 			t.numbered = append(t.numbered, added...)

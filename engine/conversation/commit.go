@@ -256,11 +256,9 @@ func (c *commit) write(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 // endEpoch ends the epoch of a conversation with a commit, and returns the commit's entry in the
 // log.
 func endEpoch(tx *user.Tx, to *user.HostedConversation, by vocab.ID, commit []byte, next user.NextEpoch, now time.Time) user.LogEntry {
-	next.Commit = hashOf(commit)
-	tx.Hosted.AdvanceEpoch(*to, next, now)
-	e := user.LogEntry{Seq: to.LastSeq + 1, Generation: to.Generation, Epoch: to.Epoch, Kind: user.KindCommit, Sender: by, Content: commit, Hash: next.Commit, At: now}
+	e := user.LogEntry{Seq: to.LastSeq + 1, Generation: to.Generation, Epoch: to.Epoch, Kind: user.KindCommit, Sender: by, Content: commit, Hash: hashOf(commit), At: now}
+	tx.Hosted.EndEpoch(*to, e, next)
 	to.Epoch, to.LastSeq, to.LastHash, to.GroupInfo, to.Mixed = to.Epoch+1, e.Seq, e.Hash, next.GroupInfo, next.Mixed
-	tx.Hosted.AddEntries(to.ID, e)
 	return e
 }
 
