@@ -252,11 +252,15 @@ func (r *Registry) Lookup(a *vocab.Activity) Handler {
 
 // VersionID returns the id under which this version of an activity takes effect once, although
 // another version may have come under the activity's own id. It is the activity's own id if there
-// are no versions.
+// are no versions. An activity that takes something back is a version of its own, because BookWyrm
+// sends a Delete under the id of the Create.
 func (r *Registry) VersionID(a *vocab.Activity) vocab.ID {
-	own := a.ID.Canonical()
-	if version := r.Lookup(a).Version; version != nil && !version(a).IsZero() {
-		return own + " " + vocab.ID(version(a).Format(time.RFC3339Nano))
+	own, h := a.ID.Canonical(), r.Lookup(a)
+	switch {
+	case h.Version != nil && !h.Version(a).IsZero():
+		return own + " " + vocab.ID(h.Version(a).Format(time.RFC3339Nano))
+	case h.TakesBack:
+		return own + " " + vocab.ID(a.Type)
 	}
 	return own
 }

@@ -100,4 +100,42 @@ func TestAnEditThatWasSetAsideIsGivenBackBesideAnother(t *testing.T) {
 	}
 }
 
+// BookWyrm sends the Delete of a post under the id of the post's Create.
+func TestADeleteUnderTheIDOfItsCreateTakesEffect(t *testing.T) {
+	t.Parallel()
+	create := `{"id":"p:/notes/1/activity","type":"Create","actor":"p:/carol","to":"us:/alice","object":` + version("first", "") + `}`
+	remove := `{"id":"p:/notes/1/activity","type":"Delete","actor":"p:/carol","to":"us:/alice","object":{"id":"p:/notes/1","type":"Tombstone"}}`
+	for name, sent := range map[string][]string{"in order": {create, remove, remove, create}, "the Delete first": {remove, create}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			for _, body := range sent {
+				s.MustSend("p:/carol", mine, body)
+			}
+			if got := contents(t, s); len(got) != 0 {
+				t.Errorf("alice holds %q", got)
+			}
+		})
+	}
+}
+
+// Alice's database does not answer while a post and its Delete come under one id.
+func TestADeleteUnderTheIDOfItsCreateWaitsBesideIt(t *testing.T) {
+	alice, _ := two(t)
+	alice.Down(t, alice.Alice)
+	for _, body := range []string{
+		`{"id":"p:/notes/1/activity","type":"Create","actor":"p:/carol","to":"us:/alice","object":` + version("first", "") + `}`,
+		`{"id":"p:/notes/1/activity","type":"Delete","actor":"p:/carol","to":"us:/alice","object":{"id":"p:/notes/1","type":"Tombstone"}}`,
+	} {
+		if err := take(t.Context(), alice, mine, asDave(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both wait in the journal", func() bool { return journal(t, alice).Waiting == 2 })
+	alice.Up(t, alice.Alice)
+	eventually(t, "the journal is empty", func() bool { return journal(t, alice).Waiting == 0 })
+	if got := alice.Column(t, alice.Alice, `SELECT raw ->> 'content' FROM objects WHERE raw ->> 'type' = 'Note'`); len(got) != 0 {
+		t.Errorf("alice holds %q", got)
+	}
+}
+
 func asDave(body string) string { return strings.ReplaceAll(body, "p:/carol", "p:/dave") }
