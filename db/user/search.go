@@ -3,9 +3,12 @@ package user
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -46,16 +49,38 @@ func (t Search) FindObjects(ctx context.Context, query string, requests bool, af
 }
 
 // FindActors returns up to n actors of which the user has a copy. It returns actors whose handle
-// and name together contain each of the texts. The texts must be in lower case. The case of the
-// letters A to Z does not matter in handles and names. If requests is false, senders of requests
-// are left out.
-func (t Search) FindActors(ctx context.Context, texts []string, requests bool, n int) ([]FoundActor, error) {
-	found, err := collect[FoundActor](ctx, t.tx, "search actors", `SELECT uri, raw FROM (
-			SELECT uri, raw, preferred_username, lower(preferred_username || '@' || split_part(uri, '/', 3) || ' ' || coalesce(raw ->> 'name', '')) AS called FROM actors) AS x
-		WHERE NOT EXISTS (SELECT FROM unnest($1::text[]) AS w WHERE position(w IN called) = 0)
-			AND ($2 OR NOT EXISTS (SELECT FROM requests q WHERE q.actor_uri = x.uri))
-		ORDER BY lower(preferred_username) = ANY($1) DESC, preferred_username, uri LIMIT $3`, texts, requests, n)
-	return found, explainTimeout(err)
+// and name together contain each of the words, in whichever case; the words must be in lower case.
+// An actor whose username is one of the words comes before the others. If requests is false,
+// senders of requests are left out. The names are compared here, because the databases have the
+// locale C, in which only the letters A to Z have a case.
+func (t Search) FindActors(ctx context.Context, words []string, requests bool, n int) ([]FoundActor, error) {
+	var named, others []vocab.ID
+	err := t.query(ctx, "search actors", func(rows pgx.Rows) error {
+		for rows.Next() {
+			var uri vocab.ID
+			var username, name string
+			if err := rows.Scan(&uri, &username, &name); err != nil {
+				return err
+			}
+			username = strings.ToLower(username)
+			called := username + "@" + uri.Host() + " " + strings.ToLower(name)
+			switch lacks := func(word string) bool { return !strings.Contains(called, word) }; {
+			case slices.ContainsFunc(words, lacks):
+			case slices.Contains(words, username) && len(named) < n:
+				named = append(named, uri)
+			case len(others) < n:
+				others = append(others, uri)
+			}
+		}
+		return rows.Err()
+	}, `SELECT uri, preferred_username, coalesce(raw ->> 'name', '') FROM actors a
+		WHERE $1 OR NOT EXISTS (SELECT FROM requests q WHERE q.actor_uri = a.uri) ORDER BY preferred_username, uri`, requests)
+	if err != nil {
+		return nil, explainTimeout(err)
+	}
+	all := append(named, others...)
+	return collect[FoundActor](ctx, t.tx, "read found actors", `SELECT uri, raw FROM unnest($1::text[]) WITH ORDINALITY AS f (uri, place) JOIN actors USING (uri) ORDER BY place`,
+		texts(all[:min(n, len(all))]))
 }
 
 // explainTimeout turns a timeout into an error that tells the user how to search instead.

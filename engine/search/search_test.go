@@ -29,6 +29,7 @@ var start = time.Date(2026, 2, 21, 12, 0, 0, 0, time.UTC)
 const (
 	bob   vocab.ID = "https://peer.example/users/bob"
 	carol vocab.ID = "https://other.example/users/carol"
+	emil  vocab.ID = "https://other.example/users/emil"
 )
 
 type local struct{}
@@ -326,7 +327,7 @@ func TestPeopleAreFoundByHandleAndName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.write(func(ctx context.Context, tx *user.Tx) error {
-		for id, name := range map[vocab.ID]string{bob: "Robert", carol: "Carol of Bobstown"} {
+		for id, name := range map[vocab.ID]string{bob: "Robert", carol: "Carol of Bobstown", emil: "Émile Żak"} {
 			handle := string(id[strings.LastIndex(string(id), "/")+1:])
 			a, err := vocab.ParseActor(vocab.Doc{"id": string(id), "type": "Person", "preferredUsername": handle, "name": name, "inbox": string(id) + "/inbox"}.JSON())
 			if err != nil {
@@ -349,8 +350,9 @@ func TestPeopleAreFoundByHandleAndName(t *testing.T) {
 		}
 		return all
 	}
-	robert, town := "Robert @bob@peer.example", "Carol of Bobstown @carol@other.example"
-	for text, want := range map[string][]string{"bob": {robert, town}, "@bob@peer.example": {robert}, "rob": {robert}, "carol bobstown": {town}, "nobody": nil} {
+	robert, town, emile := "Robert @bob@peer.example", "Carol of Bobstown @carol@other.example", "Émile Żak @emil@other.example"
+	for text, want := range map[string][]string{"bob": {robert, town}, "@bob@peer.example": {robert}, "rob": {robert}, "carol bobstown": {town}, "nobody": nil,
+		"émile": {emile}, "ÉMILE": {emile}, "Żak Émile": {emile}} {
 		if got := people(text, false); !slices.Equal(got, want) {
 			t.Errorf("%s finds %q, want %q", text, got, want)
 		}
