@@ -87,16 +87,24 @@ func newCreate(local *actor.Local) Handler {
 }
 
 func needsUnlessEmbedded(a *vocab.Activity) []vocab.ID {
-	if a.Object.Doc != nil {
+	if embedsAll(a) {
 		return nil
 	}
 	return []vocab.ID{a.Object.ID}
 }
 
+// embedsAll reports whether an activity embeds its object as the object's server shows it.
+// BookWyrm embeds its own form in an Update. In this form the book and the quoted text are members
+// of their own, and not in the content.
+func embedsAll(a *vocab.Activity) bool {
+	_, isOfBook := a.Object.Doc["inReplyToBook"]
+	return a.Object.Doc != nil && !isOfBook
+}
+
 // authoredObject returns the object that the sender wrote. That is the embedded object. If the
-// activity embeds none, it is the object that was fetched from its origin.
+// activity does not embed all of it, it is the object that was fetched from its origin.
 func authoredObject(r *Received) (*vocab.Object, error) {
-	if r.Activity.Object.Doc == nil {
+	if !embedsAll(r.Activity) {
 		o := r.Fetched[r.Activity.Object.ID]
 		if o == nil || !isReadable(o) || !o.AttributedTo.Same(r.Actor.ID) {
 			return nil, ErrIgnored

@@ -118,6 +118,29 @@ func TestAnUpdateReplacesTheWholeObject(t *testing.T) {
 	}
 }
 
+// BookWyrm sends edits in a form of its own, without the book and the quoted text in the content.
+func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	wrote(s)
+	update := func(n int) {
+		s.MustSend("p:/carol", "us:/inbox", fmt.Sprintf(`{"id":"p:/updates/%d","type":"Update","actor":"p:/carol","object":{"id":"p:/notes/1","type":"Quotation","attributedTo":"p:/carol",%s,
+			"content":"bare","quote":"<p>Call me Ishmael</p>","inReplyToBook":"p:/books/1","published":"2026-01-01T10:00:00Z","updated":"2026-01-01T1%d:00:00Z"}}`, n, toAll, n))
+	}
+	holds := func(want string) {
+		t.Helper()
+		if got := s.Column(t, s.Alice, `SELECT raw ->> 'type' || ' ' || (raw ->> 'content') FROM objects`); !slices.Equal(got, []string{want}) {
+			t.Errorf("alice holds %q, want %q", got, want)
+		}
+	}
+	update(1) // its server shows nothing
+	holds("Note hi")
+	s.Later(10 * time.Minute)
+	s.Serve("p:/notes/1", strings.Replace(note, `"content":"hi"`, `"content":"Call me Ishmael (Moby-Dick)","published":"2026-01-01T10:00:00Z","updated":"2026-01-01T12:00:00Z"`, 1))
+	update(2)
+	holds("Note Call me Ishmael (Moby-Dick)")
+}
+
 // A server that retries what it could not deliver may send the change before what was changed.
 func TestACreateThatComesAfterItsUpdate(t *testing.T) {
 	t.Parallel()

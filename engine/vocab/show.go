@@ -45,6 +45,7 @@ func Show(d, readable Doc, languages []string) Doc {
 	if by, err := chooseAuthor(d, id); err == nil && by.SameOrigin(id) { // FEP-fe34
 		out["attributedTo"] = string(by)
 	}
+	delete(out, "quote") // in the Quotation of BookWyrm it is the text of a book
 	if quoted := QuoteOf(d); quoted != "" {
 		out["quote"] = string(quoted)
 	}

@@ -45,6 +45,7 @@ func TestShow(t *testing.T) {
 		{name: "languages that are none", object: `"contentMap":{"<b>":"x","":"y","en":7}`, readable: `{}`, want: ``},
 		{name: "SEE-03 what it answers, embedded", object: `"inReplyTo":{"id":` + carol + `,"type":"Note","content":"altered"}`, readable: `{}`, want: `"inReplyTo":` + carol},
 		{name: "SEE-03 a copy without an id", object: `"inReplyTo":{"type":"Note","attributedTo":"https://q.example/carol","content":"altered","name":"altered"}`, readable: `{}`, want: ``},
+		{name: "the text of a book, which names no post", object: `"quote":"<p>Call me Ishmael</p>"`, readable: `{}`, want: ``},
 		{name: "SEE-03 a quote, and a copy as attachment", object: `"quote":{"id":` + carol + `,"content":"altered"},"attachment":[{"id":` + carol + `,"attributedTo":"https://q.example/carol","name":"altered"},{"type":"Image","url":"https://p.example/i","name":"a <b>cat</b>","content":"altered"}]`,
 			readable: `{}`, want: `"attachment":[` + carol + `,{"name":"a cat","type":"Image","url":"https://p.example/i"}],"quote":` + carol},
 		{name: "collections by id", object: `"replies":{"id":"https://p.example/r","type":"Collection","first":{"type":"CollectionPage","items":[{"content":"x"}]}},"likes":{"type":"Collection","totalItems":3}`,
