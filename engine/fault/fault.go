@@ -23,7 +23,7 @@ const (
 	Forbidden                   // the sender is known, and not allowed to do this
 	NotFound                    // does not exist, or the sender may not know that it does
 	NoUser                      // no such local user
-	NoHost                      // a peer's name does not resolve
+	NoHost                      // the DNS has no such name of a peer
 	NotAcceptable               // no representation that the client accepts
 	NotAllowed                  // this address does not support the method
 	Conflict                    // exists already, or was changed meanwhile

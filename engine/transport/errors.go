@@ -21,7 +21,7 @@ func classifyError(ctx context.Context, err error) error {
 		return err
 	case errors.Is(ctx.Err(), context.Canceled): // the caller cancelled; the client's own limit gives DeadlineExceeded
 		return fault.Wrap(fault.Busy, "the request was given up", err)
-	case errors.As(err, &dns) && !dns.IsTimeout:
+	case errors.As(err, &dns) && dns.IsNotFound: // any other failed look-up leaves open whether the host exists
 		return fault.Wrap(fault.NoHost, "the host does not resolve", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fault.Wrap(fault.Unavailable, "the peer did not answer in time", err)

@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/enginetest/dnstest"
@@ -241,6 +243,7 @@ func TestGuardStandsAtTheDialer(t *testing.T) {
 	} {
 		zone.Say(name, addrs)
 	}
+	zone.Say("fails.example")
 	for _, tt := range []struct {
 		name, host string
 		want       fault.Kind
@@ -252,6 +255,7 @@ func TestGuardStandsAtTheDialer(t *testing.T) {
 		{name: "NET-04 a name that resolves to a mapped address", host: "six.example:" + wall, want: fault.Forbidden},
 		{name: "NET-09 of two addresses the one that passes", host: "both.example:" + port},
 		{name: "a name that does not resolve", host: "none.example:" + port, want: fault.NoHost},
+		{name: "a name for which the name server fails", host: "fails.example:" + port, want: fault.Unavailable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			res, err := c.Get(context.Background(), Request{URL: vocab.ID("http://" + tt.host + "/")})
@@ -266,5 +270,26 @@ func TestGuardStandsAtTheDialer(t *testing.T) {
 				t.Errorf("Post(%s) = %v, want kind %v", tt.host, err, tt.want)
 			}
 		})
+	}
+}
+
+// A name server that is away, such as one that restarts, tells nothing about the name.
+func TestAHostWhoseNameCannotBeLookedUpMayExist(t *testing.T) {
+	t.Parallel()
+	c, _ := newClient(t, loopback(), closed(""))
+	for _, tt := range []struct {
+		name string
+		err  error
+	}{
+		{"refusing", syscall.ECONNREFUSED},
+		{"unreachable", syscall.ENETUNREACH},
+		{"silent", os.ErrDeadlineExceeded},
+	} {
+		c.guard.resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "udp", Err: tt.err}
+		}}
+		if _, err := c.Get(t.Context(), Request{URL: "http://peer.example/"}); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("a name server that is %s: %v, want Unavailable", tt.name, err)
+		}
 	}
 }

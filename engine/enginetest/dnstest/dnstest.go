@@ -43,6 +43,7 @@ func Start(t testing.TB, address string) (*Server, error) {
 // Say sets the addresses of name. Each query for IPv4 addresses gets the next element of turns,
 // and a query for IPv6 addresses gets the element that is then current. When all were used,
 // every further query gets the last element. *.example means every name directly below example.
+// Without turns, each query is answered with SERVFAIL.
 func (s *Server) Say(name string, turns ...[]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,10 +92,8 @@ func (s *Server) answer(query []byte) ([]byte, error) {
 	}
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	q := m.Questions[0]
-	addrs, known := s.lookUp(strings.ToLower(strings.TrimSuffix(q.Name.String(), ".")), q.Type == dnsmessage.TypeA)
-	if !known {
-		m.RCode = dnsmessage.RCodeNameError
-	}
+	var addrs []netip.Addr
+	addrs, m.RCode = s.lookUp(strings.ToLower(strings.TrimSuffix(q.Name.String(), ".")), q.Type == dnsmessage.TypeA)
 	for _, a := range addrs {
 		head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: dnsmessage.ClassINET}
 		if a.Is4() && q.Type == dnsmessage.TypeA {
@@ -107,9 +106,10 @@ func (s *Server) answer(query []byte) ([]byte, error) {
 	return m.Pack()
 }
 
-// lookUp returns the current addresses of name. A resolver asks for IPv4 and for IPv6 addresses
-// at the same time. Only the query for IPv4 ends a turn, so ends is true for that query.
-func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, bool) {
+// lookUp returns the current addresses of name, and the code of the answer. A resolver asks for
+// IPv4 and for IPv6 addresses at the same time. Only the query for IPv4 ends a turn, so ends is
+// true for that query.
+func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, dnsmessage.RCode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ends {
@@ -119,12 +119,15 @@ func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, bool) {
 		_, above, _ := strings.Cut(name, ".")
 		name = "*." + above
 	}
-	turns := s.names[name]
-	if len(turns) == 0 {
-		return nil, false
+	turns, told := s.names[name]
+	switch {
+	case !told:
+		return nil, dnsmessage.RCodeNameError
+	case len(turns) == 0:
+		return nil, dnsmessage.RCodeServerFailure
 	}
 	if ends && len(turns) > 1 {
 		s.names[name] = turns[1:]
 	}
-	return turns[0], true
+	return turns[0], dnsmessage.RCodeSuccess
 }
