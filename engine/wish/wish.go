@@ -21,9 +21,9 @@ const maxDue = 100 // wishes that are read in one LookAround
 // the last wait fails too, the wish is given up.
 var patience = []time.Duration{5 * time.Minute, time.Hour, 12 * time.Hour}
 
-// configWait is how long a wish waits when the user's configuration cannot be changed, because its
-// file is not valid or has no room for another mute. No number of such attempts ends the wish.
-const configWait = 5 * time.Minute
+// ownWait is how long a wish waits when the user or this server is to blame (see isOwnFault). No
+// number of such attempts ends the wish.
+const ownWait = 5 * time.Minute
 
 // fulfilTime is the longest time of one attempt.
 const fulfilTime = 30 * time.Second
@@ -96,8 +96,8 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 		return nil
 	case err == nil:
 		return w.Wishes.Remove(ctx, wish)
-	case fault.KindOf(err) == fault.Config: // the user's configuration is to blame, not the wish
-		return w.Wishes.Postpone(ctx, wish, w.Now().Add(configWait))
+	case isOwnFault(err):
+		return w.Wishes.Postpone(ctx, wish, w.Now().Add(ownWait))
 	case mayPass(err) && wish.Attempts < len(patience):
 		wait := patience[wish.Attempts]
 		wish.Attempts++
@@ -107,8 +107,24 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 	return w.Wishes.Remove(ctx, wish)
 }
 
+// The fault codes of an account whose server does not answer, and of one whose host the DNS does
+// not have (docs/api.md).
+const (
+	codeUnreachable = "unreachable"
+	codeNoHost      = "no_such_host"
+)
+
+// isOwnFault reports whether an attempt failed because of the user or this server, and not because
+// of the account. The kind is Config when the user's configuration is not valid or has no room for
+// another mute. This server gives a code of its own to an Unavailable fault when it cannot act now:
+// the user's database or keys are away, or federation is paused.
+func isOwnFault(err error) bool {
+	e := fault.Of(err)
+	return e != nil && (e.Kind == fault.Config || e.Kind == fault.Unavailable && e.Code != "" && e.Code != codeUnreachable)
+}
+
 // mayPass reports whether a later attempt may succeed.
 func mayPass(err error) bool {
-	kind := fault.KindOf(err)
-	return fault.IsPassing(err) || kind == fault.NoHost || kind == fault.Internal
+	e := fault.Of(err)
+	return e == nil || e.Kind == fault.Internal || fault.IsPassing(err) || e.Code == codeNoHost
 }
