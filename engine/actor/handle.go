@@ -33,7 +33,7 @@ func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 		return nil, err
 	}
 	if r.isLocalHost(h) {
-		return r.localHandle(h)
+		return r.localHandle(ctx, h)
 	}
 	if err := r.Gate.Check(h.host); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (r *Resolver) isLocalHost(h handle) bool {
 	return vocab.ID(r.Local.schemeOf()+"://"+h.host+"/").Host() == r.Local.host
 }
 
-func (r *Resolver) localHandle(h handle) (*vocab.Actor, error) {
+func (r *Resolver) localHandle(ctx context.Context, h handle) (*vocab.Actor, error) {
 	u, ok := r.Local.userOfHandle(handle{h.user, r.Local.host})
 	switch {
 	case !ok:
@@ -89,7 +89,7 @@ func (r *Resolver) localHandle(h handle) (*vocab.Actor, error) {
 	case u.IsZero():
 		return r.Local.instanceActor()
 	}
-	return r.Local.Actor(u)
+	return r.localActor(ctx, r.Local.ID(u))
 }
 
 // findByHandle finds the actor of a handle over the network, and stores the handle that the

@@ -57,7 +57,7 @@ func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error) {
 	at := keyID.Document()
 	if r.Local.isOwn(keyID) {
-		return r.byLocalKey(keyID)
+		return r.byLocalKey(ctx, keyID)
 	}
 	if err := r.Gate.Check(keyID.Host()); err != nil {
 		return nil, err
@@ -86,8 +86,8 @@ func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, err
 	return r.findOwner(ctx, c.owner, keyID)
 }
 
-func (r *Resolver) byLocalKey(keyID vocab.ID) (*vocab.Actor, error) {
-	a, err := r.Local.actorAt(keyID.Document())
+func (r *Resolver) byLocalKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error) {
+	a, err := r.localActor(ctx, keyID.Document())
 	if err != nil {
 		return nil, err
 	}

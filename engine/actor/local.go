@@ -1,6 +1,9 @@
 package actor
 
 import (
+	"context"
+
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -53,4 +56,22 @@ func (l *Local) actorAt(id vocab.ID) (*vocab.Actor, error) {
 		return l.instanceActor()
 	}
 	return nil, fault.New(fault.NotFound, "there is no such actor here")
+}
+
+// localActor returns the local actor that id names. The fault is Unavailable, and not NoUser, for
+// a user who is here but whose keys are missing, because the disk that has them may be away.
+func (r *Resolver) localActor(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
+	a, err := r.Local.actorAt(id)
+	if fault.KindOf(err) != fault.NoUser {
+		return a, err
+	}
+	u, _ := r.Local.Owner(id)
+	state, unread := r.Users.State(ctx, u)
+	switch {
+	case state == instance.UserActive, state == instance.UserSuspended:
+		return nil, unreadableKeys(err)
+	case unread != nil && fault.KindOf(unread) != fault.NoUser:
+		return nil, unread
+	}
+	return nil, err
 }

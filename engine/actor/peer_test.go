@@ -263,6 +263,7 @@ const testTTL = 24 * time.Hour
 type settings struct {
 	origin string
 	store  store
+	users  Users
 	rate   policy.Rate
 	clock  *clock
 }
@@ -275,6 +276,9 @@ func newNode(t testing.TB, s settings) *node {
 	}
 	if s.store == nil {
 		s.store = dbtest.New(t).Instance.Actors
+	}
+	if s.users == nil {
+		s.users = nobody{}
 	}
 	if s.clock == nil {
 		s.clock = &clock{t: time.Now().Truncate(time.Second)}
@@ -296,7 +300,7 @@ func newNode(t testing.TB, s settings) *node {
 		Now:            n.clock.now,
 	}, gate, dialects{})
 	t.Cleanup(client.Close)
-	n.Resolver = NewResolver(ResolverDeps{Local: n.local, Store: s.store, Keeper: s.store, Fetch: client, Gate: gate, KeyRate: s.rate, TTL: testTTL,
+	n.Resolver = NewResolver(ResolverDeps{Local: n.local, Users: s.users, Store: s.store, Keeper: s.store, Fetch: client, Gate: gate, KeyRate: s.rate, TTL: testTTL,
 		AllowHTTP: true, Now: n.clock.now, Log: slog.New(slog.DiscardHandler)})
 	n.verifier = NewVerifier(n.Resolver, gate, s.origin, n.clock.now)
 	return n

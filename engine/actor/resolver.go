@@ -31,6 +31,11 @@ type Keeper interface {
 	MarkStale(ctx context.Context, id vocab.ID) error
 }
 
+// Users says in which state the users of this server are.
+type Users interface {
+	State(ctx context.Context, u vocab.Username) (string, error)
+}
+
 // Fetcher asks other servers.
 type Fetcher interface {
 	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
@@ -46,6 +51,7 @@ type Gate interface {
 // ResolverDeps is what a Resolver needs.
 type ResolverDeps struct {
 	Local     *Local
+	Users     Users
 	Store     Store
 	Keeper    Keeper
 	Fetch     Fetcher
@@ -125,7 +131,7 @@ func (r *Resolver) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 // Fresh fetches the actor from its own server, and fails when that server does not answer.
 func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
-		return r.Local.actorAt(id)
+		return r.localActor(ctx, id)
 	}
 	if err := r.Gate.CheckActor(id); err != nil {
 		return nil, err
@@ -145,7 +151,7 @@ func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 // nil if there is no copy, or if the actor was deleted. It fetches nothing.
 func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
-		return r.Local.actorAt(id)
+		return r.localActor(ctx, id)
 	}
 	have, err := r.recallActor(ctx, id)
 	if err != nil || have == nil || have.Gone {
@@ -168,7 +174,7 @@ func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*
 		have, ok := r.actors.get(id)
 		switch {
 		case r.Local.isOwn(id):
-			a, err := r.Local.actorAt(id)
+			a, err := r.localActor(ctx, id)
 			if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.NoUser {
 				return nil, err
 			}
@@ -203,7 +209,7 @@ func (r *Resolver) resolveWithin(ctx context.Context, id vocab.ID, age time.Dura
 
 func (r *Resolver) findActor(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
-		return r.Local.actorAt(id)
+		return r.localActor(ctx, id)
 	}
 	if err := r.Gate.CheckActor(id); err != nil {
 		return nil, err

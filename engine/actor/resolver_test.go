@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -294,6 +296,44 @@ func TestLocalActorsAreNeverFetched(t *testing.T) {
 	}
 	if p.all() != 0 {
 		t.Errorf("we asked ourselves %d times", p.all())
+	}
+}
+
+// The folder of the keys may be on a disk that is not mounted yet. So missing keys say nothing
+// about a user who is here.
+func TestAUserWithoutKeysIsNotGone(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	bob := dbtest.User(t, c, "bob")
+	db := dbtest.InstanceSQL(t, c, bob)
+	n := newNode(t, settings{store: c.Instance.Actors, users: c.Instance.Users})
+	id := n.local.ID(bob)
+	for _, tt := range []struct {
+		state string
+		want  fault.Kind
+	}{
+		{instance.UserSuspended, fault.Unavailable}, {instance.UserCreating, fault.NoUser}, {instance.UserDeleting, fault.NoUser},
+		{instance.UserDeleted, fault.NoUser}, {instance.UserActive, fault.Unavailable},
+	} {
+		if _, err := db.ExecContext(t.Context(), `UPDATE users SET state = $1 WHERE username = 'bob'`, tt.state); err != nil {
+			t.Fatal(err)
+		}
+		for name, find := range map[string]func() (*vocab.Actor, error){
+			"Resolve": func() (*vocab.Actor, error) { return n.Resolve(t.Context(), id) },
+			"Fresh":   func() (*vocab.Actor, error) { return n.Fresh(t.Context(), id) },
+			"Known":   func() (*vocab.Actor, error) { return n.Known(t.Context(), id) },
+			"Changed": func() (*vocab.Actor, error) { return n.Changed(t.Context(), id, n.clock.now(), true) },
+			"ByKey":   func() (*vocab.Actor, error) { return n.ByKey(t.Context(), id+"#main-key") },
+			"Handle":  func() (*vocab.Actor, error) { return n.Handle(t.Context(), "bob@us.example") },
+		} {
+			_, err := find()
+			checkKind(t, name+" of a user who is "+tt.state, err, tt.want)
+		}
+		_, err := n.KnownAll(t.Context(), []vocab.ID{id})
+		if tt.want == fault.NoUser {
+			tt.want = 0
+		}
+		checkKind(t, "KnownAll of a user who is "+tt.state, err, tt.want)
 	}
 }
 

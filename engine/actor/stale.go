@@ -84,7 +84,7 @@ func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 // because otherwise anybody could slow down the deliveries to the actor.
 func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time, proven bool) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
-		return r.Local.actorAt(id)
+		return r.localActor(ctx, id)
 	}
 	if err := r.Gate.CheckActor(id); err != nil {
 		return nil, err

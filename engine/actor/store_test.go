@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -31,6 +32,13 @@ func (forgetful) NoteUse(context.Context, vocab.ID, time.Time, time.Time) (bool,
 }
 func (forgetful) MarkGone(context.Context, vocab.ID, time.Time) error { return nil }
 func (forgetful) MarkStale(context.Context, vocab.ID) error           { return nil }
+
+// nobody has no users.
+type nobody struct{}
+
+func (nobody) State(context.Context, vocab.Username) (string, error) {
+	return "", fault.New(fault.NoUser, "there is no such user")
+}
 
 // failing is a forgetful store that cannot be written while err is set.
 type failing struct {

@@ -85,8 +85,12 @@ func (s *sender) attemptUnreported(ctx context.Context, r *row) (res result) {
 	return s.post(ctx, r)
 }
 
-// handOver delivers the activity to a user of this server.
+// handOver delivers the activity to a user of this server. It needs no signature, but the actor of
+// the sender has the keys, so it waits for them, too.
 func (s *sender) handOver(ctx context.Context, r *row) result {
+	if _, err := s.loadKeys(ctx, r); err != nil {
+		return s.awaitKeys(r, err)
+	}
 	to, ok := s.InboxOwner(r.Inbox)
 	err := error(fault.New(fault.NoUser, "no such local inbox"))
 	start := s.Now()
@@ -108,13 +112,9 @@ func (s *sender) post(ctx context.Context, r *row) result {
 	if err := CheckInbox(s.Gate, r.Host, r.Targets); err != nil {
 		return result{outcome: s.backoff.judgeAttempt(r.Delivery, transport.Attempt{}, err, s.Now())}
 	}
-	keys, err := s.loadKeys(r)
-	if s.unsigned.record(signerOf(r), err) && err != nil && !fault.IsLogged(err) {
-		s.Log.ErrorContext(ctx, "keys could not be read", "user", signerOf(r), "err", err, "hint", "lightweb deliver status "+r.user.String()+" shows what waits for them")
-	}
+	keys, err := s.loadKeys(ctx, r)
 	if err != nil {
-		why := "the keys that sign it cannot be read: " + fault.Public(err)
-		return result{outcome: s.backoff.postponeDelivery(r.Delivery, s.Now().Add(keysWait), why, s.Now())}
+		return s.awaitKeys(r, err)
 	}
 	a, err := s.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: r.Body, As: keys, Ed25519: s.mayUseEd25519(ctx, r),
 		IdempotencyKey: r.IdempotencyKey(), Synchronization: s.synchronizationField(r)})
@@ -151,11 +151,25 @@ func signerOf(r *row) vocab.Username {
 	return r.user
 }
 
-func (s *sender) loadKeys(r *row) (transport.Keys, error) {
-	if u := signerOf(r); !u.IsZero() {
-		return s.Keys.Keys(u)
+// loadKeys returns the keys that sign r. It logs that they cannot be read once, until the reason
+// changes or they can be read again.
+func (s *sender) loadKeys(ctx context.Context, r *row) (keys transport.Keys, err error) {
+	u := signerOf(r)
+	if u.IsZero() {
+		keys, err = s.Keys.Instance()
+	} else {
+		keys, err = s.Keys.Keys(u)
 	}
-	return s.Keys.Instance()
+	if s.unsigned.record(u, err) && err != nil && !fault.IsLogged(err) {
+		s.Log.ErrorContext(ctx, "keys could not be read", "user", u, "err", err, "hint", "lightweb deliver status "+r.user.String()+" shows what waits for them")
+	}
+	return keys, err
+}
+
+// awaitKeys returns the result of a delivery whose keys cannot be read, because of err.
+func (s *sender) awaitKeys(r *row, err error) result {
+	why := "the keys that sign it cannot be read: " + fault.Public(err)
+	return result{outcome: s.backoff.postponeDelivery(r.Delivery, s.Now().Add(keysWait), why, s.Now())}
 }
 
 // findMovedInbox returns the inbox at which the targets accept deliveries now, and true if it

@@ -109,7 +109,7 @@ func TestADeliveryIsSignedByItsSender(t *testing.T) {
 	t.Parallel()
 	s := &sender{Deps: &Deps{Keys: keysByName{}}}
 	for instance, want := range map[bool]string{false: "alice", true: "instance"} {
-		keys, err := s.loadKeys(&row{Delivery: user.Delivery{Instance: instance}, user: alice})
+		keys, err := s.loadKeys(t.Context(), &row{Delivery: user.Delivery{Instance: instance}, user: alice})
 		if err != nil || keys.RSA.ID != want {
 			t.Errorf("by the instance: %t; signed with the keys of %s, %v; want %s", instance, keys.RSA.ID, err, want)
 		}

@@ -187,16 +187,22 @@ func TestUnreadableKeysSpendNoAttempt(t *testing.T) {
 		b := newBench(t, status(202))
 		unreadable := errors.New("permission denied")
 		b.deps.keys.Store(&unreadable)
-		place := b.m.add("Create", "p.example", 1, 0)
+		places := map[string]int{"another server": b.m.add("Create", "p.example", 1, 0), "a user of this server": b.m.add("Create", "", 1, 0)}
 		b.run(t)
-		if r := b.m.row(place); r.Attempts != 0 || r.status != user.DeliveryPending || len(b.peers.all()) != 0 {
-			t.Errorf("%s after %d attempts, want pending after none", r.status, r.Attempts)
+		time.Sleep(2 * 24 * time.Hour) // more attempts than there are would be spent
+		synctest.Wait()
+		for to, place := range places {
+			if r := b.m.row(place); r.Attempts != 0 || r.status != user.DeliveryPending || len(b.peers.all()) != 0 {
+				t.Errorf("to %s: %s after %d attempts, want pending after none", to, r.status, r.Attempts)
+			}
 		}
 		b.deps.keys.Store(nil)
 		time.Sleep(keysWait)
 		synctest.Wait()
-		if r := b.m.row(place); r.status != user.DeliveryDelivered {
-			t.Errorf("%s once the keys could be read, want delivered", r.status)
+		for to, place := range places {
+			if r := b.m.row(place); r.status != user.DeliveryDelivered {
+				t.Errorf("to %s: %s once the keys could be read, want delivered", to, r.status)
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -584,5 +585,60 @@ func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	}
 	if err := p.Verify(pair.Ed25519.Private.Public().(ed25519.PublicKey)); err != nil {
 		t.Error(err)
+	}
+}
+
+// lines gets the lines of a log, as far as there is room.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	select {
+	case l <- string(line):
+	default:
+	}
+	return len(line), nil
+}
+
+// After a restart the folder of the users' keys may be mounted later than bob's database can be
+// used. A post of alice waits for bob until then: missing keys do not mean that alice is gone.
+func TestWhatWaitsFromALocalSenderWaitsForItsKeys(t *testing.T) {
+	alice, bob := two(t)
+	post := `{"id":"us:/alice/creates/000","type":"Create","actor":"us:/alice","to":["us:/bob","as:Public"],"object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":["us:/bob","as:Public"],"content":"hi"}}`
+	bob.Down(t, bob.Alice)
+	if err := alice.Inbox.Deliver(t.Context(), alice.Alice, bob.Alice, []byte(alice.Long(strings.ReplaceAll(post, "us:/bob", bob.Long("us:/alice"))))); err != nil {
+		t.Fatal(err)
+	}
+	if err := alice.Inbox.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	bob.Up(t, bob.Alice)
+	keys := alice.Keys.Dir(alice.Alice)
+	if err := os.Rename(keys, keys+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the keys are missing", func() bool { _, err := alice.Keys.Keys(alice.Alice); return err != nil })
+	log := make(lines, 100)
+	deps := alice.Deps
+	deps.Log = slog.New(slog.NewTextHandler(log, nil))
+	next := inbox.New(deps)
+	next.Backoff(5*time.Millisecond, 50*time.Millisecond)
+	if err := next.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := next.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "bob's journal is read", func() bool { return journal(t, bob).Rows == 0 || len(log) > 0 })
+	if len(log) == 0 || !strings.Contains(<-log, "keys") {
+		t.Error("the log does not tell that bob waits for keys")
+	}
+	if err := os.Rename(keys+"-away", keys); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the journal is empty", func() bool { return journal(t, bob).Rows == 0 })
+	if got := contents(t, bob); !slices.Equal(got, []string{"hi"}) {
+		t.Errorf("bob has %q, want alice's post", got)
 	}
 }

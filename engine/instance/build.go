@@ -81,7 +81,7 @@ func (in *Instance) build() error {
 		Paused: in.IsPaused(),
 	}, in.Gate, in.hosts)
 	in.Actors = actor.NewResolver(actor.ResolverDeps{
-		Fetch: in.Client, Store: in.DB.Instance.Actors, Keeper: in.DB.Instance.Actors, Local: in.Local, Gate: in.Gate, TTL: c.Cache.ActorTTL, AllowHTTP: c.Federation.AllowHTTP,
+		Fetch: in.Client, Users: in.DB.Instance.Users, Store: in.DB.Instance.Actors, Keeper: in.DB.Instance.Actors, Local: in.Local, Gate: in.Gate, TTL: c.Cache.ActorTTL, AllowHTTP: c.Federation.AllowHTTP,
 		KeyRate: c.Limits.KeyFetchRate.policy(), Now: in.Now,
 		Log: in.Log.With("component", "actor"),
 	})

@@ -185,7 +185,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	f.carol, f.carolKey = f.remote("https://peer.example/users/carol")
 	now := func() time.Time { return start }
 	gate := policy.NewGate(func() policy.Lists { return f.policy }, policy.Open, f.local.Host())
-	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
+	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Users: store.Instance.Users, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
 	keys, err := keyspace.Open(keyspace.Config{CacheURL: "redis://127.0.0.1:1", Log: log}) // no Redis is there
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Inboxes: func(all []user.Destination) []user.Inbox { return delivery.Destinations(all, nil, f.local.InboxOwner) }})
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true, Now: now}, gate, &peertest.Dialects{})
 	t.Cleanup(client.Close)
-	people := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: client, Gate: gate, TTL: time.Hour, AllowHTTP: true, Now: now, Log: log})
+	people := actor.NewResolver(actor.ResolverDeps{Local: f.local, Users: store.Instance.Users, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: client, Gate: gate, TTL: time.Hour, AllowHTTP: true, Now: now, Log: log})
 	f.members = conversation.NewMembers(conversation.MemberDeps{Registry: f.deps.Conversations, Store: store, Local: f.local, Hosts: client, Keys: f.keys, People: people, Log: log, Now: now})
 	t.Cleanup(func() {
 		if err := f.members.Close(context.Background()); err != nil {

@@ -76,7 +76,7 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	gate := policy.NewGate(func() policy.Lists { return *in.policy.Load() }, policy.Open, local.Host())
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
 		Timeout: 5 * time.Second, Now: in.now}, gate, &in.Dialects)
-	resolver := actor.NewResolver(actor.ResolverDeps{Local: local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: client, Gate: gate, TTL: 24 * time.Hour,
+	resolver := actor.NewResolver(actor.ResolverDeps{Local: local, Users: store.Instance.Users, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: client, Gate: gate, TTL: 24 * time.Hour,
 		AllowHTTP: true, Now: in.now, Log: log})
 	in.Deps = inbox.Deps{Store: store, Local: local, Actors: resolver, Verifier: actor.NewVerifier(resolver, gate, Origin, in.now), Gate: gate,
 		Hosts: policy.NewLimiter(policy.Rate{}, in.now, 1000), Senders: policy.NewLimiter(policy.Rate{}, in.now, 1000),
