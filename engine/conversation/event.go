@@ -33,6 +33,7 @@ func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d v
 	if actor == host {
 		trust = "self"
 	}
-	d["eventId"], d["conversation"], d["actorUri"], d["trust"] = uuid.Must(uuid.NewV7()).String(), string(c.URI), string(actor), trust
+	d["eventId"], d["actorUri"], d["trust"] = uuid.Must(uuid.NewV7()).String(), string(actor), trust
+	d["conversation"], d["conversationId"] = string(c.URI), c.ID.String()
 	return user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
 }

@@ -196,17 +196,24 @@ func (s *scene) view() conversation.View {
 func (s *scene) events() map[string]int {
 	s.Helper()
 	n := map[string]int{}
-	err := s.store.Read(s.Context(), s.user, func(ctx context.Context, tx *user.Tx) error {
-		all, err := tx.Events.List(ctx, 0, 1000)
-		for _, e := range all {
-			n[e.Type]++
-		}
+	s.eachEvent(func(e user.Event) { n[e.Type]++ })
+	return n
+}
+
+// eachEvent calls see with each event that the host was told.
+func (s *scene) eachEvent(see func(user.Event)) {
+	s.Helper()
+	var all []user.Event
+	err := s.store.Read(s.Context(), s.user, func(ctx context.Context, tx *user.Tx) (err error) {
+		all, err = tx.Events.List(ctx, 0, 1000)
 		return err
 	})
 	if err != nil {
 		s.Fatal(err)
 	}
-	return n
+	for _, e := range all {
+		see(e)
+	}
 }
 
 // wantRefused fails unless err is a refusal with a code.

@@ -229,6 +229,12 @@ func (b *batch) write(ctx context.Context, tx *user.Tx) error {
 		if err := tx.Events.Add(ctx, newEvent(eventMessage, c, b.host, e.Sender, vocab.Doc{"seq": e.Seq, "kind": e.Kind}, b.now)); err != nil {
 			return err
 		}
+		if e.Kind != user.KindApplication || e.Sender == b.host {
+			continue
+		}
+		if err := tx.Events.Add(ctx, newEvent(eventChat, c, b.host, e.Sender, vocab.Doc{"seq": e.Seq}, b.now)); err != nil {
+			return err
+		}
 	}
 	f, err := newFanout(ctx, tx, b.Deps, b.at.Host, c, 0, b.now)
 	if err != nil {

@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -51,6 +52,38 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 	if got := s.events(); got["mls.commit.received"] != 1 || got["mls.message.received"] != 4 {
 		t.Errorf("the events are %v", got)
 	}
+}
+
+// The host's programs are told of a message of somebody else as those of every member are.
+func TestTheHostIsToldWhatOthersWrite(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	for _, by := range []*mlstest.Device{s.bob, s.alice} {
+		if _, err := s.send(by, s.group.Message()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.send(s.bob, s.group.Leave(s.bob)); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.events(); got["mls.message.received"] != 3 || got["chatmessage.received"] != 1 {
+		t.Fatalf("the events are %v", got)
+	}
+	s.eachEvent(func(e user.Event) {
+		var said struct {
+			Seq                                           int64
+			Conversation, ConversationID, ActorURI, Trust string
+		}
+		if err := json.Unmarshal(e.Payload, &said); err != nil {
+			t.Fatal(err)
+		}
+		if said.Conversation != string(s.view().URI) || said.ConversationID != s.at.ID.String() {
+			t.Errorf("%s names the conversation %q, %q", e.Type, said.Conversation, said.ConversationID)
+		}
+		if e.Type == "chatmessage.received" && (said.Seq != 2 || said.ActorURI != bobID || said.Trust != "contact") {
+			t.Errorf("the host is told %s", e.Payload)
+		}
+	})
 }
 
 // Row 8, and five epochs back.

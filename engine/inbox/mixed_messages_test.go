@@ -66,6 +66,7 @@ func TestAMessageOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 	h.want("the log", logged, lineOf("2 1 application dave", first), lineOf("3 1 application dave", second))
 	h.want("the state", `SELECT concat_ws(' ', epoch, last_seq, status) FROM mls_conversations`, "1 3 active")
 	h.want("the host's programs are told", `SELECT count(*)::text FROM event_outbox WHERE type = 'mls.message.received'`, "2")
+	h.want("as of what somebody else wrote", `SELECT count(*)::text FROM event_outbox WHERE type = 'chatmessage.received'`, "2")
 	h.want("owed", `SELECT concat_ws(' ', j.type, regexp_replace(d.targets[1], '.*/', '')) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
 		WHERE convert_from(j.body, 'UTF8') LIKE '%PrivateMessage%' AND convert_from(j.body, 'UTF8') LIKE '%/log/%' ORDER BY j.id`, "Add erin", "Add erin")
 	h.want("nothing is kept beside the log", keptMessages)
