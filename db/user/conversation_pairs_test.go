@@ -144,7 +144,15 @@ func TestAPairBeginsWithItsEarlierNotes(t *testing.T) {
 	if want := []vocab.ID{fourth, third, second, first}; !slices.Equal(shown, want) {
 		t.Errorf("the timeline is %v, want %v", shown, want)
 	}
-	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tx.Conversations.MarkEntriesRead(ctx, id, 1000) })
+	for _, moves := range []bool{true, false} {
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			marked, err := tx.Conversations.MarkRead(ctx, id, 1000, 1000)
+			if (marked != nil) != moves || moves && (marked.ReadEntry != 3 || marked.ReadSeq != 0) {
+				t.Errorf("marked %+v, want that it moved is %v", marked, moves)
+			}
+			return err
+		})
+	}
 	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 		n, err := tx.Conversations.CountUnread(ctx, id, pairUser)
 		if err != nil || n != 0 {

@@ -92,10 +92,3 @@ func (t Conversations) CountUnread(ctx context.Context, id uuid.UUID, user vocab
 	err = t.row(ctx, "count unread", `SELECT `+unreadOf+` FROM conversations c WHERE id = $2`, []any{user, id}, &n)
 	return n, err
 }
-
-// MarkEntriesRead stores up to which number the user has read the entries that are not in the
-// log. The mark never goes back, and never beyond the last entry.
-func (t Conversations) MarkEntriesRead(ctx context.Context, id uuid.UUID, entry int64) error {
-	_, err := t.execBeside(ctx, "mark entries read", `UPDATE conversations SET read_entry = greatest(read_entry, least($2, entries)) WHERE id = $1`, id, entry)
-	return err
-}

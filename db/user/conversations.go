@@ -59,13 +59,15 @@ func (t Conversations) FindAt(ctx context.Context, uri vocab.ID) (*Conversation,
 	return one[Conversation](ctx, t.tx, "read conversation", `SELECT `+conversationColumns+` FROM conversations WHERE uri = $1 FOR UPDATE`, uri)
 }
 
-// MarkRead stores up to which number the user has read a conversation's log. The mark never
-// goes back, and never goes beyond the last message that is stored here. In a joined conversation
-// that may be beyond a gap.
-func (t Conversations) MarkRead(ctx context.Context, id uuid.UUID, seq int64) error {
-	_, err := t.execBeside(ctx, "mark conversation read", `UPDATE conversations SET last_read_seq = greatest(last_read_seq, least($2, greatest(`+lastSeqOf("conversations.id")+`,
-		(SELECT max(seq) FROM mls_inbox m WHERE m.conversation_id = conversations.id)))) WHERE id = $1`, id, seq)
-	return err
+// MarkRead stores up to which number the user has read a conversation's log, and up to which
+// number the entries outside the log. It returns the conversation, or nil if neither mark moved. A
+// mark never goes back, and never goes beyond the last message or entry that is stored here. In a
+// joined conversation that may be beyond a gap.
+func (t Conversations) MarkRead(ctx context.Context, id uuid.UUID, seq, entry int64) (*Conversation, error) {
+	readSeq := `least($2, greatest(` + lastSeqOf("conversations.id") + `, (SELECT max(seq) FROM mls_inbox m WHERE m.conversation_id = conversations.id)))`
+	readEntry := `least($3, entries)`
+	return one[Conversation](ctx, t.tx, "mark conversation read", `UPDATE conversations SET last_read_seq = greatest(last_read_seq, `+readSeq+`), read_entry = greatest(read_entry, `+readEntry+`)
+		WHERE id = $1 AND (`+readSeq+` > last_read_seq OR `+readEntry+` > read_entry) RETURNING `+conversationColumns, id, seq, entry)
 }
 
 // Roles of members.

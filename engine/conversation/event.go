@@ -25,6 +25,7 @@ const (
 
 	eventUpgraded  = "conversation.upgraded"
 	eventSuccessor = "conversation.continued"
+	eventRead      = "conversation.read"
 )
 
 // newEvent returns an event that tells the host of a conversation what an actor did in it.
@@ -36,4 +37,11 @@ func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d v
 	d["eventId"], d["actorUri"], d["trust"] = uuid.Must(uuid.NewV7()).String(), string(actor), trust
 	d["conversation"], d["conversationId"] = string(c.URI), c.ID.String()
 	return user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
+}
+
+// newReadEvent returns the event that tells the user's other clients how far a conversation is
+// read.
+func newReadEvent(c *user.Conversation, now time.Time) user.Event {
+	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(c.URI), "conversationId": c.ID.String(), "seq": c.ReadSeq, "entry": c.ReadEntry, "trust": "self"}
+	return user.Event{Type: eventRead, Source: "local", Payload: d.JSON(), At: now}
 }

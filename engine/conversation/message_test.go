@@ -3,6 +3,7 @@ package conversation_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,18 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 	}
 	if h, err := s.registry.Held(t.Context(), s.user, s.at.ID); h.Unread != 1 || err != nil {
 		t.Errorf("after reading beyond the end alice has %d unread, %v, want the message that came since", h.Unread, err)
+	}
+	if err := s.registry.MarkRead(t.Context(), s.user, s.at.ID, 3, 1); err != nil { // moves nothing
+		t.Fatal(err)
+	}
+	var told []string
+	s.eachEvent(func(e user.Event) {
+		if e.Type == "conversation.read" {
+			told = append(told, string(e.Payload))
+		}
+	})
+	if len(told) != 2 || !strings.Contains(told[0], `"seq": 3`) || !strings.Contains(told[1], `"seq": 4`) || !strings.Contains(told[1], `"conversationId": "`+s.at.ID.String()) {
+		t.Errorf("told %q, want each time the mark moved, and how far", told)
 	}
 	if got := s.events(); got["mls.commit.received"] != 1 || got["mls.message.received"] != 4 {
 		t.Errorf("the events are %v", got)

@@ -143,12 +143,13 @@ func (r *Registry) Find(ctx context.Context, u vocab.Username, id uuid.UUID) (c 
 
 // MarkRead stores how far a user has read a conversation: its log up to the number seq, and the
 // entries outside the log up to the number entry. If one of the two numbers is zero, that mark
-// stays as it is.
+// stays as it is. If a mark moved, the user's clients get an event.
 func (r *Registry) MarkRead(ctx context.Context, u vocab.Username, id uuid.UUID, seq, entry int64) error {
 	return r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
-		if err := tx.Conversations.MarkRead(ctx, id, seq); err != nil {
+		c, err := tx.Conversations.MarkRead(ctx, id, seq, entry)
+		if err != nil || c == nil {
 			return err
 		}
-		return tx.Conversations.MarkEntriesRead(ctx, id, entry)
+		return tx.Events.Add(ctx, newReadEvent(c, r.Now()))
 	})
 }

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,8 +112,14 @@ func TestAConversationOfTwoIsPlayedByActions(t *testing.T) {
 
 	d.must("SendMessage", map[string]any{"conversationId": open.Conversation, "content": "hi"})
 	said := d.sent()
-	if r := d.does("MarkRead", map[string]any{"conversationId": open.Conversation, "entry": 1}); r.Conversation != open.Conversation {
-		t.Errorf("%+v", r)
+	told := len(d.events())
+	for range 2 {
+		if r := d.does("MarkRead", map[string]any{"conversationId": open.Conversation, "entry": 1}); r.Conversation != open.Conversation {
+			t.Errorf("%+v", r)
+		}
+	}
+	if got := d.events()[told:]; !slices.Equal(got, []string{"conversation.read"}) {
+		t.Errorf("events %q, want conversation.read when the mark moved", got)
 	}
 	if c := d.conversationWith(bob); c.ReadEntry != 1 || d.sent() != said {
 		t.Errorf("read up to %d, %d activities", c.ReadEntry, d.sent()-said)
