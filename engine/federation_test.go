@@ -110,7 +110,7 @@ const (
 // story has a step for each handler, seen from the sender and from the receiver.
 var story = []step{
 	{name: "Follow is accepted at once", by: follower, action: "Follow", params: map[string]any{"actorUri": "{author.handle}"}, makes: "follow",
-		sent: []string{"follow.sent", "accept.received", "relationship.changed"}, received: []string{"follow.received", "relationship.changed", "accept.sent"},
+		sent: []string{"follow.sent", "relationship.changed", "accept.received", "relationship.changed"}, received: []string{"follow.received", "relationship.changed", "accept.sent"},
 		shows: "notifications",
 		holds: []holds{{follower, following, "accepted"}, {author, followed, "accepted"}}},
 	{name: "Create to everybody", by: author, action: "CreateNote", params: map[string]any{"content": "for everybody", "visibility": "public"}, makes: "post",
@@ -148,26 +148,26 @@ var story = []step{
 			{follower, `SELECT count(*) FROM activities WHERE raw::text LIKE '%for everybody%'`, "0"},
 			{author, `SELECT count(*) FROM activities WHERE raw::text LIKE '%for everybody%'`, "0"}}},
 	{name: "Undo of Follow", by: follower, action: "Unfollow", params: map[string]any{"actorUri": "{author}"},
-		sent: []string{"undo.sent"}, received: []string{"undo.received", "relationship.changed"},
+		sent: []string{"undo.sent", "relationship.changed"}, received: []string{"undo.received", "relationship.changed"},
 		holds: []holds{{follower, following, ""}, {author, followed, ""}}},
 }
 
 // approval is what follows mean to an author who wants to be asked.
 var approval = []step{
 	{name: "Follow waits", by: follower, action: "Follow", params: map[string]any{"actorUri": "{author.handle}"}, makes: "follow",
-		sent: []string{"follow.sent"}, received: []string{"follow.received", "relationship.changed"}, shows: "notifications",
+		sent: []string{"follow.sent", "relationship.changed"}, received: []string{"follow.received", "relationship.changed"}, shows: "notifications",
 		holds: []holds{{follower, following, "pending"}, {author, followed, "pending"}}},
 	{name: "Accept", by: author, action: "AcceptFollow", params: map[string]any{"activityId": "{follow}"},
-		sent: []string{"accept.sent"}, received: []string{"accept.received", "relationship.changed"}, shows: "notifications",
+		sent: []string{"accept.sent", "relationship.changed"}, received: []string{"accept.received", "relationship.changed"}, shows: "notifications",
 		holds: []holds{{follower, following, "accepted"}, {author, followed, "accepted"}}},
 	{name: "Reject ends what was accepted", by: author, action: "RejectFollow", params: map[string]any{"actorUri": "{follower}"},
-		sent: []string{"reject.sent"}, received: []string{"reject.received", "relationship.changed"},
+		sent: []string{"reject.sent", "relationship.changed"}, received: []string{"reject.received", "relationship.changed"},
 		holds: []holds{{follower, following, "rejected"}, {author, followed, ""}}},
 	{name: "Follow is asked for again", by: follower, action: "Follow", params: map[string]any{"actorUri": "{author}"}, makes: "again",
-		sent: []string{"follow.sent"}, received: []string{"follow.received", "relationship.changed"},
+		sent: []string{"follow.sent", "relationship.changed"}, received: []string{"follow.received", "relationship.changed"},
 		holds: []holds{{follower, following, "pending"}, {author, followed, "pending"}}},
 	{name: "Reject", by: author, action: "RejectFollow", params: map[string]any{"activityId": "{again}"},
-		sent: []string{"reject.sent"}, received: []string{"reject.received", "relationship.changed"},
+		sent: []string{"reject.sent", "relationship.changed"}, received: []string{"reject.received", "relationship.changed"},
 		holds: []holds{{follower, following, "rejected"}, {author, followed, ""}}},
 }
 

@@ -2,6 +2,8 @@ package outbox
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +35,7 @@ func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
 	if diff := cmp.Diff([]string{"Undo to " + carol + "/inbox", "Reject to " + carol + "/inbox"}, sent); diff != "" {
 		t.Error(diff)
 	}
-	if got, want := d.events()[events:], []string{"undo.sent", "reject.sent", "block.sent"}; !slices.Equal(got, want) {
+	if got, want := d.events()[events:], []string{"undo.sent", "reject.sent", "block.sent", "relationship.changed"}; !slices.Equal(got, want) {
 		t.Errorf("events = %q, want %q", got, want)
 	}
 	if d.wakes.Load() == wakes {
@@ -50,6 +52,44 @@ func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
 	d.must("CreateNote", map[string]any{"content": "hi", "visibility": "followers"})
 	if got := inboxes(d.owed()); !slices.Equal(got, []string{dan + "/inbox"}) {
 		t.Errorf("a note for followers goes to %q, want dan alone", got)
+	}
+}
+
+// The other programs of the user learn which actor's relationship with the user has changed.
+func TestAChangedRelationshipNamesTheOtherActor(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.befriend(d.world.actors[bob], user.Pending)
+	d.must("AcceptFollow", map[string]any{"actorUri": bob})
+	d.must("Follow", map[string]any{"actorUri": bob})
+	d.must("Unfollow", map[string]any{"actorUri": bob})
+	d.must("Block", map[string]any{"actorUri": bob})
+	d.must("Unblock", map[string]any{"actorUri": bob})
+	var told []string
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		all, err := tx.Events.List(ctx, 0, 100)
+		for _, e := range all {
+			var p struct{ ActivityType, ActorURI, ObjectURI, Trust string }
+			if e.Type == "relationship.changed" {
+				err = errors.Join(err, json.Unmarshal(e.Payload, &p))
+				told = append(told, strings.Join([]string{p.ActivityType, p.ActorURI, p.ObjectURI, p.Trust}, " "))
+			}
+		}
+		return err
+	})
+	var want []string
+	for _, kind := range []string{"Accept", "Follow", "Undo", "Block", "Undo"} {
+		want = append(want, kind+" "+string(me)+" "+bob+" self")
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+	d.group("friends")
+	before := len(d.events())
+	d.must("Follow", map[string]any{"actorUri": bob})
+	d.must("AddToGroup", map[string]any{"name": "friends", "actorUri": bob})
+	if got := d.events()[before:]; !slices.Equal(got, []string{"follow.sent", "relationship.changed", "add.sent"}) {
+		t.Errorf("events %q, want none of a group that a relationship has changed", got)
 	}
 }
 

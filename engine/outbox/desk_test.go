@@ -375,6 +375,18 @@ func (d *desk) events() (types []string) {
 	return types
 }
 
+// relates has the actions that change a relationship of the user's.
+var relates = []string{"Follow", "Unfollow", "AcceptFollow", "RejectFollow", "SendFriendRequest", "AcceptFriendRequest", "RejectFriendRequest", "RemoveRelationship", "Block", "Unblock"}
+
+// eventsOf returns the types of the events of an action that is sent as an activity of a type.
+func eventsOf(action, kind string) []string {
+	types := []string{strings.ToLower(kind) + ".sent"}
+	if slices.Contains(relates, action) {
+		types = append(types, "relationship.changed")
+	}
+	return types
+}
+
 // audits returns what was recorded, the newest first.
 func (d *desk) audits() (all []user.Audit) {
 	d.t.Helper()

@@ -202,7 +202,7 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 			if got := d.feed() - feed; got != c.feed {
 				t.Errorf("%d feed entries more, want %d", got, c.feed)
 			}
-			if got, want := d.events()[events:], []string{strings.ToLower(c.kind) + ".sent"}; !slices.Equal(got, want) {
+			if got, want := d.events()[events:], eventsOf(c.action, c.kind); !slices.Equal(got, want) {
 				t.Errorf("events = %q, want %q", got, want)
 			}
 			if got := d.audits()[0]; got.Action != c.action || got.Outcome != "ok" || got.Activity != r.ActivityID || got.Token != d.token {

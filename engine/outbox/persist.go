@@ -139,6 +139,18 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *user.Tx, x *exchange, jo
 	if err := o.fanOut.tellRelays(ctx, tx, x); err != nil {
 		return err
 	}
-	return tx.Events.Add(ctx, handler.NewEvent(handler.EventType(a.Type, "sent"),
-		handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: handler.TrustSelf, Cause: x.cause}, x.now))
+	return addEvents(ctx, tx, x)
+}
+
+// addEvents adds the events that tell the user's clients of the activity. If it changes a
+// relationship, a second event names the other actor, so that each client can keep its lists.
+func addEvents(ctx context.Context, tx *user.Tx, x *exchange) error {
+	a := x.activity
+	p := handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: handler.TrustSelf, Cause: x.cause}
+	err := tx.Events.Add(ctx, handler.NewEvent(handler.EventType(a.Type, "sent"), p, x.now))
+	if err != nil || x.counterpart == nil || x.group != nil {
+		return err
+	}
+	p.Object = x.counterpart.ID
+	return tx.Events.Add(ctx, handler.NewEvent("relationship.changed", p, x.now))
 }
