@@ -94,6 +94,7 @@ func TestAUserIsExportedAndImported(t *testing.T) {
 	alice.Post(t, map[string]any{"content": "hello <b>world</b> & all", "visibility": "public"})
 	secret, _ := alice.Post(t, map[string]any{"content": "between us", "visibility": "direct", "to": []string{far.ID}})
 	alice.Do(t, "Block", map[string]any{"actorUri": "https://rude.example/users/x"})
+	alice.Do(t, "CreateGroup", map[string]any{"name": "family"})
 	if icon := alice.Upload(t, "/api/me/icon", "image/png", pictureOf(t, 40, 20)); icon.Status != http.StatusOK {
 		t.Fatalf("the icon is answered %d %s", icon.Status, icon.Body)
 	}
@@ -124,6 +125,9 @@ func TestAUserIsExportedAndImported(t *testing.T) {
 		t.Errorf("imported again it adds %d posts", again.Added)
 	}
 	expectArchived(t, guest, alice.ID, "between us", secret)
+	if got := guest.Feed(t, "archive"); len(got) != 2 {
+		t.Errorf("the archive has %d items, want the posts, and not the group", len(got))
+	}
 	enginetest.Eventually(t, "guest follows and blocks the same actors", func() bool {
 		return len(guest.Column(t, `SELECT '' FROM relationships WHERE type = 'following' AND status = 'accepted'`)) == 2 && len(guest.Column(t, `SELECT '' FROM blocks`)) == 1
 	})

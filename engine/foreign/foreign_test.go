@@ -196,6 +196,7 @@ func TestAPostIsItsAccounts(t *testing.T) {
 		`"https://old.example/1"`: "none",
 		`{"id":"https://old.example/1","type":"Announce","object":"https://else.example/1"}`:                                                                             "none",
 		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://old.example/o","type":"Tombstone"}}`:                                                      "none",
+		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://old.example/o","type":"Collection","name":"family","attributedTo":"` + me + `"}}`:         "none",
 		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://old.example/o","type":"Note","attributedTo":"` + me + `","bto":["https://x.example/1"]}}`: "a post",
 		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://else.example/o","type":"Note","attributedTo":"` + me + `"}}`:                              "refused",
 		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://old.example/o","type":"Note","attributedTo":"https://old.example/users/x"}}`:              "refused",

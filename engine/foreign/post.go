@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -20,9 +21,13 @@ type Post struct {
 	Attachments      int             // the number of attached files
 }
 
+// noPosts are the types of objects that an account creates and that are no posts. A Collection is
+// a group of a user of Lightweb.
+var noPosts = []string{"Tombstone", "Collection", vocab.OrderedCollection}
+
 // ReadPost reads an item of the outbox of the account. It returns nil if the item is not a post
-// of the account, such as an Announce or a Like of another actor's post. The fault is Invalid
-// for a Create of a post by another author.
+// of the account, such as an Announce or a Like of another actor's post, or a group. The fault is
+// Invalid for a Create of a post by another author.
 func ReadPost(item json.RawMessage, account vocab.ID) (*Post, error) {
 	if len(item) > 0 && item[0] != '{' {
 		return nil, nil
@@ -32,7 +37,7 @@ func ReadPost(item json.RawMessage, account vocab.ID) (*Post, error) {
 		return nil, damagedFault(err)
 	}
 	object := d.Sub("object")
-	if kind, err := d.Type(); err != nil || kind != vocab.Create || object == nil || object["type"] == "Tombstone" {
+	if kind, err := d.Type(); err != nil || kind != vocab.Create || object == nil || slices.Contains(noPosts, object.Text("type")) {
 		return nil, nil
 	}
 	o, err := vocab.ObjectOf(object)
