@@ -56,6 +56,11 @@ func newBlock(local *actor.Local) Handler {
 			if err := tx.Blocks.Add(ctx, user.Block{Actor: s.Target.ID, Direction: user.Outbound, Activity: s.Activity.ID}, s.Now); err != nil {
 				return err
 			}
+			if len(s.Target.Raw) > 0 { // the list of blocks shows the actor
+				if err := tx.Actors.Save(ctx, s.Target, s.Now); err != nil {
+					return err
+				}
+			}
 			if err := tx.Deliveries.Withdraw(ctx, s.Target.ID, nil, nil, s.Now); err != nil {
 				return err
 			}

@@ -109,7 +109,6 @@ func TestBlockedActorsAreNotHeard(t *testing.T) {
 		}), body: follow, want: []string{
 			"+ relationship follower p:/carol pending p:/follows/1",
 			"+ activity inbound Follow p:/follows/1 us:/alice",
-			"+ actor p:/carol",
 			"+ event follow.received p:/follows/1 us:/alice by stranger p:/carol",
 			"+ event relationship.changed p:/follows/1 us:/alice by stranger p:/carol"}},
 	})

@@ -61,7 +61,7 @@ func TestSent(t *testing.T) {
 		{"Undo Announce", does(boosts), "", act("Undo", boosts), accepted, []string{"- reaction us:/alice Announce p:/notes/1 us:/alice/activities/b", "- feed us:/alice/activities/b by us:/alice"}},
 		{"Undo Dislike", does(strings.Replace(likes, `"Like"`, `"Dislike"`, 1)), "", act("Undo", strings.Replace(likes, `"Like"`, `"Dislike"`, 1)), accepted, []string{
 			"- reaction us:/alice Dislike p:/notes/1 us:/alice/activities/l"}},
-		{"Block of a stranger", nil, "p:/carol", act("Block", `"p:/carol"`), accepted, []string{"+ block outbound p:/carol us:/alice/activities/1"}},
+		{"Block of a stranger", nil, "p:/carol", act("Block", `"p:/carol"`), accepted, []string{"+ actor p:/carol", "+ block outbound p:/carol us:/alice/activities/1"}},
 		{"Block of who asks to follow", requested, "p:/carol", act("Block", `"p:/carol"`), accepted, []string{
 			"- relationship follower p:/carol pending p:/carol/follows/f",
 			"+ activity outbound Reject us:/alice/activities/* p:/carol/follows/f",

@@ -93,6 +93,23 @@ func TestAChangedRelationshipNamesTheOtherActor(t *testing.T) {
 	}
 }
 
+// The list of blocks shows the actor, of which the user may have nothing else. An actor that cannot
+// be fetched is blocked without a copy.
+func TestABlockKeepsACopyOfTheActor(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	const unknown = "https://down.example/users/x"
+	d.must("Block", map[string]any{"actorUri": bob})
+	d.must("Block", map[string]any{"actorUri": unknown})
+	d.read(func(ctx context.Context, tx *user.Tx) error {
+		cards, err := tx.Actors.FindCards(ctx, []vocab.ID{bob, unknown})
+		if len(cards) != 1 || cards[bob].Handle != "@bob@p.example" {
+			t.Errorf("the cards are %+v", cards)
+		}
+		return err
+	})
+}
+
 func TestNewWordsOfAPrivatePostDoNotGoToBlockedActors(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -46,7 +46,7 @@ func (s *clientAPI) listMutes(a *answer, r *http.Request, u vocab.Username, q ur
 		page.Items = append(page.Items, mute{Type: muting, Keyword: k})
 	}
 	err := s.owners.Read(r.Context(), u, func(ctx context.Context, tx *user.Tx) (err error) {
-		page.Actors, err = tx.Actors.FindCards(ctx, muted.MutedActors)
+		page.Actors, err = s.collectCards(ctx, tx, muted.MutedActors)
 		return err
 	})
 	if err != nil {

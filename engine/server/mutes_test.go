@@ -56,6 +56,29 @@ func TestMutedPostsAreInNoThreadAndNotFound(t *testing.T) {
 	f.get("/api/relationships?type=mute&limit=1", token).want(t, 400)
 }
 
+// A muted actor has a card as one in a relationship has it: that of a local user is the current
+// one, and that of an actor of which there is no copy is empty.
+func TestEachMutedActorHasACard(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	bob, stranger := f.local.ID(f.bob), vocab.ID("https://peer.example/users/x")
+	err := f.registry.UpdateUser(f.alice, func(now *registry.User) error {
+		now.Moderation.MutedActors = []vocab.ID{bob, stranger}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page struct {
+		Actors map[vocab.ID]struct{ Handle string }
+	}
+	f.get("/api/relationships?type=mute", bearerToken(f.token(f.alice, "read"))).want(t, 200).decode(t, &page)
+	card, isShown := page.Actors[stranger]
+	if !isShown || card.Handle != "" || !strings.HasPrefix(page.Actors[bob].Handle, "@bob@") {
+		t.Errorf("the actors are %+v", page.Actors)
+	}
+}
+
 func urisOf(shown []struct{ URI vocab.ID }) (uris []vocab.ID) {
 	for _, o := range shown {
 		uris = append(uris, o.URI)

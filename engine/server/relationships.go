@@ -170,13 +170,12 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 			page.Items = append(page.Items, relationship{f.Actor, f.Type, f.Status, directions[f.Direction], f.Activity, f.CreatedAt.UTC()})
 			actors = append(actors, f.Actor)
 		}
-		page.Actors, err = tx.Actors.FindCards(ctx, actors)
+		page.Actors, err = s.collectCards(ctx, tx, actors)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("list relationships: %w", err)
 	}
-	s.showLocal(page)
 	linkNext(a, r, q, page.Next)
 	return a.sendJSON(r, page)
 }
@@ -198,13 +197,22 @@ func readTies(q url.Values) (of user.Ties, err error) {
 	return of, nil
 }
 
-// showLocal replaces the cards of local users by their current ones.
-func (s *clientAPI) showLocal(page relationshipPage) {
-	for _, item := range page.Items {
-		if u, isLocal := s.local.Owner(item.ActorURI); isLocal {
-			if doc, err := s.local.Document(u); err == nil { // an account that is gone has no document
-				page.Actors[item.ActorURI] = vocab.CardOf(item.ActorURI, doc)
+// collectCards returns a card for each of the actors: the current one for a local user, the user's
+// copy for others, and an empty one if there is no copy.
+func (s *clientAPI) collectCards(ctx context.Context, tx *user.Tx, actors []vocab.ID) (map[vocab.ID]vocab.Card, error) {
+	cards, err := tx.Actors.FindCards(ctx, actors)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range actors {
+		card := cards[id]
+		if u, isLocal := s.local.Owner(id); isLocal {
+			card = vocab.Card{}
+			if doc, err := s.local.Document(u); err == nil { // the card of an account that is gone stays empty
+				card = vocab.CardOf(id, doc)
 			}
 		}
+		cards[id] = card
 	}
+	return cards, nil
 }

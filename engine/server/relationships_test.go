@@ -134,6 +134,9 @@ func TestRelationshipsAreListed(t *testing.T) {
 			for _, i := range page.Items {
 				name := i.ActorURI[strings.LastIndex(i.ActorURI, "/")+1:]
 				all = append(all, strings.TrimSpace(i.Type+" "+name+" "+i.Status+" "+i.Direction))
+				if _, isShown := page.Actors[i.ActorURI]; !isShown {
+					t.Errorf("the actors of a page lack %s", name)
+				}
 				if handle := page.Actors[i.ActorURI].Handle; (name == "carol" || name == "bob") && !strings.HasPrefix(handle, "@"+name+"@") {
 					t.Errorf("%s is shown as %q", name, handle)
 				}
