@@ -51,7 +51,7 @@ var playedBy = []struct{ says, tests string }{
 	{"Requests to other servers go through one door", "engine.TestEveryPackageKeepsToItsFloorAndDoors engine/transport.TestGuardStandsAtTheDialer engine/transport.TestGuardRefusesAddresses engine/transport.TestGuardURL " +
 		"engine/transport.TestGetFollowsRedirects engine/transport.TestGetReadsWithinLimits engine/transport.TestGetHasOneDeadline"},
 	{"Bodies are bounded before they are read", "engine/server.TestBodiesAreBoundedTogether engine/server.TestBodiesThatAreSentSlowlyDoNotFillTheMemory PAR-01 PAR-02 PAR-03 PAR-05 PAR-06 PAR-07"},
-	{"Connections, bodies under way, requests to inboxes", "engine/server.TestNobodyTakesAllConnections engine/server.TestInboxRefusesWhoComesTooOften engine/actor.TestFetchesAreBudgeted " +
+	{"Connections, bodies and large answers under way", "engine/server.TestNobodyTakesAllConnections engine/server.TestLargeAnswersAreBoundedTogether engine/server.TestAPictureIsNotReadIntoMemory engine/server.TestInboxRefusesWhoComesTooOften engine/actor.TestFetchesAreBudgeted " +
 		"engine/inbox.TestStrangersHaveSoMuchStoredADay engine/inbox.TestWhoSendsTooMuchTakesNothingFromOthersOfItsHost"},
 	{"Of an actor whose activities concern nobody here nothing is stored", "PAY-04 engine/actor.TestActorsOfNobodyAreInMemoryAlone"},
 	{"Of others at most 16 KiB are kept", "PAY-04 engine/vocab.TestReducedActorsAreBounded db/instance.TestUnusedRemoteActorsAreForgotten"},

@@ -335,11 +335,15 @@ func (t *backupRun) writePictures(u vocab.Username) error {
 		return err
 	}
 	for _, name := range names {
-		data, err := t.in.Registry.ReadPicture(u, name)
+		f, err := t.in.Registry.OpenPicture(u, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
+			return err
+		}
+		data, err := io.ReadAll(f)
+		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 		if err := t.w.Add(archive.Name{User: u, Kind: archive.Media, Item: name}, data); err != nil {

@@ -29,11 +29,13 @@ const SocketsOfUser = 10
 // for each row that one payer leaves something to others.
 var (
 	Connections = newBudget(Budget{Bounds: "connections", Payer: Address, Pool: 8192, Beyond: "closed",
-		Note: "for each of the two listeners, and fewer where `ulimit -n` is low: three eighths of it; one of `trusted_proxies` may have all"})
+		Note: "for each of the two listeners, and fewer where `ulimit -n` is low: three eighths of it; one of `trusted_proxies` may have all; over one of HTTP/2 32 requests at once"})
 	Headers = newBudget(Budget{Bounds: "headers of a request", Payer: Request, Each: "32 KiB, 10 s", Beyond: "431, closed"})
 	Body    = newBudget(Budget{Bounds: "a body", Payer: Request, Each: "`limits.body`, 10 s", Beyond: "413; up to 4 MiB more are discarded, then closed"})
 	Bodies  = newBudget(Budget{Bounds: "bodies of requests to inboxes under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503",
 		Note: "for one above `limits.body` the sender's domain pays"})
+	Answers = newBudget(Budget{Bounds: "answers above 16 KiB that are being sent", Payer: Address, Pool: 128 << 20, Bytes: true, Beyond: "503",
+		Note: "a picture of a profile counts as 128 KiB"})
 
 	InboxRequests = newBudget(Budget{Bounds: "requests to inboxes", Payer: Address, Setting: "limits.inbox_address_rate", Beyond: "429"})
 	HostRequests  = newBudget(Budget{Bounds: "requests to inboxes that are proven", Payer: Domain, Setting: "limits.inbox_host_rate", Beyond: "429"})

@@ -82,9 +82,9 @@ func (r *Registry) ListPictures(u vocab.Username) (names []string, err error) {
 	return names, nil
 }
 
-// ReadPicture returns a picture of u. The error is fs.ErrNotExist if there is no such picture, if
-// it is too large, or if the name does not have the form of a picture's name.
-func (r *Registry) ReadPicture(u vocab.Username, name string) ([]byte, error) {
+// OpenPicture opens a picture of u. The error is fs.ErrNotExist if there is no such picture, if it
+// is too large, or if the name does not have the form of a picture's name.
+func (r *Registry) OpenPicture(u vocab.Username, name string) (*os.File, error) {
 	if !pictureForm.MatchString(name) {
 		return nil, fs.ErrNotExist
 	}
@@ -92,11 +92,10 @@ func (r *Registry) ReadPicture(u vocab.Username, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxPicture {
-		return nil, errors.Join(err, fs.ErrNotExist)
+		return nil, errors.Join(err, f.Close(), fs.ErrNotExist)
 	}
-	return io.ReadAll(f)
+	return f, nil
 }
 
 // PrunePictures removes the pictures of u that the profile does not show any more. It keeps the

@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,8 +29,13 @@ func TestPicturesHaveNamesOfTheirOwn(t *testing.T) {
 	if other, err := f.StorePicture(alice, []byte("two"), "png"); err != nil || other == name {
 		t.Errorf("another picture is stored as %q, %v", other, err)
 	}
-	if got, err := f.ReadPicture(alice, name); err != nil || string(got) != "one" {
-		t.Errorf("ReadPicture = %q, %v", got, err)
+	opened, err := f.OpenPicture(alice, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	if got, err := io.ReadAll(opened); err != nil || string(got) != "one" {
+		t.Errorf("the picture is %q, %v", got, err)
 	}
 	if _, err := f.StorePicture(alice, []byte("three"), "svg"); err == nil {
 		t.Error("an SVG is stored")
@@ -43,12 +49,12 @@ func TestPicturesHaveNamesOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, none := range []string{"", "secret.png", "../config.json", "..", "../media/" + name, name + "/", "/" + name, name + "\x00", name[:30] + ".png", link, "ffffffffffffffffffffffffffffffff.png"} {
-		if got, err := f.ReadPicture(alice, none); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("ReadPicture(%q) = %q, %v, want none", none, got, err)
+		if _, err := f.OpenPicture(alice, none); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("OpenPicture(%q) = %v, want none", none, err)
 		}
 	}
-	if got, err := f.ReadPicture(username(t, "bob"), name); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("bob's is %q, %v", got, err)
+	if _, err := f.OpenPicture(username(t, "bob"), name); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("bob's picture: %v, want none", err)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/policy"
 )
 
 // Cache-Control of answers.
@@ -26,7 +28,9 @@ type answer struct {
 	route  string // the path of the route as registered
 	status int    // 0 if nothing is written yet
 	asker  *asker // the sender of the request; nil if not identified yet
-	seed   maphash.Seed
+
+	server  *Server
+	request *http.Request
 
 	held      *held // the part of the request's body that was read; nil if none was
 	bodyEnded bool  // the request's body was read whole, or broke off
@@ -63,8 +67,35 @@ func (a *answer) addVary(headers ...string) {
 // setCache says who may store a copy of the response.
 func (a *answer) setCache(policy string) { a.Header().Set("Cache-Control", policy) }
 
-// send answers with a body.
+// smallAnswer is the size, in bytes, up to which an answer takes no room. All connections together
+// hold little of such answers.
+const smallAnswer = 16 << 10
+
+// takeRoom takes n bytes of the room for large answers that are being sent. The client's address
+// pays. A client that reads slowly holds the room until giveBack. HEAD has no body, and takes none.
+func (a *answer) takeRoom(n int64) (giveBack func(), err error) {
+	if a.request.Method == http.MethodHead {
+		return func() {}, nil
+	}
+	of, payer := a.server.answers, policy.NameAddress(a.server.clientOf(a.request))
+	if !of.Take(payer, n) {
+		return nil, errCrowded
+	}
+	return func() { of.Give(payer, n) }, nil
+}
+
+// send answers with a body. It refuses a large answer if there is no room for it, except after a
+// request that may have changed something: its client would not learn what was done.
 func (a *answer) send(status int, contentType string, body []byte) {
+	if len(body) > smallAnswer && a.request.Method == http.MethodGet {
+		giveBack, err := a.takeRoom(int64(len(body)))
+		if err != nil {
+			a.setCache("no-store")
+			a.server.refuse(a, a.request, err)
+			return
+		}
+		defer giveBack()
+	}
 	h := a.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -76,7 +107,7 @@ func (a *answer) send(status int, contentType string, body []byte) {
 // (RFC 9110 §8.8.3). Tags are valid in this process only, because their hash has a random seed
 // that no client knows.
 func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
-	tag := `W/"` + strconv.FormatUint(maphash.Bytes(a.seed, body), 16) + `"`
+	tag := `W/"` + strconv.FormatUint(maphash.Bytes(a.server.seed, body), 16) + `"`
 	a.Header().Set("ETag", tag)
 	if hasTag(r.Header.Values("If-None-Match"), tag) {
 		a.WriteHeader(http.StatusNotModified)
@@ -95,7 +126,7 @@ func hasTag(lines []string, tag string) bool {
 // observeRequests gives each request an id and a deadline, and counts it.
 func (s *Server) observeRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: uuid.NewString(), route: "none", seed: s.seed, connection: r.Context()}
+		a := &answer{ResponseWriter: w, id: uuid.NewString(), route: "none", server: s, request: r, connection: r.Context()}
 		a.Header().Set("X-Request-Id", a.id)
 		a.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx, cancel := context.WithTimeout(r.Context(), handleTime)

@@ -50,6 +50,19 @@ func (s *Server) HoldReads(address netip.Addr) (release func()) {
 	return func() { s.actors.strangers.reads.Give(payer, n) }
 }
 
+// HoldAnswers takes all the room for large answers that clients at an address may have, until
+// release.
+func (s *Server) HoldAnswers(address netip.Addr) (release func()) {
+	payer, n := policy.NameAddress(networkOf(address)), int64(0)
+	for s.answers.Take(payer, 1<<10) {
+		n += 1 << 10
+	}
+	return func() { s.answers.Give(payer, n) }
+}
+
+// HeldAnswers returns how many bytes of large answers count as being sent.
+func (s *Server) HeldAnswers() int64 { return s.answers.Used() }
+
 // HoldAtMost bounds them, and those of actions. It must be called before anything is asked.
 func (s *Server) HoldAtMost(bytes int64) {
 	s.federation.bodies, s.api.bodies = policy.Bodies.PoolOf(bytes), policy.ActionBodies.PoolOf(bytes)

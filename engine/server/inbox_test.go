@@ -263,7 +263,7 @@ func TestHardenBoundsWhatAClientMayTake(t *testing.T) {
 	var srv http.Server
 	server.Harden(&srv, nil)
 	if srv.ReadHeaderTimeout != 10*time.Second || srv.IdleTimeout != 2*time.Minute || srv.MaxHeaderBytes != 32<<10 ||
-		srv.ReadTimeout != 30*time.Second || srv.WriteTimeout != 30*time.Second {
+		srv.ReadTimeout != 30*time.Second || srv.WriteTimeout != 30*time.Second || srv.HTTP2 == nil || srv.HTTP2.MaxConcurrentStreams != 32 {
 		t.Errorf("PAR-14: %+v", &srv)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"mime"
 	"net/http"
+	"os"
 	"path"
+	"time"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -17,13 +19,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// pictureRoom is what a picture that is being sent takes of the room for answers: more than the
+// buffer of the copy, so that there is a limit to the files that are open at the same time.
+const pictureRoom = 128 << 10
+
 // cacheForever is the Cache-Control of addresses whose content never changes.
 const cacheForever = "public, max-age=31536000, immutable"
 
 // Pictures stores the pictures of users' profiles.
 type Pictures interface {
 	StorePicture(u vocab.Username, data []byte, extension string) (name string, err error)
-	ReadPicture(u vocab.Username, name string) ([]byte, error)
+	OpenPicture(u vocab.Username, name string) (*os.File, error)
 	PrunePictures(u vocab.Username) error
 	// Problem returns why the user's profile cannot be changed, or nil if it can.
 	Problem(u vocab.Username) error
@@ -39,7 +45,8 @@ type pictures struct {
 // pictureTypes maps the extensions of served pictures to their media types.
 var pictureTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg"}
 
-// getPicture serves a picture to everybody. A browser that opens it as a page runs nothing in
+// getPicture serves a picture to everybody. It sends the picture from its file, so that clients
+// that read slowly take little memory. A browser that opens the picture as a page runs nothing in
 // it.
 func (s *pictures) getPicture(a *answer, r *http.Request, p httprouter.Params) error {
 	u, err := s.findResident(r, p)
@@ -47,16 +54,24 @@ func (s *pictures) getPicture(a *answer, r *http.Request, p httprouter.Params) e
 		return err
 	}
 	name := p.ByName("name")
-	data, err := s.files.ReadPicture(u, name)
+	giveBack, err := a.takeRoom(pictureRoom)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	f, err := s.files.OpenPicture(u, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNothing
 	}
 	if err != nil {
 		return err
 	}
+	defer f.Close()
 	a.setCache(cacheForever)
 	a.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	a.sendTagged(r, pictureTypes[path.Ext(name)], data)
+	a.Header().Set("Content-Type", pictureTypes[path.Ext(name)])
+	a.Header().Set("ETag", `"`+name+`"`) // the name is a hash of the data
+	http.ServeContent(a, r, name, time.Time{}, f)
 	return nil
 }
 

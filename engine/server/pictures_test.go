@@ -5,9 +5,13 @@ import (
 	"image"
 	"image/png"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,6 +62,12 @@ func TestAnUploadedPictureIsShownForGood(t *testing.T) {
 		}
 	}
 	f.get(done.URL, header("If-None-Match", shown.Header.Get("ETag"))).want(t, 304)
+	if head := f.ask(http.MethodHead, done.URL).want(t, 200); head.Header.Get("Content-Length") != strconv.Itoa(len(shown.body)) {
+		t.Errorf("HEAD is answered with the length %q, want %d", head.Header.Get("Content-Length"), len(shown.body))
+	}
+	if part := f.get(done.URL, header("Range", "bytes=1-3")).want(t, 206); string(part.body) != "PNG" || part.Header.Get("Content-Type") != "image/png" {
+		t.Errorf("a part is %q, of the type %q", part.body, part.Header.Get("Content-Type"))
+	}
 
 	f.upload("/api/me/image", pngOf(t, 30, 10), "image/png", token).want(t, 200)
 	if p := string(f.outbox.asked.Action.Params); !strings.HasPrefix(p, `{"image":"`) {
@@ -133,4 +143,70 @@ func TestOnlyPicturesAreShown(t *testing.T) {
 	}
 	f.state(f.alice, "suspended")
 	f.get(folder+name).want(t, 404)
+}
+
+// unkept counts the bytes of an answer, and keeps none.
+type unkept struct {
+	header http.Header
+	n      int
+}
+
+func (u *unkept) Header() http.Header         { return u.header }
+func (u *unkept) WriteHeader(int)             {}
+func (u *unkept) Write(b []byte) (int, error) { u.n += len(b); return len(b), nil }
+
+// A client that reads slowly holds an open file, not the picture. No other test may run meanwhile,
+// because the test measures the memory of the process.
+func TestAPictureIsNotReadIntoMemory(t *testing.T) {
+	f := newFixture(t)
+	const size, requests = 4 << 20, 8
+	name, err := f.registry.StorePicture(f.alice, make([]byte, size), "png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range requests {
+		got := &unkept{header: http.Header{}}
+		f.public.ServeHTTP(got, httptest.NewRequest(http.MethodGet, "/users/alice/media/"+name, nil))
+		if got.n != size {
+			t.Fatalf("%d bytes were sent, want %d", got.n, size)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > size {
+		t.Errorf("%d answers took %d bytes of memory", requests, took)
+	}
+}
+
+func TestLargeAnswersAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	name, err := f.registry.StorePicture(f.alice, []byte("picture"), "jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, small := f.post(f.alice, "x", start, vocab.Public)
+	_, large := f.post(f.alice, strings.Repeat("x", 20<<10), start, vocab.Public)
+	picture := "/users/alice/media/" + name
+	from := func(address string) asking { return func(r *http.Request) { r.RemoteAddr = address + ":1" } }
+	release := f.server.HoldAnswers(netip.MustParseAddr("192.0.2.1"))
+	for _, target := range []string{picture, string(large)} {
+		r := f.get(target, from("192.0.2.1")).want(t, 503)
+		r.holds(t, []string{"crowded"}, nil)
+		if r.Header.Get("Cache-Control") != "no-store" || r.Header.Get("Retry-After") != "1" || r.Header.Get("ETag") != "" {
+			t.Errorf("%s is refused with the headers %v", target, r.Header)
+		}
+		f.get(target, from("198.51.100.1")).want(t, 200)
+		f.ask(http.MethodHead, target, from("192.0.2.1")).want(t, 200)
+	}
+	f.get(string(small), from("192.0.2.1")).want(t, 200)
+	release()
+	for range 3 {
+		f.get(picture, from("192.0.2.1")).want(t, 200)
+		f.get(string(large), from("192.0.2.1")).want(t, 200)
+	}
+	if n := f.server.HeldAnswers(); n != 0 {
+		t.Errorf("%d bytes count as being sent when nothing is", n)
+	}
 }

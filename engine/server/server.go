@@ -121,6 +121,7 @@ type Server struct {
 	metrics metrics
 	lines   lines
 	seed    maphash.Seed // the seed of the hashes in ETags
+	answers *policy.Pool // limits the large answers that are being sent
 
 	federation  *federation
 	actors      *actors
@@ -152,7 +153,7 @@ func New(d Deps) *Server {
 	recent := newRecentPages(d.Now)
 	inboxes := &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, max(d.BodyLimit, d.MLSBodyLimit)), bodyLimit: d.BodyLimit, mlsBodyLimit: d.MLSBodyLimit}
 	messages := &conversations{api, d.Conversations, d.Members, newBodies(policy.ConversationBodies, maxConversation)}
-	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now), seed: maphash.MakeSeed(),
+	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now), seed: maphash.MakeSeed(), answers: policy.Answers.NewPool(),
 		federation:  inboxes,
 		actors:      &actors{a},
 		documents:   &storedDocuments{a},
@@ -180,11 +181,13 @@ const (
 	handleTime  = 25 * time.Second // less than requestTime, so that there is time to answer that the request took too long
 	idleTime    = 2 * time.Minute
 	maxHeader   = 32 << 10
+	maxStreams  = 32 // requests at the same time over one connection of HTTP/2
 )
 
 // Harden limits what a client can use of srv: the time for headers, for a whole request and
 // between two requests; the size of headers; the number of its connections, unless it is one of
-// the proxies; and how long a connection without any request can delay a Shutdown.
+// the proxies; the requests at the same time over one connection; and how long a connection
+// without any request can delay a Shutdown.
 func Harden(srv *http.Server, proxies []netip.Prefix) { harden(srv, newConns(proxies)) }
 
 func harden(srv *http.Server, c *conns) {
@@ -193,6 +196,7 @@ func harden(srv *http.Server, c *conns) {
 	srv.WriteTimeout = requestTime
 	srv.IdleTimeout = idleTime
 	srv.MaxHeaderBytes = maxHeader
+	srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	srv.ConnState = c.followState
 	srv.ConnContext = c.rememberConn
 	srv.RegisterOnShutdown(func() { time.AfterFunc(newcomerTime, c.turnAway) })
