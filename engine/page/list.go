@@ -32,7 +32,10 @@ func (l List) HTML() []byte {
 		Posts  []template.HTML
 		Next   string
 	}
-	d := data{Head: l.describeHead(), Person: l.Person, About: showAbout(l.Person), Fields: showFields(l.Person.Fields), Tag: cutText(vocab.OneLine(l.Tag), 64)}
+	d := data{Head: l.describeHead(), Person: l.Person, About: showAbout(l.Person), Fields: showFields(l.Person.Fields)}
+	if len(l.Posts) > 0 { // otherwise the tag may be words that somebody put into the address
+		d.Tag = cutText(vocab.OneLine(l.Tag), 64)
+	}
 	d.Posts = l.Person.fitPosts(l.Posts, maxPage-len(renderTemplate("list", d))-room)
 	d.Next = l.Next(len(d.Posts))
 	return renderTemplate("list", d)

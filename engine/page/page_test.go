@@ -197,6 +197,18 @@ func TestTheNextPageBeginsBehindTheLastPostThatFits(t *testing.T) {
 	}
 }
 
+// A tag is part of the address, and anybody can make one up. Behind 2,000 activities without a post
+// an empty page may have a next one.
+func TestAPageWithoutPostsDoesNotShowItsTag(t *testing.T) {
+	t.Parallel()
+	for _, shown := range [][]Post{nil, sample()[1:2]} {
+		html := string(List{Person: alice(), Posts: shown, Tag: "made-up words", Next: next}.HTML())
+		if strings.Contains(html, "made-up words") != (len(shown) > 0) || !strings.Contains(html, `rel="next"`) {
+			t.Errorf("with %d posts the page is %s", len(shown), html)
+		}
+	}
+}
+
 func TestAWarningHidesThePostBehindIt(t *testing.T) {
 	t.Parallel()
 	html := string(Thread{Person: alice(), Post: sample()[3], Next: never}.HTML())
