@@ -1,5 +1,7 @@
 package pool
 
+import "context"
+
 // Class is the purpose for which a user's database is used. Each class has a share of the
 // connections, so that no class can starve another.
 type Class uint8
@@ -13,6 +15,17 @@ const (
 )
 
 func (c Class) String() string { return [classes]string{"work", "owner", "stranger"}[c] }
+
+// Strangers are functions that the queue calls for the class Stranger. Each gets the context of
+// the call of Acquire.
+type Strangers struct {
+	// PayerOf returns the payer of the call. Payers are served by turns. The empty payer never
+	// waits for its turn.
+	PayerOf func(context.Context) string
+	// MayOpen reports whether a connection may be opened for the call. It is called only when no
+	// open connection is free, and with the lock of the pool held.
+	MayOpen func(context.Context) bool
+}
 
 // keptFor returns how many connections are reserved for a class. limit is the number of all
 // connections. With a limit of 64, eight are reserved for Owner and four for Work. With a limit

@@ -174,10 +174,10 @@ func TestStrangersOpenAsManyConnectionsAsTheyMayAndIdleOnesCostNothing(t *testin
 	synctest.Test(t, func(t *testing.T) {
 		c, s := managed(100)
 		opens := rate.NewLimiter(20, 20)
-		mayOpen := func(context.Context) bool { return opens.Allow() }
-		burst := func(from int) (refused int) {
+		from := &Strangers{PayerOf: func(context.Context) string { return "" }, MayOpen: func(context.Context) bool { return opens.Allow() }}
+		burst := func(first int) (refused int) {
 			for n := range 50 {
-				l, err := c.Acquire(t.Context(), Stranger, fmt.Sprint(from+n), mayOpen)
+				l, err := c.Acquire(t.Context(), Stranger, fmt.Sprint(first+n), from)
 				if f := fault.Of(err); err != nil && (f.Kind != fault.Unavailable || f.Code != "crowded" || f.RetryAfter != time.Second) {
 					t.Errorf("acquire = %v, want crowded", err)
 				}
@@ -201,6 +201,43 @@ func TestStrangersOpenAsManyConnectionsAsTheyMayAndIdleOnesCostNothing(t *testin
 		time.Sleep(time.Second) // of the test's own clock
 		if got := burst(1000); got != 30 {
 			t.Errorf("of 50 others a second later %d were refused, want 30", got)
+		}
+		c.Close()
+	})
+}
+
+// One address asks for a user as often as it can. Another one that asks once does not wait until
+// all of these are served.
+func TestStrangersAreServedByTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := managed(4) // strangers have one connection
+		held, err := c.Acquire(t.Context(), Stranger, "alice", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var served []string
+		var all sync.WaitGroup
+		for n, payer := range []string{"many", "many", "many", "many", "few", "one", "few"} {
+			database := "alice"
+			if n == 3 {
+				database = "bob"
+			}
+			all.Go(func() {
+				l, err := c.Acquire(t.Context(), Stranger, database, &Strangers{PayerOf: func(context.Context) string { return payer }, MayOpen: func(context.Context) bool { return true }})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				served = append(served, payer)
+				c.Release(l)
+			})
+			synctest.Wait() // it stands in the queue
+		}
+		c.Release(held)
+		all.Wait()
+		if want := []string{"many", "few", "one", "many", "few", "many", "many"}; !slices.Equal(served, want) {
+			t.Errorf("served %v, want %v", served, want)
 		}
 		c.Close()
 	})

@@ -26,7 +26,8 @@ const (
 // Pool manages the connections to users' databases. Each class has a share of the limit. When the
 // limit is reached, a new connection takes the slot of the connection that was idle for longest.
 // Waiters are served in order of arrival, as far as the shares of their class and of their
-// database allow. To open a connection costs some fifteen times as much as a write.
+// database allow; strangers by turns of those who pay for them. To open a connection costs some
+// fifteen times as much as a write.
 type Pool struct {
 	connect func(ctx context.Context, database string) (*pgx.Conn, error)
 	usable  func(*pgx.Conn) bool // whether a connection can serve another transaction
@@ -95,14 +96,18 @@ func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), lo
 
 // Acquire returns a connection to the database. It waits in a queue until one is available, but
 // for the class Stranger no longer than strangerTime. It refuses a database that is recorded as
-// broken. mayOpen reports whether a connection may be opened for this call; if mayOpen is nil, a
-// connection may always be opened. mayOpen is called with mu held.
-func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*Lease, error) {
+// broken. If the parameter of is nil, as for all classes but Stranger, nobody pays for the call,
+// and a connection may always be opened.
+func (c *Pool) Acquire(ctx context.Context, class Class, database string, of *Strangers) (*Lease, error) {
 	if err := holding.RefuseHolder(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	w, err := c.enterQueue(class, database, func() bool { return mayOpen == nil || mayOpen(ctx) })
+	payer := ""
+	if of != nil {
+		payer = of.PayerOf(ctx)
+	}
+	w, err := c.enterQueue(class, database, payer, func() bool { return of == nil || of.MayOpen(ctx) })
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,9 @@ var (
 type waiter struct {
 	class    Class
 	database string
-	arrival  uint64     // the number of the call; lower numbers are served first
+	payer    string     // empty for none
+	turn     int        // how many calls of the payer waited when this one came
+	arrival  uint64     // the number of the call; lower numbers are served first, in the same turn
 	ready    chan grant // has a buffer of one
 	mayOpen  func() bool
 	of       *databaseConns // set when it enters the queue
@@ -39,7 +41,7 @@ type grant struct {
 
 // enterQueue puts a new waiter into the queue, and serves the waiters that can be served now. It
 // refuses a database that is recorded as broken, because a waiter would wait for it in vain.
-func (c *Pool) enterQueue(class Class, database string, mayOpen func() bool) (*waiter, error) {
+func (c *Pool) enterQueue(class Class, database, payer string, mayOpen func() bool) (*waiter, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -49,19 +51,37 @@ func (c *Pool) enterQueue(class Class, database string, mayOpen func() bool) (*w
 		return nil, err
 	}
 	c.arrivals++
-	w := &waiter{class: class, database: database, arrival: c.arrivals, ready: make(chan grant, 1), mayOpen: mayOpen}
+	w := &waiter{class: class, database: database, turn: c.nextTurn(class, payer), payer: payer, arrival: c.arrivals, ready: make(chan grant, 1), mayOpen: mayOpen}
 	c.enqueue(w)
 	c.serveWaiters()
 	return w, nil
 }
 
-// enqueue puts w into the queue of its class, in order of arrival. The caller holds mu.
+// nextTurn returns how many calls of a payer wait in a class. The first calls of all payers are
+// served before the second of any, so that a payer with many calls does not make others wait until
+// all of these are served. The caller holds mu.
+func (c *Pool) nextTurn(class Class, payer string) (turn int) {
+	for el := c.waiters[class].Front(); el != nil && payer != ""; el = el.Next() {
+		if el.Value.(*waiter).payer == payer {
+			turn++
+		}
+	}
+	return turn
+}
+
+// isBefore reports whether w is served before another waiter of its class.
+func (w *waiter) isBefore(other *waiter) bool {
+	return w.turn < other.turn || w.turn == other.turn && w.arrival < other.arrival
+}
+
+// enqueue puts w into the queue of its class, in order of turns and then of arrival. The caller
+// holds mu.
 func (c *Pool) enqueue(w *waiter) {
 	w.of = c.connsOf(w.database)
 	w.of.waiting++
 	queue := c.waiters[w.class]
 	el := queue.Back()
-	for el != nil && el.Value.(*waiter).arrival > w.arrival {
+	for el != nil && w.isBefore(el.Value.(*waiter)) {
 		el = el.Prev()
 	}
 	if el == nil {

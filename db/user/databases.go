@@ -17,13 +17,11 @@ type Databases struct {
 	schema      *schema.Databases
 	pool        *pool.Pool
 	types       Types
-	subscribers *subscribers // notified of commits
-	class       pool.Class   // the purpose of these Databases
-	// mayOpen reports whether a connection may be opened for a stranger's work. If it is nil, one
-	// may always be opened.
-	mayOpen func(context.Context) bool
-	limit   *atomic.Int64            // see LimitTransactions; shared by all views
-	took    *prometheus.HistogramVec // times of transactions
+	subscribers *subscribers             // notified of commits
+	class       pool.Class               // the purpose of these Databases
+	strangers   *pool.Strangers          // nil unless the class is pool.Stranger
+	limit       *atomic.Int64            // see LimitTransactions; shared by all views
+	took        *prometheus.HistogramVec // times of transactions
 }
 
 // New returns the users' databases of an instance. The parameter connections is the pool of
@@ -65,11 +63,10 @@ func (d *Databases) As(class pool.Class) *Databases {
 	return &view
 }
 
-// ForStrangers returns d with the class pool.Stranger. mayOpen reports whether a connection may
-// be opened for the work of a context. To open one costs as much as fifteen writes. mayOpen is
-// not called when an open connection is free.
-func (d *Databases) ForStrangers(mayOpen func(context.Context) bool) *Databases {
+// ForStrangers returns d with the class pool.Stranger. To open a connection costs as much as
+// fifteen writes, so strangers may not always open one.
+func (d *Databases) ForStrangers(strangers pool.Strangers) *Databases {
 	view := d.As(pool.Stranger)
-	view.mayOpen = mayOpen
+	view.strangers = &strangers
 	return view
 }

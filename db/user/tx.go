@@ -141,7 +141,7 @@ func (d *Databases) once(ctx context.Context, u vocab.Username, begin string, wo
 // over runs work in t over a connection to u's database. The result died reports whether the
 // connection had died while it was idle, before work used it.
 func (d *Databases) over(ctx context.Context, u vocab.Username, t *Tx, work func(context.Context, *Tx) error) (died bool, err error) {
-	l, err := d.pool.Acquire(ctx, d.class, d.schema.OfUser(u), d.mayOpen)
+	l, err := d.pool.Acquire(ctx, d.class, d.schema.OfUser(u), d.strangers)
 	if err != nil {
 		return false, err
 	}

@@ -115,7 +115,7 @@ var (
 	Documents = newBudget(Budget{Bounds: "a document", Payer: Request,
 		Each: "64 levels, 50,000 values; 1,000 addressed, 256 tags, 64 attachments, 50 options; an id of 1 KiB; content of 128 KiB (an Article: 512 KiB), name and summary of 4 KiB", Beyond: "400"})
 	StrangersReads = newBudget(Budget{Bounds: "reads of users' databases by strangers under way", Payer: Address, Pool: 256, Beyond: "503",
-		Note: "they use a quarter of the connections, and wait 2 s for one"})
+		Note: "they use a quarter of the connections, two for each user, and wait 2 s for one, by turns of the payers"})
 	StrangersOpens = newBudget(Budget{Bounds: "users' databases opened for strangers", Payer: Address, Rate: Rate{PerSecond: 20, Burst: 20}, Per: "process", Beyond: "503"})
 
 	Logins     = newBudget(Budget{Bounds: "attempts at passwords, and steps of logins by an OpenID provider", Payer: Address, Rate: Rate{PerSecond: 20.0 / 60, Burst: 20}, Beyond: "429"})

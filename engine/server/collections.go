@@ -145,6 +145,11 @@ func (s *collections) sendRecent(a *answer, r *http.Request, contentType string,
 	if err != nil || s.secureMode || !isAnonymous(r) || c.shown != nil && c.shown(s.profiles.User(u).Collections) != registry.Public {
 		return false
 	}
+	return s.sendStored(a, r, contentType, c, u)
+}
+
+// sendStored answers with the stored page, and reports whether there was one.
+func (s *collections) sendStored(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) bool {
 	page, found := s.recent.find(u, recentKey(c, r))
 	if found {
 		a.setCache(cachePublic)
@@ -208,6 +213,10 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 	}
 	keep := func([]byte) {}
 	if viewer == "" && !s.secureMode && !c.isMany {
+		// A request that is not anonymous, but proves nothing, gets the page of the anonymous ones.
+		if s.sendStored(a, r, contentType, c, u) {
+			return nil
+		}
 		keep = s.recent.begin(u, recentKey(c, r))
 	}
 	var doc vocab.Doc

@@ -212,6 +212,9 @@ func TestOneAddressThatReadsLeavesRoomForAnother(t *testing.T) {
 	}
 	f.get(string(object), from("198.51.100.1")).want(t, 200)
 	f.get(string(f.local.Outbox(f.alice)), from("198.51.100.1")).want(t, 200)
+	for name, value := range map[string]string{"Authorization": "Basic x", "Signature": "x"} { // they prove nothing, so the page is the one that was just shown
+		f.get(string(f.local.Outbox(f.alice)), from("192.0.2.1"), header(name, value)).want(t, 200)
+	}
 	release()
 	f.get(string(object), from("192.0.2.1")).want(t, 200)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -23,7 +24,7 @@ func newStrangers(store *user.Databases, now func() time.Time) strangers {
 		ok, _ := opens.Allow("", policy.PayerOf(ctx), 0)
 		return ok
 	}
-	return strangers{store.ForStrangers(mayOpen), policy.StrangersReads.NewPool()}
+	return strangers{store.ForStrangers(pool.Strangers{PayerOf: policy.PayerOf, MayOpen: mayOpen}), policy.StrangersReads.NewPool()}
 }
 
 var errCrowded = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
@@ -36,8 +37,8 @@ func (s *access) readerOf(r *http.Request) func(context.Context, vocab.Username,
 }
 
 // readAsStranger reads a user's database for anybody except the user. The read is charged to the
-// client's address, so that a client that reads as fast as it can leaves room and connections to
-// others.
+// client's address, so that a client that reads as fast as it can leaves room to others, and they
+// have their turns at the connections.
 func (s *access) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *user.Tx) error) error {
 	ctx := policy.PaidByAddress(r.Context(), s.clientOf(r))
 	payer := policy.PayerOf(ctx)
