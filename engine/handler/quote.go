@@ -8,6 +8,7 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -40,8 +41,8 @@ func needsStamp(a *vocab.Activity) []vocab.ID {
 }
 
 // receiveQuoteAnswer handles the answer to a QuoteRequest of the user. Only the answer of the
-// actor that was asked counts. An Accept needs a stamp of that actor for this very quote. A
-// Reject is final.
+// actor that was asked counts. An Accept needs a stamp of that actor for this very quote, and only
+// the first one counts: each stamp costs an Update to all who have the post. A Reject is final.
 func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, status string) (Effects, error) {
 	request, note, err := findAsked(ctx, tx, r)
 	if err != nil || note == nil || note.Doc.Flag(refused) {
@@ -50,10 +51,13 @@ func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r 
 	if status == user.Rejected {
 		return Effects{}, refuseQuote(ctx, r.sender(tx, local), note)
 	}
+	if note.Doc.Text(authorization) != "" {
+		return Effects{}, ErrIgnored
+	}
 	// The request was sent to the author of the quoted post, so the sender is that author.
 	want := vocab.Stamp{Author: r.Actor.ID, Quoting: note.ID, Quoted: request.Object.ID}
 	stamp, err := keepStamp(ctx, tx, r, answeredStamp(r), want)
-	if err != nil || stamp == "" || note.Doc.Text(authorization) == string(stamp) {
+	if err != nil || stamp == "" {
 		return Effects{}, ignoredUnless(err)
 	}
 	return Effects{}, r.sender(tx, local).changeQuote(ctx, note, func(d vocab.Doc) { d[authorization] = string(stamp) })
@@ -222,8 +226,8 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 	return s.storeFor(ctx, update, o.ID, o.ID, inboxes)
 }
 
-// formerInboxes returns the inboxes to which an object of the user was delivered, without actors
-// that the user blocks or that may not see the object any more.
+// formerInboxes returns the inboxes to which an object of the user was delivered, each once. It
+// leaves out actors that the user blocks or that may not see the object any more.
 func (s sender) formerInboxes(ctx context.Context, o *vocab.Object) ([]user.Inbox, error) {
 	all, err := s.tx.Deliveries.ListSentTo(ctx, o.ID)
 	if err != nil {
@@ -238,7 +242,7 @@ func (s sender) formerInboxes(ctx context.Context, o *vocab.Object) ([]user.Inbo
 		return nil, err
 	}
 	out, err := s.outsiders(ctx, o, had)
-	return WithoutActors(WithoutActors(all, blocked), out), err
+	return delivery.MergeInboxes(WithoutActors(WithoutActors(all, blocked), out), nil), err
 }
 
 // outsiders returns a map that has true for each of the actors that may not see an object of

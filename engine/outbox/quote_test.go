@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,7 +144,13 @@ func TestAQuoteIsRevoked(t *testing.T) {
 // approve lets bob approve of what a note of alice's quotes.
 func (d *desk) approve(note vocab.ID) error {
 	d.t.Helper()
-	stamp, err := vocab.ObjectOf(vocab.Stamp{Author: bob, Quoting: note, Quoted: bobsPost}.Doc("https://p.example/stamps/1", me))
+	return d.approveBy(note, "https://p.example/stamps/1")
+}
+
+// approveBy lets bob approve with the stamp that has the id.
+func (d *desk) approveBy(note, id vocab.ID) error {
+	d.t.Helper()
+	stamp, err := vocab.ObjectOf(vocab.Stamp{Author: bob, Quoting: note, Quoted: bobsPost}.Doc(id, me))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -201,6 +208,32 @@ func TestAnApprovalBringsNewWordsToNobodyWhoIsOut(t *testing.T) {
 	d.must("RemoveFromGroup", map[string]any{"name": "friends", "actorUri": dan})
 	if told := d.toldOfApproval(note); slices.Contains(told, dan+"/inbox") || !slices.Contains(told, bob+"/inbox") {
 		t.Errorf("group: told are %q", told)
+	}
+}
+
+// The first stamp is for good. Each further one would cost an Update to everybody who has the post,
+// and bob can make as many as he likes.
+func TestAQuoteIsApprovedOnce(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	note := d.note(map[string]any{"content": "see", "quote": bobsPost})
+	if told := d.toldOfApproval(note); len(told) == 0 {
+		t.Fatal("nobody is told of the first stamp")
+	}
+	for _, id := range []vocab.ID{"https://p.example/stamps/2", "https://p.example/stamps/1"} {
+		if err := d.approveBy(note, id); !errors.Is(err, handler.ErrIgnored) {
+			t.Errorf("%s is taken: %v", id, err)
+		}
+	}
+	if again := d.owed(); len(again) > 0 {
+		t.Errorf("of further stamps %d inboxes are told", len(again))
+	}
+	doc, err := vocab.ParseDoc(d.object(note).Raw)
+	if err != nil || doc.Text("quoteAuthorization") != "https://p.example/stamps/1" {
+		t.Errorf("the post is %s, %v; want it with the first stamp", doc.JSON(), err)
+	}
+	if second := d.object("https://p.example/stamps/2"); second != nil {
+		t.Errorf("the second stamp is stored: %s", second.Raw)
 	}
 }
 
