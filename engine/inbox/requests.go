@@ -55,7 +55,8 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 		x.reason = IgnoredFollowers
 		return handler.ErrIgnored
 	}
-	if post == nil || post.IsPublic() || isVote(x) || x.Follows && !post.IsPrivate() {
+	casts := x.Activity.Type == vocab.Create && isVote(x) // other activities would store a vote as a post
+	if post == nil || post.IsPublic() || casts || x.Follows && !post.IsPrivate() {
 		return nil
 	}
 	known, err := p.isKnown(ctx, x)

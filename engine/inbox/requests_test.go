@@ -81,6 +81,8 @@ func TestAStrangersMessageWaitsAmongTheRequests(t *testing.T) {
 // However a stranger wraps private words, they stand where letters of strangers do, or nowhere.
 func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 	const private = `"to":"us:/alice","content":"psst","attributedTo":"p:/dave","type":"Note"`
+	const hello = `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":["us:/alice","as:Public"],"object":{"id":"p:/n/1","type":"Note","attributedTo":"p:/dave","to":["us:/alice","as:Public"],"published":"2026-01-01T00:00:00Z","content":"hello"}}`
+	const vote = `"to":"us:/alice","inReplyTo":"us:/alice/objects/q","name":"psst","attributedTo":"p:/dave","type":"Note"`
 	for name, send := range map[string]func(*peertest.Scene){
 		"a note in a public Create": func(s *peertest.Scene) {
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","cc":"as:Public","object":{"id":"p:/n/1",`+private+`}}`)
@@ -89,15 +91,23 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 			s.Serve("p:/n/1", `{"@context":"https://www.w3.org/ns/activitystreams","id":"p:/n/1",`+private+`}`)
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Announce","actor":"p:/dave","to":"us:/alice","object":"p:/n/1"}`)
 		},
+		"a boost of the sender's own, as a vote": func(s *peertest.Scene) {
+			s.Serve("p:/n/1", `{"@context":"https://www.w3.org/ns/activitystreams","id":"p:/n/1",`+vote+`}`)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Announce","actor":"p:/dave","to":"us:/alice","object":"p:/n/1"}`)
+		},
 		"an edit of a public note": func(s *peertest.Scene) {
-			s.MustSend("p:/dave", mine, `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":["us:/alice","as:Public"],"object":{"id":"p:/n/1","type":"Note","attributedTo":"p:/dave","to":["us:/alice","as:Public"],"content":"hello"}}`)
+			s.MustSend("p:/dave", mine, hello)
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+private+`}}`)
+		},
+		"an edit of a public note, as a vote": func(s *peertest.Scene) {
+			s.MustSend("p:/dave", mine, hello)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+vote+`}}`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			send(s)
-			shown := s.Column(t, s.Alice, `SELECT o.raw ->> 'content' FROM activities a JOIN objects o ON o.uri = a.object_uri WHERE NOT EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri)`)
+			shown := s.Column(t, s.Alice, `SELECT coalesce(o.raw ->> 'content', o.raw ->> 'name') FROM activities a JOIN objects o ON o.uri = a.object_uri WHERE NOT EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri)`)
 			if slices.Contains(shown, "psst") {
 				t.Errorf("outside of the requests there is %q", shown)
 			}
