@@ -46,3 +46,28 @@ func TestMutedKeywordsAreWholeWords(t *testing.T) {
 		}
 	}
 }
+
+// A keyword counts in every language of a post, because readers see one that they have chosen.
+func TestMutedKeywordsAreFoundInEveryLanguage(t *testing.T) {
+	t.Parallel()
+	m := muting(t, Moderation{MutedKeywords: []string{"spoiler"}})
+	for raw, want := range map[string]bool{
+		`{"content":"<p>a <b>spoiler</b></p>"}`:                                          true,
+		`{"contentMap":{"en":"<p>a <b>spoi</b>ler</p>"}}`:                                true,
+		`{"content":"ok","contentMap":{"en":"ok","de":"<p>ein Spoiler</p>"}}`:            true,
+		`{"content":"ok","name":"ok","nameMap":{"de":"ein Spoiler"}}`:                    true,
+		`{"content":"ok","summaryMap":{"de":"ein <i>Spoiler</i>"}}`:                      true,
+		`{"mediaType":"text/plain","contentMap":{"en":"a\nspoiler"}}`:                    true,
+		`{"content":"ok","source":{"content":"a spoiler","mediaType":"text/plain"}}`:     true,
+		`{"content":"ok","contentMap":{"de":"<p class=\"spoiler\">Spoilern</p>"}}`:       false,
+		`{"content":"ok","contentMap":{"not a language":"spoiler"},"nameMap":"spoiler"}`: false,
+	} {
+		d, err := vocab.ParseDoc([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.HidesWords(d); got != want {
+			t.Errorf("HidesWords(%s) = %t", raw, got)
+		}
+	}
+}

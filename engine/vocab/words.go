@@ -1,17 +1,34 @@
 package vocab
 
-// WordsOf returns the texts of an object that a search looks through: its content as plain text,
-// its plain source, its name and summary, and the names of its tags.
+// WordsOf returns the texts of an object that a muted keyword may be in: its content, name and
+// summary as plain text in every language, its plain source, and the names of its tags.
 func WordsOf(d Doc) (texts []string) {
-	for _, text := range []string{contentText(d, d.Text("content")), authorsText(d), PlainText(d.Text("name")), PlainText(d.Text("summary"))} {
+	add := func(text string) {
 		if text != "" {
 			texts = append(texts, text)
 		}
 	}
-	for _, tag := range d.Subs("tag") {
-		if name := tag.Text("name"); name != "" {
-			texts = append(texts, name)
+	add(authorsText(d))
+	for _, w := range wordings {
+		said := d.Text(w.name)
+		add(w.plainText(d, said))
+		languages := languagesOf(d, w.name)
+		for tag := range languages {
+			if translated := languages.Text(tag); translated != said {
+				add(w.plainText(d, translated))
+			}
 		}
 	}
+	for _, tag := range d.Subs("tag") {
+		add(tag.Text("name"))
+	}
 	return texts
+}
+
+// plainText returns a text of the property in d, in one language, as plain text.
+func (w wording) plainText(d Doc, text string) string {
+	if w.name == "content" {
+		return contentText(d, text)
+	}
+	return PlainText(text)
 }
