@@ -97,6 +97,13 @@ func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush
 // Reserved returns how many bytes of memory are held for requests that are being read.
 func (i *Inbox) Reserved() int64 { return i.memory.room.Used() }
 
+// FillMemory lets another party hold all the memory for requests, until the returned function is
+// called.
+func (i *Inbox) FillMemory() (release func()) {
+	i.memory.room.Spend("f.example", policy.Memory.Pool)
+	return func() { i.memory.room.Give("f.example", policy.Memory.Pool) }
+}
+
 // Renew lets an actor be asked again with the next round.
 func (i *Inbox) Renew(id vocab.ID) { i.renewer.add(id) }
 

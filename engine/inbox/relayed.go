@@ -138,10 +138,11 @@ func withholdFault(err error) error {
 }
 
 // dropFault wraps an error in errDropped, so that the relay is not told of the error. It does
-// not do so if this server is the cause of the error.
+// not do so if this server is the cause of the error. With errFull there is no activity any more
+// that could be dropped; see runAside.
 func dropFault(err error) error {
 	switch kind := fault.KindOf(err); {
-	case err == nil, errors.Is(err, errDropped), kind == fault.Internal, kind == fault.Config:
+	case err == nil, errors.Is(err, errDropped), errors.Is(err, errFull), kind == fault.Internal, kind == fault.Config:
 		return err
 	}
 	return fmt.Errorf("%w: %w", errDropped, err)

@@ -1,6 +1,7 @@
 package inbox_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/relay"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -203,6 +205,35 @@ func TestABusyRelayCostsLittle(t *testing.T) {
 	}
 	if counts["stranger"] != 1 || counts["taken"] != 2 || counts["refused"] < 100 || counts["limited"] < 20 || counts["refused"]+counts["limited"] != more {
 		t.Errorf("counted %v", counts)
+	}
+}
+
+// A relay is told when no memory is left for its activity, once the post's server has answered: the
+// post would be lost if it were dropped.
+func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	for name, send := range map[string]string{"announced": told, "as it came": handedOn,
+		"a Delete": `{"id":"p:/acts/d","type":"Delete","actor":"p:/carol","to":"as:Public","object":"p:/notes/1"}`} {
+		t.Run(name, func(t *testing.T) {
+			s := stage.Scene(t)
+			s.Follows("p:/carol")
+			subscribed(t, s, "q:/relay", instance.RelayMastodon, instance.RelayAccepted)
+			var release func()
+			s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
+				release = s.Inbox.FillMemory()
+				w.Header().Set("Content-Type", vocab.ActivityJSON)
+				_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // nobody hangs up here
+			})
+			err := s.Send("q:/relay", shared, send)
+			release()
+			if fault.KindOf(err) != fault.Unavailable {
+				t.Errorf("err = %v, want Unavailable", err)
+			}
+			if n := s.Inbox.Reserved(); n != 0 {
+				t.Errorf("%d bytes are held at the end, want none", n)
+			}
+		})
 	}
 }
 
