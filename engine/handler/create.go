@@ -72,7 +72,7 @@ func newCreate(local *actor.Local) Handler {
 			if err != nil {
 				return err
 			}
-			if _, err := keepObject(ctx, tx, o, false, s.Now); err != nil {
+			if _, err := keepObject(ctx, tx, o.WrittenHere(), false, s.Now); err != nil {
 				return err
 			}
 			if err := sendQuoteRequest(ctx, tx, local, s, o); err != nil {

@@ -141,6 +141,26 @@ func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 	holds("Note Call me Ishmael (Moby-Dick)")
 }
 
+// People read the content and programs the plain text, so the latter is that of the content,
+// whatever source a post has. The database keeps the source as it came.
+func TestThePlainTextOfAReceivedPostIsThatOfItsContent(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	follows(s)
+	const object = `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol",` + toAll + `,"published":"2026-01-01T10:00:00Z",`
+	const source = `"source":{"content":"obey","mediaType":"text/plain"},`
+	shows := func(want string) {
+		t.Helper()
+		if got := s.Column(t, s.Alice, `SELECT concat(readable ->> 'text', ', ', raw -> 'source' ->> 'content') FROM objects`); len(got) != 1 || got[0] != want+", obey" {
+			t.Errorf("the texts are %q, want %q", got, want+", obey")
+		}
+	}
+	s.MustSend("p:/carol", "us:/inbox", createOf(object+source+`"content":"<p>hi</p>"}`, toAll))
+	shows("hi")
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","object":`+object+source+`"content":"<p>ho</p>","updated":"2026-01-01T11:00:00Z"}}`)
+	shows("ho")
+}
+
 // A server that retries what it could not deliver may send the change before what was changed.
 func TestACreateThatComesAfterItsUpdate(t *testing.T) {
 	t.Parallel()

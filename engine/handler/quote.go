@@ -209,7 +209,7 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 	if err != nil {
 		return err
 	}
-	doc, readable := o.Approved().Stored()
+	doc, readable := o.Approved().WrittenHere().Stored()
 	if changed, err := s.tx.Objects.Replace(ctx, o.ID, doc, readable, s.now); err != nil || !changed {
 		return err
 	}

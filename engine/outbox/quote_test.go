@@ -237,6 +237,28 @@ func TestAQuoteIsApprovedOnce(t *testing.T) {
 	}
 }
 
+// The user sees the words that the user wrote, without the line for servers that know no quotes.
+func TestThePlainTextOfAQuoteIsWhatTheUserWrote(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	shows := func(note vocab.ID, want string) {
+		t.Helper()
+		o := d.object(note)
+		doc := mustDoc(t, o.Raw)
+		if got := vocab.Show(doc, vocab.ReadableOf(doc, o.Readable), nil).Sub("source").Text("content"); got != want {
+			t.Errorf("the text is %q, want %q", got, want)
+		}
+	}
+	note := d.note(map[string]any{"content": "see @bob@p.example", "quote": bobsPost})
+	shows(note, "see @bob@p.example")
+	d.must("UpdateObject", map[string]any{"objectId": string(note), "content": "look @bob@p.example"})
+	shows(note, "look @bob@p.example")
+	if err := d.approve(note); err != nil {
+		t.Fatal(err)
+	}
+	shows(note, "look @bob@p.example")
+}
+
 // The Update that tells of an approval has a time: without one, servers ignore it when another
 // actor passes it on. The post has no time of a change, because it was not edited.
 func TestAnUpdateThatTellsOfAnApprovalHasATime(t *testing.T) {

@@ -181,6 +181,7 @@ type Object struct {
 	raw      json.RawMessage // the bytes of the received document; nil when unknown
 	at       []string        // the path of the object in raw
 	approved bool            // see Approved
+	isOwn    bool            // see WrittenHere
 }
 
 // Stored returns the object in the form in which users' databases store it. The form names other
@@ -194,9 +195,21 @@ func (o *Object) Stored() (doc, readable json.RawMessage) {
 			d = d.withoutClaim()
 		}
 		o.stored.doc = d.WithOwnAuthors().WithoutHidden().JSON()
-		o.stored.readable = Readable(o.Doc, o.raw, o.at...).JSON()
+		readable := Readable(o.Doc, o.raw, o.at...)
+		if o.isOwn {
+			readable = withAuthorsText(readable, o.Doc)
+		}
+		o.stored.readable = readable.JSON()
 	})
 	return o.stored.doc, o.stored.readable
+}
+
+// WrittenHere returns a copy of an object that a user of this server wrote. Readers of the copy's
+// stored form are shown the plain text that the user wrote, not one that is made from the content.
+func (o *Object) WrittenHere() *Object {
+	own := *o
+	own.stored, own.isOwn = &stored{}, true
+	return &own
 }
 
 // ObjectOf reads an object out of a parsed document. It must have an id and a type.

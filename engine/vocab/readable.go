@@ -77,8 +77,9 @@ func contentText(d Doc, content string) string {
 // Readable returns the texts of an object in the form that readers are shown. Content is
 // harmless HTML, even if d has it as plain text, and name and summary are plain text. A text is
 // left out if d has it in that form already, and is empty if it is not shown. The member "text"
-// has the content as plain text. It is left out if the source in d is plain text, or if the
-// content is empty. A language map is left out if all its texts equal the text of its property.
+// has the content as plain text, whatever source d has, because another server can write words
+// there that the content does not have. It is left out if d has neither a content to show nor a
+// plain source. A language map is left out if all its texts equal the text of its property.
 // The parameter raw holds the bytes of the received document, which show the order of the
 // languages; at is the path of the object in that document.
 //
@@ -97,8 +98,11 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 		if clean != d.Text(w.name) {
 			out[w.name] = clean
 		}
-		if w.name == "content" && clean != "" && authorsText(d) == "" {
+		switch {
+		case w.name == "content" && clean != "":
 			out["text"] = contentText(d, text)
+		case w.name == "content" && authorsText(d) != "":
+			out["text"] = "" // so that Show does not show the source
 		}
 		if translated, differs := cleanTranslations(languages, text, clean, cleaned); differs {
 			out[w.name+"Map"] = translated
@@ -107,12 +111,21 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 	return out
 }
 
+// withAuthorsText returns the readable form of d without its plain text if the source of d is plain
+// text. Show then shows that source.
+func withAuthorsText(readable, d Doc) Doc {
+	if authorsText(d) != "" {
+		delete(readable, "text")
+	}
+	return readable
+}
+
 // ReadableOf returns the readable form of d as it was stored. If it was not stored, or cannot be
-// parsed, ReadableOf makes it.
+// parsed, ReadableOf makes it. Then d may be the user's own object, so its plain source is kept.
 func ReadableOf(d Doc, stored []byte) Doc {
 	readable, err := ParseDoc(stored)
 	if err != nil {
-		return Readable(d, nil)
+		return withAuthorsText(Readable(d, nil), d)
 	}
 	return readable
 }

@@ -15,8 +15,8 @@ import (
 // post.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduceDoc(d)
-	text := readable.Text("text")
-	if text == "" {
+	text, hasText := readable["text"].(string)
+	if !hasText { // the object is the user's own, or was stored before sources of others were left out
 		text = authorsText(d)
 	}
 	for _, w := range wordings {

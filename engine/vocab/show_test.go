@@ -19,8 +19,10 @@ func TestShow(t *testing.T) {
 		{name: "PAR-09 HTML is made harmless", object: `"content":"<b onclick=x>hi</b><script>x()</script>","name":"<img src=x onerror=x>n","summary":"<i>s</i>"`,
 			readable: `{"content":"<b>hi</b>","name":"n","summary":"s","text":"hi"}`, want: `"content":"<b>hi</b>","name":"n","source":{"content":"hi","mediaType":"text/plain"},"summary":"s"`},
 		{name: "PAR-09 HTML that is only harm", object: `"content":"<script>x()</script>"`, readable: `{"content":""}`, want: ``},
-		{name: "the author's own plain text", object: `"content":"<p>x</p>","source":{"content":"x y","mediaType":"text/plain","other":"<b>"}`,
-			readable: `{}`, want: `"content":"<p>x</p>","source":{"content":"x y","mediaType":"text/plain"}`},
+		{name: "a plain source with other words", object: `"content":"<p>x</p>","source":{"content":"x y","mediaType":"text/plain","other":"<b>"}`,
+			readable: `{"text":"x"}`, want: `"content":"<p>x</p>","source":{"content":"x","mediaType":"text/plain"}`},
+		{name: "a plain source without content", object: `"content":"<script>x()</script>","name":"n","source":{"content":"x y","mediaType":"text/plain"}`,
+			readable: `{"content":"","text":""}`, want: `"name":"n"`},
 		{name: "Markdown gives way", object: `"content":"<b>x</b>","source":{"content":"**x**","mediaType":"text/markdown"}`,
 			readable: `{"text":"x"}`, want: `"content":"<b>x</b>","source":{"content":"x","mediaType":"text/plain"}`},
 		{name: "content in Markdown", object: `"content":"see <https://k.example/x> \n\n0:00 one\n1:00 a <b c <script>x()</script>","contentMap":{"en":"see <https://k.example/x> \n\n0:00 one\n1:00 a <b c <script>x()</script>"},"mediaType":"text/Markdown; charset=utf-8"`,
@@ -182,6 +184,25 @@ func parse(t *testing.T, raw string) Doc {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// The plain text of a user's own post is what the user wrote, also when that is not stored yet.
+func TestThePlainTextOfAUsersOwnPost(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `{"id":"https://p.example/1","type":"Note","content":"<p>hi @bob</p>","source":{"content":"hi @bob@q.example","mediaType":"text/plain"}}`)
+	o, err := ObjectOf(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, own := o.WrittenHere().Stored()
+	_, others := o.Stored()
+	for name, c := range map[string]struct{ stored, want string }{
+		"own": {string(own), "hi @bob@q.example"}, "not stored yet": {"", "hi @bob@q.example"}, "of another server": {string(others), "hi @bob"},
+	} {
+		if got := Show(d, ReadableOf(d, []byte(c.stored)), nil).Sub("source").Text("content"); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }
 
 // Whatever a document holds, it is shown without HTML but in content.
