@@ -35,10 +35,12 @@ func everyNight(ctx context.Context, now func() time.Time, instance string, work
 			return
 		case <-t.C:
 		}
-		if !now().Before(at) {
+		clock := now()
+		if !clock.Before(at) {
 			work(ctx)
-			at = nextNight(now(), instance)
+			clock = now()
 		}
+		at = nextNight(clock, instance) // earlier than before if the clock was set back
 	}
 }
 

@@ -28,6 +28,24 @@ func TestEveryNightHasItsWork(t *testing.T) {
 	})
 }
 
+func TestTheNightComesAfterAClockThatWasAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Hour)
+		defer cancel()
+		began, times := time.Now(), 0
+		now := func() time.Time { // a month ahead for the first hour
+			if time.Since(began) < time.Hour {
+				return time.Now().AddDate(0, 1, 0)
+			}
+			return time.Now()
+		}
+		everyNight(ctx, now, "https://example.org", func(context.Context) { times++ })
+		if times != 1 {
+			t.Errorf("work was done %d times in a day, want once", times)
+		}
+	})
+}
+
 func TestInstancesDoNotBeginTheirNightsTogether(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

@@ -159,8 +159,10 @@ func (s Users) SetSchema(ctx context.Context, u vocab.Username, v schema.Version
 }
 
 // ListToPrune returns the users whose databases were never pruned, or were last pruned before the
-// time in the parameter since. If any users are named, it considers only these. It leaves out
-// users that are still being created. The user whose database was pruned longest ago comes first.
+// time in the parameter since; all users if since is zero. A time in the future does not count,
+// because the clock was wrong then. If any users are named, ListToPrune considers only these. It
+// leaves out users that are still being created. The user whose database was pruned longest ago
+// comes first.
 func (s Users) ListToPrune(ctx context.Context, named []vocab.Username, since time.Time) ([]vocab.Username, error) {
 	users, err := s.ListWithDatabase(ctx, named)
 	if err != nil {
@@ -171,7 +173,7 @@ func (s Users) ListToPrune(ctx context.Context, named []vocab.Username, since ti
 		all[i] = u.Name.String()
 	}
 	return postgres.CollectColumn[vocab.Username](ctx, s.on, "list users to prune", `SELECT username FROM users WHERE username = ANY($1) AND state <> 'creating'
-		AND (pruned_at IS NULL OR pruned_at < $2) ORDER BY pruned_at NULLS FIRST, username`, all, since)
+		AND ($3 OR pruned_at IS NULL OR pruned_at < $2 OR pruned_at > now() + interval '1 hour') ORDER BY pruned_at NULLS FIRST, username`, all, since, since.IsZero())
 }
 
 // MarkPruned stores that all of the user's database was pruned.

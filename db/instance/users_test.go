@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
@@ -136,4 +137,25 @@ func TestEventsOfOtherProcessesAreDueUntilTheyAreCleared(t *testing.T) {
 	clearDue(first)
 	clearDue(list("marked again since it was read", 1))
 	list("cleared", 0)
+}
+
+// A clock that was ahead keeps nobody from being pruned once it is right.
+func TestUsersArePrunedAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	ctx, began := t.Context(), time.Now()
+	ahead, once, newly, never := dbtest.User(t, c, "ahead"), dbtest.User(t, c, "once"), dbtest.User(t, c, "newly"), dbtest.User(t, c, "never")
+	for u, at := range map[vocab.Username]time.Time{ahead: began.AddDate(0, 1, 0), once: began.AddDate(0, 0, -1), newly: began.Add(-time.Hour)} {
+		if err := c.Instance.Users.MarkPruned(ctx, u, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		since time.Time
+		want  []vocab.Username
+	}{{began.Add(-12 * time.Hour), []vocab.Username{never, once, ahead}}, {time.Time{}, []vocab.Username{never, once, newly, ahead}}} {
+		if got, err := c.Instance.Users.ListToPrune(ctx, nil, tt.since); err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("not pruned since %v: %v, %v; want %v", tt.since, got, err, tt.want)
+		}
+	}
 }

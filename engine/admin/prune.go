@@ -78,9 +78,6 @@ func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, 
 		return r, err
 	}
 	defer release()
-	if p.NotSince.IsZero() {
-		p.NotSince = began.Add(time.Hour)
-	}
 	old := user.Pruning{DryRun: p.DryRun, Messages: dbs.in.Now().Add(-dbs.in.Config.Conversations.Retention), Deliveries: delivery.Retention(dbs.in.Now(), dbs.in.Config.Delivery.Retention, handler.LastingTypes())}
 	if r.Days > 0 {
 		old.Before = dbs.in.Now().AddDate(0, 0, -r.Days)
