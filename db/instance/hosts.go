@@ -88,10 +88,14 @@ func (s Hosts) Save(ctx context.Context, all []Host, seen time.Time) error {
 	return postgres.Fault("store hosts", err)
 }
 
+// nextChange is the time at which an operator's change is stored. It is later than all changes
+// before it, also when the clock was set back, because ListChanged and Save go by its order.
+const nextChange = `greatest(clock_timestamp(), (SELECT max(changed_at) + interval '1 microsecond' FROM hosts))`
+
 // Pause holds back the deliveries to a host until Resume.
 func (s Hosts) Pause(ctx context.Context, host string) error {
-	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, paused_at, changed_at) VALUES ($1, now(), clock_timestamp())
-		ON CONFLICT (host) DO UPDATE SET paused_at = coalesce(hosts.paused_at, now()), changed_at = clock_timestamp()`, host)
+	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, paused_at, changed_at) VALUES ($1, now(), `+nextChange+`)
+		ON CONFLICT (host) DO UPDATE SET paused_at = coalesce(hosts.paused_at, now()), changed_at = excluded.changed_at`, host)
 	return postgres.Fault("pause host", err)
 }
 
@@ -100,7 +104,7 @@ func (s Hosts) Pause(ctx context.Context, host string) error {
 // when the host is not stored.
 func (s Hosts) Resume(ctx context.Context, host string) error {
 	tag, err := s.on.Exec(ctx, `UPDATE hosts SET paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL,
-		probes = 0, inactive_at = NULL, changed_at = clock_timestamp() WHERE host = $1`, host)
+		probes = 0, inactive_at = NULL, changed_at = `+nextChange+` WHERE host = $1`, host)
 	if err == nil && tag.RowsAffected() == 0 {
 		return fault.New(fault.NotFound, "nothing is known of the host "+host).WithHint("lightweb host list")
 	}
@@ -110,7 +114,7 @@ func (s Hosts) Resume(ctx context.Context, host string) error {
 // Probe sets ClosedUntil of closed hosts to now, so that the next attempt at each is made
 // without delay. It skips a host that the operator has paused.
 func (s Hosts) Probe(ctx context.Context, hosts []string) error {
-	_, err := s.on.Exec(ctx, `UPDATE hosts SET closed_until = now(), changed_at = clock_timestamp()
+	_, err := s.on.Exec(ctx, `UPDATE hosts SET closed_until = now(), changed_at = `+nextChange+`
 		WHERE host = ANY($1) AND closed_until > now() AND paused_at IS NULL`, hosts)
 	return postgres.Fault("probe hosts", err)
 }

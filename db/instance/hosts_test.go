@@ -89,6 +89,45 @@ func TestWhatTheOperatorDoesToAHostIsNoticedAndNotUndone(t *testing.T) {
 	}
 }
 
+// The operator's changes are noticed in their order, whatever the clock says.
+func TestHostsAreChangedAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	c, cfg := dbtest.Named(t)
+	ctx, closed := t.Context(), time.Now().Add(time.Hour).UTC()
+	failing := instance.Host{Host: "p.example", Failures: 5, FailingSince: &closed, ClosedUntil: &closed, Probes: 3}
+	if err := c.Instance.Hosts.Save(ctx, []instance.Host{failing}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	dbtest.Run(t, cfg.Name, `INSERT INTO hosts (host, changed_at) VALUES ('ahead.example', now() + interval '1 month')`)
+	all, err := c.Instance.Hosts.ListChanged(ctx, time.Time{})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("changed: %+v, %v", all, err)
+	}
+	seen := *all[0].ChangedAt
+	for _, tt := range []struct {
+		name   string
+		change func() error
+		want   func(instance.Host) bool
+	}{
+		{"probe", func() error { return c.Instance.Hosts.Probe(ctx, []string{"p.example"}) }, func(h instance.Host) bool { return h.ClosedUntil.Before(closed) }},
+		{"pause", func() error { return c.Instance.Hosts.Pause(ctx, "p.example") }, func(h instance.Host) bool { return h.PausedAt != nil }},
+		{"resume", func() error { return c.Instance.Hosts.Resume(ctx, "p.example") }, func(h instance.Host) bool { return h.Failures == 0 && h.PausedAt == nil }},
+		{"pause of another", func() error { return c.Instance.Hosts.Pause(ctx, "q.example") }, func(h instance.Host) bool { return h.PausedAt != nil }},
+	} {
+		if err := tt.change(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Instance.Hosts.Save(ctx, []instance.Host{failing}, seen); err != nil { // by a process that has not noticed
+			t.Fatal(err)
+		}
+		changed, err := c.Instance.Hosts.ListChanged(ctx, seen)
+		if err != nil || len(changed) != 1 || !tt.want(changed[0]) {
+			t.Fatalf("%s: changed are %+v, %v; want this change", tt.name, changed, err)
+		}
+		seen = *changed[0].ChangedAt
+	}
+}
+
 func TestWhatHostsCallThemselvesIsRemembered(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
