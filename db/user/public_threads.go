@@ -20,7 +20,7 @@ type PublicObject struct {
 }
 
 // maxPublicThread and maxPublicDepth limit the part of a thread that strangers can read: the
-// number of its objects, and the levels of answers.
+// number of its objects, or of the answers to one of them, and the levels of answers.
 const (
 	maxPublicThread = 1000
 	maxPublicDepth  = 40
@@ -38,8 +38,9 @@ var isListed = publicIn("o.raw") + ` AND o.deleted_at IS NULL
 // first. It leaves out answers of authors that the user blocks.
 func (t Threads) ListPublicAnswers(ctx context.Context, to vocab.ID, after *Place, n int) ([]PublicObject, error) {
 	p := after.orOldest()
-	return collect[PublicObject](ctx, t.tx, "list public answers", `SELECT `+publicColumns+` FROM objects o
-		WHERE o.raw -> 'inReplyTo' ? $1 AND `+isListed+` AND (o.published, o.id) > ($2, $3) ORDER BY o.published, o.id LIMIT $4`, to, p.At, p.ID, n)
+	return collect[PublicObject](ctx, t.tx, "list public answers", fmt.Sprintf(`SELECT `+publicColumns+` FROM (SELECT o.id, o.uri, o.published, o.raw FROM objects o
+			WHERE o.raw -> 'inReplyTo' ? $1 AND `+isListed+` LIMIT %d) o
+		WHERE (o.published, o.id) > ($2, $3) ORDER BY o.published, o.id LIMIT $4`, maxPublicThread), to, p.At, p.ID, n)
 }
 
 // ListPublic returns up to n public objects of a thread after a place, the oldest first

@@ -3,11 +3,14 @@ package user_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 )
 
@@ -69,4 +72,55 @@ func TestThePublicThreadOfAnObject(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Anybody may ask for a page of the answers to a post, so however many there are, a page reads
+// few of them.
+func TestAPageOfAnswersReadsABoundedNumberOfThem(t *testing.T) {
+	t.Parallel()
+	const answers, shown = 1500, 1000
+	cfg := destroyed(t, dbtest.Config(t))
+	c := open(t, cfg)
+	u := dbtest.User(t, c, "alice")
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for n := range answers {
+			raw := fmt.Sprintf(`{"inReplyTo":%q,"to":["as:Public"],"attributedTo":%q}`, thing("root"), bob)
+			if _, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: thing(fmt.Sprint(n)), Published: now.Add(-time.Duration(n) * time.Second), Raw: []byte(raw)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	conn := session(t, databaseOf(t, c, u))
+	fetched := func() (n int) { // counted when a session ends
+		t.Helper()
+		c.Close()
+		if err := conn.QueryRow(t.Context(), `SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = 'objects'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		c = open(t, cfg)
+		return n
+	}
+	before := fetched()
+	var all []user.PublicObject
+	for after, first := (*user.Place)(nil), true; ; first = false {
+		var page []user.PublicObject
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) (err error) {
+			page, err = tx.Threads.ListPublicAnswers(ctx, thing("root"), after, 100)
+			return err
+		})
+		if first {
+			if n := fetched() - before; n > shown+len(page) {
+				t.Errorf("%d answers were read for a page of %d, want at most %d", n, len(page), shown)
+			}
+		}
+		if len(page) == 0 {
+			break
+		}
+		last := page[len(page)-1]
+		all, after = append(all, page...), &user.Place{At: last.Published, ID: last.ID}
+	}
+	if len(all) != shown || !slices.IsSortedFunc(all, func(a, b user.PublicObject) int { return a.Published.Compare(b.Published) }) {
+		t.Errorf("the pages have %d answers, want %d, the oldest first", len(all), shown)
+	}
 }
