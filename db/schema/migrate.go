@@ -21,7 +21,8 @@ import (
 // MigrateUser migrates a user's database to the version of this binary, and returns the version
 // that the database has afterwards. changed is true when there was something to migrate. If
 // repair is true, it repeats a change that was interrupted. It calls the function in the
-// parameter "before" ahead of the first change, with the version that the database has then.
+// parameter "before" ahead of the first change, with the version that the database has then. Each
+// change ends the sessions that lightweb has to the database (see endSessions).
 func (d *Databases) MigrateUser(ctx context.Context, database string, repair bool,
 	before func(ctx context.Context, conn *pgx.Conn, from Version) error) (changed bool, v Version, err error) {
 	known := d.Latest(User)
@@ -31,6 +32,9 @@ func (d *Databases) MigrateUser(ctx context.Context, database string, repair boo
 			return err
 		}
 		defer postgres.Shut(conn)
+		if err = keepSession(ctx, conn); err != nil {
+			return err
+		}
 		if v, err = settle(ctx, conn, repairable(repair, known)); err != nil {
 			return postgres.Fault("read schema of "+database, err)
 		}
@@ -91,7 +95,11 @@ func (d *Databases) migrate(ctx context.Context, database, set string, run func(
 	if err != nil {
 		return errors.Join(err, pool.Close())
 	}
-	m, err := migrate.NewWithInstance("iofs", whole{src}, "pgx5", driver)
+	files := whole{Driver: src}
+	if set == User {
+		files.last = endSessions
+	}
+	m, err := migrate.NewWithInstance("iofs", files, "pgx5", driver)
 	if err != nil {
 		return errors.Join(err, driver.Close())
 	}
@@ -119,13 +127,29 @@ func serverError(err error) error {
 	return err
 }
 
+// endSessions ends the sessions of lightweb to the database, except those of keepSession. It is a
+// part of the change, because Connect checks the version only when it opens a session: a release
+// that does not know the change would go on in the sessions that it has. Until the change ends,
+// Connect refuses the database, because of the dirty mark. A change that fails ends no session.
+const endSessions = `;SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+	WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'lightweb' AND pg_has_role(usesysid, 'USAGE')`
+
+// keepSession gives a session a name that endSessions leaves out.
+func keepSession(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SET application_name = 'lightweb db migrate'`)
+	return postgres.Fault("name the session", err)
+}
+
 // whole is a source of migrations that appends a statement to each file. The statement clears the
 // dirty mark, which golang-migrate sets before it runs the file. PostgreSQL runs a file as one
 // transaction. So whenever a process is killed, a database with the mark has nothing of the
 // interrupted change, and a database with the change has no mark. Therefore a file must not end
 // the transaction, and must not hold a statement that cannot run in one, such as CREATE INDEX
 // CONCURRENTLY.
-type whole struct{ source.Driver }
+type whole struct {
+	source.Driver
+	last string // a further statement, at the end of the transaction; it begins with a semicolon
+}
 
 func (w whole) ReadUp(version uint) (io.ReadCloser, string, error) {
 	r, name, err := w.Driver.ReadUp(version)
@@ -134,7 +158,7 @@ func (w whole) ReadUp(version uint) (io.ReadCloser, string, error) {
 		// fs.ErrNotExist.
 		return nil, "", err
 	}
-	unmark := strings.NewReader("\n;UPDATE schema_migrations SET dirty = false")
+	unmark := strings.NewReader("\n;UPDATE schema_migrations SET dirty = false" + w.last)
 	return struct {
 		io.Reader
 		io.Closer

@@ -56,6 +56,9 @@ func (d *Databases) prepare(ctx context.Context, database, set string) error {
 		return err
 	}
 	defer postgres.Shut(conn)
+	if err := keepSession(ctx, conn); err != nil {
+		return err
+	}
 	v, err := Read(ctx, conn)
 	if postgres.HasCode(err, "42P01") { // undefined table
 		return nil
