@@ -1,9 +1,12 @@
 package inbox_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lightweb/lightweb/db/user"
 )
 
 // An edit of a message that waits among the requests changes it there: its event has ids only,
@@ -32,5 +35,33 @@ func TestAnEditOfARequestTellsNoWords(t *testing.T) {
 		if strings.Contains(event, "psst") || strings.HasPrefix(event, "dm.") || strings.HasPrefix(event, "mention.") {
 			t.Errorf("an event tells more than ids: %s", event)
 		}
+	}
+}
+
+// A message or boost that its sender takes back leaves the requests and their bounds, and does not
+// come to the feed when the user accepts the others.
+func TestWhatAStrangerTakesBackLeavesTheRequests(t *testing.T) {
+	s := newScene(t)
+	s.MustSend("p:/dave", mine, letter(1))
+	s.MustSend("p:/dave", mine, `{"id":"p:/dave/deletes/1","type":"Delete","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/notes/001","type":"Tombstone"}}`)
+	s.Serve("p:/n/1", `{"@context":"https://www.w3.org/ns/activitystreams","id":"p:/n/1","type":"Note","attributedTo":"p:/dave","to":"us:/alice","content":"psst"}`)
+	s.MustSend("p:/dave", mine, `{"id":"p:/boosts/002","type":"Announce","actor":"p:/dave","to":"us:/alice","object":"p:/n/1"}`)
+	if got := shownIn(t, s, "requests"); !slices.Equal(got, []string{"002"}) {
+		t.Fatalf("the requests are %q, want the boost alone", got)
+	}
+	s.MustSend("p:/dave", mine, `{"id":"p:/dave/undos/1","type":"Undo","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/boosts/002","type":"Announce","actor":"p:/dave","object":"p:/n/1"}}`)
+	if got := s.Column(t, s.Alice, `SELECT activity_uri FROM requests`); len(got) != 0 {
+		t.Errorf("%q waits, want nothing", got)
+	}
+	s.MustSend("p:/dave", mine, letter(3))
+	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Requests.Accept(ctx, s.ID("p:/dave"), s.Now())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shownIn(t, s, "main"); !slices.Equal(got, []string{"003"}) {
+		t.Errorf("the feed has %q, want the message that stands", got)
 	}
 }

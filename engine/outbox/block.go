@@ -113,14 +113,20 @@ func (p *unblock) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vo
 // blocks is the name of the lock under which Blocks are made and undone, one at a time.
 const blocks = "blocks"
 
+// checkUnblocked refuses an action with an actor that the user blocks. The parameter at is the
+// place in the action that names the actor.
+func checkUnblocked(ctx context.Context, tx *user.Tx, actor vocab.ID, at string) error {
+	mine, err := tx.Blocks.Find(ctx, user.Outbound, actor)
+	if err == nil && mine != nil {
+		err = fault.New(fault.Conflict, "the user blocks the actor: unblock it first").WithCode("blocked").At(at)
+	}
+	return err
+}
+
 // checkNotBlocked refuses an action with an actor if the actor or the user blocks the other one.
 func checkNotBlocked(ctx context.Context, tx *user.Tx, actor vocab.ID) error {
-	mine, err := tx.Blocks.Find(ctx, user.Outbound, actor)
-	if err != nil {
+	if err := checkUnblocked(ctx, tx, actor, "/params/actorUri"); err != nil {
 		return err
-	}
-	if mine != nil {
-		return fault.New(fault.Conflict, "the user blocks the actor: unblock it first").WithCode("blocked").At("/params/actorUri")
 	}
 	theirs, err := tx.Blocks.Find(ctx, user.Inbound, actor)
 	if err == nil && theirs != nil {

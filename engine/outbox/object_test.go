@@ -74,6 +74,9 @@ func TestARequestIsAnsweredByTheIDOfItsMessage(t *testing.T) {
 			return tx.Requests.Add(ctx, user.Request{Activity: create, Actor: bob, Host: "p.example"}, d.Now())
 		})
 		d.refused("DeclineRequest", map[string]any{"activityId": bob + "/notes/2"}, fault.NotFound, "no_request")
+		d.must("Block", map[string]any{"actorUri": bob})
+		d.refused("AcceptRequest", map[string]any{"activityId": bob + "/" + by + "/1"}, fault.Conflict, "blocked")
+		d.must("Unblock", map[string]any{"actorUri": bob})
 		d.must("AcceptRequest", map[string]any{"activityId": bob + "/" + by + "/1"})
 		if n := d.measured(`SELECT count(*) FROM requests`); n != 0 {
 			t.Errorf("%d requests wait after %s/1 was accepted", n, by)

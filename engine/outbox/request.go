@@ -72,8 +72,11 @@ func (p *declineRequest) constructObject(_ *actor.Local, x *exchange) (string, a
 }
 
 // findEarlier returns the earlier Accept, if the stranger was accepted before and no message
-// waits.
+// waits. It refuses the action if the user blocks the stranger.
 func (p *acceptRequest) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error) {
+	if err := checkUnblocked(ctx, tx, x.request, "/params"); err != nil {
+		return "", err
+	}
 	n, err := tx.Requests.Count(ctx, x.request, "")
 	switch {
 	case err != nil || n.OfActor > 0:

@@ -91,7 +91,7 @@ func (p play) calls() map[string][]wrong {
 		"Unfollow":         append(p.actor("actorUri", "not_following", nil), wrong{"state", m{"actorUri": p.bob}, "not_following"}),
 		"AcceptFollow":     {{"state", m{"actorUri": p.bob}, "not_followed"}, {"foreign", m{"activityId": "https://p.example/follows/9"}, "not_followed"}, {"blocked", m{"actorUri": p.eve}, "not_followed"}},
 		"RejectFollow":     {{"state", m{"actorUri": p.bob}, "not_followed"}, {"foreign", m{"activityId": "https://p.example/follows/9"}, "not_followed"}, {"blocked", m{"actorUri": p.eve}, "not_followed"}},
-		"AcceptRequest":    {{"state", m{"actorUri": p.bob}, "no_request"}, {"foreign", m{"activityId": "https://p.example/notes/9"}, "no_request"}},
+		"AcceptRequest":    {{"state", m{"actorUri": p.bob}, "no_request"}, {"foreign", m{"activityId": "https://p.example/notes/9"}, "no_request"}, {"blocked", m{"actorUri": p.eve}, "blocked"}},
 		"DeclineRequest":   {{"state", m{"actorUri": p.bob}, "no_request"}, {"foreign", m{"activityId": "https://p.example/notes/9"}, "no_request"}},
 		"CreateNote":       post(m{"content": "x"}),
 		"CreateArticle":    post(m{"content": "x", "title": "x"}),
