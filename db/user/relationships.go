@@ -305,3 +305,10 @@ func (t Relationships) HasTalkedWith(ctx context.Context, followers, actor vocab
 		OR `+wroteTo, []any{string(followers), string(actor)}, &talks)
 	return talks, err
 }
+
+// HasWrittenTo reports whether the user has written to the actor in private. followers is the
+// user's followers collection.
+func (t Relationships) HasWrittenTo(ctx context.Context, followers, actor vocab.ID) (wrote bool, err error) {
+	err = t.row(ctx, "look for message", `SELECT `+wroteTo, []any{string(followers), string(actor)}, &wrote)
+	return wrote, err
+}

@@ -2,12 +2,56 @@ package inbox_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// An actor that the user has written to in private is no stranger, whatever its messages answer; a
+// post that others may read, too, makes no difference.
+func TestTheUsersLettersAreAnswered(t *testing.T) {
+	for _, c := range []struct {
+		name, to string
+		takes    registry.Strangers
+		feed     string // "" for none
+	}{
+		{"written to", `p:/dave`, registry.RequestStrangers, "main"},
+		{"written to, without requests", `p:/dave`, registry.DropStrangers, "main"},
+		{"another is written to", `p:/carol`, registry.RequestStrangers, "requests"},
+		{"written to with the followers", `us:/alice/followers","p:/dave`, registry.RequestStrangers, "requests"},
+		{"written to with everybody", `as:Public","p:/dave`, registry.DropStrangers, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			strangers(t, s, c.takes)
+			create := user.Activity{ID: uuid.New(), URI: s.ID("us:/alice/activities/1"), Direction: user.Outbound, Type: vocab.Create, Actor: s.ID("us:/alice"), Published: s.Now(),
+				Raw: []byte(s.Long(`{"type":"Create","actor":"us:/alice","to":["` + c.to + `"]}`))}
+			if err := s.Store.Instance.Acquaintances.Add(t.Context(), s.ID("p:/dave"), []vocab.Username{s.Alice}, false); err != nil { // as the outbox does
+				t.Fatal(err)
+			}
+			err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error { return tx.Activities.Add(ctx, create) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.MustSend("p:/dave", mine, letter(1))
+			for _, feed := range []string{"main", "requests"} {
+				if got := shownIn(t, s, feed); slices.Contains(got, "001") != (feed == c.feed) {
+					t.Errorf("%s has %q, want the letter in %q alone", feed, got, c.feed)
+				}
+			}
+			told := s.Column(t, s.Alice, `SELECT count(*) FROM event_outbox WHERE type = 'dm.received'`)
+			if (told[0] == "1") != (c.feed == "main") {
+				t.Errorf("%s events are dm.received, the letter is in %q", told[0], c.feed)
+			}
+		})
+	}
+}
 
 // The rule insecure_dm says whose private messages wait among the requests.
 func TestPrivateMessagesFollowTheRule(t *testing.T) {

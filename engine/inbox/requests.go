@@ -126,16 +126,19 @@ const (
 
 // receiveStranger decides whether a private message of a stranger is accepted, becomes a request
 // or is ignored. It is accepted if the user's setting messaging.strangers is "allow", if it is
-// encrypted and the setting is "requests", if it answers a private post of the user's own, or if
-// the user has accepted an earlier request of the sender. Otherwise it is ignored if the setting
-// is "drop" or as many requests are open as the bounds permit. In all other cases it becomes a
-// request.
+// encrypted and the setting is "requests", if it answers a private post of the user's own, if the
+// user has written to the sender in private, or if the user has accepted an earlier request of
+// the sender. Otherwise it is ignored if the setting is "drop" or as many requests are open as the
+// bounds permit. In all other cases it becomes a request.
 func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	takes := p.Profiles.User(x.User).Messaging.TakesStrangers()
 	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // a sealed message shows no text to anybody
 		return nil
 	}
 	if back, err := isAnswerToLetter(ctx, x); err != nil || back {
+		return err
+	}
+	if wrote, err := x.tx.Relationships.HasWrittenTo(ctx, p.Local.Followers(x.User), x.Actor.ID); err != nil || wrote {
 		return err
 	}
 	n, err := x.tx.Requests.Count(ctx, x.Actor.ID, policy.RegistrableDomain(x.Actor.ID.Host()))

@@ -118,8 +118,9 @@ type Messaging struct {
 }
 
 // Strangers says how private messages of strangers are received. A stranger is an actor that does
-// not meet the rule Permissions.InsecureDM, and of which the user has accepted no message request.
-// An answer to a private message of the user is received in any case.
+// not meet the rule Permissions.InsecureDM, to which the user has not written in private, and of
+// which the user has accepted no message request. An answer to a private message that the user
+// sent through a group is received in any case.
 type Strangers string
 
 // The values of Strangers.
