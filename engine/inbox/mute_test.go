@@ -67,3 +67,32 @@ func TestMutedPostsEnterNoFeed(t *testing.T) {
 		})
 	}
 }
+
+// A stranger's private message that the user has muted waits among the requests, where the mute
+// hides it, and no event tells of it.
+func TestAMutedStrangersMessageIsNotTold(t *testing.T) {
+	for name, mutes := range map[string]func(*peertest.Scene) registry.Moderation{
+		"its actor": func(s *peertest.Scene) registry.Moderation {
+			return registry.Moderation{MutedActors: []vocab.ID{s.ID("p:/dave")}}
+		},
+		"a word of it": func(*peertest.Scene) registry.Moderation { return registry.Moderation{MutedKeywords: []string{"psst"}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error {
+				now.Moderation = mutes(s)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.MustSend("p:/dave", mine, letter(1))
+			if got := shownIn(t, s, "requests"); !slices.Equal(got, []string{"001"}) {
+				t.Errorf("the requests are %q, want the letter for when the mute ends", got)
+			}
+			if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox`); len(got) != 0 {
+				t.Errorf("events: %q, want none", got)
+			}
+		})
+	}
+}
