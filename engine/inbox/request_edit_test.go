@@ -65,3 +65,30 @@ func TestWhatAStrangerTakesBackLeavesTheRequests(t *testing.T) {
 		t.Errorf("the feed has %q, want the message that stands", got)
 	}
 }
+
+// Somebody who may write to the user in private may make a public post private, with or without a
+// follow. A stranger may not.
+func TestAFriendMakesAPublicPostPrivate(t *testing.T) {
+	for name, friend := range map[string]bool{"a friend that alice does not follow": true, "a stranger": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			note := func(to, content string) string {
+				return `"to":` + to + `,"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","to":` + to + `,"content":"` + content + `","updated":"2026-01-02T00:00:00Z"}}`
+			}
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave",`+strings.Replace(note(`["us:/alice","as:Public"]`, "hello"), "02T", "01T", 1))
+			if friend {
+				err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+					return tx.Relationships.Set(ctx, user.Relationship{Actor: s.ID("p:/dave"), Type: user.FriendOf, Status: user.Accepted, Activity: s.ID("p:/dave/offers/1"), Direction: user.Inbound}, s.Now())
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/2","type":"Update","actor":"p:/dave",`+note(`"us:/alice"`, "psst"))
+			want := map[bool]string{true: "psst", false: "hello"}[friend]
+			if got := contents(t, s); !slices.Equal(got, []string{want}) {
+				t.Errorf("alice holds %q, want %q", got, want)
+			}
+		})
+	}
+}

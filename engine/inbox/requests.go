@@ -60,7 +60,7 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 		return nil
 	}
 	known, err := p.isKnown(ctx, x)
-	if err != nil || x.Follows && known {
+	if err != nil || known && (x.Follows || x.Activity.Type == vocab.Update) {
 		return err
 	}
 	if x.Activity.Type == vocab.Update {
