@@ -92,3 +92,23 @@ func TestAFriendMakesAPublicPostPrivate(t *testing.T) {
 		})
 	}
 }
+
+// A decline leaves nothing of a message, in whichever form the message names its author.
+func TestADeclineFindsTheAuthorInEveryForm(t *testing.T) {
+	for _, author := range []string{`{"@id":"p:/dave","type":"Person"}`, `{"type":"Link","href":"p:/dave"}`, `[{"id":"p:/dave"}]`} {
+		t.Run(author, func(t *testing.T) {
+			s := newScene(t)
+			s.MustSend("p:/dave", mine, strings.Replace(letter(1), `"attributedTo":"p:/dave"`, `"attributedTo":`+author, 1))
+			if got := shownIn(t, s, "requests"); len(got) != 1 {
+				t.Fatalf("the requests are %q, want the letter", got)
+			}
+			err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error { return tx.Requests.Remove(ctx, s.ID("p:/dave")) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Column(t, s.Alice, `SELECT uri FROM activities UNION ALL SELECT uri FROM objects`); len(got) != 0 {
+				t.Errorf("after a decline there is %q, want nothing", got)
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package vocab
 
 import (
 	"maps"
-	"slices"
 	"strings"
 )
 
@@ -56,15 +55,25 @@ func Show(d, readable Doc, languages []string) Doc {
 }
 
 // WithOwnAuthors returns the document without authors of other servers, because a server speaks
-// for its own actors only (FEP-fe34). It returns d itself if there are none.
+// for its own actors only (FEP-fe34). It names each author by an id or by an object with an id,
+// because the database finds no author in an object with @id or in a Link. It returns d itself if
+// nothing changes.
 func (d Doc) WithOwnAuthors() Doc {
 	id, _ := d.ID()
 	named := d.list("attributedTo")
-	own := slices.DeleteFunc(slices.Clone(named), func(v any) bool {
+	own, changed := make([]any, 0, len(named)), false
+	for _, v := range named {
 		r, err := toRef(v)
-		return err != nil || !r.ID.SameOrigin(id)
-	})
-	if len(own) == len(named) {
+		switch {
+		case err != nil || !r.ID.SameOrigin(id):
+			changed = true
+			continue
+		case r.Doc != nil && r.Doc["id"] == nil:
+			v, changed = plainAuthor(r), true
+		}
+		own = append(own, v)
+	}
+	if !changed {
 		return d
 	}
 	d = maps.Clone(d)
@@ -74,6 +83,17 @@ func (d Doc) WithOwnAuthors() Doc {
 	case 1:
 		d["attributedTo"] = own[0]
 	}
+	return d
+}
+
+// plainAuthor returns an object with @id as an object with an id, and a Link as an id.
+func plainAuthor(r Ref) any {
+	if r.Doc["@id"] == nil {
+		return string(r.ID)
+	}
+	d := maps.Clone(r.Doc)
+	d["id"] = string(r.ID)
+	delete(d, "@id")
 	return d
 }
 

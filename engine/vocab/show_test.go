@@ -177,6 +177,29 @@ func TestWithOwnAuthors(t *testing.T) {
 	}
 }
 
+// The database finds an author by its id alone, or in an object with an id, alone or in a list.
+func TestAuthorsAreStoredInFormsThatTheDatabaseFinds(t *testing.T) {
+	const dave = `"https://p.example/dave"`
+	for by, want := range map[string]string{
+		dave:                                   dave,
+		`{"id":` + dave + `,"type":"Person"}`:  `{"id":` + dave + `,"type":"Person"}`,
+		`{"@id":` + dave + `,"type":"Person"}`: `{"id":` + dave + `,"type":"Person"}`,
+		`{"@id":"HTTPS://P.example:443/dave"}`: `{"id":` + dave + `}`,
+		`{"type":"Link","href":` + dave + `}`:  dave,
+		`["https://p.example/group",{"@id":` + dave + `,"@type":"Person"}]`: `["https://p.example/group",{"@type":"Person","id":` + dave + `}]`,
+		`["https://q.example/carol",{"href":` + dave + `}]`:                 dave,
+	} {
+		o, err := ObjectOf(parse(t, `{"id":"https://p.example/notes/1","type":"Note","attributedTo":`+by+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, _ := o.Stored()
+		if got := string(doc); got != `{"attributedTo":`+want+`,"id":"https://p.example/notes/1","type":"Note"}` {
+			t.Errorf("by %s is stored as %s, want by %s", by, got, want)
+		}
+	}
+}
+
 func parse(t *testing.T, raw string) Doc {
 	t.Helper()
 	d, err := ParseDoc([]byte(raw))
