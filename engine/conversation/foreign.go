@@ -127,7 +127,10 @@ func (r *receiver) takeForeignWelcome(ctx context.Context) (Outcome, error) {
 
 func (r *receiver) isFull(ctx context.Context) (bool, error) {
 	waiting, err := r.tx.Messages.CountUnplaced(ctx)
-	return unplaced.isReached(waiting, r.entry.sender), err
+	if err != nil {
+		return false, err
+	}
+	return unplaced.isReached(ctx, r.tx, waiting, r.entry.sender)
 }
 
 // keepUnplaced stores a message that belongs to no conversation in this database. A device of

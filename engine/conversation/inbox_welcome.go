@@ -18,8 +18,9 @@ type bound struct{ ofActor, ofDomain, all int }
 // the user has joined yet.
 var invitations = bound{ofActor: 20, ofDomain: 50, all: 200}
 
-// isReached reports whether a bound is reached, so that the actor may add no further item.
-func (b bound) isReached(waiting []user.Waiting, actor vocab.ID) bool {
+// isReached reports whether a bound is reached, so that the actor may add no further item. For an
+// actor that the user knows, only the actor's own items count: strangers keep out no friend.
+func (b bound) isReached(ctx context.Context, tx *user.Tx, waiting []user.Waiting, actor vocab.ID) (bool, error) {
 	domain := policy.RegistrableDomain(actor.Host())
 	ofActor, ofDomain, all := 0, 0, 0
 	for _, w := range waiting {
@@ -31,13 +32,32 @@ func (b bound) isReached(waiting []user.Waiting, actor vocab.ID) bool {
 			ofActor += w.N
 		}
 	}
-	return ofActor >= b.ofActor || ofDomain >= b.ofDomain || all >= b.all
+	if ofActor >= b.ofActor || ofDomain < b.ofDomain && all < b.all {
+		return ofActor >= b.ofActor, nil
+	}
+	knows, err := isKnown(ctx, tx, actor)
+	return !knows, err
+}
+
+// isKnown reports whether the user follows the actor or is friends with it.
+func isKnown(ctx context.Context, tx *user.Tx, actor vocab.ID) (bool, error) {
+	for _, kind := range user.RelationshipTypes {
+		rel, err := tx.Relationships.Find(ctx, kind, actor)
+		if err != nil || rel != nil && kind != user.Follower && rel.Status == user.Accepted {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // mayInvite reports whether an actor may invite the user to one more conversation.
 func (r *receiver) mayInvite(ctx context.Context, actor vocab.ID) (bool, error) {
 	waiting, err := r.tx.Joined.CountInvitations(ctx)
-	return !invitations.isReached(waiting, actor), err
+	if err != nil {
+		return false, err
+	}
+	reached, err := invitations.isReached(ctx, r.tx, waiting, actor)
+	return !reached, err
 }
 
 // takeWelcome stores a Welcome from a host, and the conversation that it belongs to. A Welcome

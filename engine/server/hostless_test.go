@@ -139,6 +139,24 @@ func TestADomainLeavesRoomForTheInvitationsOfOthers(t *testing.T) {
 	if o := waiting(string(k.carol.ID)); kept != 150 || !o.Kept {
 		t.Errorf("%d messages of one domain wait, want 150, and of another one %+v", kept, o)
 	}
+
+	for n := range 200 {
+		invite("https://" + strconv.Itoa(n) + ".crowd" + strconv.Itoa(n%4) + ".example/users/eve")
+	}
+	for n := range 600 {
+		waiting("https://" + strconv.Itoa(n) + ".queue" + strconv.Itoa(n%5) + ".example/users/eve")
+	}
+	if n, o := count(), waiting("https://stranger.example/users/eve"); n != 200 || o.Kept {
+		t.Fatalf("%d invitations wait in all, want 200, and one message more: %+v", n, o)
+	}
+	const friend = "https://friend.example/users/dan"
+	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Relationships.Set(ctx, user.Relationship{Actor: friend, Type: user.FriendOf, Status: user.Accepted, Activity: friend + "/offers/1", Direction: user.Inbound}, start)
+	})
+	invite(friend)
+	if n, o := count(), waiting(friend); n != 201 || !o.Kept {
+		t.Errorf("%d invitations wait with that of a friend, want 201, and a message of the friend: %+v", n, o)
+	}
 }
 
 // began lets bob into a group without a host that carol began.
