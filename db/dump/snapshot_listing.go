@@ -14,8 +14,8 @@ type Listing struct {
 	query string // selects the items of the list; each row is one JSON value
 }
 
-// Listings returns the lists that an export of a user has. Documents have no hidden recipients
-// (bto and bcc), and the objects in them are as they are now.
+// Listings returns the lists that an export of a user has. Activities have no hidden recipients
+// (bto and bcc), and each stored object in them has its current version.
 func Listings() []Listing {
 	return []Listing{
 		{"outbox", "activities", `SELECT (CASE WHEN o.uri IS NULL THEN a.raw ELSE jsonb_set(a.raw, '{object}', o.raw - '{@context,proof,bto,bcc}'::text[]) END

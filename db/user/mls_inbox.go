@@ -97,8 +97,8 @@ func (t Messages) FindHash(ctx context.Context, id uuid.UUID, seq int64) (hash, 
 
 // ListLog returns up to n messages of a conversation, the oldest first. It returns only
 // messages whose Seq is greater than the parameter after and at most the parameter upto. It
-// stops after the message with which they exceed a number of bytes, but not before the second
-// message.
+// stops as soon as the messages have more bytes than the parameter bytes, but it returns at least
+// two messages if there are two.
 func (t Messages) ListLog(ctx context.Context, id uuid.UUID, after, upto int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages of conversation", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox
 		WHERE conversation_id = $1 AND seq > $2 AND seq <= $3 AND kind <> 'welcome' ORDER BY seq LIMIT $4`, id, after, upto, n)

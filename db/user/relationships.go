@@ -120,7 +120,7 @@ func (t Relationships) List(ctx context.Context, kind string, after *Place, n in
 		ORDER BY created_at DESC, id DESC LIMIT $4`, kind, p.At, p.ID, n)
 }
 
-// Count counts the relationships that List returns.
+// Count counts the accepted follows of a type.
 func (t Relationships) Count(ctx context.Context, kind string) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM relationships WHERE type = $1 AND status = 'accepted' AND relation = ''`, kind)
 }

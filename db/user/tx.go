@@ -255,8 +255,8 @@ func firstInto[T any](out **T) func(pgx.Rows) error {
 	}
 }
 
-// upTo is like into, but stops after the row with which the rows exceed a number of bytes. It
-// does not stop before the second row.
+// upTo is like into, but stops as soon as the rows have more than the given number of bytes. It
+// reads at least two rows if there are two.
 func upTo[T any](bytes int, size func(T) int, out *[]T) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for all := 0; (all <= bytes || len(*out) < 2) && rows.Next(); {

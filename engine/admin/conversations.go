@@ -126,8 +126,8 @@ type OrderedReset struct {
 
 // Reset orders a new MLS group for a conversation that the user hosts, as the conversation's
 // admin can do. While a reset is pending, another call returns the same group. A serving engine
-// tells the user. The fault is NotFound when the user hosts no such conversation, and Conflict
-// when the conversation is closed.
+// emits the event about the reset. The fault is NotFound when the user hosts no such conversation,
+// and Conflict when the conversation is closed.
 func (cs Conversations) Reset(ctx context.Context, u vocab.Username, id uuid.UUID) (OrderedReset, error) {
 	r := OrderedReset{User: u, ID: id}
 	if _, err := cs.in.DB.Instance.Users.FindUndeleted(ctx, u); err != nil {

@@ -23,7 +23,7 @@ const (
 type reaction uint8
 
 const (
-	noReaction reaction = iota // no request was sent to the host
+	noReaction reaction = iota // the attempt shows nothing about the host
 	answered                   // the host answered
 	silent                     // the host did not answer, or answered with a 5xx
 	deferring                  // the host asked not to be contacted for a while

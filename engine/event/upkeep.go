@@ -32,8 +32,9 @@ const (
 	withheldFor = time.Hour
 )
 
-// idleKeep is how many events stay on the streams of idle users when memory is short: first many,
-// and fewer as long as that is not enough. The last one keeps the id at which the stream goes on.
+// idleKeep is how many events stay on the streams of idle users when memory is short. If the first
+// number does not free enough memory, the next one is used. One event always stays, because the
+// stream goes on after its id.
 var idleKeep = []int{1000, 100, 1}
 
 // keepUp does the periodic work until ctx ends.

@@ -96,10 +96,10 @@ type TracedDelivery struct {
 
 // Activity reports what happened to the activity or object with the id uri, for each active user
 // that it may concern. These are its owner, the users who are acquainted with an actor on the
-// server of uri, and the users for which the activity waits in the journal. No other user has
-// anything from that server, so Activity opens no other user's database. If the parameter only is
-// a user, Activity looks at that user alone, even if the user is not active. The fault is Invalid
-// if uri is malformed, and NoUser if the user does not exist or is deleted.
+// server of uri, and the users whose copies of the activity wait in the journal. No
+// other user has anything from that server, so Activity opens no other user's database. If a user
+// is given in only, Activity looks at that user alone, even if the user is not active. The fault
+// is Invalid if uri is malformed, and NoUser if the user does not exist or is deleted.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {

@@ -16,9 +16,9 @@ const provenTime = 48 * time.Hour
 func IsOld(made, now time.Time) bool { return now.Sub(made) > provenTime }
 
 // IsOutdated reports whether the proof of an activity that another actor passes on is too old to
-// be believed. This holds for words, boosts and pins, because the Delete or Undo that took them
-// back may never have come to this server. The author's server shows nobody an activity that is
-// not public, so the proof of such an activity is believed at any age.
+// be believed. Only posts, edits, boosts and pins can be outdated, because the Delete or Undo that
+// took them back may never have come to this server. The author's server shows nobody an activity
+// that is not public, so the proof of such an activity is believed at any age.
 func IsOutdated(a *vocab.Activity, made, now time.Time) bool {
 	return (Brings(a.Type) || a.Type == vocab.Add) && IsOld(made, now) && isPublic(a)
 }

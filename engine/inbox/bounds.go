@@ -11,8 +11,8 @@ import (
 // followers, and a report is stored until the operator resolves it. An activity that others pass
 // on without a proof, or a post that a relay passes on, makes this server fetch from another
 // server. An activity for users takes space in their databases. The limiter knocks remembers the
-// requests that were counted a moment ago (see countRequest), and large limits the requests with
-// a large body.
+// requests that were counted a moment ago (see countRequest). The limiter large is for requests
+// with a large body.
 type bounds struct {
 	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, newVoters, fannedOut, deletions, announced, fetchedForRelay, fetchedForGroup, knocks, large *policy.Limiter
 

@@ -95,8 +95,8 @@ func (p *applier) checkInvited(ctx context.Context, x *applying) error {
 }
 
 // checkRemainsPublic ignores an Update by which a stranger turns a public post into a private
-// message that would have to wait among the message requests. Otherwise the message would be in
-// the place of the public post, where strangers' messages may not be.
+// message that would have to wait among the message requests. If the Update were applied, the
+// message would replace the public post in places where messages of strangers may not be.
 func (p *applier) checkRemainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
 	held, err := x.tx.Objects.Find(ctx, x.Activity.Object.ID)
 	if err != nil || held == nil || post.IsUnaddressed() {

@@ -139,7 +139,7 @@ func (m Member) Acknowledge(ctx context.Context, id ID) error {
 }
 
 // Bury adds an entry with these fields to the dead letters of the stream. It drops the oldest dead
-// letters, so that approximately keep of them stay.
+// letters if there are more than keep. The server may leave a few more than that.
 func (m Member) Bury(ctx context.Context, fields []string, keep int) error {
 	return m.store.call(ctx, "bury an entry of "+m.key(m.Stream), func(ctx context.Context) error {
 		return m.store.client.XAdd(ctx, &redis.XAddArgs{Stream: m.key(m.Stream + ":dead"), MaxLen: int64(keep), Approx: true, Values: fields}).Err()

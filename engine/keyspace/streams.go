@@ -55,7 +55,7 @@ func (e Entry) Field(name string) string {
 
 // appendScript appends entries if the last id of the stream is the one that the caller expects,
 // and returns the last id of the stream. The script checks and appends in one step. So if the
-// server has lost entries, it gets no new ones, which would leave a gap.
+// server has lost entries, it gets no new ones. Otherwise the stream would have a gap.
 var appendScript = redis.NewScript(`
 local last = '0-0'
 if redis.call('EXISTS', KEYS[1]) == 1 then
@@ -76,7 +76,7 @@ return last`)
 // Append appends entries to a stream if the last id of the stream equals the parameter after. It
 // returns the new last id. If the stream has another last id, Append adds nothing and returns that
 // id. All entries must have the same number of fields. Append drops the oldest entries of the
-// stream, so that approximately keep of them stay.
+// stream if there are more than keep. The server may leave a few more than that.
 func (k Space) Append(ctx context.Context, stream string, after ID, keep int, entries []Entry) (last ID, err error) {
 	if len(entries) == 0 {
 		return after, nil

@@ -103,7 +103,7 @@ func findMember(v reflect.Value, key string) (reflect.Value, error) {
 	return v, nil
 }
 
-// fieldOf returns the field of a struct that has a name in JSON.
+// fieldOf returns the field of the struct v whose name in JSON is the parameter name.
 func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
 	if v.Kind() != reflect.Struct {
 		return reflect.Value{}, false

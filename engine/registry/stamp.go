@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Stamp identifies a version of a file without its content. If two stamps differ, the file has
-// changed.
+// Stamp identifies a version of a file by its metadata, so the content need not be read. If two
+// stamps differ, the file may have changed.
 type Stamp struct {
 	Modified time.Time
 	size     int64

@@ -58,8 +58,8 @@ func sessionKey(digest [32]byte) string { return "session:" + hex.EncodeToString
 func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]byte, scopes []string) (secret string, err error) {
 	secret, digest := token.New(token.Session, u)
 	of, key := s.redis.Of(u), sessionKey(digest)
-	// The key comes before the element in the list, because an element without a key is one of a
-	// session that expired.
+	// The key is stored first, and then the element of the list, because an element without a
+	// key counts as that of an expired session.
 	err = of.SetTexts(ctx, []keyspace.Text{{Key: key, Value: hex.EncodeToString(tokenDigest[:]), While: sessionIdle}})
 	if err == nil {
 		err = s.enlist(ctx, u, listOf(scopes), key)
