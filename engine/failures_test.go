@@ -34,20 +34,25 @@ func strangersPrivatePostWaits(t *testing.T, a, b *enginetest.Instance) {
 	back := sender.Do(t, "Reply", map[string]any{"objectId": enginetest.ObjectOf(t, receiver, letter), "content": "a friend"}).ActivityID
 	receiver.Await(t, "main", "the answer of who was written to", func(i enginetest.Item) bool { return i.ActivityURI == back })
 	again := sender.Do(t, "CreateNote", private).ActivityID
-	receiver.Await(t, "requests", "a second letter", func(i enginetest.Item) bool { return i.ActivityURI == again })
-	accepted := receiver.Do(t, "AcceptRequest", map[string]any{"actorUri": sender.ID}).ActivityID
-	further := sender.Do(t, "CreateNote", private).ActivityID
-	for _, id := range []string{again, further} {
+	receiver.Await(t, "main", "a second letter of who was written to", func(i enginetest.Item) bool { return i.ActivityURI == again })
+
+	other := a.CreateUser(t, "yvonne")
+	first := other.Do(t, "CreateNote", private).ActivityID
+	receiver.Await(t, "requests", "the letter of another stranger", func(i enginetest.Item) bool { return i.ActivityURI == first })
+	accepted := receiver.Do(t, "AcceptRequest", map[string]any{"actorUri": other.ID}).ActivityID
+	further := other.Do(t, "CreateNote", private).ActivityID
+	for _, id := range []string{first, further} {
 		receiver.Await(t, "main", "what was accepted", func(i enginetest.Item) bool { return i.ActivityURI == id })
 	}
-	if twice := receiver.Do(t, "AcceptRequest", map[string]any{"actorUri": sender.ID}).ActivityID; twice != accepted {
+	if twice := receiver.Do(t, "AcceptRequest", map[string]any{"actorUri": other.ID}).ActivityID; twice != accepted {
 		t.Errorf("accepted again it is %s, want the first answer %s", twice, accepted)
 	}
 	receiver.Configure(t, `{"messaging":{"allow_insecure_dm":true}}`)
+	unknown := a.CreateUser(t, "walter")
 	enginetest.Eventually(t, "whoever asks for letters gets them", func() bool {
-		id := sender.Do(t, "CreateNote", private).ActivityID
-		delivered(t, sender, id, false)
-		return len(receiver.Column(t, `SELECT uri FROM activities WHERE uri = $1`, id)) == 1
+		id := unknown.Do(t, "CreateNote", private).ActivityID
+		delivered(t, unknown, id, false)
+		return len(receiver.Column(t, `SELECT activity_uri FROM feed WHERE activity_uri = $1`, id)) == 1
 	})
 }
 

@@ -158,13 +158,10 @@ func (t Activities) IsCreated(ctx context.Context, create, actor, object vocab.I
 	return there, err
 }
 
-// Remove removes an activity, its feed entry and its request. Its id stays claimed.
+// Remove removes an activity and its feed entry. Its id stays claimed.
 func (t Activities) Remove(ctx context.Context, a Owned) error {
 	t.touched.touch(feeds|OutboxPages, a.ID)
 	if _, err := t.execBeside(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $2 AND activity_uri = $1`, a.ID, a.Actor); err != nil {
-		return err
-	}
-	if _, err := t.execBeside(ctx, "remove request", `DELETE FROM requests WHERE actor_uri = $2 AND activity_uri = $1`, a.ID, a.Actor); err != nil {
 		return err
 	}
 	_, err := t.execBeside(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)

@@ -24,9 +24,9 @@ type Grave struct {
 const buriedAtOnce = 5000
 
 // Bury stores for good that an object was deleted. The stored object becomes the Tombstone. The
-// activities about it leave the feed and the requests, and its text leaves activities and
-// deliveries. Its reactions, votes and pins, and its places in streams, are removed. Bury reports
-// whether the object was stored and not deleted before.
+// activities about it leave the feed, and its text leaves activities and deliveries. Its
+// reactions, votes and pins, and its places in streams, are removed. Bury reports whether the
+// object was stored and not deleted before.
 func (t Objects) Bury(ctx context.Context, g Grave, now time.Time) (bool, error) {
 	n, err := t.BuryAll(ctx, []Grave{g}, now)
 	return n == 1, err
@@ -57,7 +57,6 @@ func (t Objects) addGraves(ctx context.Context, graves []Grave, now time.Time) (
 	b.Queue(`INSERT INTO tombstones (digest, deleted_at) SELECT DISTINCT d, $2::timestamptz FROM unnest($1::bytea[]) d ORDER BY d
 		ON CONFLICT DO NOTHING`, keys(authored), now)
 	b.Queue(`DELETE FROM feed WHERE (actor_uri, activity_uri) IN (SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($1))`, uris)
-	b.Queue(`DELETE FROM requests WHERE (actor_uri, activity_uri) IN (SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($1))`, uris)
 	b.Queue(`DELETE FROM reactions WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM pins WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM stream_objects WHERE object_uri = ANY($1)`, uris)

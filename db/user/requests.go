@@ -9,7 +9,8 @@ import (
 )
 
 // Request is a private message of a stranger. The activity and the object of a request are
-// stored, and only the feed of requests shows them.
+// stored, and only the feed of requests shows them. A request that its sender takes back is shown
+// nowhere, but it counts for as long as the others, so that nobody can send requests without end.
 type Request struct {
 	Activity vocab.ID
 	Actor    vocab.ID
@@ -71,7 +72,7 @@ func (t Requests) AreAllOf(ctx context.Context, actor vocab.ID) (only bool, err 
 	return only, err
 }
 
-// Accept moves an actor's requests to the feed, and lets later private messages of the actor in
+// Accept moves an actor's requests to the feed, except those about deleted objects, and lets later private messages of the actor in
 // without a request. It returns the objects of the requests, the oldest first.
 func (t Requests) Accept(ctx context.Context, actor vocab.ID, now time.Time) (about []vocab.ID, err error) {
 	if _, err := t.execBeside(ctx, "remember correspondent", `INSERT INTO correspondents VALUES ($1, $2) ON CONFLICT DO NOTHING`, actor, now); err != nil {
@@ -80,9 +81,9 @@ func (t Requests) Accept(ctx context.Context, actor vocab.ID, now time.Time) (ab
 	t.touched.touchActor(feeds, actor)
 	err = t.query(ctx, "accept requests", column(&about), `WITH accepted AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri, actor_uri),
 		placed AS (INSERT INTO feed (id, activity_uri, actor_uri, published) SELECT gen_random_uuid(), a.uri, a.actor_uri, a.published
-			FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri ON CONFLICT DO NOTHING)
+			FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri WHERE `+isLiving+` ON CONFLICT DO NOTHING)
 		SELECT a.object_uri FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri
-			WHERE a.object_uri IS NOT NULL ORDER BY a.published, a.id`, actor)
+			WHERE a.object_uri IS NOT NULL AND `+isLiving+` ORDER BY a.published, a.id`, actor)
 	return about, err
 }
 
@@ -115,8 +116,12 @@ func pruneRequests(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned
 // isRequest holds for an activity a that waits among the requests.
 const isRequest = `EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri AND q.actor_uri = a.actor_uri)`
 
-// shownRequests holds for a request a of an actor that the user does not block.
-const shownRequests = isRequest + ` AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')`
+// isLiving holds for an activity a whose object was not deleted.
+const isLiving = `NOT EXISTS (SELECT FROM objects d WHERE d.uri = a.object_uri AND d.deleted_at IS NOT NULL)`
+
+// shownRequests holds for a request a of an actor that the user does not block. The object was not
+// deleted.
+const shownRequests = isRequest + ` AND ` + isLiving + ` AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')`
 
 func requestRows(after *Place, n int) feedRows {
 	p := after.orFirst()

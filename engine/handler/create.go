@@ -98,22 +98,29 @@ func needsUnlessEmbedded(a *vocab.Activity) []vocab.ID {
 // of their own, and not in the content.
 func embedsAll(a *vocab.Activity) bool {
 	_, isOfBook := a.Object.Doc["inReplyToBook"]
-	return a.Object.Doc != nil && !isOfBook
+	return a.Object.Doc != nil && !(isOfBook && a.Type == vocab.Update)
 }
 
 // authoredObject returns the object that the sender wrote. That is the embedded object. If the
-// activity does not embed all of it, it is the object that was fetched from its origin.
+// activity does not embed all of it, it is the object that was fetched from its origin. BookWyrm
+// shows other servers no private post, so an edit of one is taken in BookWyrm's own form.
 func authoredObject(r *Received) (*vocab.Object, error) {
-	if !embedsAll(r.Activity) {
-		o := r.Fetched[r.Activity.Object.ID]
-		if o == nil || !isReadable(o) || !o.AttributedTo.Same(r.Actor.ID) {
+	isWhole := embedsAll(r.Activity)
+	if o := r.Fetched[r.Activity.Object.ID]; !isWhole && o != nil {
+		if !isReadable(o) || !o.AttributedTo.Same(r.Actor.ID) {
 			return nil, ErrIgnored
 		}
 		return o, nil
 	}
+	if r.Activity.Object.Doc == nil {
+		return nil, ErrIgnored
+	}
 	o, err := r.Activity.Embedded()
 	if err != nil {
 		return nil, err
+	}
+	if !isWhole && audience.IsPublic(o.Addressing) {
+		return nil, ErrIgnored
 	}
 	if o.AttributedTo == "" { // checkAuthored has seen that no other author is named
 		o.AttributedTo = r.Actor.ID

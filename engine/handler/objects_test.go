@@ -123,9 +123,9 @@ func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
 	wrote(s)
-	update := func(n int) {
+	update := func(n int, to string) {
 		s.MustSend("p:/carol", "us:/inbox", fmt.Sprintf(`{"id":"p:/updates/%d","type":"Update","actor":"p:/carol","object":{"id":"p:/notes/1","type":"Quotation","attributedTo":"p:/carol",%s,
-			"content":"bare","quote":"<p>Call me Ishmael</p>","inReplyToBook":"p:/books/1","published":"2026-01-01T10:00:00Z","updated":"2026-01-01T1%d:00:00Z"}}`, n, toAll, n))
+			"content":"bare","quote":"<p>Call me Ishmael</p>","inReplyToBook":"p:/books/1","published":"2026-01-01T10:00:00Z","updated":"2026-01-01T1%d:00:00Z"}}`, n, to, n))
 	}
 	holds := func(want string) {
 		t.Helper()
@@ -133,12 +133,16 @@ func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 			t.Errorf("alice holds %q, want %q", got, want)
 		}
 	}
-	update(1) // its server shows nothing
+	update(1, toAll) // its server shows nothing
 	holds("Note hi")
 	s.Later(10 * time.Minute)
 	s.Serve("p:/notes/1", strings.Replace(note, `"content":"hi"`, `"content":"Call me Ishmael (Moby-Dick)","published":"2026-01-01T10:00:00Z","updated":"2026-01-01T12:00:00Z"`, 1))
-	update(2)
+	update(2, toAll)
 	holds("Note Call me Ishmael (Moby-Dick)")
+	s.Later(10 * time.Minute)
+	s.Serve("p:/notes/1", `{}`)
+	update(3, `"to":"us:/alice"`) // BookWyrm shows other servers no private post
+	holds("Quotation bare")
 }
 
 // People read the content and programs the plain text, so the latter is that of the content,

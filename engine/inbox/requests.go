@@ -15,11 +15,11 @@ import (
 // isVote reports whether a post is only a vote in a poll. A vote is not public, but it does not
 // count as a private message either. The handler of Create decides whether the vote counts.
 func isVote(x *applying) bool {
-	o, err := vocab.ObjectOf(x.Activity.Object.Doc)
-	if x.Activity.Object.Doc == nil {
-		o, err = x.Fetched[x.Activity.Object.ID], nil
+	o := x.Fetched[x.Activity.Object.ID]
+	if o == nil {
+		o, _ = vocab.ObjectOf(x.Activity.Object.Doc) // no error, because validateSchema has parsed it
 	}
-	return err == nil && o != nil && handler.Votes(o)
+	return o != nil && handler.Votes(o)
 }
 
 // audienceOfPost returns the audience of the post that an activity brings to its readers, or
