@@ -95,7 +95,7 @@ const nextChange = `greatest(clock_timestamp(), (SELECT max(changed_at) + interv
 // Pause holds back the deliveries to a host until Resume.
 func (s Hosts) Pause(ctx context.Context, host string) error {
 	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, paused_at, changed_at) VALUES ($1, now(), `+nextChange+`)
-		ON CONFLICT (host) DO UPDATE SET paused_at = coalesce(hosts.paused_at, now()), changed_at = excluded.changed_at`, host)
+		ON CONFLICT (host) DO UPDATE SET paused_at = coalesce(hosts.paused_at, now()), changed_at = `+nextChange, host)
 	return postgres.Fault("pause host", err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -238,6 +239,45 @@ func TestStrangersAreServedByTurns(t *testing.T) {
 		all.Wait()
 		if want := []string{"many", "few", "one", "many", "few", "many", "many"}; !slices.Equal(served, want) {
 			t.Errorf("served %v, want %v", served, want)
+		}
+		c.Close()
+	})
+}
+
+// Calls that come while others are served pass none of an earlier round, whoever pays for it.
+func TestAStrangerThatWaitsKeepsItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := managed(4) // strangers have one connection
+		var served []string
+		release := make(chan struct{})
+		var all sync.WaitGroup
+		ask := func(call string) {
+			payer, _, _ := strings.Cut(call, " ")
+			all.Go(func() {
+				l, err := c.Acquire(t.Context(), Stranger, "alice", &Strangers{PayerOf: func(context.Context) string { return payer }, MayOpen: func(context.Context) bool { return true }})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				served = append(served, call)
+				<-release
+				c.Release(l)
+			})
+			synctest.Wait() // it stands in the queue, or is served
+		}
+		for _, call := range []string{"many 1", "many 2", "many 3", "many 4"} {
+			ask(call)
+		}
+		for _, call := range []string{"few 1", "other 1", "many 5", "new 1"} {
+			release <- struct{}{}
+			synctest.Wait()
+			ask(call)
+		}
+		close(release)
+		all.Wait()
+		if want := []string{"many 1", "many 2", "many 3", "few 1", "other 1", "many 4", "new 1", "many 5"}; !slices.Equal(served, want) {
+			t.Errorf("served %q, want %q", served, want)
 		}
 		c.Close()
 	})

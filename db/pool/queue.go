@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,8 +25,8 @@ type waiter struct {
 	class    Class
 	database string
 	payer    string     // empty for none
-	turn     int        // how many calls of the payer waited when this one came
-	arrival  uint64     // the number of the call; lower numbers are served first, in the same turn
+	turn     int        // see nextTurn
+	arrival  uint64     // the number of the call
 	ready    chan grant // has a buffer of one
 	mayOpen  func() bool
 	of       *databaseConns // set when it enters the queue
@@ -51,37 +52,42 @@ func (c *Pool) enterQueue(class Class, database, payer string, mayOpen func() bo
 		return nil, err
 	}
 	c.arrivals++
-	w := &waiter{class: class, database: database, turn: c.nextTurn(class, payer), payer: payer, arrival: c.arrivals, ready: make(chan grant, 1), mayOpen: mayOpen}
+	w := &waiter{class: class, database: database, payer: payer, arrival: c.arrivals, ready: make(chan grant, 1), mayOpen: mayOpen}
 	c.enqueue(w)
 	c.serveWaiters()
 	return w, nil
 }
 
-// nextTurn returns how many calls of a payer wait in a class. The first calls of all payers are
-// served before the second of any, so that a payer with many calls does not make others wait until
-// all of these are served. The caller holds mu.
-func (c *Pool) nextTurn(class Class, payer string) (turn int) {
-	for el := c.waiters[class].Front(); el != nil && payer != ""; el = el.Next() {
-		if el.Value.(*waiter).payer == payer {
-			turn++
+// nextTurn returns the turn of w, which is not in its queue yet: the first turn of the calls that
+// wait for the same database, but a later turn than those of the same payer. So the calls of one
+// payer are served in order of arrival, and do not make others wait until all of them are served.
+// A call without a payer has turn 0. The caller holds mu.
+func (c *Pool) nextTurn(w *waiter) int {
+	first, own := math.MaxInt, 0
+	for el := c.waiters[w.class].Front(); el != nil && w.payer != ""; el = el.Next() {
+		other := el.Value.(*waiter)
+		if other.of != w.of {
+			continue
+		}
+		first = min(first, other.turn)
+		if other.payer == w.payer {
+			own = max(own, other.turn+1)
 		}
 	}
-	return turn
+	if first == math.MaxInt {
+		return 0
+	}
+	return max(first, own)
 }
 
-// isBefore reports whether w is served before another waiter of its class.
-func (w *waiter) isBefore(other *waiter) bool {
-	return w.turn < other.turn || w.turn == other.turn && w.arrival < other.arrival
-}
-
-// enqueue puts w into the queue of its class, in order of turns and then of arrival. The caller
-// holds mu.
+// enqueue puts w into the queue of its class, in order of arrival. The caller holds mu.
 func (c *Pool) enqueue(w *waiter) {
 	w.of = c.connsOf(w.database)
 	w.of.waiting++
+	w.turn = c.nextTurn(w)
 	queue := c.waiters[w.class]
 	el := queue.Back()
-	for el != nil && w.isBefore(el.Value.(*waiter)) {
+	for el != nil && el.Value.(*waiter).arrival > w.arrival {
 		el = el.Prev()
 	}
 	if el == nil {
@@ -146,8 +152,10 @@ func (c *Pool) serveWaiters() {
 	}
 }
 
-// nextWaiter returns the first waiter that may have a slot now, nil when there is none. It skips
-// waiters whose database or class has used up its share. The caller holds mu.
+// nextWaiter returns the waiter that is served now, nil when there is none. It looks for the first
+// waiter that may have a slot, and skips those whose database or class has used up its share. Of
+// the waiters of its class for the same database, the first of the first turn is served. The
+// caller holds mu.
 func (c *Pool) nextWaiter() *waiter {
 	var first *waiter
 	for class := range classes {
@@ -163,6 +171,14 @@ func (c *Pool) nextWaiter() *waiter {
 				first = w
 				break
 			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	for el := first.elem.Next(); el != nil; el = el.Next() {
+		if w := el.Value.(*waiter); w.of == first.of && w.turn < first.turn {
+			first = w
 		}
 	}
 	return first

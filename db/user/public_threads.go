@@ -26,6 +26,10 @@ const (
 	maxPublicDepth  = 40
 )
 
+// maxAnswersRead limits how many answers to an object are read to find those that strangers may
+// read. The others would cost as much, such as those of an author that the user blocks.
+const maxAnswersRead = 5000
+
 const publicColumns = `o.id, o.uri, o.published, jsonb_build_object('attributedTo', o.raw -> 'attributedTo')`
 
 // isListed holds for an object o that is public, not deleted, and by no author that the user
@@ -38,9 +42,10 @@ var isListed = publicIn("o.raw") + ` AND o.deleted_at IS NULL
 // first. It leaves out answers of authors that the user blocks.
 func (t Threads) ListPublicAnswers(ctx context.Context, to vocab.ID, after *Place, n int) ([]PublicObject, error) {
 	p := after.orOldest()
-	return collect[PublicObject](ctx, t.tx, "list public answers", fmt.Sprintf(`SELECT `+publicColumns+` FROM (SELECT o.id, o.uri, o.published, o.raw FROM objects o
-			WHERE o.raw -> 'inReplyTo' ? $1 AND `+isListed+` LIMIT %d) o
-		WHERE (o.published, o.id) > ($2, $3) ORDER BY o.published, o.id LIMIT $4`, maxPublicThread), to, p.At, p.ID, n)
+	return collect[PublicObject](ctx, t.tx, "list public answers", fmt.Sprintf(`SELECT `+publicColumns+` FROM (SELECT o.id, o.uri, o.published, o.raw FROM (
+				SELECT id, uri, published, raw, deleted_at FROM objects WHERE raw -> 'inReplyTo' ? $1 LIMIT %d) o
+			WHERE `+isListed+` LIMIT %d) o
+		WHERE (o.published, o.id) > ($2, $3) ORDER BY o.published, o.id LIMIT $4`, maxAnswersRead, maxPublicThread), to, p.At, p.ID, n)
 }
 
 // ListPublic returns up to n public objects of a thread after a place, the oldest first

@@ -123,4 +123,21 @@ func TestAPageOfAnswersReadsABoundedNumberOfThem(t *testing.T) {
 	if len(all) != shown || !slices.IsSortedFunc(all, func(a, b user.PublicObject) int { return a.Published.Compare(b.Published) }) {
 		t.Errorf("the pages have %d answers, want %d, the oldest first", len(all), shown)
 	}
+
+	const unlisted, mostRead = 8000, 5000
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		return user.Exec(ctx, tx, fmt.Sprintf(`INSERT INTO objects (id, uri, published, raw)
+			SELECT gen_random_uuid(), '%s' || n, now(), '{"inReplyTo":["%s"],"to":["https://us.example/users/alice"]}' FROM generate_series(1, %d) AS n`, thing("private"), thing("letter"), unlisted))
+	})
+	before = fetched()
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		page, err := tx.Threads.ListPublicAnswers(ctx, thing("letter"), nil, 10)
+		if err != nil || len(page) != 0 {
+			t.Errorf("%d private answers are listed, %v", len(page), err)
+		}
+		return err
+	})
+	if n := fetched() - before; n > mostRead {
+		t.Errorf("%d answers were read for an empty page, want at most %d", n, mostRead)
+	}
 }

@@ -72,8 +72,9 @@ func (t Requests) AreAllOf(ctx context.Context, actor vocab.ID) (only bool, err 
 	return only, err
 }
 
-// Accept moves an actor's requests to the feed, except those about deleted objects, and lets later private messages of the actor in
-// without a request. It returns the objects of the requests, the oldest first.
+// Accept moves an actor's requests to the feed, except those about deleted objects, and lets later
+// private messages of the actor in without a request. It returns the objects of the requests, the
+// oldest first.
 func (t Requests) Accept(ctx context.Context, actor vocab.ID, now time.Time) (about []vocab.ID, err error) {
 	if _, err := t.execBeside(ctx, "remember correspondent", `INSERT INTO correspondents VALUES ($1, $2) ON CONFLICT DO NOTHING`, actor, now); err != nil {
 		return nil, err

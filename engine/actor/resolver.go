@@ -161,7 +161,7 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
 // KnownAll returns what Known returns for each of the ids, in a map by canonical id. It makes at
-// most one query.
+// most one query, and one more for each id of this server whose actor has no keys.
 func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*vocab.Actor, error) {
 	known := make(map[vocab.ID]*vocab.Actor, len(ids))
 	var asked []vocab.ID

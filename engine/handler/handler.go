@@ -43,8 +43,8 @@ type Handler struct {
 	// About names the object or group that an activity of the user makes, changes or is about.
 	// If About is nil, the activity is about an actor.
 	About func(a *vocab.Activity) vocab.ID
-	// Version tells apart the activities that an actor sends under one id. If Version is nil or
-	// returns the zero time, an activity with an id that has come already has no effect.
+	// Version tells apart the activities that an actor sends under one id (see VersionID). If
+	// Version is nil or returns the zero time, the activity has no versions.
 	Version func(a *vocab.Activity) time.Time
 	// Apart reports whether the handler itself stores a received activity, in place of the step
 	// persist. Such an activity is handled even if the user blocks its actor. If Apart is nil,

@@ -31,6 +31,7 @@ type answer struct {
 
 	server  *Server
 	request *http.Request
+	changes bool // the request changes something, although it is a GET
 
 	held      *held // the part of the request's body that was read; nil if none was
 	bodyEnded bool  // the request's body was read whole, or broke off
@@ -87,7 +88,7 @@ func (a *answer) takeRoom(n int64) (giveBack func(), err error) {
 // send answers with a body. It refuses a large answer if there is no room for it, except after a
 // request that may have changed something: its client would not learn what was done.
 func (a *answer) send(status int, contentType string, body []byte) {
-	if len(body) > smallAnswer && a.request.Method == http.MethodGet {
+	if len(body) > smallAnswer && a.request.Method == http.MethodGet && !a.changes {
 		giveBack, err := a.takeRoom(int64(len(body)))
 		if err != nil {
 			a.setCache("no-store")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/server"
@@ -377,6 +379,10 @@ func TestAWelcomeWaitsForTheUsersOtherDevice(t *testing.T) {
 			Welcome      []byte
 		}
 	}
+	if _, err := dbtest.SQL(t, k.store, k.alice).ExecContext(t.Context(), `UPDATE mls_welcomes SET content = decode(repeat('00', 20480), 'hex')`); err != nil {
+		t.Fatal(err)
+	}
+	defer k.server.HoldAnswers(netip.MustParseAddr("192.0.2.1"))()                  // but a Welcome that is leased is handed out
 	k.ask(http.MethodHead, "/api/welcomes", bearerToken(k.tokens[me])).want(t, 200) // hands out nothing
 	k.get("/api/welcomes", bearerToken(k.tokens[me])).want(t, 200).decode(t, &list)
 	if len(list.Items) != 1 || !strings.HasSuffix(list.Items[0].Conversation, k.id.String()) {

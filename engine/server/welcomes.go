@@ -25,6 +25,7 @@ func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Par
 	if r.Method == http.MethodHead { // nothing is handed out
 		return a.sendCreated(http.StatusOK, welcomeList{})
 	}
+	a.changes = true // the Welcomes are leased
 	all, err := s.registry.Welcomes(r.Context(), t.User, q.Get("device"))
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ package wish
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db/instance"
@@ -107,10 +108,11 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 	return w.Wishes.Remove(ctx, wish)
 }
 
-// The fault codes of an account whose server does not answer, and of one whose host the DNS does
-// not have (docs/api.md).
+// The fault codes of an account whose server does not answer, of one whose server has too many
+// requests waiting, and of one whose host the DNS does not have (docs/api.md).
 const (
 	codeUnreachable = "unreachable"
+	codeWaiting     = "too_many_waiting"
 	codeNoHost      = "no_such_host"
 )
 
@@ -120,7 +122,7 @@ const (
 // the user's database or keys are away, or federation is paused.
 func isOwnFault(err error) bool {
 	e := fault.Of(err)
-	return e != nil && (e.Kind == fault.Config || e.Kind == fault.Unavailable && e.Code != "" && e.Code != codeUnreachable)
+	return e != nil && (e.Kind == fault.Config || e.Kind == fault.Unavailable && !slices.Contains([]string{"", codeUnreachable, codeWaiting}, e.Code))
 }
 
 // mayPass reports whether a later attempt may succeed.

@@ -60,7 +60,7 @@ func TestAServerIsAskedForOneFollowInALook(t *testing.T) {
 func TestAWishIsTriedAgainAndThenGivenUp(t *testing.T) {
 	t.Parallel()
 	w := instance.Wish{Kind: "follow", Account: "a@x.example", Host: "x.example"}
-	d := &desk{fails: map[string]error{w.Account: fault.New(fault.Unavailable, "its server does not answer")}}
+	d := &desk{fails: map[string]error{w.Account: fault.New(fault.Unavailable, "too many requests wait for that server").WithCode(codeWaiting)}}
 	for _, wait := range []string{"5m0s", "1h0m0s", "12h0m0s"} {
 		d.due = []instance.Wish{w}
 		d.look(t, "follow a@x.example", fmt.Sprintf("postponed a@x.example by %s after %d", wait, w.Attempts+1))
