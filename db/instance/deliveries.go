@@ -30,7 +30,8 @@ func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
 }
 
 // MarkDue stores the time At for each user, if the stored time still is Was. If another process
-// has stored another time, MarkDue keeps that time and returns it among the results.
+// has stored another time, MarkDue keeps that time and returns it among the results. It locks the
+// rows first, because otherwise it would return an old time after waiting for that process.
 func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 	users, at, was := make([]string, len(all)), make([]*time.Time, len(all)), make([]*time.Time, len(all))
 	for n, d := range all {
@@ -38,10 +39,12 @@ func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 	}
 	return postgres.Collect[Due](ctx, s.on, "store when deliveries are due", `WITH d AS (
 			SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS d (username, at, was)
+		), held AS (
+			SELECT username, d.at, d.was, next_due FROM users JOIN d USING (username) ORDER BY username FOR NO KEY UPDATE OF users
 		), marked AS (
-			UPDATE users u SET next_due = d.at FROM d WHERE u.username = d.username AND u.next_due IS NOT DISTINCT FROM d.was RETURNING u.username
+			UPDATE users u SET next_due = h.at FROM held h WHERE u.username = h.username AND h.next_due IS NOT DISTINCT FROM h.was
 		)
-		SELECT username, next_due AS at, next_due AS was FROM users JOIN d USING (username) WHERE username NOT IN (SELECT username FROM marked)`, users, at, was)
+		SELECT username, next_due AS at, next_due AS was FROM held WHERE next_due IS DISTINCT FROM was`, users, at, was)
 }
 
 // Want marks deliveries of these users as due now, so that the serving process looks at them.

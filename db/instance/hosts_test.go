@@ -184,6 +184,38 @@ func TestWhoOwesSomething(t *testing.T) {
 	owing(time.Time{}, anna)
 }
 
+func TestATimeStoredMeanwhileIsReturned(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	later := now.Add(time.Hour)
+	beside := dbtest.InstanceSQL(t, c, u)
+	tx, err := beside.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`UPDATE users SET next_due = $1`, later); err != nil {
+		t.Fatal(err)
+	}
+	var stored []instance.Due
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		stored, err = c.Instance.Deliveries.MarkDue(t.Context(), []instance.Due{{User: u, At: &now}})
+		done <- err
+	}()
+	for waits := false; !waits && len(done) == 0; {
+		if err := beside.QueryRow(`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || len(stored) != 1 || stored[0].At == nil || !stored[0].At.Equal(later) {
+		t.Errorf("MarkDue = %+v, %v, want %v", stored, err, later)
+	}
+}
+
 func TestWhoseDeliveriesAreParked(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
