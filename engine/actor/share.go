@@ -171,10 +171,10 @@ func (f *flights) noteTry(name string, err error) {
 	f.failures.put(name, failure{err, pause, f.now().Add(pause)})
 }
 
-// isPeersFault reports whether the peer caused an error, rather than our own limits or our own
-// database.
+// isPeersFault reports whether the peer caused an error, rather than our own limits, our own
+// database or the operator's block.
 func isPeersFault(err error) bool {
-	if e := fault.Of(err); e == nil || strings.HasPrefix(e.Code, codesOfDatabase) {
+	if e := fault.Of(err); e == nil || strings.HasPrefix(e.Code, codesOfDatabase) || policy.IsRefusal(err) {
 		return false
 	}
 	switch fault.KindOf(err) {

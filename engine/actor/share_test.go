@@ -125,3 +125,19 @@ func TestFetchesAreBudgeted(t *testing.T) {
 		t.Errorf("a limit of ours is held against the peer: %v", err)
 	}
 }
+
+func TestABlockDuringAFetchIsNotHeldAgainstThePeer(t *testing.T) {
+	t.Parallel()
+	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
+	p.say("/users/bob", func(w http.ResponseWriter, r *http.Request) {
+		n.policy.Blocked = []string{"127.0.0.1"}
+		http.Redirect(w, r, "/bob", http.StatusFound)
+	})
+	_, err := n.Resolve(t.Context(), p.id("/users/bob"))
+	checkKind(t, "Resolve while the host is blocked", err, fault.Forbidden)
+	p.show("/users/bob", p.person(t, "bob", 0))
+	n.policy.Blocked = nil
+	if _, err := n.Resolve(t.Context(), p.id("/users/bob")); err != nil {
+		t.Errorf("Resolve when the block is lifted = %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -63,9 +64,14 @@ func (g *Gate) CheckActor(id vocab.ID) error {
 	return nil
 }
 
+var errPolicy = errors.New("policy refuses")
+
 func refuseActor(who string) error {
-	return fault.Wrap(fault.Forbidden, "this server does not federate with that domain or actor", fmt.Errorf("policy refuses %.200q", who))
+	return fault.Wrap(fault.Forbidden, "this server does not federate with that domain or actor", fmt.Errorf("%w %.200q", errPolicy, who))
 }
+
+// IsRefusal reports whether err is the refusal of a gate.
+func IsRefusal(err error) bool { return errors.Is(err, errPolicy) }
 
 func (g *Gate) currentPolicy() *compiled {
 	l := g.load()
