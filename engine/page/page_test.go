@@ -37,7 +37,7 @@ func write(n int, doc string) Post {
 	}
 	p := alice()
 	return Post{ID: vocab.ID(fmt.Sprint("https://example.org/users/alice/objects/", n)), Page: fmt.Sprint(p.Page, "/", n), Author: Author{p.Name, p.Handle, p.Page}, IsOwn: true,
-		Published: noon.Add(time.Duration(-n) * time.Hour), Doc: vocab.Show(d, vocab.Readable(d, nil), nil)}
+		Published: noon.Add(time.Duration(-n) * time.Hour), Now: noon, Doc: vocab.Show(d, vocab.Readable(d, nil), nil)}
 }
 
 func never(int) string { return "" }
@@ -83,6 +83,25 @@ func TestPagesAreAsTheGoldenOnes(t *testing.T) {
 		}
 		if string(got) != string(want) {
 			t.Errorf("%s is not as it was; after a look at it: go test ./engine/page -update\n%s", name, got)
+		}
+	}
+}
+
+func TestAPollSaysWhetherItIsOpen(t *testing.T) {
+	t.Parallel()
+	const earlier, later = "2026-02-20T12:00:00Z", "2026-02-22T12:00:00Z"
+	for _, tt := range []struct{ name, fields, want string }{
+		{"before its end", `,"endTime":"` + later + `"`, "Open until 2026-02-22 12:00 UTC"},
+		{"after its end", `,"endTime":"` + earlier + `"`, "Closed 2026-02-20 12:00 UTC"},
+		{"closed before its end", `,"endTime":"` + later + `","closed":"` + earlier + `"`, "Closed 2026-02-20 12:00 UTC"},
+		{"ended before it closes", `,"endTime":"` + earlier + `","closed":"` + later + `"`, "Closed 2026-02-20 12:00 UTC"},
+		{"closes later", `,"closed":"` + later + `"`, "Open until 2026-02-22 12:00 UTC"},
+		{"closed at no time", `,"endTime":"` + later + `","closed":true`, "Closed"},
+		{"never closed", `,"closed":false`, ""},
+	} {
+		post := write(1, `{"type":"Question","content":"<p>Which?</p>","oneOf":[{"type":"Note","name":"honey"}]`+tt.fields+`}`)
+		if _, got := post.readPoll(onItsOwn); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

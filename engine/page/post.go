@@ -20,6 +20,7 @@ type Post struct {
 	Answers   string // the address of the object that it answers; empty if none, or on the page
 	Published time.Time
 	Updated   time.Time // zero: it was never changed
+	Now       time.Time // when the page is made
 	Doc       vocab.Doc // as vocab.Show returns it
 }
 
@@ -177,19 +178,26 @@ func fileKind(d vocab.Doc) string {
 	return "File"
 }
 
-// readPoll returns the options of a poll, and says until when it is open or when it was closed.
+// readPoll returns the options of a poll, and says until when it is open or when it was closed. A
+// poll closes at the earlier of its two times.
 func (p Post) readPoll(most limits) (options []option, closes string) {
 	for _, d := range firstOf(append(p.Doc.Subs("oneOf"), p.Doc.Subs("anyOf")...), most.options) {
 		votes, _ := d.Sub("replies").Count("totalItems")
 		options = append(options, option{cutText(vocab.OneLine(d.Text("name")), most.line), votes})
 	}
-	if closed := p.Doc.Time("closed"); !closed.IsZero() {
-		return options, fmt.Sprint("Closed ", formatTime(closed))
+	closed, end := p.Doc.Time("closed"), p.Doc.Time("endTime")
+	if closed.IsZero() || !end.IsZero() && end.Before(closed) {
+		closed = end
 	}
-	if end := p.Doc.Time("endTime"); !end.IsZero() {
-		return options, fmt.Sprint("Open until ", formatTime(end))
+	switch {
+	case p.Doc.Flag("closed"):
+		return options, "Closed"
+	case closed.IsZero():
+		return options, ""
+	case p.Now.Before(closed):
+		return options, fmt.Sprint("Open until ", formatTime(closed))
 	}
-	return options, ""
+	return options, fmt.Sprint("Closed ", formatTime(closed))
 }
 
 // cutText returns s unchanged if it has at most the given number of characters. Otherwise it

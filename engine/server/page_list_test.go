@@ -61,6 +61,25 @@ func TestTheProfilePageListsPublicPosts(t *testing.T) {
 	f.get("/@alice").want(t, 200).holds(t, []string{"later"}, []string{"noindex"})
 }
 
+func TestPagesSayWhetherAPollIsOpen(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	_, object := f.post(f.alice, "which", start.Add(-time.Hour), vocab.Public)
+	ask := func(end time.Time) {
+		f.write(f.alice, func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Objects.Replace(ctx, object, vocab.Doc{"id": string(object), "type": "Question", "attributedTo": string(f.local.ID(f.alice)), "content": "<p>which</p>",
+				"to": []any{string(vocab.Public)}, "oneOf": []any{vocab.Doc{"type": "Note", "name": "honey"}}, "endTime": end.Format(time.RFC3339)}.JSON(), nil, start)
+			return err
+		})
+	}
+	for end, want := range map[time.Time]string{start.Add(-time.Minute): "Closed 2026-02-21 11:59 UTC", start.Add(time.Minute): "Open until 2026-02-21 12:01 UTC"} {
+		ask(end)
+		for _, address := range []string{"/@alice", f.local.PostPage(object)} {
+			f.get(address).want(t, 200).holds(t, []string{want}, nil)
+		}
+	}
+}
+
 func TestThePagesOfTagsListPostsInAnySpelling(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)

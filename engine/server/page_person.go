@@ -15,7 +15,7 @@ func (s *pages) ownPost(person page.Person, row user.Object) (page.Post, error) 
 		return page.Post{}, err
 	}
 	p := page.Post{ID: o.ID, Page: s.local.PostPage(o.ID), Author: page.Author{Name: person.Name, Handle: person.Handle, Page: person.Page}, IsOwn: true,
-		Answers: string(o.InReplyTo), Published: row.Published, Updated: o.Updated,
+		Answers: string(o.InReplyTo), Published: row.Published, Updated: o.Updated, Now: s.now(),
 		Doc: vocab.Show(o.Doc, vocab.ReadableOf(o.Doc, row.Readable), nil)}
 	return p, nil
 }

@@ -115,7 +115,7 @@ func (s *pages) threadPosts(owner vocab.Username, posts []thread.PublicPost, car
 	for _, p := range posts {
 		card := cards[p.Author]
 		post := page.Post{ID: p.URI, Page: webAddress(p.Shown, p.URI), Author: page.Author{Name: card.Name, Handle: card.Handle, Page: string(p.Author)},
-			IsOwn: p.Author == s.local.ID(owner), Published: p.Published, Doc: p.Shown, Answers: string(p.InReplyTo)}
+			IsOwn: p.Author == s.local.ID(owner), Published: p.Published, Now: s.now(), Doc: p.Shown, Answers: string(p.InReplyTo)}
 		if post.Author.Name == "" {
 			post.Author.Name = p.Author.Host()
 		}
