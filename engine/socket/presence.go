@@ -12,22 +12,32 @@ import (
 // presenceTime. Without Redis, and after Redis lost its keys, every user is offline.
 const presenceKey = "presence"
 
-// setPresence stores the state of the user, and sends it to those users with open sockets who
-// may see it.
-func (s *Socket) setPresence(ctx context.Context, state string) (err error) {
-	u := s.request.User
+// setPresence stores the state that the client says, and shows the state of the user.
+func (s *Socket) setPresence(ctx context.Context, state string) error {
 	switch state {
-	case online, away:
-		err = s.hub.Streams.Of(u).SetTexts(ctx, []keyspace.Text{{Key: presenceKey, Value: state, While: presenceTime}})
-	case offline:
-		_, err = s.hub.Streams.Of(u).Delete(ctx, presenceKey)
+	case online, away, offline:
 	default:
 		return fault.New(fault.Invalid, "the state is online, away or offline").WithCode("bad_frame")
 	}
-	if err != nil {
+	s.tail.showing.Lock()
+	defer s.tail.showing.Unlock()
+	_, shown := s.tail.setState(s, state)
+	return s.showPresence(ctx, shown)
+}
+
+// showPresence stores the state of the user, and sends it to those users with open sockets who
+// may see it. It sends nothing when the engine shuts down, because every socket closes then. The
+// caller holds the tail's mutex showing.
+func (s *Socket) showPresence(ctx context.Context, state string) (err error) {
+	u := s.request.User
+	if state == offline {
+		_, err = s.hub.Streams.Of(u).Delete(ctx, presenceKey)
+	} else {
+		err = s.hub.Streams.Of(u).SetTexts(ctx, []keyspace.Text{{Key: presenceKey, Value: state, While: presenceTime}})
+	}
+	if err != nil || s.hub.isClosing() {
 		return err
 	}
-	s.tail.setPresent(s, state != offline)
 	return s.hub.tellPresence(ctx, u, state)
 }
 
@@ -60,20 +70,18 @@ func (s *Socket) KeepPresent(ctx context.Context) {
 	}
 }
 
-// endPresence is called when a socket closes. If the socket was the last one whose client said
-// that the user is present, endPresence tells those who may see it that the user is offline. It
-// tells nobody when the engine shuts down, because every socket closes then.
+// endPresence is called when a socket closes. If that changes the state of the user, those who
+// may see it are told.
 func (s *Socket) endPresence() {
-	if !s.tail.isPresent(s) || s.tail.setPresent(s, false) > 0 {
+	s.tail.showing.Lock()
+	defer s.tail.showing.Unlock()
+	before, after := s.tail.setState(s, offline)
+	if before == after {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), signalTime)
 	defer cancel()
-	_, err := s.hub.Streams.Of(s.request.User).Delete(ctx, presenceKey)
-	if err == nil && !s.hub.isClosing() {
-		err = s.hub.tellPresence(ctx, s.request.User, offline)
-	}
-	if err != nil {
+	if err := s.showPresence(ctx, after); err != nil {
 		s.hub.Log.WarnContext(ctx, "users are not told that one has left", "user", s.request.User, "err", err)
 	}
 }
@@ -86,7 +94,7 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	}
 	var present []vocab.Username
 	for _, t := range s.hub.listTails() {
-		if t.user != s.request.User && t.countPresent() > 0 {
+		if t.user != s.request.User && t.findState() != offline {
 			present = append(present, t.user)
 		}
 	}
@@ -141,34 +149,38 @@ func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown [
 	return shown, nil
 }
 
-// setPresent stores whether a socket's client says that the user is present. It returns the number
-// of the user's sockets whose clients say so.
-func (t *tail) setPresent(s *Socket, is bool) int {
+// setState stores the state that a socket's client says. It returns the state of the user before
+// and after that.
+func (t *tail) setState(s *Socket, state string) (before, after string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.present = is
-	return t.presentSockets()
+	before, s.state = t.shownState(), state
+	return before, t.shownState()
 }
 
 func (t *tail) isPresent(s *Socket) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return s.present
+	return s.state == online || s.state == away
 }
 
-func (t *tail) countPresent() int {
+func (t *tail) findState() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.presentSockets()
+	return t.shownState()
 }
 
-// presentSockets counts the sockets whose client says that the user is present. The caller holds
-// mu.
-func (t *tail) presentSockets() (n int) {
+// shownState returns the state of the user. It is online if any client says so, otherwise away if
+// any client says so, and otherwise offline. The caller holds mu.
+func (t *tail) shownState() string {
+	state := offline
 	for s := range t.sockets {
-		if s.present {
-			n++
+		switch s.state {
+		case online:
+			return online
+		case away:
+			state = away
 		}
 	}
-	return n
+	return state
 }

@@ -297,6 +297,41 @@ func TestPresenceEnds(t *testing.T) {
 	}
 }
 
+// A user is online while one of the programs says so, whatever the others say.
+func TestPresenceIsThatOfAllPrograms(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
+	r.relate(alice, local{}.ID(bob), user.Accepted, user.Accepted)
+	r.relate(bob, local{}.ID(alice), user.Accepted, user.Accepted)
+	one, two := r.program(alice, maySignal), r.program(alice, maySignal)
+	early := r.program(bob, maySignal)
+	for _, tt := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"one is online", func() { one.Signal(t.Context(), []byte(`{"type":"presence","state":"online"}`)) }, "online"},
+		{"two is offline", func() { two.Signal(t.Context(), []byte(`{"type":"presence","state":"offline"}`)) }, "online"},
+		{"two is away", func() { two.Signal(t.Context(), []byte(`{"type":"presence","state":"away"}`)) }, "online"},
+		{"one has left", one.leave, "away"},
+		{"two is offline, too", func() { two.Signal(t.Context(), []byte(`{"type":"presence","state":"offline"}`)) }, "offline"},
+	} {
+		tt.do()
+		if got := early.last("presence"); got.State != tt.want {
+			t.Errorf("%s: bob is told %s, want %s", tt.name, got.State, tt.want)
+		}
+		late, shown := r.program(bob, maySignal), "offline"
+		if late.count("presence") > 0 {
+			shown = late.last("presence").State
+		}
+		if shown != tt.want {
+			t.Errorf("%s: a program that comes is shown %s, want %s", tt.name, shown, tt.want)
+		}
+		late.leave()
+	}
+}
+
 // Users of one server who are in an encrypted conversation are told as others are: by the rules of
 // both, and not once one has left it.
 func TestSignalsOfAConversationReachItsMembers(t *testing.T) {

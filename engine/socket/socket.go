@@ -37,7 +37,7 @@ type Socket struct {
 	buffer []Frame
 	closed *Closing
 
-	present bool // the client says that the user is present
+	state string // the presence that the client says; empty if it says none
 }
 
 // Next returns the next frames, first of all the hello frame. It returns none if nothing came

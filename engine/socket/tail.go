@@ -24,6 +24,8 @@ type tail struct {
 	user    vocab.Username
 	signals *rate.Limiter // limits the signals of the user's clients
 
+	showing sync.Mutex // held while presence changes and is shown: the last change is shown last
+
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
 	last    int64        // live sockets have every event up to this number
