@@ -100,3 +100,22 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 	}
 	alice.Column(t, `UPDATE schema_migrations SET dirty = false RETURNING ''`)
 }
+
+func TestActivityShowTellsOfSuspendedUsers(t *testing.T) {
+	t.Parallel()
+	home := enginetest.Start(t)
+	alice, bob := home.CreateUser(t, "alice"), home.CreateUser(t, "bob")
+	_, post := bob.Post(t, map[string]any{"content": "hello", "to": []string{alice.ID}})
+	enginetest.Eventually(t, "alice has it", func() bool { return len(alice.Column(t, `SELECT 1 FROM objects`)) == 1 })
+	for _, name := range []string{"alice", "bob"} {
+		home.Run(t, "user", "suspend", name)
+	}
+	ran := home.Run(t, "activity", "show", post, "--json")
+	var shown struct {
+		Users []struct{ User, Outcome string }
+	}
+	ran.Decode(t, &shown)
+	if ran.Code != 0 || len(shown.Users) != 2 || shown.Users[1].Outcome != explain.TraceSent {
+		t.Errorf("activity show ended with %d and tells %+v, want alice and bob, who sent it", ran.Code, shown)
+	}
+}

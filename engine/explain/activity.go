@@ -94,12 +94,12 @@ type TracedDelivery struct {
 	Error      string     `json:"error,omitempty"`
 }
 
-// Activity reports what happened to the activity or object with the id uri, for each active user
-// that it may concern. These are its owner, the users who are acquainted with an actor on the
-// server of uri, and the users whose copies of the activity wait in the journal. No
-// other user has anything from that server, so Activity opens no other user's database. If a user
-// is given in only, Activity looks at that user alone, even if the user is not active. The fault
-// is Invalid if uri is malformed, and NoUser if the user does not exist or is deleted.
+// Activity reports what happened to the activity or object with the id uri, for each user that it
+// may concern and that is active or suspended. These are its owner, the users who are acquainted
+// with an actor on the server of uri, and the users whose copies of the activity wait in the
+// journal. No other user has anything from that server, so Activity opens no other user's database.
+// If a user is given in only, Activity looks at that user alone, in whatever state. The fault is
+// Invalid if uri is malformed, and NoUser if the user does not exist or is deleted.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {
@@ -158,7 +158,14 @@ func concernedUsers(
 	if waiting != nil {
 		users = append(users, waiting.Users...)
 	}
-	return in.DB.Instance.Users.Active(ctx, users)
+	rows, err := in.DB.Instance.Users.All(ctx)
+	var found []vocab.Username
+	for _, r := range rows {
+		if (r.State == dbinstance.UserActive || r.State == dbinstance.UserSuspended) && slices.Contains(users, r.Name) {
+			found = append(found, r.Name)
+		}
+	}
+	return found, err
 }
 
 // isOwner reports whether the activity or object that id names belongs to u.
