@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -99,6 +100,27 @@ func TestPrivateMessagesFollowTheRule(t *testing.T) {
 			}
 			if got := shownIn(t, s, feed); len(got) != 1 {
 				t.Errorf("%s has %q, want the letter", feed, got)
+			}
+		})
+	}
+}
+
+// A friend's private message needs no name of the user in it: the recipients may be hidden, or a
+// list of the sender's. A post for the friend's followers is for those alone.
+func TestAFriendsMessageMayHideItsRecipients(t *testing.T) {
+	for to, shown := range map[string]bool{`,"to":"p:/dave/lists/1"`: true, ``: true, `,"to":"p:/dave/followers"`: false} {
+		t.Run(to, func(t *testing.T) {
+			s := newScene(t)
+			s.Actor("p:/dave")
+			err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+				return tx.Relationships.Set(ctx, user.Relationship{Actor: s.ID("p:/dave"), Type: user.FriendOf, Status: user.Accepted, Activity: s.ID("p:/dave/1")}, s.Now())
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.MustSend("p:/dave", mine, strings.NewReplacer(`,"to":"us:/alice"`, to, `,"tag":{"type":"Mention","href":"us:/alice"}`, "").Replace(letter(1)))
+			if got := shownIn(t, s, "main"); slices.Contains(got, "001") != shown {
+				t.Errorf("main has %q, want the message there: %t", got, shown)
 			}
 		})
 	}

@@ -60,8 +60,8 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 		return nil
 	}
 	known, err := p.isKnown(ctx, x)
-	if err != nil || known && (x.Follows || x.Activity.Type == vocab.Update) {
-		return err
+	if err != nil || known && (x.Follows || post.IsPrivate() || x.Activity.Type == vocab.Update) {
+		return err // a private post need not name the user: its recipients may be hidden
 	}
 	if x.Activity.Type == vocab.Update {
 		return p.checkRemainsPublic(ctx, x, *post)
