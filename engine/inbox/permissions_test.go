@@ -125,3 +125,28 @@ func TestAFriendsMessageMayHideItsRecipients(t *testing.T) {
 		})
 	}
 }
+
+// An actor whose private messages are taken under "drop" may invite the user, too.
+func TestAnActorThatTheUserKnowsByMessagesMayInvite(t *testing.T) {
+	for name, given := range map[string]func(context.Context, *hosted, *user.Tx) error{
+		"the user has written to it": func(ctx context.Context, h *hosted, tx *user.Tx) error {
+			return tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: h.ID("us:/alice/activities/1"), Direction: user.Outbound, Type: vocab.Create, Actor: h.ID("us:/alice"), Published: h.Now(),
+				Raw: []byte(h.Long(`{"type":"Create","actor":"us:/alice","to":["p:/dave"]}`))})
+		},
+		"the user has accepted its request": func(ctx context.Context, h *hosted, tx *user.Tx) error {
+			_, err := tx.Requests.Accept(ctx, h.ID("p:/dave"), h.Now())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHosted(t)
+			h.MustSend("p:/dave", mine, letter(1))
+			if err := h.Store.Write(t.Context(), h.Alice, func(ctx context.Context, tx *user.Tx) error { return given(ctx, h, tx) }); err != nil {
+				t.Fatal(err)
+			}
+			strangers(t, h.Scene, registry.DropStrangers)
+			h.begun()
+			h.want("conversations", `SELECT uri FROM conversations`, h.uri)
+		})
+	}
+}

@@ -82,12 +82,16 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 }
 
 // checkInvited drops a Welcome from a host that is a stranger, if the user wants no messages of
-// strangers.
+// strangers. As for private messages, an actor that the user has written to in private, or whose
+// request the user has accepted, is no stranger.
 func (p *applier) checkInvited(ctx context.Context, x *applying) error {
 	if p.Profiles.User(x.User).Messaging.TakesStrangers() != registry.DropStrangers {
 		return nil
 	}
 	if known, err := p.isKnown(ctx, x); err != nil || known {
+		return err
+	}
+	if _, knows, err := p.countRequests(ctx, x); err != nil || knows {
 		return err
 	}
 	x.outcome, x.reason = outcomeStranger, IgnoredStranger
@@ -138,11 +142,8 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	if back, err := isAnswerToLetter(ctx, x); err != nil || back {
 		return err
 	}
-	if wrote, err := x.tx.Relationships.HasWrittenTo(ctx, p.Local.Followers(x.User), x.Actor.ID); err != nil || wrote {
-		return err
-	}
-	n, err := x.tx.Requests.Count(ctx, x.Actor.ID, policy.RegistrableDomain(x.Actor.ID.Host()))
-	if err != nil || n.Accepted {
+	n, knows, err := p.countRequests(ctx, x)
+	if err != nil || knows {
 		return err
 	}
 	if takes == registry.DropStrangers || n.OfActor >= requestsOfActor || n.OfHost >= requestsOfHost || n.All >= maxRequests {
@@ -151,6 +152,18 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	}
 	x.Request = true
 	return nil
+}
+
+// countRequests counts the message requests that are open. The result knows reports whether the
+// sender needs none, because the user has written to the sender in private or has accepted an
+// earlier request of the sender.
+func (p *applier) countRequests(ctx context.Context, x *applying) (n user.RequestCounts, knows bool, err error) {
+	knows, err = x.tx.Relationships.HasWrittenTo(ctx, p.Local.Followers(x.User), x.Actor.ID)
+	if err != nil || knows {
+		return n, knows, err
+	}
+	n, err = x.tx.Requests.Count(ctx, x.Actor.ID, policy.RegistrableDomain(x.Actor.ID.Host()))
+	return n, n.Accepted, err
 }
 
 // isKnown reports whether the user permits the sender to write the activity in private; see
