@@ -15,7 +15,8 @@ import (
 const maxListed = 200
 
 // listThread returns the ids that the owner of the thread lists, and whether there is such a
-// list. A list on another server than that of its stated owner does not count.
+// list. A list on another server than that of its stated owner does not count. If a list states no
+// owner, it must be on the server of the object that names it.
 func (f *filling) listThread(ctx context.Context) ([]vocab.ID, bool) {
 	for _, p := range append(slices.Clone(f.ancestors[:min(1, len(f.ancestors))]), f.item) {
 		of, err := p.Doc.Ref("context")
@@ -35,6 +36,9 @@ func (f *filling) listThread(ctx context.Context) ([]vocab.ID, bool) {
 			continue
 		}
 		owners, err := thread.IDs("attributedTo")
+		if len(owners) == 0 {
+			owners = []vocab.ID{p.ID}
+		}
 		if err != nil || slices.ContainsFunc(owners, func(id vocab.ID) bool { return !id.SameOrigin(of.ID) }) {
 			continue
 		}
