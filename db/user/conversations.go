@@ -126,7 +126,7 @@ func (t Conversations) ListMembers(ctx context.Context, id uuid.UUID) ([]Convers
 // number seq. Join leaves current members as they are.
 func (t Conversations) Join(ctx context.Context, id uuid.UUID, actors []vocab.ID, role string, seq int64) error {
 	_, err := t.execBeside(ctx, "add members", `INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq)
-		SELECT $1, unnest($2::text[]), $3, $4 ON CONFLICT (conversation_id, actor_uri)
+		SELECT $1, a, $3, $4 FROM (SELECT DISTINCT unnest($2::text[])) AS named (a) ON CONFLICT (conversation_id, actor_uri)
 		DO UPDATE SET role = excluded.role, joined_seq = excluded.joined_seq, left_seq = NULL, leaving = false, lightweb = true WHERE m.left_seq IS NOT NULL`, id, texts(actors), role, seq)
 	return err
 }

@@ -2,10 +2,12 @@ package conversation
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -168,22 +170,22 @@ func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
 			return false, err // ConfirmWelcome stores the conversation once a device confirms the Welcome
 		}
 	}
-	r.conversation, err = beginGroup(ctx, r.tx, w.ID, r.entry.group, confirmed, r.Arrival)
+	r.conversation, err = beginGroup(ctx, r.tx, w, r.entry.group, confirmed, r.Arrival)
 	return err == nil, err
 }
 
-// beginGroup stores a conversation without a host, and moves into it the messages of its group
-// that have already arrived.
-func beginGroup(ctx context.Context, tx *user.Tx, welcome uuid.UUID, group string, confirmed bool, a Arrival) (*user.JoinedConversation, error) {
+// beginGroup stores a conversation without a host, whose members are the user and the sender of the
+// Welcome. It moves into it the messages of its group that have already arrived.
+func beginGroup(ctx context.Context, tx *user.Tx, w *user.Welcome, group string, confirmed bool, a Arrival) (*user.JoinedConversation, error) {
 	id := uuid.Must(uuid.NewV7())
 	j := &user.JoinedConversation{ID: id, URI: vocab.ID(groupPrefix + id.String()), GroupID: group, Status: user.StatusActive, FormerGroups: []string{}, Confirmed: confirmed}
 	if err := tx.Joined.Add(ctx, *j, a.Now); err != nil {
 		return nil, err
 	}
-	if err := tx.Welcomes.Place(ctx, welcome, id); err != nil {
+	if err := tx.Welcomes.Place(ctx, w.ID, id); err != nil {
 		return nil, err
 	}
-	if err := tx.Conversations.Join(ctx, id, []vocab.ID{a.Me}, user.RoleMember, 0); err != nil {
+	if err := tx.Conversations.Join(ctx, id, []vocab.ID{a.Me, w.Sender}, user.RoleMember, 0); err != nil {
 		return nil, err
 	}
 	n, err := tx.Joined.PlaceGroup(ctx, id, group, 0)
@@ -231,7 +233,7 @@ func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
-	if err := r.tx.Conversations.Join(ctx, j.ID, []vocab.ID{r.entry.sender}, user.RoleMember, 0); err != nil {
+	if err := r.noteNamed(ctx); err != nil {
 		return Outcome{}, err
 	}
 	reason := r.lateness()
@@ -240,4 +242,16 @@ func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, true)
+}
+
+// noteNamed makes the actors that a member's message names members of a conversation without a
+// host, as the sender's device sends the message to all members. Anybody may know the id of a
+// group, so a message of another sender makes nobody a member, not even its sender.
+func (r *receiver) noteNamed(ctx context.Context) error {
+	members, err := r.tx.Conversations.ListMembers(ctx, r.conversation.ID)
+	if err != nil || !slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == r.entry.sender }) {
+		return err
+	}
+	named := slices.DeleteFunc(audience.Open(r.Activity.Addressing), func(id vocab.ID) bool { return id == r.Me }) // a user who has left stays out
+	return r.tx.Conversations.Join(ctx, r.conversation.ID, named[:min(len(named), max(0, mls.MaxMembers-len(members)))], user.RoleMember, 0)
 }

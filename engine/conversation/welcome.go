@@ -57,7 +57,7 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 		if group == "" {
 			return nil
 		}
-		return joinGroup(ctx, tx, id, group, Arrival{Me: me, Now: r.Now()})
+		return joinGroup(ctx, tx, w, group, Arrival{Me: me, Now: r.Now()})
 	})
 	switch {
 	case err != nil:
@@ -72,13 +72,16 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 
 // joinGroup joins the user to the conversation of a group without a host. If there is no such
 // conversation yet, it makes one. The caller has called tx.Messages.Lock.
-func joinGroup(ctx context.Context, tx *user.Tx, welcome uuid.UUID, group string, a Arrival) error {
+func joinGroup(ctx context.Context, tx *user.Tx, w *user.Welcome, group string, a Arrival) error {
 	j, err := tx.Joined.FindGroup(ctx, group)
 	if err != nil {
 		return err
 	}
 	if j != nil && j.Host == "" {
-		if err := tx.Welcomes.Place(ctx, welcome, j.ID); err != nil {
+		if err := tx.Welcomes.Place(ctx, w.ID, j.ID); err != nil {
+			return err
+		}
+		if err := tx.Conversations.Join(ctx, j.ID, []vocab.ID{w.Sender}, user.RoleMember, 0); err != nil {
 			return err
 		}
 		return tx.Joined.Confirm(ctx, j.ID)
@@ -90,6 +93,6 @@ func joinGroup(ctx context.Context, tx *user.Tx, welcome uuid.UUID, group string
 	if err != nil {
 		return err
 	}
-	_, err = beginGroup(ctx, tx, welcome, group, true, a)
+	_, err = beginGroup(ctx, tx, w, group, true, a)
 	return err
 }

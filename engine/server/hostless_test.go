@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -223,6 +224,42 @@ func TestMessagesOfAGroupWithoutAHostGoToThoseThatAreNamed(t *testing.T) {
 	if sent.Type != "Create" || sent.Object.Type != "PrivateMessage" || sent.Context != g.ID || sent.Object.Content != base64.StdEncoding.EncodeToString(message) || len(sent.Object.To) != 2 {
 		t.Errorf("what was sent is %+v", sent)
 	}
+}
+
+// The header of a message proves no member: a stranger who has learned a group's id is none of it.
+// The actors that a member's message names are, and so is an actor that bob's device writes to.
+func TestAStrangersMessageMakesNoMember(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	path, g, _, _ := k.began()
+	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
+	const eve, dan = "https://stranger.example/users/eve", "https://friend.example/users/dan"
+	check := func(when string, want ...string) {
+		t.Helper()
+		var members []string
+		k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
+			all, err := tx.Conversations.ListMembers(ctx, uuid.MustParse(path[strings.LastIndexByte(path, '/')+1:]))
+			for _, m := range all {
+				members = append(members, string(m.Actor))
+			}
+			return err
+		})
+		slices.Sort(members)
+		slices.Sort(want)
+		if !slices.Equal(members, want) {
+			t.Errorf("%s the members are %q, want %q", when, members, want)
+		}
+	}
+	check("at first", him, from)
+	if o := k.arrive(eve, "PrivateMessage", g.Message(), nil); !o.Kept { // the devices see that they cannot read it
+		t.Errorf("a stranger's message: %+v", o)
+	}
+	check("after a stranger's message", him, from)
+	k.arrive(from, "PrivateMessage", g.Message(), vocab.Doc{"to": []any{him, dan, from, dan}})
+	check("after a member's message", him, from, dan)
+	alice := string(k.local.ID(k.alice))
+	k.post(him, path+"/messages", map[string]any{"message": g.Message(), "to": []any{from, alice}}).want(t, 201)
+	check("after bob's message", him, from, dan, alice)
 }
 
 // The messages collection shows what came as it came, to its owner alone.
