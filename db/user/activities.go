@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -158,15 +159,29 @@ func (t Activities) IsCreated(ctx context.Context, create, actor, object vocab.I
 	return there, err
 }
 
-// Remove removes an activity and its feed entry. Its id stays claimed.
+// Remove removes an activity and its feed entry. Its id stays claimed. The object of a request is
+// removed, too, unless it is known by another activity, because nothing would hide it any more.
 func (t Activities) Remove(ctx context.Context, a Owned) error {
+	var words []vocab.ID
+	err := t.query(ctx, "remove words of request", column(&words), removeWords, a.ID, a.Actor)
+	if err != nil {
+		return err
+	}
+	for _, id := range words {
+		t.ahead.forgetObject(id)
+		t.touched.Everything = true
+	}
 	t.touched.touch(feeds|OutboxPages, a.ID)
 	if _, err := t.execBeside(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $2 AND activity_uri = $1`, a.ID, a.Actor); err != nil {
 		return err
 	}
-	_, err := t.execBeside(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
+	_, err = t.execBeside(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
 	return err
 }
+
+var removeWords = `DELETE FROM objects o USING activities a WHERE a.uri = $1 AND a.actor_uri = $2 AND ` + isRequest + ` AND o.uri = a.object_uri
+	AND ` + schema.WrittenBy("o.raw", "a.actor_uri") + `
+	AND NOT EXISTS (SELECT FROM activities b WHERE b.object_uri = o.uri AND (b.uri, b.actor_uri) <> (a.uri, a.actor_uri)) RETURNING o.uri`
 
 // List returns up to n activities of one direction after a place, the newest first. It leaves out
 // an activity of the types Types.ShowObject if its object was deleted since. If the parameter

@@ -88,6 +88,12 @@ func (t Welcomes) IsWelcomed(ctx context.Context, id uuid.UUID, refs [][]byte) (
 	return is, err
 }
 
+// IsInviter reports whether a stored Welcome of the conversation was sent by this actor.
+func (t Welcomes) IsInviter(ctx context.Context, id uuid.UUID, actor vocab.ID) (is bool, err error) {
+	err = t.row(ctx, "look for welcomes", `SELECT EXISTS (SELECT FROM mls_welcomes WHERE conversation_id = $1 AND sender_uri = $2)`, []any{id, actor}, &is)
+	return is, err
+}
+
 // Lease leases up to n unconfirmed Welcomes of a recipient until a time, and returns them, the
 // oldest first. If device is not empty, it leases only Welcomes for key packages of this
 // device. A Welcome that is not confirmed by the end of the lease can be leased again.

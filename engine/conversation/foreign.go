@@ -246,12 +246,20 @@ func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 
 // noteNamed makes the actors that a member's message names members of a conversation without a
 // host, as the sender's device sends the message to all members. Anybody may know the id of a
-// group, so a message of another sender makes nobody a member, not even its sender.
+// group, so a message of another sender makes nobody a member, not even its sender. The sender of a
+// Welcome is a member, also where the conversation began before that was stored.
 func (r *receiver) noteNamed(ctx context.Context) error {
 	members, err := r.tx.Conversations.ListMembers(ctx, r.conversation.ID)
-	if err != nil || !slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == r.entry.sender }) {
+	if err != nil {
 		return err
 	}
 	named := slices.DeleteFunc(audience.Open(r.Activity.Addressing), func(id vocab.ID) bool { return id == r.Me }) // a user who has left stays out
+	if !slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == r.entry.sender }) {
+		invites, err := r.tx.Welcomes.IsInviter(ctx, r.conversation.ID, r.entry.sender)
+		if err != nil || !invites {
+			return err
+		}
+		named = append([]vocab.ID{r.entry.sender}, named...)
+	}
 	return r.tx.Conversations.Join(ctx, r.conversation.ID, named[:min(len(named), max(0, mls.MaxMembers-len(members)))], user.RoleMember, 0)
 }

@@ -151,17 +151,22 @@ func concernedUsers(
 		_, err := in.DB.Instance.Users.FindUndeleted(ctx, only)
 		return []vocab.Username{only}, err
 	}
-	users := slices.Clone(acquainted)
+	users := map[vocab.Username]bool{}
+	for _, u := range acquainted {
+		users[u] = true
+	}
 	if u, _, ok := in.Local.Holder(id); ok {
-		users = append(users, u)
+		users[u] = true
 	}
 	if waiting != nil {
-		users = append(users, waiting.Users...)
+		for _, u := range waiting.Users {
+			users[u] = true
+		}
 	}
 	rows, err := in.DB.Instance.Users.All(ctx)
 	var found []vocab.Username
 	for _, r := range rows {
-		if (r.State == dbinstance.UserActive || r.State == dbinstance.UserSuspended) && slices.Contains(users, r.Name) {
+		if users[r.Name] && (r.State == dbinstance.UserActive || r.State == dbinstance.UserSuspended) {
 			found = append(found, r.Name)
 		}
 	}

@@ -57,6 +57,9 @@ func TestWhatAStrangerTakesBackIsShownNowhereAndCounts(t *testing.T) {
 	if got := s.Column(t, s.Alice, `SELECT activity_uri FROM requests`); len(got) != 2 {
 		t.Errorf("%q count, want both", got)
 	}
+	if got := s.Column(t, s.Alice, `SELECT uri FROM objects WHERE uri = $1`, s.ID("p:/n/1")); len(got) != 0 {
+		t.Errorf("%q is left for threads and searches", got)
+	}
 	s.MustSend("p:/dave", mine, letter(3))
 	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
 		_, err := tx.Requests.Accept(ctx, s.ID("p:/dave"), s.Now())

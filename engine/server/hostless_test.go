@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
@@ -260,6 +261,14 @@ func TestAStrangersMessageMakesNoMember(t *testing.T) {
 	alice := string(k.local.ID(k.alice))
 	k.post(him, path+"/messages", map[string]any{"message": g.Message(), "to": []any{from, alice}}).want(t, 201)
 	check("after bob's message", him, from, dan, alice)
+
+	if _, err := dbtest.SQL(t, k.store, k.bob).ExecContext(t.Context(), `DELETE FROM conversation_members WHERE actor_uri <> $1`, him); err != nil { // as older releases stored it
+		t.Fatal(err)
+	}
+	k.arrive(eve, "PrivateMessage", g.Message(), nil)
+	check("before the inviter writes", him)
+	k.arrive(from, "PrivateMessage", g.Message(), vocab.Doc{"to": []any{him, dan}})
+	check("after the inviter's message", him, from, dan)
 }
 
 // The messages collection shows what came as it came, to its owner alone.

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -21,8 +22,7 @@ func (s *Socket) setPresence(ctx context.Context, state string) error {
 	}
 	s.tail.showing.Lock()
 	defer s.tail.showing.Unlock()
-	_, shown := s.tail.setState(s, state)
-	return s.showPresence(ctx, shown)
+	return s.showPresence(ctx, s.tail.setState(s, state))
 }
 
 // showPresence stores the state of the user, and sends it to those users with open sockets who
@@ -35,10 +35,13 @@ func (s *Socket) showPresence(ctx context.Context, state string) (err error) {
 	} else {
 		err = s.hub.Streams.Of(u).SetTexts(ctx, []keyspace.Text{{Key: presenceKey, Value: state, While: presenceTime}})
 	}
-	if err != nil || s.hub.isClosing() {
-		return err
+	if err == nil && !s.hub.isClosing() {
+		err = s.hub.tellPresence(ctx, u, state)
 	}
-	return s.hub.tellPresence(ctx, u, state)
+	if err == nil {
+		s.tail.shown = state
+	}
+	return err
 }
 
 // tellPresence sends the state of a user to those users with open sockets who may see it.
@@ -70,13 +73,13 @@ func (s *Socket) KeepPresent(ctx context.Context) {
 	}
 }
 
-// endPresence is called when a socket closes. If that changes the state of the user, those who
-// may see it are told.
+// endPresence is called when a socket closes. If the state of the user is another one than was
+// last shown, those who may see it are told.
 func (s *Socket) endPresence() {
 	s.tail.showing.Lock()
 	defer s.tail.showing.Unlock()
-	before, after := s.tail.setState(s, offline)
-	if before == after {
+	after := s.tail.setState(s, offline)
+	if after == cmp.Or(s.tail.shown, offline) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), signalTime)
@@ -149,13 +152,13 @@ func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown [
 	return shown, nil
 }
 
-// setState stores the state that a socket's client says. It returns the state of the user before
-// and after that.
-func (t *tail) setState(s *Socket, state string) (before, after string) {
+// setState stores the state that a socket's client says. It returns the state of the user after
+// that.
+func (t *tail) setState(s *Socket, state string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before, s.state = t.shownState(), state
-	return before, t.shownState()
+	s.state = state
+	return t.presentState()
 }
 
 func (t *tail) isPresent(s *Socket) bool {
@@ -167,12 +170,12 @@ func (t *tail) isPresent(s *Socket) bool {
 func (t *tail) findState() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.shownState()
+	return t.presentState()
 }
 
-// shownState returns the state of the user. It is online if any client says so, otherwise away if
+// presentState returns the state of the user. It is online if any client says so, otherwise away if
 // any client says so, and otherwise offline. The caller holds mu.
-func (t *tail) shownState() string {
+func (t *tail) presentState() string {
 	state := offline
 	for s := range t.sockets {
 		switch s.state {

@@ -297,6 +297,28 @@ func TestPresenceEnds(t *testing.T) {
 	}
 }
 
+// A state that could not be stored is no news to those who are told: they are told at the next
+// change, also when a program only leaves.
+func TestPresenceThatCouldNotBeShownIsShownLater(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
+	r.relate(alice, local{}.ID(bob), user.Accepted, user.Accepted)
+	r.relate(bob, local{}.ID(alice), user.Accepted, user.Accepted)
+	p, early := r.program(alice, maySignal), r.program(bob, maySignal)
+	p.Signal(t.Context(), []byte(`{"type":"presence","state":"online"}`))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	p.Signal(ended, []byte(`{"type":"presence","state":"offline"}`))
+	if got := early.last("presence"); got.State != "online" {
+		t.Fatalf("bob is told %s although it could not be stored", got.State)
+	}
+	p.leave()
+	if got := early.last("presence"); got.State != "offline" {
+		t.Errorf("after alice's program left, bob is told %s, want offline", got.State)
+	}
+}
+
 // A user is online while one of the programs says so, whatever the others say.
 func TestPresenceIsThatOfAllPrograms(t *testing.T) {
 	t.Parallel()
