@@ -217,30 +217,16 @@ func TestStrangersAreServedByTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var served []string
-		var all sync.WaitGroup
+		l := &line{T: t, pool: c}
 		for n, payer := range []string{"many", "many", "many", "many", "few", "one", "few"} {
 			database := "alice"
 			if n == 3 {
 				database = "bob"
 			}
-			all.Go(func() {
-				l, err := c.Acquire(t.Context(), Stranger, database, &Strangers{PayerOf: func(context.Context) string { return payer }, MayOpen: func(context.Context) bool { return true }})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				served = append(served, payer)
-				c.Release(l)
-			})
-			synctest.Wait() // it stands in the queue
+			l.ask(payer, Stranger, database, payer, nil)
 		}
 		c.Release(held)
-		all.Wait()
-		if want := []string{"many", "few", "one", "many", "few", "many", "many"}; !slices.Equal(served, want) {
-			t.Errorf("served %v, want %v", served, want)
-		}
-		c.Close()
+		l.want("many", "few", "one", "many", "few", "many", "many")
 	})
 }
 
@@ -249,22 +235,10 @@ func TestAStrangerThatWaitsKeepsItsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := managed(4) // strangers have one connection
-		var served []string
-		release := make(chan struct{})
-		var all sync.WaitGroup
+		l, release := &line{T: t, pool: c}, make(chan struct{})
 		ask := func(call string) {
 			payer, _, _ := strings.Cut(call, " ")
-			all.Go(func() {
-				l, err := c.Acquire(t.Context(), Stranger, "alice", &Strangers{PayerOf: func(context.Context) string { return payer }, MayOpen: func(context.Context) bool { return true }})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				served = append(served, call)
-				<-release
-				c.Release(l)
-			})
-			synctest.Wait() // it stands in the queue, or is served
+			l.ask(call, Stranger, "alice", payer, release)
 		}
 		for _, call := range []string{"many 1", "many 2", "many 3", "many 4"} {
 			ask(call)
@@ -275,11 +249,7 @@ func TestAStrangerThatWaitsKeepsItsTurn(t *testing.T) {
 			ask(call)
 		}
 		close(release)
-		all.Wait()
-		if want := []string{"many 1", "many 2", "many 3", "few 1", "other 1", "many 4", "new 1", "many 5"}; !slices.Equal(served, want) {
-			t.Errorf("served %q, want %q", served, want)
-		}
-		c.Close()
+		l.want("many 1", "many 2", "many 3", "few 1", "other 1", "many 4", "new 1", "many 5")
 	})
 }
 

@@ -118,6 +118,43 @@ func mustAcquire(t *testing.T, c *Pool, database string) *Lease {
 	return l
 }
 
+// line records calls of Acquire in the order in which they are served.
+type line struct {
+	*testing.T
+	pool   *Pool
+	served []string
+	all    sync.WaitGroup
+}
+
+// ask makes a call, and returns once it stands in the queue or is served. A served call keeps the
+// connection until the channel release has a value or is closed; nil: it keeps none.
+func (l *line) ask(call string, class Class, database, payer string, release <-chan struct{}) {
+	of := &Strangers{PayerOf: func(context.Context) string { return payer }, MayOpen: func(context.Context) bool { return true }}
+	l.all.Go(func() {
+		lease, err := l.pool.Acquire(l.Context(), class, database, of)
+		if err != nil {
+			l.Error(err)
+			return
+		}
+		l.served = append(l.served, call)
+		if release != nil {
+			<-release
+		}
+		l.pool.Release(lease)
+	})
+	synctest.Wait()
+}
+
+// want waits for all calls, and wants them served in this order.
+func (l *line) want(calls ...string) {
+	l.Helper()
+	l.all.Wait()
+	if !slices.Equal(l.served, calls) {
+		l.Errorf("served %q, want %q", l.served, calls)
+	}
+	l.pool.Close()
+}
+
 // available fails t unless limit connections can be had at once, by work and the last of them by
 // owners, and no more; and unless c then remembers no database but those that it has connections
 // to.
@@ -170,26 +207,12 @@ func TestWhoWaitsIsServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := managed(1)
 		held := mustAcquire(t, c, "x")
-		var served []string
-		var all sync.WaitGroup
+		l := &line{T: t, pool: c}
 		for _, database := range []string{"c", "x", "a", "b", "x"} {
-			all.Go(func() {
-				l, err := c.Acquire(t.Context(), Work, database, nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				served = append(served, database)
-				c.Release(l)
-			})
-			synctest.Wait() // it stands in the queue
+			l.ask(database, Work, database, "", nil)
 		}
 		c.Release(held)
-		all.Wait()
-		if want := []string{"c", "x", "a", "b", "x"}; !slices.Equal(served, want) {
-			t.Errorf("served %v, want %v", served, want)
-		}
-		c.Close()
+		l.want("c", "x", "a", "b", "x")
 	})
 }
 

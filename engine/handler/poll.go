@@ -57,11 +57,8 @@ func (p poll) findOption(name string) int {
 
 // isOpen reports whether votes still count.
 func (p poll) isOpen(now time.Time) bool {
-	if end := p.doc.Time("endTime"); !end.IsZero() && !now.Before(end) {
-		return false
-	}
-	closed := p.doc.Time("closed")
-	return now.Before(closed) || p.doc["closed"] == nil || p.doc["closed"] == false
+	at, isClosed := vocab.ClosingOf(p.doc)
+	return !isClosed && (at.IsZero() || now.Before(at))
 }
 
 // addVotes adds n to the number of votes for an option.

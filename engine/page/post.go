@@ -178,26 +178,22 @@ func fileKind(d vocab.Doc) string {
 	return "File"
 }
 
-// readPoll returns the options of a poll, and says until when it is open or when it was closed. A
-// poll closes at the earlier of its two times.
+// readPoll returns the options of a poll, and says until when it is open or when it was closed.
 func (p Post) readPoll(most limits) (options []option, closes string) {
 	for _, d := range firstOf(append(p.Doc.Subs("oneOf"), p.Doc.Subs("anyOf")...), most.options) {
 		votes, _ := d.Sub("replies").Count("totalItems")
 		options = append(options, option{cutText(vocab.OneLine(d.Text("name")), most.line), votes})
 	}
-	closed, end := p.Doc.Time("closed"), p.Doc.Time("endTime")
-	if closed.IsZero() || !end.IsZero() && end.Before(closed) {
-		closed = end
-	}
+	at, isClosed := vocab.ClosingOf(p.Doc)
 	switch {
-	case p.Doc.Flag("closed"):
+	case isClosed:
 		return options, "Closed"
-	case closed.IsZero():
+	case at.IsZero():
 		return options, ""
-	case p.Now.Before(closed):
-		return options, fmt.Sprint("Open until ", formatTime(closed))
+	case p.Now.Before(at):
+		return options, fmt.Sprint("Open until ", formatTime(at))
 	}
-	return options, fmt.Sprint("Closed ", formatTime(closed))
+	return options, fmt.Sprint("Closed ", formatTime(at))
 }
 
 // cutText returns s unchanged if it has at most the given number of characters. Otherwise it

@@ -18,6 +18,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// friends makes two users who follow each other.
+func (r *rig) friends() (alice, bob vocab.Username) {
+	r.Helper()
+	alice, bob = dbtest.User(r.T, r.store, "alice"), dbtest.User(r.T, r.store, "bob")
+	r.relate(alice, local{}.ID(bob), user.Accepted, user.Accepted)
+	r.relate(bob, local{}.ID(alice), user.Accepted, user.Accepted)
+	return alice, bob
+}
+
 // relate gives u follows with another actor, each with a status; "" for none.
 func (r *rig) relate(u vocab.Username, actor vocab.ID, follower, following string) {
 	r.Helper()
@@ -263,9 +272,7 @@ func TestAMessageThatMeansNothingIsAnswered(t *testing.T) {
 func TestPresenceEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
-	r.relate(alice, local{}.ID(bob), user.Accepted, user.Accepted)
-	r.relate(bob, local{}.ID(alice), user.Accepted, user.Accepted)
+	alice, bob := r.friends()
 	one, two := r.program(alice, maySignal), r.program(alice, maySignal)
 	for _, p := range []*program{one, two} {
 		p.Signal(t.Context(), []byte(`{"type":"presence","state":"online"}`))
@@ -302,9 +309,7 @@ func TestPresenceEnds(t *testing.T) {
 func TestPresenceThatCouldNotBeShownIsShownLater(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
-	r.relate(alice, local{}.ID(bob), user.Accepted, user.Accepted)
-	r.relate(bob, local{}.ID(alice), user.Accepted, user.Accepted)
+	alice, bob := r.friends()
 	p, early := r.program(alice, maySignal), r.program(bob, maySignal)
 	p.Signal(t.Context(), []byte(`{"type":"presence","state":"online"}`))
 	ended, end := context.WithCancel(t.Context())
@@ -323,9 +328,7 @@ func TestPresenceThatCouldNotBeShownIsShownLater(t *testing.T) {
 func TestPresenceIsThatOfAllPrograms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
-	r.relate(alice, local{}.ID(bob), user.Accepted, user.Accepted)
-	r.relate(bob, local{}.ID(alice), user.Accepted, user.Accepted)
+	alice, bob := r.friends()
 	one, two := r.program(alice, maySignal), r.program(alice, maySignal)
 	early := r.program(bob, maySignal)
 	for _, tt := range []struct {
