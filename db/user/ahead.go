@@ -26,16 +26,16 @@ type ahead struct {
 // sends its next statement; then it is nil.
 type asked struct {
 	conversation uuid.UUID
-	actor        vocab.ID
 	key          string // the idempotency key; empty: the request has none
-	member       *ConversationMember
-	blocked      map[vocab.ID]bool // has only the actor
 	answer       *Answer
 	addressees   []Addressee // the members when the conversation was locked
+	caller       *Addressee  // the actor that asks; nil if it is no member
 	lastSeq      int64       // of the conversation's log when it was locked
 }
 
-func (a *asked) isBy(actor vocab.ID) bool { return a != nil && a.actor == actor }
+func (a *asked) isBy(actor vocab.ID) bool {
+	return a != nil && a.caller != nil && a.caller.Actor == actor
+}
 
 // addressesTo returns what ListAddressees returns, if LockFor has read it.
 func (a *asked) addressesTo(conversation uuid.UUID, left int64) ([]Addressee, bool) {
@@ -103,7 +103,7 @@ func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 // ahead for all of the actors.
 func (a *ahead) blockedOf(actors []vocab.ID) map[vocab.ID]bool {
 	if len(actors) == 1 && a.asked.isBy(actors[0]) {
-		return a.asked.blocked
+		return map[vocab.ID]bool{actors[0]: a.asked.caller.Blocked}
 	}
 	for _, id := range actors {
 		if !a.actors[id] {

@@ -98,12 +98,10 @@ const memberColumns = `actor_uri, role, joined_seq, left_seq, leaving, rejoined_
 // member.
 func (t Conversations) FindMember(ctx context.Context, id uuid.UUID, actor vocab.ID) (*ConversationMember, error) {
 	if r := t.ahead.asked; r.isBy(actor) && r.conversation == id {
-		return r.member, nil
+		return &r.caller.ConversationMember, nil
 	}
-	return one[ConversationMember](ctx, t.tx, "read member", findMember, id, actor)
+	return one[ConversationMember](ctx, t.tx, "read member", `SELECT `+memberColumns+` FROM conversation_members WHERE conversation_id = $1 AND actor_uri = $2`, id, actor)
 }
-
-const findMember = `SELECT ` + memberColumns + ` FROM conversation_members WHERE conversation_id = $1 AND actor_uri = $2`
 
 // FindMembers returns the memberships of actors in a conversation. An actor that never was a
 // member is not in the map.

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,30 +72,31 @@ func (t Hosted) Lock(ctx context.Context, id uuid.UUID) (c *HostedConversation, 
 	return c, err
 }
 
+// queueLock locks a conversation in one statement, which first takes the lock of the audience. It
+// returns the rows as the last transaction left them, because it locks them all.
 func queueLock(b *pgx.Batch, id uuid.UUID, c **HostedConversation) {
-	b.Queue(holdAudience, audienceLock)
-	b.Queue(`SELECT `+hostedColumns+` FROM conversations c JOIN mls_conversations m USING (id) WHERE c.id = $1 FOR NO KEY UPDATE OF c FOR UPDATE OF m`, id).Query(firstInto(c))
+	b.Queue(`WITH held AS MATERIALIZED (`+holdAudience+`)
+		SELECT `+hostedColumns+` FROM held, conversations c JOIN mls_conversations m USING (id) WHERE c.id = $2 FOR NO KEY UPDATE OF c FOR UPDATE OF m`, audienceLock, id).Query(firstInto(c))
 }
 
 // LockFor does what Lock does, for a request of an actor with an idempotency key. In the same
-// round trip it reads what Conversations.FindMember and Blocks.FindAmong return for this actor,
-// what Answers.Find returns for this key, and what ListAddressees returns. These four return it
-// until the transaction sends its next statement.
+// round trip it reads what ListAddressees returns, what Answers.Find returns for this key, and, if
+// the actor is a member, what Conversations.FindMember and Blocks.FindAmong return for it. These
+// four return it until the transaction sends its next statement.
 func (t Hosted) LockFor(ctx context.Context, id uuid.UUID, actor vocab.ID, key string, now time.Time) (c *HostedConversation, err error) {
-	r := &asked{conversation: id, actor: actor, key: key}
-	var shut [][]byte
+	r := &asked{conversation: id, key: key}
 	b := t.unsent.batch()
 	queueLock(b, id, &c)
-	b.Queue(findMember, id, actor).Query(firstInto(&r.member))
-	b.Queue(blocked, digests([]vocab.ID{actor})).Query(column(&shut))
 	b.Queue(findAnswer, key, now.Add(-keptAnswers)).Query(firstInto(&r.answer))
 	b.Queue(listAddressees, id, nil).Query(into(&r.addressees))
 	if err := t.send(ctx, "lock conversation", b); err != nil {
 		return nil, err
 	}
-	r.blocked = having([]vocab.ID{actor}, shut)
 	if c != nil {
 		r.lastSeq = c.LastSeq
+	}
+	if n := slices.IndexFunc(r.addressees, func(a Addressee) bool { return a.Actor == actor }); n >= 0 {
+		r.caller = &r.addressees[n]
 	}
 	t.ahead.asked = r
 	return c, nil

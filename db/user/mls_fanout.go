@@ -13,13 +13,7 @@ import (
 
 // Addressee is an actor who gets the messages of a conversation from its host.
 type Addressee struct {
-	Actor     vocab.ID
-	Role      string
-	JoinedSeq int64
-	LeftSeq   *int64
-	// Lightweb says that the actor's server accepts messages from the host. If it is false, that
-	// server supports only the SWICG draft.
-	Lightweb    bool
+	ConversationMember
 	Blocked     bool // the host blocks the actor
 	Inbox       vocab.ID
 	SharedInbox vocab.ID
@@ -34,7 +28,7 @@ func (t Hosted) ListAddressees(ctx context.Context, id uuid.UUID, left int64) ([
 	return collect[Addressee](ctx, t.tx, "list who is told", listAddressees, id, left)
 }
 
-const listAddressees = `SELECT m.actor_uri, m.role, m.joined_seq, m.left_seq, m.lightweb,
+const listAddressees = `SELECT ` + memberColumns + `,
 		EXISTS (SELECT FROM blocks b WHERE b.actor_uri = m.actor_uri AND b.direction = 'outbound'), coalesce(a.inbox, ''), coalesce(a.shared_inbox, '')
 	FROM conversation_members m LEFT JOIN actors a ON a.uri = m.actor_uri
 	WHERE m.conversation_id = $1 AND (m.left_seq IS NULL OR m.left_seq = $2) ORDER BY m.joined_seq, m.actor_uri`

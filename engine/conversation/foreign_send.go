@@ -16,12 +16,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// ErrHasHost refuses a message that names recipients, in a conversation with a host.
+var ErrHasHost = unprocessable("has_host", "the host of the conversation tells who gets its messages: leave to out").At("/to")
+
 // SendTo sends a message or a Welcome of a group without a host to the given actors. Only the
 // user's device knows the members of such a group, so the caller names the recipients. The
 // user's own server delivers to each of them.
 func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte, to []vocab.ID) (Accepted, error) {
 	if c.Host != "" {
-		return Accepted{}, unprocessable("has_host", "the host of the conversation tells who gets its messages: leave to out").At("/to")
+		return Accepted{}, ErrHasHost
 	}
 	e, err := checkHostless(content, c.GroupID)
 	if err != nil {

@@ -64,7 +64,7 @@ func (s *conversations) takeMessage(a *answer, r *http.Request, v *visit) error 
 // sendTo sends a message of a group without a host to the recipients that the client names.
 func (s *conversations) sendTo(a *answer, r *http.Request, v *visit, content []byte, to []vocab.ID) error {
 	if v.own == nil {
-		return fault.New(fault.Unprocessable, "the host of a conversation tells all its members: name none").WithCode("invalid_parameter").At("/to")
+		return conversation.ErrHasHost
 	}
 	for i, id := range to {
 		parsed, err := vocab.ParseID(string(id))

@@ -19,11 +19,13 @@ type visit struct {
 	*conversations
 	read func(into any) error // decodes the body
 
+	// For a conversation that a client names and that may have any host:
 	user vocab.Username     // the local user whose client sent the request
-	own  *user.Conversation // the conversation in the user's database; nil for a remote member
+	own  *user.Conversation // the conversation in the user's database; nil if at names it
 
-	caller vocab.ID           // the remote member
-	at     conversation.Place // for a remote member: the local host and the id of the conversation
+	// For a conversation with a local host:
+	caller vocab.ID           // the member
+	at     conversation.Place // the host and the id of the conversation
 	size   int                // for a remote member: bytes of the body
 }
 
@@ -31,17 +33,28 @@ var errNoGroup = fault.New(fault.Unprocessable, "the conversation has no MLS gro
 
 type visited func(a *answer, r *http.Request, v *visit) error
 
-// ofUser lets a user's client do something in a conversation that has an MLS group.
+// ofUser lets a user's client do something in a conversation that has an MLS group. A conversation
+// that the user hosts and that is live is not looked up, because its next transaction does that.
 func (s *conversations) ofUser(scope string, do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
-		u, c, err := s.find(a, r, p, scope)
-		if err == nil && c.GroupID == "" {
-			err = errNoGroup
-		}
+		u, id, err := s.authorizeFor(a, r, p, scope)
 		if err != nil {
 			return err
 		}
-		return do(a, r, &visit{conversations: s, user: u, own: c, read: func(into any) error { return s.readJSON(a, r, u, into) }})
+		v := &visit{conversations: s, read: func(into any) error { return s.readJSON(a, r, u, into) }}
+		at := conversation.Place{Host: u, ID: id}
+		if _, isLive := s.registry.Epoch(at); isLive {
+			v.caller, v.at = s.local.ID(u), at
+			return do(a, r, v)
+		}
+		v.user = u
+		if v.own, err = s.registry.Find(r.Context(), u, id); err != nil {
+			return err
+		}
+		if v.own.GroupID == "" {
+			return errNoGroup
+		}
+		return do(a, r, v)
 	}
 }
 

@@ -38,18 +38,24 @@ func (s *conversations) readJSON(a *answer, r *http.Request, u vocab.Username, i
 	return vocab.ParseInto(body, into)
 }
 
-// find authorizes a request to a conversation, and reads the conversation.
-func (s *conversations) find(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, *user.Conversation, error) {
+// authorizeFor authorizes a request to a conversation, and reads the id of the conversation.
+func (s *conversations) authorizeFor(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, uuid.UUID, error) {
 	t, err := s.authorize(a, r, scope)
 	if err != nil {
-		return t.User, nil, err
+		return t.User, uuid.Nil, err
 	}
 	id, err := parseID(p, "id")
+	return t.User, id, err
+}
+
+// find authorizes a request to a conversation, and reads the conversation.
+func (s *conversations) find(a *answer, r *http.Request, p httprouter.Params, scope string) (vocab.Username, *user.Conversation, error) {
+	u, id, err := s.authorizeFor(a, r, p, scope)
 	if err != nil {
-		return t.User, nil, err
+		return u, nil, err
 	}
-	c, err := s.registry.Find(r.Context(), t.User, id)
-	return t.User, c, err
+	c, err := s.registry.Find(r.Context(), u, id)
+	return u, c, err
 }
 
 // parseID returns the UUID that a path names.

@@ -188,6 +188,23 @@ func TestTwoUsersTalkOverTheAPI(t *testing.T) {
 	}
 }
 
+// The second request finds the conversation live, because the host has written in it, and is not
+// preceded by a look at the database.
+func TestAConversationAnswersTheSameAsleepAndLive(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	me, him := k.device.Identity, string(k.local.ID(k.bob))
+	message := func() map[string]any { return map[string]any{"message": k.group.Message()} }
+	toOne := map[string]any{"message": k.group.Message(), "to": []string{him}}
+	for _, how := range []string{"asleep", "live"} {
+		if got := k.post(me, k.path+"/messages", toOne); got.StatusCode != 422 || !strings.Contains(string(got.body), `"has_host"`) {
+			t.Errorf("%s: a message to one member is answered with %d %s", how, got.StatusCode, got.body)
+		}
+		k.post(him, k.path+"/messages", message()).want(t, 404) // it is alice's
+		k.post(me, k.path+"/messages", message()).want(t, 201)
+	}
+}
+
 func (f *fixture) put(path, body, token string) response {
 	f.Helper()
 	return ask(f, f.public, http.MethodPut, path, body, bearerToken(token), header("Content-Type", "application/json"))
