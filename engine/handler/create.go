@@ -101,25 +101,33 @@ func embedsAll(a *vocab.Activity) bool {
 	return a.Object.Doc != nil && !(isOfBook && a.Type == vocab.Update)
 }
 
-// authoredObject returns the object that the sender wrote. That is the embedded object. If the
-// activity does not embed all of it, it is the object that was fetched from its origin. BookWyrm
-// shows other servers no private post, so an edit of one is taken in BookWyrm's own form.
-func authoredObject(r *Received) (*vocab.Object, error) {
-	isWhole := embedsAll(r.Activity)
-	if o := r.Fetched[r.Activity.Object.ID]; !isWhole && o != nil {
-		if !isReadable(o) || !o.AttributedTo.Same(r.Actor.ID) {
-			return nil, ErrIgnored
-		}
-		return o, nil
+// ObjectOf returns the object of an activity in the form in which a recipient would store it. That
+// is the object that was fetched from its origin, or else the embedded one. But if a Create or
+// Update embeds all of its object, that copy is stored, whatever was fetched. The copy in an
+// Announce is never stored. ObjectOf returns nil if there is no object.
+//
+// All rules that judge the object call ObjectOf. Otherwise a sender could show one object to the
+// rules and have another one stored.
+func ObjectOf(a *vocab.Activity, fetched map[vocab.ID]*vocab.Object) *vocab.Object {
+	isCopy := (a.Type == vocab.Create || a.Type == vocab.Update) && embedsAll(a)
+	if o := fetched[a.Object.ID]; o != nil && !isCopy {
+		return o
 	}
-	if r.Activity.Object.Doc == nil {
+	if a.Object.Doc == nil || a.Type == vocab.Announce {
+		return nil
+	}
+	o, _ := a.Embedded() // no error for an activity with words, because its handler's Check has parsed it
+	return o
+}
+
+// authoredObject returns the object that the sender wrote; see ObjectOf. BookWyrm shows other
+// servers no private post, so an edit of one is taken in BookWyrm's own form.
+func authoredObject(r *Received) (*vocab.Object, error) {
+	o := ObjectOf(r.Activity, r.Fetched)
+	if o == nil || !isReadable(o) || o.AttributedTo != "" && !o.AttributedTo.Same(r.Actor.ID) {
 		return nil, ErrIgnored
 	}
-	o, err := r.Activity.Embedded()
-	if err != nil {
-		return nil, err
-	}
-	if !isWhole && audience.IsPublic(o.Addressing) {
+	if isPart := !embedsAll(r.Activity) && r.Fetched[r.Activity.Object.ID] == nil; isPart && audience.IsPublic(o.Addressing) {
 		return nil, ErrIgnored
 	}
 	if o.AttributedTo == "" { // checkAuthored has seen that no other author is named
@@ -275,10 +283,9 @@ func isMention(r *Received) bool {
 	return false
 }
 
-// post returns the document of the object that the activity brings: the fetched one, or else the
-// embedded one.
+// post returns the document of the object that the activity brings; see ObjectOf.
 func (r *Received) post() vocab.Doc {
-	if o := r.Fetched[r.Activity.Object.ID]; o != nil {
+	if o := ObjectOf(r.Activity, r.Fetched); o != nil {
 		return o.Doc
 	}
 	return r.Activity.Object.Doc

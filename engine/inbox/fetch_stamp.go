@@ -18,11 +18,15 @@ func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	}
 	post := x.Activity.Object.Doc
 	stamp, quoting, quoted := vocab.ClaimedStamp(post), x.Activity.Object.ID, vocab.QuoteOf(post)
-	if stamp == "" || quoted.Same(quoting) {
+	if stamp == "" || stamp.Same(quoting) || quoted.Same(quoting) {
 		return nil
 	}
-	if err := f.fetchForQuote(ctx, x, stamp); err != nil || !vocab.StampOf(x.fetched[stamp]).Approves(quoting, quoted) {
+	if err := f.fetchForQuote(ctx, x, stamp); err != nil {
 		return err
+	}
+	if !vocab.StampOf(x.fetched[stamp]).Approves(quoting, quoted) {
+		delete(x.fetched, stamp)
+		return nil
 	}
 	if x.fetched[quoted] != nil {
 		return nil

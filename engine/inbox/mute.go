@@ -1,6 +1,9 @@
 package inbox
 
-import "github.com/lightweb/lightweb/engine/vocab"
+import (
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
 
 // isMuted reports whether the user does not want to see the activity, because the user has
 // muted its actor, the author of its object, or a word in its object. A post inside an activity
@@ -11,7 +14,7 @@ func (p *applier) isMuted(x *applying) bool {
 		return true
 	}
 	doc, author := x.Activity.Object.Doc, vocab.ID("")
-	if o := x.Fetched[x.Activity.Object.ID]; o != nil {
+	if o := handler.ObjectOf(x.Activity, x.Fetched); o != nil {
 		doc, author = o.Doc, o.AttributedTo
 	}
 	if author != "" && mutes.HidesActor(author) {

@@ -68,6 +68,21 @@ func TestMutedPostsEnterNoFeed(t *testing.T) {
 	}
 }
 
+// A post with a muted word is hidden, whatever its server shows as its stamp.
+func TestAStampHidesNoMutedWord(t *testing.T) {
+	s := newScene(t)
+	s.Follows("p:/carol")
+	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error { now.Moderation.MutedKeywords = []string{"spoilers"}; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	s.Serve("p:/notes/1", written("p:/carol", "p:/notes/1", "hello"))
+	post := strings.Replace(written("p:/carol", "p:/notes/1", "spoilers"), `{`, `{"quote":"p:/notes/2","quoteAuthorization":"p:/notes/1",`, 1)
+	s.MustSend("p:/carol", mine, create("p:/carol", "001", post))
+	if got := shownIn(t, s, "main"); len(got) != 0 {
+		t.Errorf("the feed has %q", got)
+	}
+}
+
 // A stranger's private message that the user has muted waits among the requests, where the mute
 // hides it, and no event tells of it.
 func TestAMutedStrangersMessageIsNotTold(t *testing.T) {

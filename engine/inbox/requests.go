@@ -15,10 +15,7 @@ import (
 // isVote reports whether a post is only a vote in a poll. A vote is not public, but it does not
 // count as a private message either. The handler of Create decides whether the vote counts.
 func isVote(x *applying) bool {
-	o := x.Fetched[x.Activity.Object.ID]
-	if o == nil {
-		o, _ = vocab.ObjectOf(x.Activity.Object.Doc) // no error, because validateSchema has parsed it
-	}
+	o := handler.ObjectOf(x.Activity, x.Fetched)
 	return o != nil && handler.Votes(o)
 }
 
@@ -26,10 +23,7 @@ func isVote(x *applying) bool {
 // nil if the activity brings no post. Readers see the object, so the object's audience counts.
 // If the object is not known or has no addressing, the activity's audience counts.
 func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
-	o := fetched[a.Object.ID]
-	if o == nil && a.Type != vocab.Announce {
-		o, _ = vocab.ObjectOf(a.Object.Doc) // no error, because validateSchema has parsed it
-	}
+	o := handler.ObjectOf(a, fetched)
 	var post audience.Audience
 	switch {
 	case !handler.Brings(a.Type) || handler.UpdatesItself(a) || a.Type == vocab.Announce && o == nil:
@@ -214,15 +208,15 @@ func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recip
 // isInThread reports whether a post answers a post that the user has stored: one of the user's
 // own that the sender may see, or one that the user received from another actor.
 func (p *applier) isInThread(ctx context.Context, x *applying) (bool, error) {
-	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
-	if err != nil || parent.ID == "" {
+	post := handler.ObjectOf(x.Activity, x.Fetched)
+	if post == nil || post.InReplyTo == "" {
 		return false, nil
 	}
-	held, err := x.tx.Objects.Find(ctx, parent.ID)
+	held, err := x.tx.Objects.Find(ctx, post.InReplyTo)
 	if err != nil || held == nil || held.DeletedAt != nil {
 		return false, err
 	}
-	if !x.Mine(parent.ID) {
+	if !x.Mine(post.InReplyTo) {
 		return true, nil
 	}
 	o, err := held.Parse()
@@ -235,11 +229,11 @@ func (p *applier) isInThread(ctx context.Context, x *applying) (bool, error) {
 // isAnswerToLetter reports whether a post answers a private post of the user's own that was
 // addressed to the answer's author, by name or through a group.
 func isAnswerToLetter(ctx context.Context, x *applying) (bool, error) {
-	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
-	if err != nil || !x.Mine(parent.ID) {
+	post := handler.ObjectOf(x.Activity, x.Fetched)
+	if post == nil || !x.Mine(post.InReplyTo) {
 		return false, nil
 	}
-	held, err := x.tx.Objects.Find(ctx, parent.ID)
+	held, err := x.tx.Objects.Find(ctx, post.InReplyTo)
 	if err != nil || held == nil {
 		return false, err
 	}

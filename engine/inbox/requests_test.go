@@ -83,6 +83,7 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 	const private = `"to":"us:/alice","content":"psst","attributedTo":"p:/dave","type":"Note"`
 	const hello = `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":["us:/alice","as:Public"],"object":{"id":"p:/n/1","type":"Note","attributedTo":"p:/dave","to":["us:/alice","as:Public"],"published":"2026-01-01T00:00:00Z","content":"hello"}}`
 	const vote = `"to":"us:/alice","inReplyTo":"us:/alice/objects/q","name":"psst","attributedTo":"p:/dave","type":"Note"`
+	const stamped = `"quote":"p:/n/9","quoteAuthorization":"p:/n/1",` + private // the post is its own stamp
 	for name, send := range map[string]func(*peertest.Scene){
 		"a note in a public Create": func(s *peertest.Scene) {
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","cc":"as:Public","object":{"id":"p:/n/1",`+private+`}}`)
@@ -103,6 +104,24 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 			s.MustSend("p:/dave", mine, hello)
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+vote+`}}`)
 		},
+		"a note whose server shows a public one as its stamp": func(s *peertest.Scene) {
+			s.Serve("p:/n/1", written("p:/dave", "p:/n/1", "hello"))
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1",`+stamped+`}}`)
+		},
+		"a note whose server shows a vote as its stamp": func(s *peertest.Scene) {
+			s.Serve("p:/n/1", `{"id":"p:/n/1",`+vote+`}`)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1",`+stamped+`}}`)
+		},
+		"an edit of a public note that its server shows as its stamp": func(s *peertest.Scene) {
+			s.Serve("p:/n/1", written("p:/dave", "p:/n/1", "hello"))
+			s.MustSend("p:/dave", mine, hello)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+stamped+`}}`)
+		},
+		"an edit that its server shows as a letter in answer to a thread": func(s *peertest.Scene) {
+			s.MustSend("p:/dave", mine, hello)
+			s.Serve("p:/n/1", strings.Replace(`{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+private+`}`, `"us:/alice"`, `["us:/alice","us:/alice/followers"]`, 1))
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":["us:/alice","us:/alice/followers"],"object":{"id":"p:/n/1","inReplyToBook":"p:/b","inReplyTo":"p:/n/1",`+private+`}}`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -113,6 +132,14 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 			}
 			if slices.Contains(shownIn(t, s, "main"), "a/1") {
 				t.Error("it is in the feed")
+			}
+		})
+		t.Run(name+", while strangers are dropped", func(t *testing.T) {
+			s := newScene(t)
+			strangers(t, s, registry.DropStrangers)
+			send(s)
+			if got := s.Column(t, s.Alice, `SELECT uri FROM activities WHERE uri LIKE '%/a/1'`); len(got) != 0 {
+				t.Errorf("alice holds %q", got)
 			}
 		})
 	}
