@@ -103,11 +103,11 @@ func (p *applier) isConcerned(x *applying) bool {
 // answer came because its forwarder passes on the answers to that post, so that threads are
 // complete. The result is false when the user blocks a forwarder.
 func isContinuation(ctx context.Context, x *applying) (bool, error) {
-	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
-	if err != nil || parent.ID == "" || x.Activity.Type != vocab.Create {
+	post := handler.ObjectOf(x.Activity, x.fetched)
+	if post == nil || post.InReplyTo == "" || x.Activity.Type != vocab.Create {
 		return false, nil
 	}
-	held, err := x.tx.Objects.Find(ctx, parent.ID)
+	held, err := x.tx.Objects.Find(ctx, post.InReplyTo)
 	if err != nil || held == nil || held.DeletedAt != nil {
 		return false, err
 	}

@@ -170,10 +170,16 @@ func (r *rivals) takeAnswer(seq int64, x *applying) bool {
 	if q == nil || q.answered.IsZero() {
 		return true
 	}
-	if q.shown != nil {
-		x.fetched[q.object], x.Proven = q.shown, false
+	if q.shown == nil {
+		return false
 	}
-	return q.shown != nil
+	if !x.Proven {
+		a := *x.Activity
+		a.Object.Doc = nil // nobody reads the copy that the sender embedded; see handler.ObjectOf
+		x.Activity = &a
+	}
+	x.fetched[q.object], x.Proven = q.shown, false
+	return true
 }
 
 // Forget records that u has taken an answer.

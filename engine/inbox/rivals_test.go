@@ -83,6 +83,40 @@ func TestWhoseAnObjectIsSaysItsServer(t *testing.T) {
 	}
 }
 
+// The words that the server shows are stored, and not those that the sender embedded.
+func TestTheServersAnswerIsStored(t *testing.T) {
+	s := newScene(t)
+	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
+	const id = "p:/notes/1"
+	letter := strings.Replace(written("p:/dave", id, "psst"), `["as:Public","us:/alice"]`, `"us:/alice"`, 1)
+	s.Serve(id, written("p:/dave", id, "hello"))
+	s.MustSend("p:/eve", mine, create("p:/eve", "1", written("p:/eve", id, "a lie")))
+	s.MustSend("p:/dave", mine, strings.Replace(create("p:/dave", "1", letter), `["as:Public","us:/alice"]`, `"us:/alice"`, 1))
+	settled(t, s)
+	if got, want := holds(t, s, id), s.Long("p:/dave says hello"); got != want {
+		t.Errorf("alice has %q, want %q", got, want)
+	}
+}
+
+// An answer to a thread that its forwarder passes on still belongs to the thread.
+func TestAForwardedAnswerIsStoredAsItsServerShowsIt(t *testing.T) {
+	s := newScene(t)
+	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
+	s.Follows("p:/carol")
+	s.Actor("p:/dave")
+	const id = "p:/notes/1"
+	s.MustSend("p:/carol", mine, note(2, "a question"))
+	s.MustSend("p:/eve", mine, create("p:/eve", "1", written("p:/eve", id, "a lie")))
+	answer := `{"id":"` + id + `","type":"Note","attributedTo":"p:/dave","to":"as:Public","inReplyTo":"p:/notes/002","content":"true"}`
+	s.Serve(id, answer)
+	s.Serve("p:/dave/creates/1", `{"id":"p:/dave/creates/1","type":"Create","actor":"p:/dave","to":"as:Public","object":`+answer+`}`)
+	s.MustSend("p:/carol", mine, `{"id":"p:/dave/creates/1","type":"Create","actor":"p:/dave","to":"as:Public","object":`+answer+`}`)
+	settled(t, s)
+	if got, want := holds(t, s, id), s.Long("p:/dave says true"); got != want {
+		t.Errorf("alice has %q, want %q", got, want)
+	}
+}
+
 func TestAnAnswerThatComesMeanwhileLeavesNoRowBehind(t *testing.T) {
 	s := newScene(t)
 	if !s.Inbox.AskAfterAnswer(s.Alice) {
