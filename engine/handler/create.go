@@ -233,12 +233,12 @@ func Stored(o *vocab.Object, now time.Time) user.Object {
 // placeInFeed does nothing, and the user sees the activity among the notifications.
 func placeInFeed(ctx context.Context, tx *user.Tx, r *Received) error {
 	switch {
-	case !r.isReached(), r.IsSealed():
+	case !r.isReached():
 		return nil
 	case r.Request:
 		return tx.Requests.Add(ctx, user.Request{Activity: r.Activity.ID, Actor: r.Actor.ID, Host: policy.RegistrableDomain(r.Actor.ID.Host())}, r.Now)
 	}
-	if r.Muted {
+	if r.Muted || r.IsSealed() {
 		return nil
 	}
 	return enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)

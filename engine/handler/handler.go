@@ -151,8 +151,8 @@ type Effects struct {
 // follows the sender. Otherwise it only concerns something of the user's.
 func (r *Received) isReached() bool { return r.Named || r.Follows }
 
-// IsSealed reports whether the activity contains an encrypted message, which only the clients of
-// a conversation can read.
+// IsSealed reports whether the object of the activity has the type of an encrypted message. That
+// does not prove that it is one; see Registry.IsApart.
 func (r *Received) IsSealed() bool {
 	return r.post().Sealed() != ""
 }

@@ -18,7 +18,7 @@ const note = "Note"
 // keepReceivedNote adds a private Note to the conversation with its author, if the Note is for the
 // user alone. A Note that waits among the requests is added when the request is accepted.
 func keepReceivedNote(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) error {
-	if r.Request || r.IsSealed() || o.Type != note || !isBetween(r.Activity, o, r.Actor.ID, r.Me) {
+	if r.Request || o.Type != note || !isBetween(r.Activity, o, r.Actor.ID, r.Me) {
 		return nil
 	}
 	_, _, err := tx.Pairs.AddNote(ctx, user.PairNote{User: r.Me, Partner: r.Actor.ID, Object: o.ID, At: r.Now})

@@ -61,8 +61,12 @@ func checkAuthored(a *vocab.Activity) error {
 	return nil
 }
 
-// isReadable reports whether o is a post, and not a poll with too many options.
+// isReadable reports whether o is a post, and not a poll with too many options. An object with the
+// type of an encrypted message must not be of the type of a post as well.
 func isReadable(o *vocab.Object) bool {
+	if o.Doc.Sealed() != "" && !slices.Contains(vocab.SealedSpellings, o.Type) {
+		return false
+	}
 	return !vocab.IsActorType(o.Type) && !slices.Contains(notObjects, o.Type) && checkOptions(o) == nil
 }
 

@@ -152,7 +152,7 @@ func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.I
 // later.
 func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
-	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil || doc.Sealed() != "" {
+	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil || i.Handlers.IsApart(x.Activity) {
 		return "" // only the user's database knows whether the user is in the conversation of a sealed post
 	}
 	post := audienceOfPost(x.Activity, x.Actor, x.fetched)

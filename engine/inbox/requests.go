@@ -123,14 +123,14 @@ const (
 )
 
 // receiveStranger decides whether a private message of a stranger is accepted, becomes a request
-// or is ignored. It is accepted if the user's setting messaging.strangers is "allow", if it is
-// encrypted and the setting is "requests", if it answers a private post of the user's own, if the
-// user has written to the sender in private, or if the user has accepted an earlier request of
-// the sender. Otherwise it is ignored if the setting is "drop" or as many requests are open as the
-// bounds permit. In all other cases it becomes a request.
+// or is ignored. It is accepted if the user's setting messaging.strangers is "allow", if it is a
+// message of an encrypted conversation and the setting is "requests", if it answers a private post
+// of the user's own, if the user has written to the sender in private, or if the user has accepted
+// an earlier request of the sender. Otherwise it is ignored if the setting is "drop" or as many
+// requests are open as the bounds permit. In all other cases it becomes a request.
 func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	takes := p.Profiles.User(x.User).Messaging.TakesStrangers()
-	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // a sealed message shows no text to anybody
+	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && p.Handlers.IsApart(x.Activity) { // a message that is stored apart shows no text to anybody
 		return nil
 	}
 	if back, err := isAnswerToLetter(ctx, x); err != nil || back {
@@ -161,9 +161,10 @@ func (p *applier) countRequests(ctx context.Context, x *applying) (n user.Reques
 }
 
 // isKnown reports whether the user permits the sender to write the activity in private; see
-// mayWrite.
+// mayWrite. Only an activity that is stored among the messages of encrypted conversations counts
+// as sealed, because the type of an object proves nothing.
 func (p *applier) isKnown(ctx context.Context, x *applying) (bool, error) {
-	return mayWrite(ctx, x.tx, p.Profiles.User(x.User), x.Actor.ID, x.IsSealed())
+	return mayWrite(ctx, x.tx, p.Profiles.User(x.User), x.Actor.ID, p.Handlers.IsApart(x.Activity))
 }
 
 // mayWrite reports whether a user permits an actor to write in private. The rule insecure_dm may

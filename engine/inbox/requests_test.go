@@ -83,6 +83,7 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 	const private = `"to":"us:/alice","content":"psst","attributedTo":"p:/dave","type":"Note"`
 	const hello = `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":["us:/alice","as:Public"],"object":{"id":"p:/n/1","type":"Note","attributedTo":"p:/dave","to":["us:/alice","as:Public"],"published":"2026-01-01T00:00:00Z","content":"hello"}}`
 	const vote = `"to":"us:/alice","inReplyTo":"us:/alice/objects/q","name":"psst","attributedTo":"p:/dave","type":"Note"`
+	const called = `"to":"us:/alice","name":"psst","attributedTo":"p:/dave"`
 	const stamped = `"quote":"p:/n/9","quoteAuthorization":"p:/n/1",` + private // the post is its own stamp
 	for name, send := range map[string]func(*peertest.Scene){
 		"a note in a public Create": func(s *peertest.Scene) {
@@ -121,6 +122,25 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 			s.MustSend("p:/dave", mine, hello)
 			s.Serve("p:/n/1", strings.Replace(`{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+private+`}`, `"us:/alice"`, `["us:/alice","us:/alice/followers"]`, 1))
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":["us:/alice","us:/alice/followers"],"object":{"id":"p:/n/1","inReplyToBook":"p:/b","inReplyTo":"p:/n/1",`+private+`}}`)
+		},
+		"an edit of a note that is also a key package": func(s *peertest.Scene) {
+			_ = s.Send("p:/dave", mine, `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","type":["Note","KeyPackage"],"to":"us:/alice"}}`) // refused
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+private+`}}`)
+		},
+		"an edit of a note that is also a key package, by @type": func(s *peertest.Scene) {
+			_ = s.Send("p:/dave", mine, `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","@type":["Note","KeyPackage"],"to":"us:/alice"}}`) // refused
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+private+`}}`)
+		},
+		"a key package without a message": func(s *peertest.Scene) {
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","@type":"KeyPackage",`+called+`}}`)
+		},
+		"an edit of a public note, as a note that is also encrypted": func(s *peertest.Scene) {
+			s.MustSend("p:/dave", mine, hello)
+			_ = s.Send("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","type":["Note","PrivateMessage"],"updated":"2026-01-02T00:00:00Z",`+called+`}}`) // refused
+		},
+		"an edit of a public note, as an encrypted message": func(s *peertest.Scene) {
+			s.MustSend("p:/dave", mine, hello)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","type":"PrivateMessage","updated":"2026-01-02T00:00:00Z",`+called+`}}`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
