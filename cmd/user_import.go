@@ -11,7 +11,6 @@ import (
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/foreign"
-	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -64,10 +63,10 @@ func newUserImport(a *app) *cobra.Command {
 
 // runImport imports the file at path and shows the report.
 func (a *app) runImport(ctx context.Context, path string, o admin.ImportOptions) error {
-	return a.instance(ctx, instance.OpenToRestore, func(in *instance.Instance) error {
+	return a.admin(ctx, func(t *admin.Tasks) error {
 		var end func()
 		o.Progress, end = a.notices.progress("importing")
-		r, err := admin.New(in).Imports.Import(ctx, path, o)
+		r, err := t.Imports.Import(ctx, path, o)
 		end()
 		if err != nil && fault.KindOf(err) != fault.Partial {
 			return err

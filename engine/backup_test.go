@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db/embedded"
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
@@ -192,21 +189,7 @@ func (s *lost) busy(t *testing.T) {
 // configured restores on a server that is configured, and goes from there to a private cluster
 // again.
 func (s *lost) configured(t *testing.T) {
-	server, err := embedded.Open(t.Context(), embedded.Config{Dir: enginetest.Dir(t), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := server.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
-	q := url.Values{}
-	for _, word := range strings.Fields(server.ConnString()) {
-		key, value, _ := strings.Cut(word, "=")
-		q.Set(key, strings.Trim(value, "'"))
-	}
-	there := s.place(t, "LIGHTWEB_DATABASE_URL=postgres:///?"+q.Encode())
+	there := s.place(t, "LIGHTWEB_DATABASE_URL="+startServer(t))
 	var r restored
 	there.Run(t, "restore", s.file, "--json").Decode(t, &r)
 	if r.Users != 2 || r.Fenced != 1 {

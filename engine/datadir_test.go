@@ -1,15 +1,20 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/lightweb/lightweb/db/embedded"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 // The account that PostgreSQL runs as passes through the data directory, and nobody else sees what
@@ -124,4 +129,61 @@ func TestKeysThatAnotherCommandMadeMeanwhileAreUsed(t *testing.T) {
 	if ran := <-made; ran.Code != 0 {
 		t.Errorf("user create bob, while alice was made, ended with %d: %s", ran.Code, ran.Stderr)
 	}
+}
+
+// While database.url is set for the service alone, commands without it make no empty instance
+// beside the one that is served.
+func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(enginetest.Dir(t), "data")
+	served := enginetest.MakeIn(t, dir, "LIGHTWEB_DATABASE_URL="+startServer(t))
+	if made := served.Run(t, "user", "create", "alice"); made.Code != 0 {
+		t.Fatalf("user create ended with %d: %s", made.Code, made.Stderr)
+	}
+	file := filepath.Join(t.TempDir(), "backup.tar.gz")
+	if taken := served.Run(t, "backup", file); taken.Code != 0 {
+		t.Fatalf("backup ended with %d: %s", taken.Code, taken.Stderr)
+	}
+	bare := enginetest.MakeIn(t, dir, "LIGHTWEB_PUBLIC_URL="+served.URL)
+	for _, line := range []string{"backup " + file + ".2", "db migrate", "db migrate --check", "user create bob", "user import --yes " + file} {
+		if ran := bare.Run(t, strings.Fields(line)...); ran.Code != 78 || !strings.Contains(ran.Stderr, "set database.url") {
+			t.Errorf("%s without database.url ended with %d: %s", line, ran.Code, ran.Stderr)
+		}
+	}
+	for _, path := range []string{file + ".2", filepath.Join(dir, "pg")} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was made: %v", path, err)
+		}
+	}
+	// The documented way from a server back to a private cluster.
+	if back := bare.Run(t, "restore", file); back.Code != 0 {
+		t.Errorf("restore ended with %d: %s", back.Code, back.Stderr)
+	}
+	if list := bare.Run(t, "user", "list"); list.Code != 0 || !strings.Contains(list.Stdout, "alice") {
+		t.Errorf("user list after the restore ended with %d: %s%s", list.Code, list.Stdout, list.Stderr)
+	}
+}
+
+// startServer starts a PostgreSQL server of its own, and returns the URL for database.url. The
+// server ends with the test.
+func startServer(t *testing.T) string {
+	t.Helper()
+	server, err := embedded.Open(t.Context(), embedded.Config{Dir: enginetest.Dir(t), Log: slog.New(slog.DiscardHandler)})
+	if fault.KindOf(err) == fault.Unavailable {
+		enginetest.Skip(t, "no PostgreSQL to test with: "+err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	q := url.Values{}
+	for _, word := range strings.Fields(server.ConnString()) {
+		key, value, _ := strings.Cut(word, "=")
+		q.Set(key, strings.Trim(value, "'"))
+	}
+	return "postgres:///?" + q.Encode()
 }

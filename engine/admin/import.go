@@ -109,9 +109,6 @@ func (r *importRun) restoreUser(ctx context.Context) error {
 
 // runImport reads the whole file, and then stores its content.
 func (r *importRun) runImport(ctx context.Context) error {
-	if err := r.in.KeepOrigin(ctx); err != nil {
-		return err
-	}
 	if r.report.User.IsZero() {
 		return fault.New(fault.Usage, "the file does not say for which user it is").WithHint("name the user with --as")
 	}

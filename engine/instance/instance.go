@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/keyspace"
@@ -57,7 +58,8 @@ type Instance struct {
 
 // Open opens an instance. It starts the private database server and migrates the instance database
 // on it, unless database.url names another server. It refuses a public_url that cannot be the
-// origin of the instance (see KeepOrigin).
+// origin of the instance (see KeepOrigin), and to make a new database server for an instance whose
+// databases are elsewhere.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{}, log)
 }
@@ -76,11 +78,17 @@ func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *s
 func IsBehind(err error) bool { return schema.IsBehind(err) }
 
 // OpenToRestore opens an instance without giving it an origin, because a backup brings its own.
+// The databases of the instance may be elsewhere, because a restore moves them to a new private
+// database server.
 func OpenToRestore(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 	return open(ctx, c, db.Config{}, log)
 }
 
 func openAtOrigin(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Instance, error) {
+	if isElsewhere(c) {
+		return nil, fault.New(fault.Config, "this instance's databases are elsewhere").
+			WithHint("set database.url, as it is for 'lightweb serve'; if its databases are lost, 'lightweb restore' makes others")
+	}
 	in, err := open(ctx, c, store, log)
 	if err != nil {
 		return nil, err
