@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -21,7 +22,8 @@ func newActivityShow(a *app) *cobra.Command {
 		Long: "show tells for every user that an activity or post may concern whether it came, where it is now, and why it is not\n" +
 			"there; of a user's own, how far its deliveries are. It looks at the user whose id it is under, at those who are\n" +
 			"acquainted with anybody on the server that gave the id, and at those it waits for: nobody else has anything of\n" +
-			"that server. With --user it looks at that one. Exit code 66 says that nothing is known of it.\n\n" +
+			"that server. With --user it looks at that one. Exit code 66 says that nothing is known of it,\n" +
+			"and 3 that the database of some user could not be read.\n\n" +
 			"In a pipe: a line per user with name, outcome and a sentence, then one for each delivery that is not done, separated\n" +
 			"by tabs. Outcomes are sent, feed, stored, object, deleted, poison, waiting, not_kept, ignored, blocked, never\n" +
 			"and unreadable; ignored says why it was answered 202 and kept for nobody.",
@@ -39,7 +41,7 @@ func newActivityShow(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.out.showActivity(t); err != nil || t.Known {
+				if err := cmp.Or(a.out.showActivity(t), t.Unread); err != nil || t.Known {
 					return err
 				}
 				return unknownActivity(t)

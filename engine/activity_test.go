@@ -98,6 +98,10 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 	if s := show(0, map[string]string{"alice": explain.TraceWaiting}, parked, "--user", "alice"); !strings.Contains(s.Users[0].Says, "waits until the user's database can be used: ") {
 		t.Errorf("activity show says %q", s.Users[0].Says)
 	}
+	show(3, map[string]string{"alice": explain.TraceUnreadable}, post+"x", "--user", "alice")
+	if ran := home.Run(t, "activity", "show", post+"x"); ran.Code != 3 || !strings.Contains(ran.Stderr, "lightweb db migrate alice --repair") {
+		t.Errorf("activity show ended with %d and writes %q, want how to mend alice's database", ran.Code, ran.Stderr)
+	}
 	alice.Column(t, `UPDATE schema_migrations SET dirty = false RETURNING ''`)
 }
 
@@ -112,10 +116,15 @@ func TestActivityShowTellsOfSuspendedUsers(t *testing.T) {
 	}
 	ran := home.Run(t, "activity", "show", post, "--json")
 	var shown struct {
-		Users []struct{ User, Outcome string }
+		Users []struct{ User, Outcome, Says string }
 	}
 	ran.Decode(t, &shown)
 	if ran.Code != 0 || len(shown.Users) != 2 || shown.Users[1].Outcome != explain.TraceSent {
 		t.Errorf("activity show ended with %d and tells %+v, want alice and bob, who sent it", ran.Code, shown)
+	}
+	ran = home.Run(t, "activity", "show", "https://far.example/notes/1", "--user", "alice", "--json")
+	ran.Decode(t, &shown)
+	if ran.Code != 66 || len(shown.Users) != 1 || !strings.Contains(shown.Users[0].Says, "lightweb user unsuspend alice") {
+		t.Errorf("activity show ended with %d and tells %+v, want that alice is suspended", ran.Code, shown)
 	}
 }

@@ -2,11 +2,13 @@ package explain
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -22,6 +24,9 @@ type Trace struct {
 	// Known says whether this server has any record of the activity or object.
 	Known   bool     `json:"known"`
 	Ignored *Ignored `json:"ignored,omitempty"`
+	// Unread is why the first user's database that could not be read could not be, as a fault of
+	// the kind Partial. It is nil if Activity has looked at all users.
+	Unread error `json:"-"`
 }
 
 // Outcomes of an activity for one user.
@@ -123,12 +128,13 @@ func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab
 		return out, err
 	}
 	out.Known = out.Ignored != nil
-	for _, u := range users {
+	for _, row := range users {
+		u := row.Name
 		t, err := readTrace(ctx, in, id, u)
 		if ctx.Err() != nil {
 			return out, err
 		}
-		seen := userFacts{id: id, traced: t, u: u, err: err, owner: isOwner(in, u, id), local: out.Local, blocked: out.Blocked, ignored: out.Ignored}
+		seen := userFacts{id: id, traced: t, u: u, suspended: row.State == dbinstance.UserSuspended, err: err, owner: isOwner(in, u, id), local: out.Local, blocked: out.Blocked, ignored: out.Ignored}
 		if waiting != nil && slices.Contains(waiting.Users, u) {
 			seen.waits = &waiting.Since
 		}
@@ -136,6 +142,9 @@ func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab
 		shown.Acquainted = slices.Contains(acquainted, u)
 		out.Users = append(out.Users, shown)
 		out.Known = out.Known || !slices.Contains([]string{TraceNever, TraceBlocked, TraceUnreadable}, shown.Outcome)
+		if shown.Outcome == TraceUnreadable && out.Unread == nil {
+			out.Unread = fault.Wrap(fault.Partial, fmt.Sprintf("the database of %s could not be read", u), err).WithHint(seen.remedy())
+		}
 		if out.Actor == "" {
 			out.Actor = t.author(id)
 		}
@@ -146,10 +155,10 @@ func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab
 // concernedUsers returns the users that Activity looks at.
 func concernedUsers(
 	ctx context.Context, in *instance.Instance, id vocab.ID, only vocab.Username, waiting *dbinstance.Journaled, acquainted []vocab.Username,
-) ([]vocab.Username, error) {
+) ([]dbinstance.User, error) {
 	if !only.IsZero() {
-		_, err := in.DB.Instance.Users.FindUndeleted(ctx, only)
-		return []vocab.Username{only}, err
+		row, err := in.DB.Instance.Users.FindUndeleted(ctx, only)
+		return []dbinstance.User{row}, err
 	}
 	users := map[vocab.Username]bool{}
 	for _, u := range acquainted {
@@ -164,13 +173,9 @@ func concernedUsers(
 		}
 	}
 	rows, err := in.DB.Instance.Users.All(ctx)
-	var found []vocab.Username
-	for _, r := range rows {
-		if users[r.Name] && (r.State == dbinstance.UserActive || r.State == dbinstance.UserSuspended) {
-			found = append(found, r.Name)
-		}
-	}
-	return found, err
+	return slices.DeleteFunc(rows, func(r dbinstance.User) bool {
+		return !users[r.Name] || r.State != dbinstance.UserActive && r.State != dbinstance.UserSuspended
+	}), err
 }
 
 // isOwner reports whether the activity or object that id names belongs to u.

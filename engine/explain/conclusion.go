@@ -15,13 +15,14 @@ import (
 type userFacts struct {
 	id vocab.ID
 	traced
-	u       vocab.Username
-	err     error      // why the user's database could not be read
-	owner   bool       // the activity or object belongs to the user
-	local   bool       // the id belongs to this server
-	blocked bool       // the policy refuses the server of the id
-	waits   *time.Time // since when the activity has been in the journal for the user; nil if it is not there
-	ignored *Ignored   // nil unless the activity was accepted and stored for no user
+	u         vocab.Username
+	suspended bool       // the user is suspended
+	err       error      // why the user's database could not be read
+	owner     bool       // the activity or object belongs to the user
+	local     bool       // the id belongs to this server
+	blocked   bool       // the policy refuses the server of the id
+	waits     *time.Time // since when the activity has been in the journal for the user; nil if it is not there
+	ignored   *Ignored   // nil unless the activity was accepted and stored for no user
 }
 
 func (s userFacts) describe() UserTrace {
@@ -97,6 +98,9 @@ var conclusions = []struct {
 		return "It never got in: the policy of this server refuses that domain. 'lightweb domain list' shows it, 'lightweb domain unblock' or 'allow' lets it in; then ask for it to be sent again."
 	}},
 	{TraceNever, func(s userFacts) bool { return s.owner }, func(userFacts) string { return "The user has no such activity or object." }},
+	{TraceNever, func(s userFacts) bool { return s.suspended }, func(s userFacts) string {
+		return fmt.Sprintf("It is not here. The user is suspended, so that what comes is refused: 'lightweb user unsuspend %s' ends that; then ask for it to be sent again.", s.u)
+	}},
 	{TraceNever, func(s userFacts) bool { return s.local }, func(userFacts) string {
 		return "It did not come to the user: the one whose id it is under has no such thing, it was not meant for this user, or this user blocks that one."
 	}},
