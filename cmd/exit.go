@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/lightweb/lightweb/engine/fault"
 )
@@ -86,7 +88,31 @@ type failure struct {
 	Exit    int    `json:"exit"`
 }
 
+// refusals are the failures of the operating system that are no bug of ours.
+var refusals = []struct {
+	cause error
+	kind  fault.Kind
+	hint  string
+}{
+	{syscall.ENOSPC, fault.Conflict, "free some space on that disk"},
+	{syscall.EDQUOT, fault.Conflict, "free some space, or raise the quota of this user"},
+	{syscall.EROFS, fault.Conflict, "make that disk writable: the unit's ReadWritePaths, or the mount"},
+	{fs.ErrPermission, fault.Forbidden, "run lightweb as the account that serves, or as root"},
+}
+
+// faultOf returns err. If err has no fault and the operating system refused something, faultOf
+// gives it the kind and the hint of that refusal.
+func faultOf(err error) error {
+	for _, r := range refusals {
+		if fault.Of(err) == nil && errors.Is(err, r.cause) {
+			return fault.Wrap(r.kind, err.Error(), err).WithHint(r.hint)
+		}
+	}
+	return err
+}
+
 func failureOf(err error) failure {
+	err = faultOf(err)
 	row := exitCodes[fault.KindOf(err)]
 	f := failure{Code: row.name, Message: messageOf(err), Hint: fault.Hint(err), Exit: row.exit}
 	if e := fault.Of(err); e != nil && e.Code != "" {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -53,6 +55,12 @@ func TestErrorsAreShownForPeopleAndForPrograms(t *testing.T) {
 			`{"error":{"code":"no_user","message":"no user bob","exit":67}}` + "\n", 67},
 		{"all of what nobody understood", fmt.Errorf("open engine: %w", cause), false, false,
 			"error: open engine: SQLSTATE 42P04\n", 70},
+		{"a disk that is full", &fs.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC}, true, false,
+			`{"error":{"code":"conflict","message":"write /x: no space left on device","hint":"free some space on that disk","exit":73}}` + "\n", 73},
+		{"a folder that is closed", fmt.Errorf("lock /x: %w", &fs.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}), false, true,
+			"error: lock /x: open /x: permission denied\n hint: run lightweb as the account that serves, or as root\n", 77},
+		{"a cause that was understood", fault.Wrap(fault.Config, "keys cannot be read", syscall.EACCES), true, false,
+			`{"error":{"code":"config","message":"keys cannot be read","exit":78}}` + "\n", 78},
 		{"an exit code of its own", &exitError{1, errors.New("nothing was done")}, true, false,
 			`{"error":{"code":"failed","message":"nothing was done","exit":1}}` + "\n", 1},
 		{"another server's words are harmless", fault.New(fault.Protocol, "the peer said \x1b]0;pwned\x07 <b>"), false, false,

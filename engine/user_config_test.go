@@ -124,3 +124,17 @@ func TestAnEditedConfigurationIsChecked(t *testing.T) {
 	}
 	runAll(t, i, []command{{"user config check alice", 0, ""}})
 }
+
+// A full disk is no bug: the command says which file could not be written, and what to do.
+func TestAFullDiskIsReportedAsOne(t *testing.T) {
+	t.Parallel()
+	disk := enginetest.NewDisk(t, 1)
+	i := enginetest.Make(t, "LIGHTWEB_USERS_DIR="+disk.Dir)
+	runAll(t, i, []command{{"user create alice", 0, ""}})
+	disk.Fill(t)
+	runAll(t, i, []command{
+		{"user config set alice profile.name x", 73, "hint: free some space"},
+		{"user rotate-keys alice --yes", 73, "hint: free some space"},
+		{"user create bob", 73, "hint: free some space"},
+	})
+}
