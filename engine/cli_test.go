@@ -469,6 +469,10 @@ func refusalsOfServe(t *testing.T, i *enginetest.Instance) {
 	if err := os.WriteFile(certificate, []byte("[tls]\ncert = '"+none+"'\nkey = '"+none+"'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	secret := filepath.Join(t.TempDir(), "lightweb.toml")
+	if err := os.WriteFile(secret, []byte("[oidc]\nissuer = 'https://id.example'\nclient_id = 'x'\nclient_secret_file = '"+none+"'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	const serve = "serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0"
 	runAll(t, i, []command{{serve, 78, "read " + policy}})
 	if err := os.Remove(policy); err != nil {
@@ -476,6 +480,9 @@ func refusalsOfServe(t *testing.T, i *enginetest.Instance) {
 	}
 	runAll(t, i, []command{
 		{serve + " --config " + certificate, 78, "tls.cert"},
+		{"config check --config " + certificate, 78, "tls.cert"},
+		{serve + " --config " + secret, 78, "oidc.client_secret_file"},
+		{"config check --config " + secret, 78, "oidc.client_secret_file"},
 		{"user list --data-dir /dev/null/x", 78, "/dev/null"},
 	})
 }

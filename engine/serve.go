@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,10 +39,8 @@ func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 		e.in.Log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.in.Config.PublicURL,
 			"hint", "set public_url before anybody writes anything: then it is for good")
 	}
-	if c := e.in.Config.TLS; c.Cert != "" {
-		if _, err := tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
-			return fault.New(fault.Config, "tls.cert and tls.key: "+err.Error()).WithHint("both are PEM files that lightweb may read, and belong together")
-		}
+	if err := e.in.Config.CheckCredentials(); err != nil {
+		return err
 	}
 	public, err := listenOn(ctx, "listen", e.in.Config.Listen)
 	if err != nil {

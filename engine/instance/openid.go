@@ -42,16 +42,25 @@ func (in *Instance) NewOpenID() (*oidc.Provider, error) {
 	if o.Issuer == "" {
 		return nil, nil
 	}
-	secret, err := readClientSecret(o.ClientSecretFile)
+	secret, err := in.Config.readClientSecret()
 	if err != nil {
-		return nil, &SettingError{"oidc.client_secret_file", err.Error(), "write the secret that the provider gave into that file, and let this user read it"}
+		return nil, err
 	}
 	return oidc.New(oidc.Config{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, Callback: in.Config.PublicURL + OpenIDCallback, Client: in.Client.Plain(), Now: in.Now}), nil
 }
 
-// readClientSecret reads the secret of a client. The secret is the whole file, without white
-// space at both ends.
-func readClientSecret(path string) (string, error) {
+// readClientSecret returns the secret in oidc.client_secret_file. The error is a SettingError.
+func (c Config) readClientSecret() (string, error) {
+	secret, err := readSecretFile(c.OIDC.ClientSecretFile)
+	if err != nil {
+		return "", &SettingError{"oidc.client_secret_file", err.Error(), "write the secret that the provider gave into that file, and let this user read it"}
+	}
+	return secret, nil
+}
+
+// readSecretFile reads the secret of a client. The secret is the whole file, without white space
+// at both ends.
+func readSecretFile(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
