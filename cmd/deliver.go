@@ -38,7 +38,10 @@ func (f *deliverFlags) add(c *cobra.Command) {
 // choose returns the choice that the flags make among the deliveries of the users in args, or of
 // all users.
 func (f *deliverFlags) choose(a *app, args []string) (c admin.DeliveryChoice, err error) {
-	c.All, c.Hosts = f.all, lowerHosts(f.hosts)
+	c.All = f.all
+	if c.Hosts, err = parseHosts(f.hosts); err != nil {
+		return c, err
+	}
 	if c.Users, err = a.usersOrAll(args, f.all); err != nil {
 		return c, err
 	}
@@ -74,12 +77,16 @@ func jobOrActivity(arg string) (job uuid.UUID, id vocab.ID, err error) {
 	return uuid.UUID{}, id, err
 }
 
-// lowerHosts returns hosts in lower case, as they are stored. It changes the slice.
-func lowerHosts(hosts []string) []string {
-	for n, h := range hosts {
-		hosts[n] = strings.ToLower(h)
+// parseHosts returns hosts as deliveries store them.
+func parseHosts(written []string) (hosts []string, err error) {
+	for _, w := range written {
+		host, err := admin.ParseHost(w)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, host)
 	}
-	return hosts
+	return hosts, nil
 }
 
 // hostOf returns the name that a table shows for a host.

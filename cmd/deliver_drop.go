@@ -25,7 +25,9 @@ func newDeliverDrop(a *app) *cobra.Command {
 		Args:    takesArgs("[JOB]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			var c admin.DeliveryChoice
-			c.Hosts = lowerHosts(hosts)
+			if c.Hosts, err = parseHosts(hosts); err != nil {
+				return err
+			}
 			what := "drop what is owed"
 			if len(args) > 0 {
 				if c.Job, c.Activity, err = jobOrActivity(args[0]); err != nil {

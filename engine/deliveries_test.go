@@ -181,7 +181,8 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		t.Errorf("and deliver retry %+v", r)
 	}
 	alice.Column(t, `UPDATE deliveries SET lease_owner = NULL, next_at = now() + interval '1 hour' WHERE status = 'pending' RETURNING ''`)
-	for _, args := range [][]string{{"--host", illHost, "--dry-run"}, {see(third).JobID, "--yes"}} {
+	alice.Column(t, `UPDATE deliveries SET host = 'xn--bcher-kva.example' WHERE status = 'pending' RETURNING ''`)
+	for _, args := range [][]string{{"--host", "Bücher.example", "--dry-run"}, {"--host", "xn--bcher-kva.example:443", "--dry-run"}, {see(third).JobID, "--yes"}} {
 		home.Run(t, append([]string{"deliver", "drop", "--json"}, args...)...).Decode(t, &drop)
 		if drop.Matched != 1 || drop.DryRun == (drop.Dropped == 1) {
 			t.Errorf("deliver drop %q tells %+v", args, drop)
@@ -216,6 +217,9 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		{"deliver show 0192d3a4-0000-7000-8000-000000000000", 66, "no delivery job"},
 		{"deliver drop", 64, "give either a job"},
 		{"deliver drop --host " + illHost, 64, "--yes"},
+		{"deliver drop --host https://x --dry-run", 64, "is no host"},
+		{"deliver list --all --host x/y", 64, "is no host"},
+		{"deliver retry --all --host a@x --dry-run", 64, "is no host"},
 		{"deliver drop --host nowhere.example --yes -q", 0, ""},
 		{"deliver drop 0192d3a4-0000-7000-8000-000000000000 --yes", 66, "no delivery job"},
 		{"deliver drop --activity " + alice.ID + "/activities/1 --yes", 66, "is owed to anybody"},

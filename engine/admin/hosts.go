@@ -60,7 +60,7 @@ func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
 // Find returns the state of a host. The fault is NotFound when no row of the host is stored, and
 // Usage for a malformed name.
 func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
-	host, err := parseHost(name)
+	host, err := ParseHost(name)
 	if err != nil {
 		return Host{}, err
 	}
@@ -103,7 +103,7 @@ func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 
 // changeHost calls do for a host other than this server, and returns the host's new state.
 func (hs Hosts) changeHost(ctx context.Context, name string, do func(context.Context, string) error) (Host, error) {
-	host, err := parseHost(name)
+	host, err := ParseHost(name)
 	if err != nil {
 		return Host{}, err
 	}
@@ -116,9 +116,9 @@ func (hs Hosts) changeHost(ctx context.Context, name string, do func(context.Con
 	return hs.Find(ctx, host)
 }
 
-// parseHost returns a host in the form that deliveries store: in ASCII, and with the port unless
-// it is the default port.
-func parseHost(written string) (string, error) {
+// ParseHost returns a host in the form that deliveries store: in ASCII, and with the port unless
+// it is the default port. The fault is Usage for a malformed name.
+func ParseHost(written string) (string, error) {
 	id, err := vocab.ParseID("https://" + written + "/")
 	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {
 		return "", fault.New(fault.Usage, fmt.Sprintf("%.100q is no host", written)).WithHint("lightweb host list --all")
