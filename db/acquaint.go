@@ -63,14 +63,18 @@ func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting, idOf fun
 	if err != nil {
 		return r, err
 	}
-	letServe, removes, err := c.Instance.Locks.Quiet(ctx)
+	letServe := func() {}
+	if a.DryRun {
+		r.Removed, err = c.Instance.Locks.IsQuiet(ctx)
+	} else {
+		letServe, r.Removed, err = c.Instance.Locks.Quiet(ctx)
+	}
 	if err != nil {
 		return r, err
 	}
 	defer letServe()
-	r.Removed = removes
 	for n, u := range users {
-		made, err := c.makeAcquaintances(ctx, u.Name, idOf(u.Name), removes, a.DryRun)
+		made, err := c.makeAcquaintances(ctx, u.Name, idOf(u.Name), r.Removed, a.DryRun)
 		r.addUser(made, err)
 		if err := ctx.Err(); err != nil {
 			return r, postgres.Fault("make acquaintances", err)

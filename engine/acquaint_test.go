@@ -44,7 +44,18 @@ func TestAcquaintancesAreMadeAgainByTheCommandLine(t *testing.T) {
 	alice.Await(t, "main", create, func(i enginetest.Item) bool { return i.ActivityURI == create })
 
 	home.Stop(t)
+	epoch := func() (n int) {
+		t.Helper()
+		if err := home.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT epoch FROM serving`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := epoch()
 	acquaint(0, 1, true, "--all", "--dry-run")
+	if after := epoch(); after != before {
+		t.Errorf("a dry run took the place of the serving process: epoch %d, want still %d", after, before)
+	}
 	acquaint(0, 1, true, "--all")
 	spoil(`UPDATE acquaintances SET follows = true`)
 	acquaint(0, 1, true, "--all") // alice does follow

@@ -117,6 +117,15 @@ func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error
 	return release, quiet, nil
 }
 
+// IsQuiet reports whether Quiet would find the instance quiet now. It takes no lock, so that this
+// may change at once.
+func (l Locks) IsQuiet(ctx context.Context) (is bool, err error) {
+	if served, err := l.IsServed(ctx); err != nil || served {
+		return false, err
+	}
+	return l.journal.IsEmpty(ctx)
+}
+
 // Serve takes the lock of the serving process. No other process can serve the instance until
 // release is called. Other processes see this process under the name in the parameter command. If
 // another process has the lock, the fault is Conflict and names that process. Serve uses a
