@@ -546,7 +546,7 @@ var originAttacks = []attack{
 			s.unauthorized(s.actsAs(upload("actor", s.disguise)))
 		}
 	}},
-	{id: "ORG-20", sends: "ActivityStreams documents uploaded here as media, to be served as this server's word", later: "media uploads"},
+	{id: "ORG-20", sends: "ActivityStreams documents uploaded here as media, to be served as this server's word", never: "the one upload is the picture of a profile: it is decoded, drawn anew and served as PNG or JPEG (decision 44)"},
 	{id: "ORG-21", sends: "ids written in another way: upper case, a dot or digits of another script in the host, user info, a port of its own, a query, a fragment", happens: "400 or 401 where they are another's; 202 without effect where they are the same id again: one rule compares them", changes: true, play: func(s *siege) {
 		note := s.writes(s.carol, "note", everybody)
 		s.brings(s.carol, note)

@@ -457,7 +457,7 @@ var parserAttacks = []attack{
 			s.Error("host-meta was asked for")
 		}
 	}},
-	{id: "PAR-13", sends: "pictures of 60,000 by 60,000 points, files of two kinds at once, files that make converters write others", never: "no media are fetched, kept or converted: of a picture a note has the address"},
+	{id: "PAR-13", sends: "pictures of 60,000 by 60,000 points, files of two kinds at once, files that make converters write others", never: "media of others are not fetched: of a picture a note has the address. A picture that a user uploads is measured before it is decoded, and drawn anew (decision 44)"},
 	{id: "PAR-14", sends: "120 connections over which head or body come byte by byte, headers of 1 MB, requests in one go, HTTP/2 without TLS", happens: "closed after 10 s; 431; all answered; refused. Others are served meanwhile", play: func(s *siege) {
 		at := "Host: " + host(s.home.URL) + "\r\n"
 		var all sync.WaitGroup

@@ -49,7 +49,7 @@ func (s *siege) pruneLater() (forgotten int) {
 	return r.Forgotten
 }
 
-var pay04 = attack{id: "PAY-04", sends: "posts for nobody by thousands of invented actors with documents of 256 KiB, then posts to alice by as many",
+var pay04 = attack{id: "PAY-04", sends: "posts for nobody by a hundred invented actors with documents of 256 KiB, then posts to alice by as many",
 	happens: "202: of those that are for nobody nothing is stored; of an actor who wrote to somebody here at most 16 KiB, counted against its domain, until two nights find nothing of it here and 30 days have passed",
 	asks:    210, changes: true, play: func(s *siege) {
 		const many = 100

@@ -374,19 +374,23 @@ var clientAttacks = []attack{
 			}
 		}
 	}},
-	{id: "CLI-12", sends: "redirects at sign-in to addresses that only look allowed", happens: "there is no sign-in by redirect: whatever a request says of another address, no answer leads there; an id leads to its page alone, for the query is not looked at", play: func(s *siege) {
-		for _, name := range []string{"redirect_uri", "next", "return_to", "url"} {
+	{id: "CLI-12", sends: "redirects at sign-in to addresses that only look allowed", happens: "no answer leads there: a browser comes back from an OpenID provider to pages of api.cors_origins alone (400), and no other path looks at such an address; an id leads to its page alone, for the query is not looked at", play: func(s *siege) {
+		for _, name := range []string{"page", "redirect_uri", "next", "return_to", "url"} {
 			for _, to := range []string{"https://evil.example/", "//evil.example", s.home.URL + "@evil.example/", s.home.URL + "/#https://evil.example", s.home.URL + "?x=https://evil.example", `\\evil.example`} {
 				query := "?" + name + "=" + url.QueryEscape(to)
 				for path, ask := range map[string]func(string) *http.Response{
-					"/api/session": s.signsIn(name, to),
-					"/client/":     s.looks,
-					"/users/alice": s.looks,
-					"/@alice":      s.looks,
+					"/api/session":      s.signsIn(name, to),
+					"/api/session/oidc": s.looks,
+					"/client/":          s.looks,
+					"/users/alice":      s.looks,
+					"/@alice":           s.looks,
 				} {
 					got := ask(s.home.URL + path + query)
 					if place := got.Header.Get("Location"); place != "" && (path != "/users/alice" || place != s.home.URL+"/@alice") {
 						s.Errorf("%s%s is answered %d and leads to %s", path, query, got.StatusCode, place)
+					}
+					if path+"?"+name == "/api/session/oidc?page" && got.StatusCode != http.StatusBadRequest {
+						s.Errorf("%s%s is answered %d, want 400", path, query, got.StatusCode)
 					}
 				}
 			}
