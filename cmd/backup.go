@@ -24,7 +24,7 @@ func newBackup(a *app) *cobra.Command {
 		Short: "Write a backup of the instance, or of one user",
 		Long: "backup writes everything there is of the instance to FILE, or to standard output when FILE is -: users, their\n" +
 			"databases, configuration, tokens as digests, and private keys. It may run beside a serving engine, and holds up\n" +
-			"nobody. Everything accepted before it began is in it.\n\n" +
+			"nobody. Everything accepted before it began is in it; of one user without what waited to be applied then.\n\n" +
 			"FILE can be read by its owner alone: keep it so, for it holds private keys and every message. --no-keys leaves the\n" +
 			"keys out; they must then be kept elsewhere. FILE appears when it is whole, and never replaces another. A user whose\n" +
 			"database cannot be opened is reported with exit code 3, and the backup is without that database.\n\n" +
