@@ -531,29 +531,33 @@ func TestAuditKeepsNoWords(t *testing.T) {
 	}
 }
 
-func TestAllows(t *testing.T) {
+// An action beyond the scope of an LLM engine is refused, audited and counted like any other.
+func TestAnAssistantsScopeIsAudited(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		scopes string
-		action string
-		want   bool
-	}{
-		{"write", "Follow", true}, {"admin", "DeleteObject", true}, {"read", "Like", false}, {"", "Like", false},
-		{"llm", "CreateNote", true}, {"llm", "Reply", true}, {"llm", "SendMessage", true}, {"llm", "Like", true}, {"llm", "Unlike", true},
-		{"llm", "Boost", true}, {"llm", "Unboost", true}, {"llm", "Dislike", true}, {"llm", "UndoDislike", true},
-		{"write", "Block", true}, {"llm", "Block", false}, {"llm", "Unblock", false},
-		{"llm", "Follow", false}, {"llm", "Unfollow", false}, {"llm", "AcceptFollow", false}, {"llm", "RejectFollow", false},
-		{"llm", "UpdateObject", false}, {"llm", "DeleteObject", false},
-		{"llm", "NoSuchAction", true}, {"read", "NoSuchAction", false},
-		{"read llm", "Like", true},
-	} {
-		if got := new(Outbox).MayDispatch(strings.Fields(c.scopes), c.action); got != c.want {
-			t.Errorf("Allows(%q, %s) = %v, want %v", c.scopes, c.action, got, c.want)
-		}
-	}
+	d := town(t)
+	const may = " Boost CreateNote Dislike Like Reply SendMessage Unboost UndoDislike Unlike "
 	for _, name := range Actions() {
 		if len(RequiredScopes(name)) == 0 {
-			t.Error(fmt.Sprint("no scope allows ", name))
+			t.Error("no scope allows ", name)
 		}
+		want := "insufficient_scope"
+		if strings.Contains(may, " "+name+" ") {
+			want = "invalid_parameter"
+		}
+		if got := codeOf(d.assist(d.token, name, nil)); got != want {
+			t.Errorf("%s is refused as %q, want %q", name, got, want)
+		}
+	}
+	tried := len(Actions())
+	if got := codeOf(d.assist(d.token, "Explode", nil)); got != "unknown_action" {
+		t.Errorf("an unknown action is refused as %q", got)
+	}
+	d.Flush(t.Context())
+	found := d.audits()
+	if got := len(found); got != tried+1 {
+		t.Errorf("%d records, want %d: %+v", got, tried+1, found)
+	}
+	if left, err := d.AttemptQuotas(t.Context(), d.alice, d.token); err != nil || left[0].Left != 60-tried-1 {
+		t.Errorf("there is left %+v, %v, want %d of the hour", left, err, 60-tried-1)
 	}
 }

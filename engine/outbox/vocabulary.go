@@ -126,19 +126,7 @@ var vocabulary = map[string]action{
 func Actions() []string { return slices.Sorted(maps.Keys(vocabulary)) }
 
 // RequiredScopes returns the scopes that allow the action. The token needs one of these scopes.
-// For an unknown action it returns the scopes that allow any action, so that every token that may
-// dispatch something is told that the action does not exist.
-func RequiredScopes(name string) []string {
-	if a, ok := vocabulary[name]; ok {
-		return a.scopes
-	}
-	return assistant
-}
-
-// MayDispatch reports whether a token with these scopes may dispatch the action.
-func (o *Outbox) MayDispatch(scopes []string, name string) bool {
-	return slices.ContainsFunc(RequiredScopes(name), func(s string) bool { return slices.Contains(scopes, s) })
-}
+func RequiredScopes(name string) []string { return vocabulary[name].scopes }
 
 // badParam refuses a parameter.
 func badParam(name, words string) *fault.Error {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -187,12 +188,12 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	if err != nil {
 		return err
 	}
-	if !s.outbox.MayDispatch(t.Scopes, action.Name) {
-		return refuseScope(a, instance.ScopeWrite)
-	}
 	result, err := s.outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: isAssistant(t), Action: action, IdempotencyKey: key, CausedBy: cause})
 	if isAssistant(t) {
 		s.tellAttempts(a, r, t)
+	}
+	if errors.Is(err, outbox.ErrScope) {
+		return refuseScope(a, instance.ScopeWrite)
 	}
 	if err != nil {
 		return err

@@ -245,7 +245,7 @@ func TestActionsAreDispatchedOrRefused(t *testing.T) {
 		{"an empty cause", `{"action":"CreateNote"}`, []asking{header("Lightweb-Caused-By", "")}, nil, 400, "bad_cause", ""},
 		{"a key used for something else", `{"action":"CreateNote"}`, []asking{header("Idempotency-Key", "k")}, fault.New(fault.Unprocessable, "no").WithCode("idempotency_key_reused"), 422, "idempotency_key_reused", ""},
 		{"in flight", `{"action":"CreateNote"}`, nil, fault.New(fault.Conflict, "in flight"), 409, "conflict", ""},
-		{"what the scope does not allow", `{"action":"DeleteObject"}`, []asking{bearerToken(f.token(f.alice, "llm"))}, nil, 403, "insufficient_scope", ""},
+		{"what the scope does not allow", `{"action":"DeleteObject"}`, []asking{bearerToken(f.token(f.alice, "llm"))}, outbox.ErrScope, 403, "insufficient_scope", ""},
 	} {
 		f.outbox.err, f.outbox.asked = c.err, outbox.Dispatch{}
 		r := f.send("/api/activity", c.body, append([]asking{write, inJSON}, c.how...)...)
@@ -263,6 +263,9 @@ func TestActionsAreDispatchedOrRefused(t *testing.T) {
 		}
 		if d.Text("error") != c.want || d["success"] != false || at != c.pointer {
 			t.Errorf("%s: %s, want error %s at %q", c.name, r.body, c.want, c.pointer)
+		}
+		if c.err == outbox.ErrScope && r.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: no WWW-Authenticate", c.name)
 		}
 		if c.err == nil && f.outbox.asked.Action.Name != "" {
 			t.Errorf("%s: %+v was dispatched", c.name, f.outbox.asked)

@@ -14,7 +14,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -103,10 +102,6 @@ type dispatcher struct {
 
 	object *vocab.Object
 	sought []vocab.ID // of FindObject
-}
-
-func (d *dispatcher) MayDispatch(scopes []string, action string) bool {
-	return action != "DeleteObject" || slices.Contains(scopes, "write")
 }
 
 func (d *dispatcher) Dispatch(_ context.Context, asked outbox.Dispatch) (outbox.Result, error) {

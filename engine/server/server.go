@@ -48,7 +48,6 @@ type Inbox interface {
 
 // Outbox does what users' clients ask for.
 type Outbox interface {
-	MayDispatch(scopes []string, action string) bool
 	Dispatch(ctx context.Context, d outbox.Dispatch) (outbox.Result, error)
 	AttemptQuotas(ctx context.Context, u vocab.Username, token uuid.UUID) ([]policy.Quota, error)
 	FindActor(ctx context.Context, u vocab.Username, isAssistant bool, name string) (*vocab.Actor, error)
