@@ -2,7 +2,9 @@ package socket_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,4 +88,47 @@ func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 	}
 	joins.await(3)
 	joins.wantNumbers(r.numbers(u)[1:])
+}
+
+// Presence is told when it changes, and never again: a socket that still catches up with stored
+// events is told, too.
+func TestPresenceReachesASocketThatCatchesUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice, bob := r.friends()
+	from := r.program(alice, maySignal)
+	from.Signal(t.Context(), []byte(`{"type":"presence","state":"online"}`))
+	begin := r.open(bob, nil)
+	r.add(bob, 1)
+	begin.await(1)
+	begin.leave()
+	r.add(bob, 450) // more than two reads
+	redisHas(r, bob, 451)
+	later := r.open(bob, &begin.ids[0])
+	later.next()
+	if n := len(later.ids); n == 0 || n >= 450 {
+		t.Fatalf("the socket got %d events at once", n)
+	}
+	from.leave()
+	later.await(450)
+	var states []string
+	for _, f := range append(later.was, later.drain()...) {
+		var s signalFrame
+		if err := json.Unmarshal(f.Body, &s); err == nil && f.Type == "presence" {
+			states = append(states, s.State)
+		}
+	}
+	if !slices.Equal(states, []string{"online", "offline"}) {
+		t.Errorf("the socket was told %v, want online and offline", states)
+	}
+}
+
+// drain takes the frames that are there already.
+func (c *client) drain() []socket.Frame {
+	c.r.Helper()
+	frames, err := c.Next(c.r.Context(), time.Millisecond)
+	if err != nil {
+		c.r.Fatal(err)
+	}
+	return frames
 }

@@ -194,13 +194,13 @@ func (h *Hub) pushTo(users []vocab.Username, d signalDoc) {
 }
 
 // pushSignal gives a frame to sockets of the user. If the parameter only is a socket, that socket
-// alone gets the frame. If the parameter is nil, all live sockets get it, except those of LLM
-// engines. A socket for which many frames wait is skipped.
+// alone gets the frame. If the parameter is nil, all sockets get it, except those of LLM engines. A
+// socket for which many frames wait is skipped.
 func (t *tail) pushSignal(f Frame, only *Socket) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.sockets {
-		isMeant := s == only || only == nil && s.live && !s.request.Assistant
+		isMeant := s == only || only == nil && !s.request.Assistant
 		if !isMeant || s.closed != nil || len(s.buffer) >= maxBuffered/2 {
 			continue
 		}

@@ -62,8 +62,8 @@ func (s *Socket) Next(ctx context.Context, idle time.Duration) ([]Frame, error) 
 	}
 }
 
-// take returns the frames that are ready. Until the socket has caught up with the stored events,
-// take reads those. Afterwards it returns the frames that were pushed to the socket.
+// take returns the frames that are ready: those that were pushed to the socket, and, until the
+// socket has caught up with the stored events, those of further stored events.
 func (s *Socket) take(ctx context.Context) ([]Frame, error) {
 	frames, live, err := s.drainBuffer()
 	switch {
@@ -72,21 +72,22 @@ func (s *Socket) take(ctx context.Context) ([]Frame, error) {
 	case !s.started:
 		return s.start(ctx)
 	}
-	if frames, err = s.replay(ctx); len(frames) > 0 || err != nil {
-		return frames, err
+	events, err := s.replay(ctx)
+	if len(events) == 0 && err == nil {
+		events, _, err = s.drainBuffer() // the socket is live now, and join may have pushed frames
 	}
-	frames, _, err = s.drainBuffer() // the socket is live now, and join may have pushed frames
-	return frames, err
+	return append(frames, events...), err
 }
 
-// drainBuffer returns the frames that wait for a live socket.
+// drainBuffer returns the frames that were pushed to the socket. Until it has started, they wait
+// for its first frames.
 func (s *Socket) drainBuffer() (frames []Frame, live bool, err error) {
 	s.tail.mu.Lock()
 	defer s.tail.mu.Unlock()
 	if s.closed != nil {
 		return nil, true, s.closed
 	}
-	if s.live {
+	if s.started {
 		frames, s.buffer = s.buffer, nil
 	}
 	return frames, s.live, nil
