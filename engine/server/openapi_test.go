@@ -3,12 +3,14 @@ package server
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/outbox"
 )
 
@@ -64,6 +66,34 @@ func TestOpenAPIDescribesEveryRouteAndActionOfTheAPI(t *testing.T) {
 	slices.Sort(actions)
 	if diff := cmp.Diff(outbox.Actions(), actions); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
+
+func TestOpenAPITakesEveryFeed(t *testing.T) {
+	var d struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name   string
+				Schema struct{ AnyOf []struct{ Pattern string } }
+			}
+		}
+	}
+	if err := json.Unmarshal(openAPI(), &d); err != nil {
+		t.Fatal(err)
+	}
+	pattern := ""
+	for _, p := range d.Paths["/api/feed"]["get"].Parameters {
+		for _, one := range p.Schema.AnyOf {
+			if p.Name == "feed" && one.Pattern != "" {
+				pattern = one.Pattern
+			}
+		}
+	}
+	of := regexp.MustCompile(pattern)
+	for _, prefix := range []string{feed.GroupPrefix, feed.TagPrefix, feed.StreamPrefix} {
+		if !of.MatchString(prefix+"x") || of.MatchString(prefix) {
+			t.Errorf("the pattern %s does not go by the prefix %s", pattern, prefix)
+		}
 	}
 }
 
