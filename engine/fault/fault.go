@@ -128,6 +128,40 @@ func Public(err error) string {
 	return "internal error"
 }
 
+// codes are the names, for programs, of failures that have no code of their own.
+var codes = [kinds]string{
+	Internal:        "internal_error",
+	Invalid:         "bad_request",
+	Unprocessable:   "unprocessable",
+	Unauthenticated: "unauthenticated",
+	Forbidden:       "forbidden",
+	NotFound:        "not_found",
+	NoUser:          "not_found",
+	NoHost:          "host_not_found",
+	NotAcceptable:   "not_acceptable",
+	NotAllowed:      "method_not_allowed",
+	Conflict:        "conflict",
+	Gone:            "gone",
+	TooLarge:        "too_large",
+	Unsupported:     "unsupported_media_type",
+	RateLimited:     "rate_limited",
+	Unavailable:     "unavailable",
+	Busy:            "busy",
+	Protocol:        "protocol_error",
+	Config:          "internal_error",
+	Usage:           "internal_error",
+	Partial:         "internal_error",
+}
+
+// Code returns the stable name of err for programs: its own code, or that of its kind. An Internal
+// error has no other name than internal_error.
+func Code(err error) string {
+	if e := Of(err); e != nil && e.Kind != Internal && e.Code != "" {
+		return e.Code
+	}
+	return codes[KindOf(err)]
+}
+
 // Hint returns the hint of err, or an empty string if err has none.
 func Hint(err error) string {
 	if e := Of(err); e != nil {

@@ -39,3 +39,17 @@ func TestWrappedCauseStaysReachable(t *testing.T) {
 		t.Errorf("got %+v, want cause, hint and code kept", err)
 	}
 }
+
+func TestEveryKindHasACode(t *testing.T) {
+	for _, k := range Kinds() {
+		if got := Code(New(k, "words")); got == "" {
+			t.Errorf("kind %d has no code", k)
+		}
+		if got, want := Code(fmt.Errorf("read: %w", New(k, "words").WithCode("own"))), "own"; got != want && k != Internal {
+			t.Errorf("kind %d with a code of its own: %q, want %q", k, got, want)
+		}
+	}
+	if got := Code(New(Internal, "words").WithCode("own")); got != "internal_error" || Code(errors.New("bug")) != got {
+		t.Errorf("a bug is named %q, want internal_error", got)
+	}
+}

@@ -28,7 +28,7 @@ func newAudit(x *exchange, outcome string) user.Audit {
 // recordRefusal counts a refused dispatch. If the count cannot be stored, this is logged, and the
 // client still gets the refusal.
 func (r *refusals) recordRefusal(ctx context.Context, x *exchange, refusal error) {
-	kind := refused{token: x.Token, outcome: refusalCode(refusal), hour: x.now.Truncate(time.Hour)}
+	kind := refused{token: x.Token, outcome: fault.Code(refusal), hour: x.now.Truncate(time.Hour)}
 	// No other names are stored, because clients could invent names without limit.
 	if _, known := vocabulary[x.Action.Name]; known {
 		kind.action = x.Action.Name
@@ -72,30 +72,6 @@ func (r *refusals) flushCounts(ctx context.Context) {
 			r.log.WarnContext(ctx, "refusals could not be audited", "user", u, "err", err)
 		}
 	}
-}
-
-// codes are the outcomes of refusals that have no code of their own.
-var codes = map[fault.Kind]string{
-	fault.Invalid:       "invalid",
-	fault.Unprocessable: "unprocessable",
-	fault.Forbidden:     "forbidden",
-	fault.NotFound:      "not_found",
-	fault.NoUser:        "not_found",
-	fault.Gone:          "gone",
-	fault.Conflict:      "conflict",
-	fault.RateLimited:   "rate_limited",
-	fault.Unavailable:   "unavailable",
-	fault.Busy:          "busy",
-}
-
-func refusalCode(err error) string {
-	if e := fault.Of(err); e != nil && e.Code != "" {
-		return e.Code
-	}
-	if c, ok := codes[fault.KindOf(err)]; ok {
-		return c
-	}
-	return "internal_error"
 }
 
 // auditedParams returns the parameters for an audit record. They say what the action was about and

@@ -51,11 +51,11 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 	d.refused("AddMembers", add, fault.Invalid, "idempotency_key_missing")
 	d.refused("RemoveMember", add, fault.Unprocessable, "bad_proposal")
 	private := map[string]any{"conversationId": made.Conversation, "commit": base64Of(group.PrivateCommit())}
-	if _, err := d.keyed("nothing", "AddMembers", private); refusalCode(err) != "bad_proposal" {
+	if _, err := d.keyed("nothing", "AddMembers", private); fault.Code(err) != "bad_proposal" {
 		t.Errorf("a commit that is not said to add a device: %v", err)
 	}
 	private["added"] = []string{base64Of(his.Package)}
-	if _, err := d.keyed("private", "AddMembers", private); refusalCode(err) != "commit_not_public" {
+	if _, err := d.keyed("private", "AddMembers", private); fault.Code(err) != "commit_not_public" {
 		t.Errorf("a commit that nobody can judge: %v", err)
 	}
 	first, err := d.keyed("add", "AddMembers", add)
@@ -66,15 +66,15 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	late, _ := commitParams(made, phone, group, mlstest.Change{Add: []*mlstest.Device{mlstest.NewDevice(carol, time.Now())}})
-	if _, err := d.keyed("late", "AddMembers", late); refusalCode(err) != "epoch_conflict" {
+	if _, err := d.keyed("late", "AddMembers", late); fault.Code(err) != "epoch_conflict" {
 		t.Errorf("a late commit: %v", err)
 	}
 
 	remove, left := commitParams(made, phone, grown, mlstest.Change{Remove: []*mlstest.Device{his}})
-	if _, err := d.keyed("wrong", "AddMembers", remove); refusalCode(err) != "bad_proposal" {
+	if _, err := d.keyed("wrong", "AddMembers", remove); fault.Code(err) != "bad_proposal" {
 		t.Errorf("a removal that is said to add: %v", err)
 	}
-	if _, err := d.keyed("open", "RemoveMember", remove); refusalCode(err) != "not_private" { // bob's server knows the SWICG draft alone
+	if _, err := d.keyed("open", "RemoveMember", remove); fault.Code(err) != "not_private" { // bob's server knows the SWICG draft alone
 		t.Errorf("a commit in the open: %v", err)
 	}
 	remove["commit"], remove["removed"] = base64Of(grown.PrivateCommit()), []string{bob}

@@ -115,7 +115,7 @@ func TestRefusals(t *testing.T) {
 				t.Fatalf("refused with %+v, want kind %d, code %q at %q", e, c.kind, c.code, c.pointer)
 			}
 			audits := d.audits()
-			if len(audits) != before+1 || audits[0].Token != d.token || audits[0].Outcome != refusalCode(err) || len(audits[0].Params) > maxAudited+100 {
+			if len(audits) != before+1 || audits[0].Token != d.token || audits[0].Outcome != fault.Code(err) || len(audits[0].Params) > maxAudited+100 {
 				t.Errorf("audited %.300s, want the refusal", audits[0].Params)
 			}
 			if d.sent() != sent || len(d.events()) != 1 {

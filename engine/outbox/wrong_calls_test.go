@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -188,7 +189,7 @@ func TestWrongCallsOfEveryActionChangeNothing(t *testing.T) {
 		for _, c := range slices.Concat(calls[of.Action], schemaCalls(t, of)) {
 			d.token = uuid.New() // what a token is refused too often is only counted
 			_, err := d.dispatch(of.Action, c.params)
-			if got := refusalCode(err); err == nil || got != c.code {
+			if got := fault.Code(err); err == nil || got != c.code {
 				t.Errorf("%s, %s, with %v: %v (%s), want %s", of.Action, c.why, short(c.params), err, got, c.code)
 			}
 			if !strings.Contains(string(page), "`"+c.code+"`") {
@@ -196,7 +197,7 @@ func TestWrongCallsOfEveryActionChangeNothing(t *testing.T) {
 			}
 		}
 		_, err := d.keyed(key, of.Action, exampleParams(t, of))
-		if got := refusalCode(err); err == nil || got != "idempotency_key_reuse" {
+		if got := fault.Code(err); err == nil || got != "idempotency_key_reuse" {
 			t.Errorf("%s under the key of another one: %v (%s)", of.Action, err, got)
 		}
 		if after := d.state(); after != before {

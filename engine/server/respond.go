@@ -17,33 +17,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// refusals maps the kind of a fault to the status of the response, and to the code that clients
-// get if the fault has no code of its own.
-var refusals = map[fault.Kind]struct {
-	status int
-	code   string
-}{
-	fault.Internal:        {http.StatusInternalServerError, "internal_error"},
-	fault.Invalid:         {http.StatusBadRequest, "bad_request"},
-	fault.Unprocessable:   {http.StatusUnprocessableEntity, "unprocessable"},
-	fault.Unauthenticated: {http.StatusUnauthorized, "unauthenticated"},
-	fault.Forbidden:       {http.StatusForbidden, "forbidden"},
-	fault.NotFound:        {http.StatusNotFound, "not_found"},
-	fault.NoUser:          {http.StatusNotFound, "not_found"},
-	fault.NoHost:          {http.StatusBadGateway, "host_not_found"},
-	fault.NotAcceptable:   {http.StatusNotAcceptable, "not_acceptable"},
-	fault.NotAllowed:      {http.StatusMethodNotAllowed, "method_not_allowed"},
-	fault.Conflict:        {http.StatusConflict, "conflict"},
-	fault.Gone:            {http.StatusGone, "gone"},
-	fault.TooLarge:        {http.StatusRequestEntityTooLarge, "too_large"},
-	fault.Unsupported:     {http.StatusUnsupportedMediaType, "unsupported_media_type"},
-	fault.RateLimited:     {http.StatusTooManyRequests, "rate_limited"},
-	fault.Unavailable:     {http.StatusServiceUnavailable, "unavailable"},
-	fault.Busy:            {http.StatusServiceUnavailable, "busy"},
-	fault.Protocol:        {http.StatusBadGateway, "protocol_error"},
-	fault.Config:          {http.StatusInternalServerError, "internal_error"},
-	fault.Usage:           {http.StatusInternalServerError, "internal_error"},
-	fault.Partial:         {http.StatusInternalServerError, "internal_error"},
+// refusals maps the kind of a fault to the status of the response.
+var refusals = map[fault.Kind]int{
+	fault.Internal:        http.StatusInternalServerError,
+	fault.Invalid:         http.StatusBadRequest,
+	fault.Unprocessable:   http.StatusUnprocessableEntity,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Forbidden:       http.StatusForbidden,
+	fault.NotFound:        http.StatusNotFound,
+	fault.NoUser:          http.StatusNotFound,
+	fault.NoHost:          http.StatusBadGateway,
+	fault.NotAcceptable:   http.StatusNotAcceptable,
+	fault.NotAllowed:      http.StatusMethodNotAllowed,
+	fault.Conflict:        http.StatusConflict,
+	fault.Gone:            http.StatusGone,
+	fault.TooLarge:        http.StatusRequestEntityTooLarge,
+	fault.Unsupported:     http.StatusUnsupportedMediaType,
+	fault.RateLimited:     http.StatusTooManyRequests,
+	fault.Unavailable:     http.StatusServiceUnavailable,
+	fault.Busy:            http.StatusServiceUnavailable,
+	fault.Protocol:        http.StatusBadGateway,
+	fault.Config:          http.StatusInternalServerError,
+	fault.Usage:           http.StatusInternalServerError,
+	fault.Partial:         http.StatusInternalServerError,
 }
 
 // retryAfter is how long a client is told to wait if the fault does not say how long.
@@ -75,11 +71,11 @@ const problems = "https://lightwebbrowser.org/problems/"
 
 // refuse answers with the part of err that clients may see, and logs all of it.
 func (s *Server) refuse(a *answer, r *http.Request, err error) {
-	known := refusals[fault.KindOf(err)]
+	status := refusals[fault.KindOf(err)]
 	if errors.Is(err, errNoUpgrade) { // the method is right, and the protocol is not
-		known.status = http.StatusUpgradeRequired
+		status = http.StatusUpgradeRequired
 	}
-	s.logRefusal(a, r, known.status, err)
+	s.logRefusal(a, r, status, err)
 	if a.status != 0 {
 		panic(http.ErrAbortHandler) // half a response must not look like a whole one
 	}
@@ -87,7 +83,7 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	if of == nil {
 		of = &fault.Error{}
 	}
-	if known.status == http.StatusServiceUnavailable || known.status == http.StatusTooManyRequests {
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		wait := of.RetryAfter
 		if wait <= 0 {
 			wait = retryAfter
@@ -97,7 +93,7 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	if a.Header().Get("Cache-Control") == "" {
 		a.setCache("no-store")
 	}
-	p := problemOf(known.status, known.code, of, err)
+	p := problemOf(status, of, err)
 	p.RequestID, p.Conversation = a.id, stateOf(err)
 	if strings.HasPrefix(r.URL.Path, apiPrefix) || r.URL.Path == socketPath {
 		no := false
@@ -116,17 +112,15 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	if leaves {
 		a.Header().Set("Connection", "close")
 	}
-	a.send(known.status, "application/problem+json", body)
+	a.send(status, "application/problem+json", body)
 	if leaves {
 		a.skipBody(r)
 	}
 }
 
 // problemOf returns the part of a failure that clients may see.
-func problemOf(status int, code string, of *fault.Error, err error) problem {
-	if of.Code != "" && of.Kind != fault.Internal {
-		code = of.Code
-	}
+func problemOf(status int, of *fault.Error, err error) problem {
+	code := fault.Code(err)
 	title := strings.ReplaceAll(code, "_", " ")
 	p := problem{Type: problems + strings.ReplaceAll(code, "_", "-"), Title: strings.ToUpper(title[:1]) + title[1:],
 		Status: status, Detail: fault.Public(err)}
