@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 // otherSide are the codes that only other servers and operators are told.
@@ -18,10 +20,18 @@ func TestTheAPIPageNamesEveryErrorCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := regexp.MustCompile(`(?:WithCode\(|http\.Status\w+, )"([a-z_]+)"`) // of a refusal, and of its status
+	isNamed := func(code string) bool {
+		return slices.Contains(otherSide, code) || strings.Contains(string(page), "`"+code+"`")
+	}
+	for _, k := range fault.Kinds() {
+		if code := fault.Code(fault.New(k, "")); !isNamed(code) {
+			t.Errorf("a fault of kind %d has the code %s, which docs/api.md does not name", k, code)
+		}
+	}
+	code := regexp.MustCompile(`(?:WithCode\(|unprocessable\(|conflictWith\(\w+, )"([a-z_]+)"`)
 	found := 0
-	for _, path := range sources(t) {
-		if !slices.Contains([]string{"outbox", "server", "feed", "thread", "search", "picture", "conversation", "vocab"}, filepath.Dir(path)) {
+	for _, path := range append(sources(t), "../db/postgres/fault.go") {
+		if !slices.Contains([]string{"outbox", "server", "feed", "thread", "search", "picture", "conversation", "vocab", "socket", "../db/postgres"}, filepath.Dir(path)) {
 			continue
 		}
 		source, err := os.ReadFile(path)
@@ -30,7 +40,7 @@ func TestTheAPIPageNamesEveryErrorCode(t *testing.T) {
 		}
 		for _, match := range code.FindAllStringSubmatch(string(source), -1) {
 			found++
-			if !slices.Contains(otherSide, match[1]) && !strings.Contains(string(page), "`"+match[1]+"`") {
+			if !isNamed(match[1]) {
 				t.Errorf("%s answers with %s, which docs/api.md does not name", path, match[1])
 			}
 		}
