@@ -66,15 +66,7 @@ func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	log := s.log()
-	if len(log) != clients*each || s.view().Epoch != clients*each {
-		t.Fatalf("%d commits are in the log, and the epoch is %d, want %d", len(log), s.view().Epoch, clients*each)
-	}
-	for i, e := range log {
-		if e.Epoch != int64(i) || e.Seq != int64(i)+1 {
-			t.Fatalf("entry %d has epoch %d and number %d", i, e.Epoch, e.Seq)
-		}
-	}
+	s.wantWholeLog(clients * each)
 }
 
 // Rows 1 to 3: a commit of another epoch than the present one changes nothing, and its maker is

@@ -1,0 +1,87 @@
+package conversation_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+// A hundred programs of a member each add another actor at once. Each rebases on the commits of
+// which its refusal tells, until its own is accepted: nobody is left out, and no epoch is
+// (conversations.md 3.e, rows 1 and 2).
+func TestAHundredAdditionsAtOnceAllSucceedInTheEnd(t *testing.T) {
+	t.Parallel()
+	const clients = 100
+	s := newScene(t)
+	var after sync.Map // the group that each commit makes, by the hash of the commit
+	var wg sync.WaitGroup
+	for n := range clients {
+		wg.Go(func() {
+			added := mlstest.NewDevice(fmt.Sprintf("https://peer.example/users/member%d", n), time.Now())
+			for g := s.group; g != nil; {
+				message, next := g.Commit(s.alice, mlstest.Change{Add: []*mlstest.Device{added}})
+				after.Store(hexHash(message), next)
+				_, err := s.registry.Commit(t.Context(), s.at, conversation.Commit{Caller: aliceID, Key: hexHash(message), Message: message,
+					GroupInfo: next.Info(s.alice), Welcomes: [][]byte{next.Welcome(added)}})
+				g = rebase(t, g, err, &after)
+			}
+		})
+	}
+	wg.Wait()
+	if v := s.view(); len(v.Members) != clients+1 || v.Epoch != clients {
+		t.Errorf("%d members at epoch %d, want %d at %d", len(v.Members), v.Epoch, clients+1, clients)
+	}
+	s.wantWholeLog(clients)
+	var welcomes, recipients int
+	if err := dbtest.SQL(t, s.store, s.user).QueryRow("SELECT count(*), count(DISTINCT recipient_uri) FROM mls_welcomes").Scan(&welcomes, &recipients); err != nil {
+		t.Fatal(err)
+	}
+	if welcomes != clients || recipients != clients {
+		t.Errorf("%d Welcomes wait for %d actors, want one for each of %d", welcomes, recipients, clients)
+	}
+}
+
+// rebase returns the group in which a refused commit of the group g has to be made again: g with
+// the missing commits applied. It returns nil if the commit was accepted.
+func rebase(t *testing.T, g *mlstest.Group, err error, after *sync.Map) *mlstest.Group {
+	var conflict *conversation.Conflict
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &conflict):
+		t.Errorf("commit: %v", err)
+		return nil
+	case len(conflict.Missing) == 0:
+		t.Errorf("the refusal of epoch %d tells of no commit: %+v", g.Epoch, conflict)
+		return nil
+	}
+	for _, winner := range conflict.Missing {
+		next, known := after.Load(hexHash(winner.Content))
+		if !known || uint64(winner.Epoch) != g.Epoch {
+			t.Errorf("epoch %d misses a commit of epoch %d, which a client made: %v", g.Epoch, winner.Epoch, known)
+			return nil
+		}
+		g = next.(*mlstest.Group)
+	}
+	return g
+}
+
+// wantWholeLog fails unless the log has a commit of each epoch from 0, and nothing else.
+func (s *scene) wantWholeLog(commits int) {
+	s.Helper()
+	log := s.log()
+	if len(log) != commits || s.view().Epoch != int64(commits) {
+		s.Fatalf("%d commits are in the log, and the epoch is %d, want %d", len(log), s.view().Epoch, commits)
+	}
+	for i, e := range log {
+		if e.Epoch != int64(i) || e.Seq != int64(i)+1 {
+			s.Fatalf("entry %d has epoch %d and number %d", i, e.Epoch, e.Seq)
+		}
+	}
+}
