@@ -85,3 +85,45 @@ func (s *scene) wantWholeLog(commits int) {
 		}
 	}
 }
+
+// Fifty messages come in while the host reads: whatever they overtake, its unread entries are at
+// the end exactly those after its mark.
+func TestFiftySendsAndReadsAtOnceLeaveTheExactUnreadCount(t *testing.T) {
+	t.Parallel()
+	const sends, last = 50, 31 // the number up to which the host reads; 1 is the commit that adds bob
+	s := newScene(t).withBob()
+	var wg sync.WaitGroup
+	for range sends {
+		sent := make(chan int64, 1)
+		wg.Go(func() {
+			a, err := s.send(s.bob, s.group.Message())
+			if err != nil {
+				t.Error(err)
+			}
+			sent <- a.Seq
+		})
+		wg.Go(func() {
+			seq := min(<-sent, last)
+			if err := s.registry.MarkRead(t.Context(), s.user, s.at.ID, seq, 0); err != nil {
+				t.Error(err)
+			}
+			if h, err := s.registry.Held(t.Context(), s.user, s.at.ID); err != nil || h.ReadSeq < seq || h.Unread > sends+1-int(seq) {
+				t.Errorf("read to %d: read to %d with %d unread, %v", seq, h.ReadSeq, h.Unread, err)
+			}
+		})
+	}
+	wg.Wait()
+	h, err := s.registry.Held(t.Context(), s.user, s.at.ID)
+	if err != nil || h.ReadSeq != last {
+		t.Fatalf("read to %d, %v, want %d", h.ReadSeq, err, last)
+	}
+	after := 0
+	for _, e := range s.log() {
+		if e.Seq > h.ReadSeq {
+			after++
+		}
+	}
+	if after != sends+1-last || h.Unread != after {
+		t.Errorf("%d are unread, and %d after the mark, want %d", h.Unread, after, sends+1-last)
+	}
+}
