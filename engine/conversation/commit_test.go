@@ -2,72 +2,17 @@ package conversation_test
 
 import (
 	"bytes"
-	"errors"
-	"log/slog"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
-
-// Two processes serve sixteen clients that commit at once, each until it was accepted as often as
-// it wants: every epoch has one commit (conversations.md 3.e, rows 1 and 2).
-func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
-	t.Parallel()
-	const clients, each = 16, 50
-	cfg := dbtest.Config(t)
-	first := dbtest.Connect(t, cfg)
-	u := dbtest.User(t, first, "alice")
-	var nodes []*conversation.Registry
-	for _, store := range []*dbtest.Cluster{first, dbtest.Connect(t, cfg)} {
-		nodes = append(nodes, conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Finder: actors{}, Rules: actors{}, Inboxes: inboxesOf, Log: slog.New(slog.DiscardHandler), Now: time.Now}))
-	}
-	s := &scene{TB: t, store: first, registry: nodes[0], user: u}
-	device := mlstest.NewDevice(aliceID, time.Now())
-	begin := mlstest.NewGroup(device)
-	v, err := nodes[0].Create(t.Context(), u, begin.Info(device))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.at = conversation.Place{Host: u, ID: v.ID}
-	var wg sync.WaitGroup
-	for n := range clients {
-		wg.Go(func() {
-			g, node := *begin, nodes[n%len(nodes)]
-			for accepted := 0; accepted < each; {
-				message, next := g.Commit(device, mlstest.Change{})
-				a, err := node.Commit(t.Context(), s.at, conversation.Commit{Caller: aliceID, Key: hexHash(message), Message: message, GroupInfo: next.Info(device)})
-				var conflict *conversation.Conflict
-				switch {
-				case err == nil:
-					accepted++
-					if uint64(a.Epoch) != next.Epoch {
-						t.Errorf("the commit of epoch %d began epoch %d", g.Epoch, a.Epoch)
-					}
-					g.Epoch = next.Epoch
-				case errors.As(err, &conflict):
-					if len(conflict.Missing) == 0 || uint64(conflict.Missing[0].Epoch) != g.Epoch {
-						t.Errorf("the refusal of epoch %d does not tell of its winner: %+v", g.Epoch, conflict)
-					}
-					g.Epoch = uint64(conflict.Epoch)
-				case fault.KindOf(err) == fault.RateLimited || fault.KindOf(err) == fault.Busy:
-				default:
-					t.Errorf("commit: %v", err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	s.wantWholeLog(clients * each)
-}
 
 // Rows 1 to 3: a commit of another epoch than the present one changes nothing, and its maker is
 // told of the winner.

@@ -90,6 +90,12 @@ func NewDeviceUntil(identity string, from, to time.Time) *Device {
 	return newDevice(identity, suite, signer, from, to)
 }
 
+// NewDeviceFrom returns a device that signs with the key of a seed. In another process the same
+// seed makes a device that can take its place in a group.
+func NewDeviceFrom(identity string, seed []byte, now time.Time) *Device {
+	return newDevice(identity, suite, ed25519.NewKeyFromSeed(seed), now.Add(-time.Hour), now.Add(7*24*time.Hour))
+}
+
 // NewDeviceOfOtherSuite returns a device of an actor whose key package is of another suite than
 // the groups of this package.
 func NewDeviceOfOtherSuite(identity string, now time.Time) *Device {

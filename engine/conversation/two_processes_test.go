@@ -1,0 +1,142 @@
+package conversation_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+// The clients of each process, and how many commits each has accepted.
+const (
+	nodeClients = 16
+	nodeCommits = 25
+)
+
+// The second process learns from these variables what the first has made.
+const (
+	nodeDatabase     = "LIGHTWEB_TEST_NODE_DATABASE"
+	nodeConversation = "LIGHTWEB_TEST_NODE_CONVERSATION"
+	nodeGroup        = "LIGHTWEB_TEST_NODE_GROUP"
+)
+
+// Two processes serve sixteen clients each that commit at once, each until it was accepted as
+// often as it wants: every epoch has one commit (conversations.md 3.e, rows 1 and 2). The second
+// process is this test program once more.
+func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
+	if os.Getenv(nodeDatabase) != "" {
+		serveSecondNode(t)
+		return
+	}
+	t.Parallel()
+	store, cfg := dbtest.Named(t)
+	s := &scene{TB: t, store: store, user: dbtest.User(t, store, "alice"), alice: newNodeDevice(), clock: &atomic.Int64{}}
+	s.registry, s.group = s.node(store), mlstest.NewGroup(s.alice)
+	v, err := s.registry.Create(t.Context(), s.user, s.group.Info(s.alice))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.at = conversation.Place{Host: s.user, ID: v.ID}
+
+	var said bytes.Buffer
+	second := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
+	second.Env = append(os.Environ(), "LIGHTWEB_TEST_POSTGRES="+dbtest.URL(t), nodeDatabase+"="+cfg.Name, nodeConversation+"="+v.ID.String(), nodeGroup+"="+s.group.ID)
+	second.Stderr = &said
+	start, err := second.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, err := second.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(ready)
+	if line, err := out.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the second process says %q, %v", line, err)
+	}
+	if err := start.Close(); err != nil {
+		t.Error(err)
+	}
+	s.commitAtOnce()
+	rest, _ := io.ReadAll(out) // Wait tells of an error
+	if err := second.Wait(); err != nil {
+		t.Errorf("the second process: %v\n%s%s", err, rest, &said)
+	}
+	s.wantWholeLog(2 * nodeClients * nodeCommits)
+}
+
+// serveSecondNode has as many commits accepted as the process that started this one, over
+// connections of its own, from when its standard input ends.
+func serveSecondNode(t *testing.T) {
+	cfg := dbtest.Config(t)
+	cfg.Name = os.Getenv(nodeDatabase)
+	s := &scene{TB: t, store: dbtest.Connect(t, cfg), user: dbtest.Name(t, "alice"), alice: newNodeDevice(), clock: &atomic.Int64{}}
+	s.registry, s.group = s.node(s.store), mlstest.NewGroupWith(os.Getenv(nodeGroup), s.alice)
+	s.at = conversation.Place{Host: s.user, ID: uuid.MustParse(os.Getenv(nodeConversation))}
+	_, _ = os.Stdout.WriteString("ready\n") // else the first process does not go on
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	s.commitAtOnce()
+}
+
+// newNodeDevice returns alice's device, which both processes have.
+func newNodeDevice() *mlstest.Device {
+	return mlstest.NewDeviceFrom(aliceID, make([]byte, ed25519.SeedSize), time.Now())
+}
+
+// commitAtOnce has the commits of a process accepted.
+func (s *scene) commitAtOnce() {
+	var wg sync.WaitGroup
+	for range nodeClients {
+		wg.Go(func() {
+			g := *s.group
+			for range nodeCommits {
+				s.commitInTheEnd(&g)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// commitInTheEnd makes a commit in the group g, and again in the epoch of which each refusal
+// tells, until it is accepted. Then g is in the epoch after it.
+func (s *scene) commitInTheEnd(g *mlstest.Group) {
+	for {
+		message, next := g.Commit(s.alice, mlstest.Change{})
+		a, err := s.registry.Commit(s.Context(), s.at, conversation.Commit{Caller: aliceID, Key: hexHash(message), Message: message, GroupInfo: next.Info(s.alice)})
+		var conflict *conversation.Conflict
+		switch {
+		case err == nil:
+			if uint64(a.Epoch) != next.Epoch {
+				s.Errorf("the commit of epoch %d began epoch %d", g.Epoch, a.Epoch)
+			}
+			g.Epoch = next.Epoch
+			return
+		case errors.As(err, &conflict):
+			if len(conflict.Missing) == 0 || uint64(conflict.Missing[0].Epoch) != g.Epoch {
+				s.Errorf("the refusal of epoch %d does not tell of its winner: %+v", g.Epoch, conflict)
+			}
+			g.Epoch = uint64(conflict.Epoch)
+		case fault.KindOf(err) == fault.RateLimited || fault.KindOf(err) == fault.Busy:
+		default:
+			s.Errorf("commit: %v", err)
+			return
+		}
+	}
+}
