@@ -5,6 +5,7 @@ SHELL := bash
 FUZZTIME ?= 15s
 ROUNDS ?= 100
 DELIVERY_ROUNDS ?= 20
+COMMIT_ROUNDS ?= 20
 PAIRS ?= 105
 MUTANTS ?= 7
 
@@ -31,8 +32,8 @@ bench: ## measure everything that has a target, and write docs/benchmarks.md (so
 gobench: ## run the benchmarks of single packages
 	.ci/bootstrap go test -run '^$$' -bench . -benchmem ./...
 
-crash: ## kill engine and PostgreSQL under load, ROUNDS times (100), and the sender in DELIVERY_ROUNDS rounds (20)
-	LIGHTWEB_CRASH_ROUNDS=$(ROUNDS) LIGHTWEB_CRASH_DELIVERY_ROUNDS=$(DELIVERY_ROUNDS) .ci/bootstrap go test ./engine -count 1 -timeout 2h -v -run Killed
+crash: ## kill engine and PostgreSQL under load, ROUNDS times (100), the sender in DELIVERY_ROUNDS rounds (20), and commits in COMMIT_ROUNDS (20)
+	LIGHTWEB_CRASH_ROUNDS=$(ROUNDS) LIGHTWEB_CRASH_DELIVERY_ROUNDS=$(DELIVERY_ROUNDS) LIGHTWEB_CRASH_COMMIT_ROUNDS=$(COMMIT_ROUNDS) .ci/bootstrap go test ./engine -count 1 -timeout 2h -v -run Killed
 
 faults: ## break two things at once under load, each of 21 pairs in turn until PAIRS (105) were played
 	LIGHTWEB_FAULT_PAIRS=$(PAIRS) .ci/bootstrap go test ./engine -count 1 -timeout 2h -v -run WhateverTwoThingsFail

@@ -1,0 +1,173 @@
+package engine_test
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+// The engine is killed while it accepts a commit. The same request, made again, is accepted as the
+// same commit: no epoch is lost, and none is taken twice (conversations.md 3.e, row 15).
+// LIGHTWEB_CRASH_COMMIT_ROUNDS says how often, 4 times unless it says otherwise.
+func TestACommitIsAcceptedOnceWheneverTheEngineIsKilled(t *testing.T) {
+	t.Parallel()
+	c := newCommitCrash(t)
+	for range c.rounds {
+		asked := c.begin(t)
+		c.home.Kill()
+		first := <-asked
+		c.home.Start(t)
+		c.repeat(t, first)
+	}
+	c.check(t)
+}
+
+// The engine is killed after a commit is in the database and before its program is answered. The
+// same request, made again, gets the stored answer. LIGHTWEB_CRASH_COMMIT_ROUNDS as above.
+func TestAStoredAnswerIsGivenWhenTheEngineIsKilledBeforeItsReply(t *testing.T) {
+	t.Parallel()
+	c := newCommitCrash(t)
+	for round := range c.rounds {
+		c.holdReplies(t)
+		asked := c.begin(t)
+		enginetest.Eventually(t, "a commit whose reply is held", func() bool { return c.count(t, waitsInCommit) > 0 })
+		c.home.Kill()
+		if first := <-asked; first != 0 {
+			t.Fatalf("commit %d was answered %d before the engine was killed", round, first)
+		}
+		c.freeReplies(t)
+		enginetest.Eventually(t, "the commit in the log", func() bool { return c.count(t, `SELECT count(*) FROM mls_log`) == round+1 })
+		c.home.Start(t)
+		c.repeat(t, 0)
+		if n := c.home.Metric(t, "lightweb_mls_idempotent_replays_total"); n != 1 {
+			t.Fatalf("commit %d: %v requests got a stored answer, want 1", round, n)
+		}
+	}
+	c.check(t)
+	t.Logf("%d rounds: each time the program got the stored answer", c.rounds)
+}
+
+// waitsInCommit counts the transactions that have written to a log, are on the disk, and wait in
+// their COMMIT for a standby.
+const waitsInCommit = `SELECT count(DISTINCT pid) FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE wait_event = 'SyncRep' AND relation = 'mls_log'::regclass`
+
+// commitCrash is an engine that is killed while it accepts the commits of a device.
+type commitCrash struct {
+	rounds int
+	home   *enginetest.Instance
+	alice  *enginetest.User
+	device *mlstest.Device
+	group  *mlstest.Group
+	path   string
+	ask    func(into any) int // makes the request of the round
+	epoch  int                // that the commit of the round begins
+	probed chan error         // gets the error of the probe of holdReplies
+}
+
+func newCommitCrash(t *testing.T) *commitCrash {
+	c := &commitCrash{rounds: amount(t, "LIGHTWEB_CRASH_COMMIT_ROUNDS", "4"), home: enginetest.Start(t)}
+	c.alice = c.home.CreateUser(t, "alice")
+	c.device = mlstest.NewDevice(c.alice.ID, time.Now())
+	c.group = mlstest.NewGroup(c.device)
+	var made struct{ ID string }
+	if status := askJSON(t, c.alice, http.MethodPost, "/api/conversations", "make", map[string]any{"groupInfo": c.group.Info(c.device)}, &made); status != http.StatusCreated {
+		t.Fatalf("the conversation is answered %d", status)
+	}
+	c.path = "/api/conversations/" + made.ID
+	return c
+}
+
+// begin sends the next commit, and returns the channel that gets the status of its answer.
+func (c *commitCrash) begin(t *testing.T) chan int {
+	commit, next := c.group.Commit(c.device, mlstest.Change{})
+	c.group, c.epoch = next, c.epoch+1
+	key, body := strconv.Itoa(c.epoch), map[string]any{"commit": commit, "groupInfo": next.Info(c.device)}
+	c.ask = func(into any) int {
+		return askJSON(t, c.alice, http.MethodPost, c.path+"/commits", key, body, into)
+	}
+	asked := make(chan int)
+	go func() { asked <- c.ask(nil) }()
+	return asked
+}
+
+// repeat sends the commit of the round again, and fails the test unless it is accepted as the
+// first one was or would have been.
+func (c *commitCrash) repeat(t *testing.T, first int) {
+	t.Helper()
+	var accepted struct{ Seq, Epoch int }
+	if again := c.ask(&accepted); again != http.StatusCreated || accepted.Epoch != c.epoch || accepted.Seq != c.epoch {
+		t.Fatalf("commit %d, first answered %d, is answered %d as %+v", c.epoch, first, again, accepted)
+	}
+}
+
+// check fails the test unless the log has one commit of each round.
+func (c *commitCrash) check(t *testing.T) {
+	t.Helper()
+	var log struct{ Items []struct{ Seq, Epoch int } }
+	if status := askJSON(t, c.alice, http.MethodGet, c.path+"/log", "", nil, &log); status != http.StatusOK || len(log.Items) != c.rounds {
+		t.Errorf("the log is answered %d with %d entries, want %d", status, len(log.Items), c.rounds)
+	}
+	for n, e := range log.Items {
+		if e.Seq != n+1 || e.Epoch != n {
+			t.Errorf("entry %d is %+v", n, e)
+		}
+	}
+}
+
+// holdReplies makes PostgreSQL reply to no COMMIT until freeReplies: the transaction is on the
+// disk, and PostgreSQL waits for a standby that does not exist.
+func (c *commitCrash) holdReplies(t *testing.T) {
+	t.Helper()
+	c.setStandby(t, "SET synchronous_standby_names = 'nobody'")
+	probe, isHeld := c.home.SQL(t, "lightweb"), make(chan struct{})
+	c.probed = make(chan error)
+	go func() {
+		for {
+			if _, err := probe.Exec("SELECT pg_logical_emit_message(true, 'probe', '')"); err != nil {
+				c.probed <- err
+				return
+			}
+			select {
+			case <-isHeld:
+				c.probed <- nil
+				return
+			default:
+			}
+		}
+	}()
+	enginetest.Eventually(t, "a COMMIT without a reply", func() bool {
+		return c.count(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0
+	})
+	close(isHeld)
+}
+
+// freeReplies ends holdReplies.
+func (c *commitCrash) freeReplies(t *testing.T) {
+	t.Helper()
+	c.setStandby(t, "RESET synchronous_standby_names")
+	if err := <-c.probed; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *commitCrash) setStandby(t *testing.T, how string) {
+	t.Helper()
+	for _, q := range []string{"ALTER SYSTEM " + how, "SELECT pg_reload_conf()"} {
+		if _, err := c.home.SQL(t, "lightweb_alice").ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c *commitCrash) count(t *testing.T, query string) int {
+	t.Helper()
+	n, err := strconv.Atoi(c.alice.Column(t, query)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
