@@ -29,11 +29,12 @@ func CheckForeign(a *vocab.Activity) error {
 // ReceiveForeign stores a message that came in a plain Create from its sender's server. Either the
 // message's group has no host, or the host of the group will announce the message's place in the
 // log. If the user is that host, ReceiveForeign puts the message into the log.
-func (o Orderer) ReceiveForeign(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) {
+func (o Orderer) ReceiveForeign(ctx context.Context, tx *user.Tx, a Arrival) (outcome Outcome, err error) {
 	e, err := readMessage(a.Activity)
 	if err != nil {
 		return Outcome{}, err
 	}
+	defer func() { outcome.Mislabeled = e.mislabeled }()
 	e.sender = a.Sender.ID
 	if err := tx.Messages.Lock(ctx); err != nil {
 		return Outcome{}, err

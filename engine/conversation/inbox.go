@@ -51,19 +51,21 @@ const (
 
 // Outcome is the result of receiving an activity.
 type Outcome struct {
-	Kept   bool
-	Reason string // why the user's devices cannot use it; empty if they can
+	Kept       bool
+	Reason     string // why the user's devices cannot use it; empty if they can
+	Mislabeled bool   // its labels contradict the MLS header, which counts
 }
 
 func refused(reason string) (Outcome, error) { return Outcome{Reason: reason}, nil }
 
 // ReceiveEntry stores a message that the host of a conversation has put into its log, or a
 // Welcome to the conversation.
-func ReceiveEntry(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) {
+func ReceiveEntry(ctx context.Context, tx *user.Tx, a Arrival) (o Outcome, err error) {
 	e, err := readEntry(a.Activity)
 	if err != nil {
 		return Outcome{}, err
 	}
+	defer func() { o.Mislabeled = e.mislabeled }()
 	if err := tx.Messages.Lock(ctx); err != nil {
 		return Outcome{}, err
 	}

@@ -35,6 +35,7 @@ type entry struct {
 	previous   []byte // the hash of the entry before it
 	receipt    []byte
 	roster     *rosterSaid
+	mislabeled bool // its labels contradict the header
 }
 
 // rosterSaid is the list of members that the host of a conversation sent.
@@ -123,11 +124,25 @@ func readMessage(a *vocab.Activity) (*entry, error) {
 		return nil, err
 	}
 	e := classify(envelope)
-	e.sender, e.object = a.Actor, a.Object.ID
+	e.sender, e.object, e.mislabeled = a.Actor, a.Object.ID, isMislabeled(envelope.header, e, a.Object.Doc)
 	if by, err := a.Object.Doc.IDs("attributedTo"); err == nil && len(by) == 1 {
 		e.sender = by[0]
 	}
 	return e, nil
+}
+
+// isMislabeled reports whether the object of a message has another type than the message's header
+// says, or names another group or epoch. A Welcome's header has neither.
+func isMislabeled(h mls.Header, e *entry, d vocab.Doc) bool {
+	types := map[mls.WireFormat]string{mls.FormatPublicMessage: "PublicMessage", mls.FormatPrivateMessage: "PrivateMessage", mls.FormatWelcome: "Welcome", mls.FormatGroupInfo: "GroupInfo"}
+	t, known := types[h.WireFormat]
+	if !known || t != d.Sealed() {
+		return known
+	}
+	labels := d.Sub("lwMetadata")
+	group, epoch := labels.Text("mlsGroupId"), labels["mlsEpoch"]
+	n, _ := labels.Count("mlsEpoch")
+	return t != "Welcome" && (group != "" && group != e.group || epoch != nil && n != e.epoch)
 }
 
 // entryOf reads a message that is not in an object of an activity.

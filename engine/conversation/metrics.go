@@ -14,6 +14,8 @@ type metrics struct {
 	depth     prometheus.Histogram
 	conflicts prometheus.Counter
 	overloads prometheus.Counter
+	starts    prometheus.Counter
+	stops     prometheus.Counter
 	restarts  prometheus.Counter
 	replays   prometheus.Counter
 	reports   *prometheus.CounterVec
@@ -36,6 +38,8 @@ func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
 		}),
 		conflicts: count("lightweb_mls_epoch_conflicts_total", "Messages refused because the conversation was in another epoch, group or state."),
 		overloads: count("lightweb_mls_overload_total", "Requests refused because too many waited for a conversation."),
+		starts:    count("lightweb_conversation_starts_total", "Conversations that became live, because a request came."),
+		stops:     count("lightweb_conversation_stops_total", "Live conversations that ended, because no request came for a while or others needed their place."),
 		restarts:  count("lightweb_conversation_restarts_total", "Panics of conversations, which go on after them."),
 		replays:   count("lightweb_mls_idempotent_replays_total", "Requests answered with what they had been answered before."),
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -44,7 +48,7 @@ func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
 		}, []string{"reason"}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.took, m.depth, m.conflicts, m.overloads, m.restarts, m.replays, m.reports, collector{r})
+		reg.MustRegister(m.took, m.depth, m.conflicts, m.overloads, m.starts, m.stops, m.restarts, m.replays, m.reports, collector{r})
 	}
 	return m
 }

@@ -156,6 +156,7 @@ func (r *Registry) enqueue(at Place, t *task) (*mailbox.Letter[*task], error) {
 func (r *Registry) start(at Place) *live {
 	c := newLive(r, at)
 	r.live[at] = c
+	r.metrics.starts.Inc()
 	if r.sweeper == nil {
 		r.sweeper = time.AfterFunc(idleTime, r.sweep)
 	}
@@ -181,6 +182,7 @@ func (r *Registry) dropIdle(since time.Duration) {
 	for at, c := range r.live {
 		if now.Sub(c.usedAt) >= since && !now.Before(c.restsUntil) && c.box.IsIdle() {
 			delete(r.live, at)
+			r.metrics.stops.Inc()
 		}
 	}
 }

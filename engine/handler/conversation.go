@@ -122,7 +122,7 @@ func receiveMessages(receive func(context.Context, *user.Tx, conversation.Arriva
 		if err == nil && !o.Kept {
 			err = ErrIgnored
 		}
-		return Effects{Silent: true, Undecryptable: o.Reason}, err
+		return Effects{Silent: true, Undecryptable: o.Reason, Mislabeled: o.Mislabeled}, err
 	}
 }
 

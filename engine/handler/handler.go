@@ -143,6 +143,7 @@ type Effects struct {
 	Disabled      vocab.ID // an activity of the sender that must not take effect any more; its id is claimed
 	Quotes        bool     // it is the first activity that tells of this quote of the user's post
 	Undecryptable string   // why the user's devices cannot use the message in it, if they cannot
+	Mislabeled    bool     // the labels of the message in it contradict the MLS header
 	Remembered    bool     // the user's database stores an id of the sender
 	TakenAway     vocab.ID // the id of something that a stranger deleted or undid before it arrived; the id is not stored
 }

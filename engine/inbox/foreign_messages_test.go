@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -183,4 +186,32 @@ func TestAnInvitationTakesNoEarlyMessageOfAStranger(t *testing.T) {
 	honest.sends(mine, "Welcome", honest.group.Welcome(honest.device))
 	honest.sends(mine, "PrivateMessage", honest.group.Message())
 	honest.want("conversations", claims, "mallory welcome application", "- application application")
+}
+
+// The header of a message counts, and a label that contradicts it is counted.
+func TestLabelsThatContradictTheHeaderAreCounted(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	h := newHostedIn(t, peertest.NewStage(t, peertest.NewInbound(t, func(d *inbox.Deps) { d.Metrics = metrics })).Scene(t)).begun()
+	strangers(t, h.Scene, registry.AllowStrangers)
+	words := h.group.Message
+	h.sends(mine, "PrivateMessage", words())
+	h.sends(mine, "PrivateMessage", words(), "lwMetadata", vocab.Doc{"mlsGroupId": h.group.ID, "mlsEpoch": h.group.Epoch})
+	h.sends(mine, "PrivateMessage", []byte{0, 1, 9}) // has no header that can be read
+	want := func(what string, n float64) {
+		t.Helper()
+		if got := counted(t, metrics, "lightweb_mls_mislabeled_total", ""); got != n {
+			t.Errorf("after %s %v labels were counted, want %v", what, got, n)
+		}
+	}
+	want("true labels", 0)
+	h.sends(mine, "GroupInfo", h.group.PrivateCommit()) // as Emissary labels commits
+	want("another type", 1)
+	h.sends(mine, "PrivateMessage", words(), "lwMetadata", vocab.Doc{"mlsGroupId": "urn:uuid:" + uuid.NewString()})
+	want("another group", 2)
+	h.sends(mine, "PrivateMessage", words(), "lwMetadata", vocab.Doc{"mlsEpoch": h.group.Epoch + 1})
+	want("another epoch", 3)
+	if err := h.put("PublicMessage", words(), h.group.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	want("another type in a log", 4)
 }

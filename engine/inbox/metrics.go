@@ -9,6 +9,7 @@ type metrics struct {
 	synchronizations *prometheus.CounterVec
 	relayed          *prometheus.CounterVec
 	undecryptable    *prometheus.CounterVec
+	mislabeled       prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
@@ -31,9 +32,12 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		undecryptable: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lightweb_mls_undecryptable_total", Help: "Messages of encrypted conversations with which the devices of a user can do nothing, or nothing yet, by reason.",
 		}, []string{"reason"}),
+		mislabeled: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "lightweb_mls_mislabeled_total", Help: "Messages of encrypted conversations whose labels contradict their MLS header, which counts.",
+		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.activities, m.ignored, m.synchronizations, m.relayed, m.undecryptable)
+		reg.MustRegister(m.requests, m.activities, m.ignored, m.synchronizations, m.relayed, m.undecryptable, m.mislabeled)
 	}
 	return m
 }

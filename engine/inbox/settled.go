@@ -41,6 +41,9 @@ func (p *applier) countSettled(x *applying) {
 	if x.effects.Undecryptable != "" {
 		p.metrics.undecryptable.WithLabelValues(x.effects.Undecryptable).Inc()
 	}
+	if x.effects.Mislabeled {
+		p.metrics.mislabeled.Inc()
+	}
 	p.chargeStored(x)
 }
 

@@ -1,0 +1,72 @@
+package conversation_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+// One scene shows every metric of a registry.
+func TestMetricsTellWhatConversationsDo(t *testing.T) {
+	t.Parallel()
+	s, g := gated(t)
+	early, _ := s.request(s.alice, s.group, mlstest.Change{})
+	winner, next := s.request(s.alice, s.group, mlstest.Change{})
+	send := func() error { _, err := s.send(s.bob, s.group.Message()); return err }
+	for range 2 { // accepted, and answered as before
+		if _, err := s.registry.Commit(t.Context(), s.at, winner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.registry.Commit(t.Context(), s.at, early)
+	s.wantConflict("a commit of the epoch before", err, "epoch_conflict")
+	s.group = next
+	_, err = s.send(s.bob, mlstest.NewGroup(s.bob).Message())
+	s.wantRefused("a message of another group", err, fault.Invalid, "wrong_group")
+	g.setWithin(func() { panic("as the test wants") })
+	if err := send(); fault.KindOf(err) != fault.Internal {
+		t.Errorf("a message whose conversation panics: %v", err)
+	}
+	g.setWithin(func() {})
+	for s.registry.DropIdle() > 0 { // the worker ends
+		s.registry.Waiting(s.at)
+	}
+	if err := send(); err != nil {
+		t.Fatal(err)
+	}
+	got, want := s.metrics(), map[string]float64{
+		"lightweb_conversation_live": 1, "lightweb_mls_quarantined": 0,
+		"lightweb_conversation_starts_total": 2, "lightweb_conversation_stops_total": 1, "lightweb_conversation_restarts_total": 1,
+		"lightweb_mls_mailbox_depth": 6, "lightweb_mls_epoch_conflicts_total": 1, "lightweb_mls_idempotent_replays_total": 1, "lightweb_mls_overload_total": 0,
+		"lightweb_mls_op_seconds commit accepted": 2, "lightweb_mls_op_seconds commit conflict": 1,
+		"lightweb_mls_op_seconds message accepted": 1, "lightweb_mls_op_seconds message refused": 1, "lightweb_mls_op_seconds message failed": 1,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the metrics are %v, want %v", got, want)
+	}
+}
+
+// metrics returns the metrics of the scene's registry under their names and labels: the value of
+// each counter and gauge, and how many values each histogram has.
+func (s *scene) metrics() map[string]float64 {
+	s.Helper()
+	families, err := s.registry.Metrics.(prometheus.Gatherer).Gather()
+	if err != nil {
+		s.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, label := range m.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			all[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return all
+}
