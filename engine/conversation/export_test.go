@@ -17,6 +17,14 @@ func (r *Registry) Waiting(at Place) int {
 	return 0
 }
 
+// HoldsRow reports whether a live conversation holds the row of its last batch. No request may
+// wait for it.
+func (r *Registry) HoldsRow(at Place) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.live[at].seen != nil
+}
+
 // DropIdle ends conversations that nothing is asked of, and returns how many are left.
 func (r *Registry) DropIdle() int {
 	r.mu.Lock()

@@ -132,6 +132,7 @@ func (c *live) settle(batch []*letter, err error) error {
 	if err == nil && c.seen != nil {
 		c.epoch.Store(c.seen.Epoch)
 	}
+	c.seen = nil // its GroupInfo may be large
 	if err != nil {
 		c.epoch.Store(-1)
 	}

@@ -204,6 +204,15 @@ func TestAClosedRegistryRefuses(t *testing.T) {
 	s.wantRefused("after Close", err, fault.Unavailable, "mls_closing")
 }
 
+// A row has the GroupInfo, which may have 1 MiB, and there may be 10,000 live conversations.
+func TestALiveConversationHoldsNoRow(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	if s.registry.HoldsRow(s.at) {
+		t.Error("after a commit the conversation holds its row, with the GroupInfo")
+	}
+}
+
 // Row 17: a conversation that ends because it is idle loses nothing, and is never live twice.
 func TestIdleConversationsEndBetweenMessages(t *testing.T) {
 	t.Parallel()
