@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
@@ -271,6 +273,11 @@ func TestAWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 			t.Errorf("confirm: %v", err)
 		}
 	}
+	var bobs uuid.UUID
+	if err := dbtest.SQL(t, s.store, s.user).QueryRow(`SELECT id FROM mls_welcomes WHERE recipient_uri = $1`, bobID).Scan(&bobs); err != nil {
+		t.Fatal(err)
+	}
+	s.wantRefused("bob's Welcome", s.registry.ConfirmWelcome(t.Context(), s.user, bobs, ""), fault.NotFound, "no_welcome")
 	s.later(time.Hour)
 	if all := welcomes("laptop"); len(all) != 0 {
 		t.Errorf("after it was confirmed the laptop has %d welcomes", len(all))
