@@ -22,17 +22,29 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// A note costs this at most, when the databases are in use. A change that needs more says why.
+// A note costs this at most when the databases are in use, and so does a batch, but for the WAL. A
+// change that needs more says why.
 const (
-	mostTrips  = 2       // to the database of each user: claim and read ahead, then store and commit
-	mostShared = 3       // to that of the instance, for several users: who follows, the journal, and its end after the answer
-	mostWAL    = 8 << 10 // bytes, for one user
+	mostTrips   = 2       // to the database of each user: claim and read ahead, then store and commit
+	mostShared  = 3       // to that of the instance, for several users: who follows, the journal, and its end after the answer
+	mostWAL     = 8 << 10 // bytes, for one user
+	mostFlushes = 1       // of the WAL, for one user
 )
 
-// trips counts round trips to databases of users and to that of the instance.
-type trips struct{ users, instance atomic.Int64 }
+// traffic counts round trips to databases, and transactions that were committed there. A commit
+// flushes the WAL once if its transaction wrote something, and nothing else waits for a flush: so
+// flushes are counted at most once too often, whether fsync is on or not, and only those of a test.
+type traffic struct{ trips, flushes atomic.Int64 }
 
-func (n *trips) reset() { n.users.Store(0); n.instance.Store(0) }
+// trips are the traffic to databases of users and to that of the instance.
+type trips struct{ users, instance traffic }
+
+func (n *trips) reset() {
+	for _, t := range []*traffic{&n.users, &n.instance} {
+		t.trips.Store(0)
+		t.flushes.Store(0)
+	}
+}
 
 // The test is not parallel: round trips of others would be counted. Writes of other packages'
 // tests to the same server are counted, so that the note counts that cost least.
@@ -58,12 +70,43 @@ func TestWhatANoteCosts(t *testing.T) {
 		s.MustSend("p:/carol", mine, note(warm+n, "hi"))
 		wal = min(wal, written()-before)
 	}
-	t.Logf("%d round trips for %d notes, from %d bytes of WAL each", trips.users.Load(), notes, wal)
-	if got := trips.users.Load(); got == 0 || got > mostTrips*notes {
+	t.Logf("%d round trips for %d notes, from %d bytes of WAL each", trips.users.trips.Load(), notes, wal)
+	if got := trips.users.trips.Load(); got == 0 || got > mostTrips*notes {
 		t.Errorf("%d round trips for %d notes, want %d each at most", got, notes, mostTrips)
+	}
+	if got := trips.users.flushes.Load() + trips.instance.flushes.Load(); got != mostFlushes*notes {
+		t.Errorf("%d flushes for %d notes, want %d each", got, notes, mostFlushes)
 	}
 	if wal > mostWAL {
 		t.Errorf("%d bytes of WAL a note, want %d at most", wal, mostWAL)
+	}
+}
+
+// A lock holds up a first note, and the others follow it in one batch.
+func TestWhatABatchCosts(t *testing.T) {
+	var trips trips
+	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
+	s := peertest.NewStage(t, in).Scene(t)
+	s.Follows("p:/carol")
+	s.MustSend("p:/carol", mine, note(0, "hi"))
+	var bodies []string
+	for n := range 40 {
+		bodies = append(bodies, note(1+n, "hi"))
+	}
+	release := hold(t, s)
+	trips.reset()
+	answers := queue(t, s, bodies...)
+	release()
+	for _, a := range answers {
+		if err := <-a; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := trips.users.trips.Load(); got == 0 || got > 2*mostTrips {
+		t.Errorf("%d round trips for a note and a batch, want %d at most", got, 2*mostTrips)
+	}
+	if got := trips.users.flushes.Load() + trips.instance.flushes.Load(); got == 0 || got > 2*mostFlushes {
+		t.Errorf("%d flushes for a note and a batch, want %d at most", got, 2*mostFlushes)
 	}
 }
 
@@ -87,7 +130,7 @@ func TestWhatANoteForSeveralCosts(t *testing.T) {
 	for n := range notes {
 		trips.reset()
 		send(warm + n)
-		users[n], instance[n] = trips.users.Load(), trips.instance.Load()
+		users[n], instance[n] = trips.users.trips.Load(), trips.instance.trips.Load()
 	}
 	if got := slices.Max(users); got > 2*mostTrips {
 		t.Errorf("%d round trips to two users, want %d to each at most", users, mostTrips)
@@ -97,7 +140,7 @@ func TestWhatANoteForSeveralCosts(t *testing.T) {
 	}
 }
 
-// throughProxy opens the databases of a cluster again, through a proxy that counts round trips.
+// throughProxy opens the databases of a cluster again, through a proxy that counts what passes.
 func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	t.Helper()
 	probe, err := c.Instance.Users.Find(t.Context(), dbtest.User(t, c, "probe"))
@@ -118,7 +161,7 @@ func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	}
 	t.Cleanup(func() { _ = listener.Close() }) // which ends the proxy
 	instance := strings.TrimSuffix(probe.Database, "_probe")
-	counter := func(startup []byte) *atomic.Int64 {
+	counter := func(startup []byte) *traffic {
 		if bytes.Contains(startup, []byte("\x00"+instance+"\x00")) {
 			return &trips.instance
 		}
@@ -136,8 +179,8 @@ func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 }
 
 // proxy passes on what clients and the server say; counter chooses by a connection's first
-// message where its round trips are counted.
-func proxy(listener net.Listener, socket string, counter func(startup []byte) *atomic.Int64) {
+// message where its traffic is counted.
+func proxy(listener net.Listener, socket string, counter func(startup []byte) *traffic) {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
@@ -149,35 +192,67 @@ func proxy(listener net.Listener, socket string, counter func(startup []byte) *a
 			continue
 		}
 		go func() {
-			_, _ = io.Copy(client, server) // until either hangs up
-			_ = client.Close()
-		}()
-		go func() {
-			_ = count(client, server, counter) // as above
-			_ = server.Close()
+			defer server.Close()
+			r := bufio.NewReader(client)
+			startup, err := message(r, 0)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			of := counter(startup)
+			go func() {
+				_ = of.countFlushes(server, client) // until either hangs up
+				_ = client.Close()
+			}()
+			_ = of.countTrips(startup, r, server) // as above
 		}()
 	}
 }
 
-// count passes on what a client sends, and counts how often it waits for an answer: after a Sync
-// or a Query (PostgreSQL documentation, Message Formats). A pool that was idle for a second asks
-// first whether its connection lives: not counted.
-func count(client io.Reader, server io.Writer, counter func(startup []byte) *atomic.Int64) error {
-	r := bufio.NewReader(client)
-	startup, err := message(r, 0)
-	if err != nil {
-		return err
+// countTrips passes on what a client sends, and counts how often it waits for an answer: after a
+// Sync or a Query (PostgreSQL documentation, Message Formats). A pool that was idle for a second
+// asks first whether its connection lives: not counted.
+func (n *traffic) countTrips(startup []byte, r *bufio.Reader, server io.Writer) error {
+	for m := startup; ; {
+		if _, err := server.Write(m); err != nil {
+			return err
+		}
+		var err error
+		if m, err = message(r, 1); err != nil {
+			return err
+		}
+		if m[0] == 'S' || m[0] == 'Q' && !bytes.Contains(m, []byte("-- ping")) {
+			n.trips.Add(1)
+		}
 	}
-	trips := counter(startup)
-	for at := startup; ; {
-		if _, err := server.Write(at); err != nil {
+}
+
+// countFlushes passes on what the server sends, and counts commits: those that complete a COMMIT,
+// and those of statements outside of BEGIN and COMMIT, which the server commits at the next
+// ReadyForQuery.
+func (n *traffic) countFlushes(server io.Reader, client io.Writer) error {
+	r, begun, alone := bufio.NewReader(server), false, false
+	for {
+		m, err := message(r, 1)
+		if err != nil {
 			return err
 		}
-		if at, err = message(r, 1); err != nil {
-			return err
+		switch completes := m[0] == 'C'; {
+		case completes && bytes.Equal(m[5:], []byte("BEGIN\x00")):
+			begun = true
+		case completes && bytes.Equal(m[5:], []byte("COMMIT\x00")):
+			n.flushes.Add(1)
+			begun = false
+		case completes && bytes.Equal(m[5:], []byte("ROLLBACK\x00")):
+			begun = false
+		case completes:
+			alone = alone || !begun
+		case m[0] == 'Z' && alone:
+			n.flushes.Add(1)
+			alone = false
 		}
-		if at[0] == 'S' || at[0] == 'Q' && !bytes.Contains(at, []byte("-- ping")) {
-			trips.Add(1)
+		if _, err := client.Write(m); err != nil {
+			return err
 		}
 	}
 }
