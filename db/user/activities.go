@@ -95,7 +95,7 @@ func (t Activities) Unclaim(ctx context.Context, all []Owned) error {
 func (t Activities) Add(ctx context.Context, a Activity) error {
 	t.unsent.activities = append(t.unsent.activities, a)
 	t.touched.touch(pagesOf(a.Direction), a.URI)
-	return t.added(ctx, len(a.Raw))
+	return t.countRow(ctx, len(a.Raw))
 }
 
 // pagesOf returns the pages that may show activities of a direction.
@@ -190,13 +190,13 @@ func (t Activities) List(ctx context.Context, direction string, to []vocab.ID, a
 	p := after.orFirst()
 	return collect[Activity](ctx, t.tx, "list activities", `SELECT `+activityColumns+` FROM activities
 		WHERE direction = $1 AND (published, id) < ($4, $5) AND `+addressesAny+` AND `+aboutLiving+`
-		ORDER BY published DESC, id DESC LIMIT $6`, direction, listed(to), t.types.ShowObject, p.At, p.ID, n)
+		ORDER BY published DESC, id DESC LIMIT $6`, direction, formsOf(to), t.types.ShowObject, p.At, p.ID, n)
 }
 
 // Count counts the activities that List returns.
 func (t Activities) Count(ctx context.Context, direction string, to []vocab.ID) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM activities
-		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, listed(to), t.types.ShowObject)
+		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, formsOf(to), t.types.ShowObject)
 }
 
 // aboutLiving is false for a row whose activity has one of the types $3 and whose object was

@@ -22,9 +22,9 @@ var addressesPublic = publicIn("raw")
 // not look at the field audience. If $2 is null, it holds for all rows.
 const addressesAny = `($2::text[] IS NULL OR raw -> 'to' ?| $2 OR raw -> 'cc' ?| $2)`
 
-// listed returns the argument $2 of addressesAny for a list of ids, and null if the list is
+// formsOf returns the argument $2 of addressesAny for a list of ids, and null if the list is
 // nil. If the list contains vocab.Public, the result contains every form of it.
-func listed(to []vocab.ID) []string {
+func formsOf(to []vocab.ID) []string {
 	if to == nil {
 		return nil
 	}

@@ -38,7 +38,7 @@ type Event struct {
 func (t Events) Add(ctx context.Context, e Event) error {
 	e.Payload = document(e.Payload)
 	t.unsent.events = append(t.unsent.events, e)
-	return t.added(ctx, len(e.Payload))
+	return t.countRow(ctx, len(e.Payload))
 }
 
 // Withhold counts an event instead of adding it. One event like e is stored for all withheld

@@ -64,7 +64,7 @@ var (
 	Private         = privateIn("raw", "raw ->> 'attributedTo'", "$2::text")
 	Named           = namedIn("raw", "$2::text")
 	AddressesAny    = addressesAny
-	Listed          = listed
+	Listed          = formsOf
 )
 
 // Holds tells whether a predicate holds for a document, raw in it.

@@ -94,7 +94,7 @@ const (
 func (t Feed) Add(ctx context.Context, e FeedEntry) error {
 	t.unsent.feed = append(t.unsent.feed, e)
 	t.touched.touch(MainFeed)
-	return t.added(ctx, 0)
+	return t.countRow(ctx, 0)
 }
 
 // items reads rows with their documents. It stops after the row with which the documents exceed

@@ -54,7 +54,7 @@ func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 		t.unsent.objects = append(t.unsent.objects, o)
 		t.touched.touch(feeds, o.URI)
 		t.ahead.forgetObject(o.URI) // readAhead now finds the object in t.unsent, and later the database has it
-		return true, t.added(ctx, len(o.Raw)+len(o.Readable))
+		return true, t.countRow(ctx, len(o.Raw)+len(o.Readable))
 	}
 	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at, readable)
 		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = ANY($7)) ON CONFLICT (uri) DO NOTHING`,

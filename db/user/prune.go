@@ -167,8 +167,8 @@ var (
 				AND (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
 					OR (a.type = ANY($6) OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", "a.actor_uri", authorFollowers) + `)
 			OR a.type = ANY($7) AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
-			OR ` + isRequest + ` OR ` + touched("a.uri", "$8") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
-				AND (` + touched("a.object_uri", "$8") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
+			OR ` + isRequest + ` OR ` + actedOn("a.uri", "$8") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
+				AND (` + actedOn("a.object_uri", "$8") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
 		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
 
 	// oldObjects selects those of the objects $3 to remove. $4 are the types of Types.Answer.
@@ -179,7 +179,7 @@ var (
 		WHERE NOT (` + own("o.uri") + ` OR EXISTS (SELECT FROM by WHERE by.object = o.uri AND by.uri = $1)
 			OR EXISTS (SELECT FROM by JOIN contacts ON contacts.uri = by.uri WHERE by.object = o.uri)
 				AND (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", "o.raw ->> 'attributedTo'", authorFollowers) + `)
-			OR ` + stamps + ` OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
+			OR ` + stamps + ` OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + actedOn("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 
 // contactsAmong defines a table contacts: those uris of a small table that belong to contacts
@@ -212,10 +212,10 @@ func involves(raw string) string {
 // authorFollowers is the author's followers collection, as named in the copy of the author.
 const authorFollowers = `(author.raw ->> 'followers')`
 
-// touched holds for a uri that the user reacted to, or about which the user sent an activity. An
+// actedOn holds for a uri that the user reacted to, or about which the user sent an activity. An
 // activity whose type is in the parameter answers does not count, because Follows are accepted
 // automatically.
-func touched(uri, answers string) string {
+func actedOn(uri, answers string) string {
 	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = $1)
 		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type <> ALL(` + answers + `)))`
 }

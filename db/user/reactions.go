@@ -29,7 +29,7 @@ type Reaction struct {
 func (t Reactions) Set(ctx context.Context, r Reaction, now time.Time) error {
 	t.unsent.react(reactionRow{r, now})
 	t.touched.touch(0, r.Object)
-	return t.added(ctx, 0)
+	return t.countRow(ctx, 0)
 }
 
 const reactionColumns = `object_uri, actor_uri, kind, emoji, type, activity_uri`

@@ -50,8 +50,8 @@ func (u *unsent) react(r reactionRow) {
 // maxUnsent is the number of bytes at which the unsent rows are sent.
 const maxUnsent = 4 << 20
 
-// added counts an added row of this size, and sends the unsent rows when they reach maxUnsent.
-func (t *tx) added(ctx context.Context, size int) error {
+// countRow counts an added row of this size, and sends the unsent rows when they reach maxUnsent.
+func (t *tx) countRow(ctx context.Context, size int) error {
 	if t.unsent.size += size; t.unsent.size < maxUnsent {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (t Deliveries) Withdraw(ctx context.Context, actor vocab.ID, of, but []voca
 		FROM delivery_jobs j
 		WHERE j.id = d.job_id AND j.type = ANY($6) AND d.status IN ('pending', 'parked', 'failed') AND $1 = ANY(d.targets)
 			AND NOT $2 = ANY(j.audience) AND ($3::text[] IS NULL OR j.audience && $3 AND NOT j.audience && ($4::text[] || $1))`,
-		actor, vocab.Public, listed(of), texts(but), now, t.types.Words)
+		actor, vocab.Public, formsOf(of), texts(but), now, t.types.Words)
 	return err
 }
 

@@ -66,7 +66,7 @@ func (l *leases) countForwarded(r *row, n int) {
 // deliveries a domain that has none in memory may get. The turns in progress share that number,
 // but each turn may claim at least a few.
 func (l *leases) maxOwn() int {
-	share := int(l.pool.Share())
+	share := int(l.pool.FairShare())
 	return min(maxClaimed, max(share/maxTurns, min(share, minClaimed)))
 }
 
@@ -89,7 +89,7 @@ func (l *leases) fullDomains(n int) []string {
 // inAdvance returns the leases that a transaction which stores a job may take. They leave out the
 // hosts in the parameter except.
 func (l *leases) inAdvance(owner string, except []string, now time.Time) user.DeliveryLeases {
-	most := l.pool.Share()
+	most := l.pool.FairShare()
 	if most < minClaimed {
 		return user.DeliveryLeases{}
 	}

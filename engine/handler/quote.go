@@ -135,7 +135,7 @@ func approve(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (*v
 	if err != nil || stamp == "" {
 		return o, err
 	}
-	return o.Approved(), nil
+	return o.WithStamp(), nil
 }
 
 // quotedAuthor returns the author of a quoted post, as the post's server has shown it or else as
@@ -209,7 +209,7 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 	if err != nil {
 		return err
 	}
-	doc, readable := o.Approved().WrittenHere().Stored()
+	doc, readable := o.WithStamp().WrittenHere().Stored()
 	if changed, err := s.tx.Objects.Replace(ctx, o.ID, doc, readable, s.now); err != nil || !changed {
 		return err
 	}

@@ -59,7 +59,7 @@ func newUpdate() Handler {
 			if err := checkSentWords(ctx, tx, s); err != nil {
 				return err
 			}
-			doc, readable := o.Approved().WrittenHere().Stored() // the user's own objects have only stamps that were verified
+			doc, readable := o.WithStamp().WrittenHere().Stored() // the user's own objects have only stamps that were verified
 			changed, err := tx.Objects.Replace(ctx, s.Object.URI, doc, readable, s.Now)
 			if err == nil && !changed {
 				return fault.New(fault.Conflict, "the object was changed or deleted meanwhile")

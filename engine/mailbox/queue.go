@@ -159,7 +159,7 @@ func (q *queue[T]) wake() {
 	case len(q.letters) > 0 && q.letters[0].ready:
 		q.running = true
 		q.start()
-	case len(q.letters) == 0 && q.isClosing() && !isClosed(q.ended):
+	case len(q.letters) == 0 && q.isClosing() && !isDone(q.ended):
 		close(q.ended)
 	}
 }
@@ -185,9 +185,9 @@ func (q *queue[T]) close() {
 	q.wake()
 }
 
-func (q *queue[T]) isClosing() bool { return isClosed(q.closing) }
+func (q *queue[T]) isClosing() bool { return isDone(q.closing) }
 
-func isClosed(c chan struct{}) bool {
+func isDone(c chan struct{}) bool {
 	select {
 	case <-c:
 		return true

@@ -86,8 +86,8 @@ func Daily(n int) Rate {
 	return Rate{PerSecond: float64(n) / (24 * time.Hour).Seconds(), Burst: n}
 }
 
-// Share returns a description of the share of one payer.
-func (b *Budget) Share() string {
+// DescribeShare returns a description of the share of one payer.
+func (b *Budget) DescribeShare() string {
 	var words []string
 	switch {
 	case b.Setting != "" && b.Per != "":
@@ -160,7 +160,7 @@ func OperationsTable() string {
 	var t strings.Builder
 	t.WriteString("| what is bounded | who pays | share | beyond |\n|---|---|---|---|\n")
 	for _, b := range budgets {
-		fmt.Fprintf(&t, "| %s | %s | %s | %s |\n", b.Bounds, b.Payer, b.Share(), b.Beyond)
+		fmt.Fprintf(&t, "| %s | %s | %s | %s |\n", b.Bounds, b.Payer, b.DescribeShare(), b.Beyond)
 	}
 	return t.String()
 }

@@ -85,7 +85,7 @@ func TestSharesAreWrittenInWords(t *testing.T) {
 		{Budget{Each: "1 KiB"}, "1 KiB"},
 		{Budget{Hourly: 60, Daily: 500}, "60 an hour and 500 a day"},
 	} {
-		if got := tt.b.Share(); got != tt.want {
+		if got := tt.b.DescribeShare(); got != tt.want {
 			t.Errorf("Share = %q, want %q", got, tt.want)
 		}
 	}

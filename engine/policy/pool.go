@@ -47,9 +47,10 @@ func (p *Pool) Used() int64 {
 	return int64(p.root.held)
 }
 
-// Share returns how much a payer that holds nothing now may take in total, if it takes little at a
-// time. The result is less than what is left in the pool, unless no more than one unit is left.
-func (p *Pool) Share() int64 {
+// FairShare returns how much a payer that holds nothing now may take in total, if it takes little
+// at a time. The result is less than what is left in the pool, unless no more than one unit is
+// left.
+func (p *Pool) FairShare() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := max(p.size-p.root.held, 0)

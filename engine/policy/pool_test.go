@@ -54,7 +54,7 @@ func TestManyPayersShareAPool(t *testing.T) {
 	if full := p.Full(1); len(full) != 50 {
 		t.Errorf("%d are full, want all", len(full))
 	}
-	if n := p.Share(); n < 8 || n > 16 || !p.Take("late", 100) {
+	if n := p.FairShare(); n < 8 || n > 16 || !p.Take("late", 100) {
 		t.Errorf("a newcomer may have %d bit by bit, and then nothing of 100", n)
 	}
 }

@@ -105,7 +105,7 @@ func TestNoSequenceOfTakesExceedsThePool(t *testing.T) {
 			if sum += n; sum > all || p.Used() != sum {
 				t.Fatalf("%d of %d are used, want %d", p.Used(), all, sum)
 			}
-			if most := p.Share(); most > all-sum || most < min(all-sum, 1) {
+			if most := p.FairShare(); most > all-sum || most < min(all-sum, 1) {
 				t.Fatalf("a newcomer may have %d of the %d that are left", most, all-sum)
 			} else if most > 0 && !p.mayTake("domain new.example", float64(most), p.size) {
 				t.Fatalf("a newcomer is promised %d of the %d that are left, and refused", most, all-sum)

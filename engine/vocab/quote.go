@@ -85,9 +85,9 @@ func (s Stamp) Doc(id, asker ID) Doc {
 		"interactionTarget": string(s.Quoted), "to": []any{string(asker)}, "cc": []any{string(Public)}}
 }
 
-// Approved returns a copy of the object whose stored form keeps the id of its stamp. The caller
+// WithStamp returns a copy of the object whose stored form keeps the id of its stamp. The caller
 // must have verified that the author of the quoted post approves of the quote.
-func (o *Object) Approved() *Object {
+func (o *Object) WithStamp() *Object {
 	approved := *o
 	approved.stored, approved.approved = &stored{}, true
 	return &approved
