@@ -24,7 +24,11 @@ func TestAttacksOnCavage(t *testing.T) {
 			r.Header.Set("Authorization", "signature "+r.Header.Get("Signature"))
 			r.Header.Del("Signature")
 		}, want: "authorization_signature"},
-		{name: "SG-02 in Authorization too", after: set("Authorization", `Signature keyId="x"`), want: "authorization_signature"},
+		{name: "SG-02 another in Authorization too, which is not read", after: set("Authorization", `Signature keyId="x"`)},
+		{name: "SG-02 a good one in Authorization, a forged one beside it", after: func(r *http.Request) {
+			r.Header.Set("Authorization", "Signature "+r.Header.Get("Signature"))
+			r.Header.Set("Signature", strings.Replace(r.Header.Get("Signature"), `signature="`, `signature="AAAA`, 1))
+		}, want: "bad_signature"},
 		{name: "SG-02 a bearer token beside it", after: set("Authorization", "Bearer keyId=x")},
 		{name: "SG-02 SIG-19 keyId twice", sign: cavGood + `,keyId="https://other.example/"`, want: "duplicate_parameter"},
 		{name: "SG-02 an unknown parameter twice", sign: cavGood + `,x=1,x=1`, want: "duplicate_parameter"},

@@ -19,16 +19,17 @@ const (
 	expiresField  = "(expires)"
 )
 
-// readCavage finds the header field that contains the signature.
+// readCavage finds the header field that contains the signature. Castopod also repeats its
+// signature in Authorization, which is not read.
 //
 // The package httpsig is used to sign but not to verify, because its verifier has three faults.
 // It always takes the time from the wall clock, it splits parameters at commas inside quotes, and
 // it checks the decoded path instead of the path that was sent.
 func (q *request) readCavage() error {
-	if scheme, _, _ := strings.Cut(q.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
-		return refuse("authorization_signature", "signatures are taken from the signature header only")
-	}
 	if len(q.header["Signature"]) == 0 {
+		if scheme, _, _ := strings.Cut(q.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
+			return refuse("authorization_signature", "signatures are taken from the signature header only")
+		}
 		return refuse("not_signed", "the request carries no signature")
 	}
 	for _, name := range []string{"Signature", "Date", "Digest"} {
