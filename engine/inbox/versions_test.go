@@ -138,4 +138,28 @@ func TestADeleteUnderTheIDOfItsCreateWaitsBesideIt(t *testing.T) {
 	}
 }
 
+// Hubzilla makes the id of an Accept from the contact, so that all Accepts and Rejects of a contact
+// have the same ids.
+func TestAnAnswerUnderAnIDOfBeforeAnswersTheNextFollow(t *testing.T) {
+	s := newScene(t)
+	for n := range 2 {
+		follow := fmt.Sprintf("us:/alice/activities/f%d", n)
+		s.Act("p:/carol", `{"id":"`+follow+`","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
+		for _, object := range []string{`"` + follow + `"`, `{"id":"` + follow + `","type":"Follow","actor":"us:/alice","object":"p:/carol"}`} {
+			s.MustSend("p:/carol", mine, `{"id":"p:/follow/1#accept","type":"Accept","actor":"p:/carol","to":"us:/alice","object":`+object+`}`)
+		}
+		if got := s.Column(t, s.Alice, `SELECT status FROM relationships WHERE type = 'following'`); !slices.Equal(got, []string{"accepted"}) {
+			t.Errorf("after the Accept of Follow %d the follow is %q", n, got)
+		}
+		s.MustSend("p:/carol", "us:/inbox", fmt.Sprintf(`{"id":"p:/notes/%d/activity","type":"Create","actor":"p:/carol","to":"p:/carol/followers","object":{"id":"p:/notes/%[1]d","type":"Note","attributedTo":"p:/carol","to":"p:/carol/followers","content":"%[1]d"}}`, n))
+		s.Act("p:/carol", fmt.Sprintf(`{"id":"us:/alice/activities/u%d","type":"Undo","actor":"us:/alice","object":{"id":%q,"type":"Follow","actor":"us:/alice","object":"p:/carol"}}`, n, follow))
+	}
+	if got := contents(t, s); !slices.Equal(got, []string{"0", "1"}) {
+		t.Errorf("alice holds %q, want a post of each follow", got)
+	}
+	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox WHERE type = 'accept.received'`); len(got) != 2 {
+		t.Errorf("%d events tell of an Accept, want one for each Follow", len(got))
+	}
+}
+
 func asDave(body string) string { return strings.ReplaceAll(body, "p:/carol", "p:/dave") }
