@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Friendica and Mobilizon send each edit of a post under the same id.
@@ -163,3 +164,33 @@ func TestAnAnswerUnderAnIDOfBeforeAnswersTheNextFollow(t *testing.T) {
 }
 
 func asDave(body string) string { return strings.ReplaceAll(body, "p:/carol", "p:/dave") }
+
+// Takahē and Mobilizon send every change of an actor under one id, and without a time.
+func TestAnActorChangesUnderOneIDAgainAndAgain(t *testing.T) {
+	s := newScene(t)
+	s.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
+	shown := func() []string {
+		return s.Column(t, s.Alice, `SELECT raw ->> 'name' FROM actors`)
+	}
+	carol := s.Actor("p:/carol")
+	update := `{"id":"p:/carol#update","type":"Update","actor":"p:/carol","to":"us:/alice","object":"p:/carol"}`
+	for _, name := range []string{"first", "second", "third"} {
+		carol.Doc["name"] = name
+		carol.Show()
+		s.Later(10 * time.Minute)
+		s.MustSend("p:/carol", mine, update)
+		if got := shown(); !slices.Equal(got, []string{name}) {
+			t.Errorf("alice's copy has the name %q, want %q", got, name)
+		}
+	}
+	before := s.Asked("p:/carol")
+	for range 50 {
+		s.MustSend("p:/carol", mine, update)
+	}
+	if n := s.Asked("p:/carol") - before; n > 10 {
+		t.Errorf("50 replays asked for the actor %d times, want as often as its budget allows", n)
+	}
+	if got := s.Column(t, s.Alice, `SELECT uri FROM activities WHERE type = 'Update'`); len(got) != 1 {
+		t.Errorf("activities: %q, want one Update", got)
+	}
+}
