@@ -233,11 +233,12 @@ func TestTheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	_, err = s.registry.Reset(t.Context(), s.at, bobID, mlstest.NewGroup(s.bob).Info(s.bob))
 	s.wantRefused("a group of another id", err, fault.Invalid, "wrong_group")
 	var wg sync.WaitGroup
-	won := make([]error, 2)
+	won, accepted := make([]error, 2), make([]conversation.Accepted, 2)
 	groups := []*mlstest.Group{mlstest.NewGroupWith(id, s.alice), mlstest.NewGroupWith(id, s.bob)}
+	infos := [][]byte{groups[0].Info(s.alice), groups[1].Info(s.bob)}
 	for i, d := range []*mlstest.Device{s.alice, s.bob} {
 		wg.Go(func() {
-			_, won[i] = s.registry.Reset(t.Context(), s.at, actorOf(d), groups[i].Info(d))
+			accepted[i], won[i] = s.registry.Reset(t.Context(), s.at, actorOf(d), infos[i])
 		})
 	}
 	wg.Wait()
@@ -260,6 +261,12 @@ func TestTheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	other := []string{aliceID, bobID}[1-first]
 	if _, err := s.rejoin(mlstest.NewDevice(other, time.Now())); err != nil {
 		t.Errorf("the other member does not come back: %v", err)
+	}
+
+	want := accepted[first]
+	want.Replayed = true
+	if again, err := s.registry.Reset(t.Context(), s.at, actorOf([]*mlstest.Device{s.alice, s.bob}[first]), infos[first]); err != nil || again != want {
+		t.Errorf("the first reset sent again: %+v, %v, want %+v", again, err, want)
 	}
 }
 

@@ -97,8 +97,9 @@ type reset struct {
 }
 
 // Reset begins the next MLS group of a conversation whose reset is pending. The only member of
-// that group is a device of the caller. The first member to call it succeeds; the others are
-// refused with a Conflict, and join by external commits or are added.
+// that group is a device of the caller. The first member to call it succeeds, and gets the same
+// answer if it calls again with the same groupInfo, as the first answer may be lost. The others
+// are refused with a Conflict, and join by external commits or are added.
 func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupInfo []byte) (Accepted, error) {
 	group, err := readNewGroup(groupInfo, caller)
 	if err != nil {
@@ -111,11 +112,24 @@ func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupIn
 
 func (s *reset) name() string { return "reset" }
 
-func (s *reset) request() (caller vocab.ID, key string) { return s.caller, "" }
+func (s *reset) request() (caller vocab.ID, key string) {
+	return s.caller, keyOf(s.at.ID, s.caller, s.name(), string(s.digest()))
+}
+
+func (s *reset) digest() []byte { return hashOf(s.groupInfo) }
 
 func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if _, err := memberOf(ctx, tx, c, s.caller); err != nil {
 		return err
+	}
+	_, key := s.request()
+	stored, err := storedAnswer(ctx, tx, key, s.digest(), s.now)
+	if err != nil {
+		return err
+	}
+	if stored != nil {
+		s.accepted = *stored
+		return nil
 	}
 	switch {
 	case s.group == c.GroupID || slices.Contains(c.FormerGroups, s.group):
@@ -131,5 +145,8 @@ func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 	c.Generation, c.Epoch, c.Status, c.GroupInfo = c.Generation+1, 0, user.StatusActive, s.groupInfo
 	c.FormerGroups, c.GroupID, c.ResetGroupID, c.Mixed = append(c.FormerGroups, c.GroupID), s.group, "", false
 	s.accepted = Accepted{Seq: c.LastSeq, Epoch: 0, Generation: c.Generation}
-	return s.registry.tellState(ctx, tx, s.at, c, s.now)
+	if err := s.registry.tellState(ctx, tx, s.at, c, s.now); err != nil {
+		return err
+	}
+	return storeAnswer(tx, key, s.digest(), s.accepted, s.now)
 }
