@@ -2,6 +2,8 @@ package inbox
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,19 +23,22 @@ const (
 // renewer fetches actors that have changed, if their budget did not allow an immediate fetch or
 // their server did not answer it, and updates the users' copies of them. Each domain has a queue
 // of its own and a limited time in each round, so that a domain that does not answer delays the
-// others only a little.
+// others only a little. A user whose database fails is tried once in a round, and neither delays
+// the other users nor causes another fetch.
 type renewer struct {
 	inbox *Inbox
 	room  *policy.Pool
 
 	mu      sync.Mutex
-	lines   map[string][]vocab.ID // by registrable domain, in the order in which the actors are fetched
-	waiting map[vocab.ID]bool     // all actors that are in a queue or being fetched
+	lines   map[string][]vocab.ID         // by registrable domain, in the order in which the actors are fetched
+	waiting map[vocab.ID]bool             // all actors that are in a queue or being fetched
+	owed    map[vocab.ID][]vocab.Username // users whose copies of a fetched actor are still old
+	failing map[vocab.Username]bool       // users whose databases have failed in this round
 	running bool
 }
 
 func newRenewer(i *Inbox) *renewer {
-	return &renewer{inbox: i, room: policy.Renewals.NewPool(), lines: map[string][]vocab.ID{}, waiting: map[vocab.ID]bool{}}
+	return &renewer{inbox: i, room: policy.Renewals.NewPool(), lines: map[string][]vocab.ID{}, waiting: map[vocab.ID]bool{}, owed: map[vocab.ID][]vocab.Username{}}
 }
 
 // add queues an actor to be fetched after a while.
@@ -55,7 +60,8 @@ func (r *renewer) add(id vocab.ID) {
 	}
 }
 
-// run runs a round every renewEvery, until no actor waits or the inbox closes.
+// run runs a round every renewEvery, until no actor waits and no user is owed one, or the inbox
+// closes.
 func (r *renewer) run() {
 	for r.inbox.beside.Pause(renewEvery) {
 		r.renewAll()
@@ -65,32 +71,39 @@ func (r *renewer) run() {
 	}
 }
 
-// endRun ends the run if no actor waits, and reports whether it did.
+// endRun ends the run if nothing is left to do, and reports whether it did.
 func (r *renewer) endRun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.running = len(r.waiting) > 0
+	r.running = len(r.waiting)+len(r.owed) > 0
 	return !r.running
 }
 
 // renewAll runs one round, in which each domain gets some time for its actors.
 func (r *renewer) renewAll() {
+	counts, owed := r.beginRound()
 	var round errgroup.Group
-	round.SetLimit(maxRenewing)
-	for domain, n := range r.countLines() {
+	round.SetLimit(1 + maxRenewing)
+	round.Go(func() error { r.settleOwed(owed); return nil })
+	for domain, n := range counts {
 		round.Go(func() error { r.renewLine(domain, n); return nil })
 	}
-	_ = round.Wait() // no error, because renewLine returns none
+	_ = round.Wait() // no error, because neither function returns one
 }
 
-func (r *renewer) countLines() map[string]int {
+// beginRound returns the length of each domain's queue, and the users that are owed actors which
+// are in no queue. So two goroutines never write copies of the same actor.
+func (r *renewer) beginRound() (counts map[string]int, owed map[vocab.ID][]vocab.Username) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	counts := make(map[string]int, len(r.lines))
+	r.failing = map[vocab.Username]bool{}
+	counts = make(map[string]int, len(r.lines))
 	for domain, line := range r.lines {
 		counts[domain] = len(line)
 	}
-	return counts
+	owed = maps.Clone(r.owed)
+	maps.DeleteFunc(owed, func(id vocab.ID, _ []vocab.Username) bool { return r.waiting[id] })
+	return counts, owed
 }
 
 // renewLine renews the first n actors of a domain's queue. It starts no fetch after renewTime.
@@ -99,13 +112,30 @@ func (r *renewer) renewLine(domain string, n int) {
 	until := i.Now().Add(renewTime)
 	for ; n > 0 && i.Now().Before(until) && i.beside.Pause(0); n-- {
 		id := r.next(domain)
-		ctx, cancel := context.WithTimeout(i.beside.Context(), askTime)
-		err := r.renew(ctx, id)
-		cancel()
+		users, err := r.fetch(id)
 		if err != nil && i.beside.Context().Err() == nil {
 			i.Log.Info("actor not renewed", "actor", id, "err", err)
 		}
-		r.finish(domain, id, err == nil || unansweredFault(err, "its server does not answer") == nil)
+		if err != nil && unansweredFault(err, "its server does not answer") != nil {
+			r.putBack(domain, id)
+			continue
+		}
+		r.forget(domain, id)
+		if err == nil {
+			r.writeCopies(id, users)
+		}
+	}
+}
+
+// settleOwed writes the copies that are owed from earlier rounds, except to users who have left.
+func (r *renewer) settleOwed(owed map[vocab.ID][]vocab.Username) {
+	i := r.inbox
+	for id, users := range owed {
+		known, err := i.Store.Instance.Acquaintances.Users(i.beside.Context(), id, false)
+		if err == nil {
+			users = slices.DeleteFunc(users, func(u vocab.Username) bool { return !slices.Contains(known, u) })
+		}
+		r.writeCopies(id, users)
 	}
 }
 
@@ -120,38 +150,79 @@ func (r *renewer) next(domain string) vocab.ID {
 	return line[0]
 }
 
-// finish forgets an actor if done is true. Otherwise it puts the actor at the end of its
-// domain's queue.
-func (r *renewer) finish(domain string, id vocab.ID, done bool) {
+// putBack puts an actor at the end of its domain's queue.
+func (r *renewer) putBack(domain string, id vocab.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if done {
-		delete(r.waiting, id)
-		r.room.Give(domain, 1)
-	} else {
-		r.lines[domain] = append(r.lines[domain], id)
+	r.lines[domain] = append(r.lines[domain], id)
+}
+
+// forget ends the waiting of an actor. The actor may be added again from then on.
+func (r *renewer) forget(domain string, id vocab.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, id)
+	r.room.Give(domain, 1)
+}
+
+// fetch fetches one actor, and returns the users that may have old copies of it.
+func (r *renewer) fetch(id vocab.ID) ([]vocab.Username, error) {
+	i := r.inbox
+	ctx, cancel := context.WithTimeout(i.beside.Context(), askTime)
+	defer cancel()
+	users, err := i.Store.Instance.Acquaintances.Users(ctx, id, false)
+	if err == nil && len(users) > 0 {
+		_, err = i.Actors.Resolve(ctx, id)
+	}
+	return users, err
+}
+
+// writeCopies updates the users' copies of an actor, and remembers the users whose copies stay
+// old.
+func (r *renewer) writeCopies(id vocab.ID, users []vocab.Username) {
+	i := r.inbox
+	var left []vocab.Username
+	for _, u := range users {
+		if r.hasFailed(u) {
+			left = append(left, u)
+		} else if err := r.writeCopy(id, u); err != nil {
+			left = append(left, u)
+			r.noteFailure(u)
+			i.Log.Info("copy of an actor not renewed", "actor", id, "user", u, "err", err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(left) > 0 {
+		r.owed[id] = left
+		return
+	}
+	delete(r.owed, id)
+	if !r.waiting[id] { // else it has changed again meanwhile
+		i.Actors.Renewed(id)
 	}
 }
 
-// renew fetches one actor, and updates the copies of it in the users' databases.
-func (r *renewer) renew(ctx context.Context, id vocab.ID) error {
+// writeCopy updates one user's copy of an actor, to what its server has last shown.
+func (r *renewer) writeCopy(id vocab.ID, u vocab.Username) error {
 	i := r.inbox
-	users, err := i.Store.Instance.Acquaintances.Users(ctx, id, false)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(i.beside.Context(), askTime)
+	defer cancel()
+	a, err := i.Actors.Known(ctx, id)
+	if err != nil || a == nil {
 		return err
 	}
-	var a *vocab.Actor
-	if len(users) > 0 {
-		if a, err = i.Actors.Resolve(ctx, id); err != nil {
-			return err
-		}
-	}
-	for _, u := range users {
-		err := i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error { return tx.Actors.Renew(ctx, a, i.Now()) })
-		if err != nil {
-			return err
-		}
-	}
-	i.Actors.Renewed(id)
-	return nil
+	return i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error { return tx.Actors.Renew(ctx, a, i.Now()) })
+}
+
+func (r *renewer) hasFailed(u vocab.Username) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failing[u]
+}
+
+func (r *renewer) noteFailure(u vocab.Username) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failing[u] = true
 }

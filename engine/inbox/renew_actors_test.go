@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,6 +84,44 @@ func TestAnActorThatIsGoneIsNotAskedForEver(t *testing.T) {
 	s.Inbox.RenewAll()
 	if n := s.Inbox.Renewing(); n != 0 {
 		t.Errorf("%d actors wait, want none", n)
+	}
+}
+
+// A user whose database is broken delays no other user's copy, and costs no second fetch.
+func TestABrokenDatabaseHoldsUpNoOthersRenewal(t *testing.T) {
+	alice, bob := two(t)
+	carol := alice.ID("p:/carol")
+	alice.Later(2 * time.Minute)
+	alice.Answer("p:/carol", http.StatusServiceUnavailable)
+	alice.MustSend("p:/carol", mine, `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","object":"p:/carol"}`)
+	alice.Later(2 * time.Minute)
+	actor := alice.Actor("p:/carol")
+	actor.Doc["name"] = "Caroline"
+	actor.Show()
+	before := alice.Asked("p:/carol")
+	names := func(s *peertest.Scene) string {
+		return strings.Join(s.Column(t, s.Alice, `SELECT coalesce(raw->>'name', '') FROM actors WHERE uri = $1`, carol), " ")
+	}
+
+	alice.Down(t, alice.Alice) // her name comes first
+	alice.Inbox.RenewAll()
+	if got := names(bob); got != "Caroline" {
+		t.Errorf("bob knows her as %q while alice's database is down, want as Caroline", got)
+	}
+	if n := alice.Inbox.Renewing(); n != 0 || !alice.Actors.IsStale(carol) {
+		t.Errorf("%d actors wait to be fetched, and she counts as stale: %t; want none, and true", n, alice.Actors.IsStale(carol))
+	}
+
+	alice.Up(t, alice.Alice)
+	if _, err := bob.DB(t, bob.Alice).ExecContext(t.Context(), `UPDATE actors SET raw = jsonb_set(raw::jsonb, '{name}', '"as it was"') WHERE uri = $1`, carol); err != nil {
+		t.Fatal(err)
+	}
+	alice.Inbox.RenewAll()
+	if hers, his := names(alice), names(bob); hers != "Caroline" || his != "as it was" {
+		t.Errorf("then alice knows her as %q and bob as %q, want as Caroline and what he had", hers, his)
+	}
+	if n := alice.Asked("p:/carol") - before; n != 1 || alice.Actors.IsStale(carol) {
+		t.Errorf("her server was asked %d times, and she counts as stale: %t; want once, and false", n, alice.Actors.IsStale(carol))
 	}
 }
 
