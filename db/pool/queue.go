@@ -16,7 +16,7 @@ import (
 const strangerTime = 2 * time.Second
 
 var (
-	errStopping = fault.New(fault.Unavailable, "the engine is stopping")
+	errStopping = fault.New(fault.Unavailable, "the engine is stopping").WithCode("database_unavailable")
 	errCrowded  = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
 )
 
@@ -139,7 +139,7 @@ func (c *Pool) giveUp(ctx context.Context, w *waiter) grant {
 		c.metrics.crowded.Inc()
 		return grant{err: errCrowded}
 	}
-	return grant{err: fault.Wrap(fault.Unavailable, "all database connections are in use", ctx.Err()).After(time.Second)}
+	return grant{err: fault.Wrap(fault.Unavailable, "all database connections are in use", ctx.Err()).WithCode("crowded").After(time.Second)}
 }
 
 // serveWaiters gives free slots to waiters. It is called after every change, so that no waiter

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -171,22 +170,11 @@ func (f *flights) noteTry(name string, err error) {
 	f.failures.put(name, failure{err, pause, f.now().Add(pause)})
 }
 
-// isPeersFault reports whether the peer caused an error, rather than our own limits, our own
-// database or the operator's block.
+// isPeersFault reports whether the peer caused an error, rather than this server, a budget or the
+// operator's block.
 func isPeersFault(err error) bool {
-	if e := fault.Of(err); e == nil || strings.HasPrefix(e.Code, codesOfDatabase) || policy.IsRefusal(err) {
-		return false
-	}
-	switch fault.KindOf(err) {
-	case fault.Internal, fault.Busy, fault.RateLimited, fault.Config:
-		return false
-	}
-	return true
+	return !fault.IsOurs(err) && fault.KindOf(err) != fault.RateLimited && !policy.IsRefusal(err)
 }
-
-// codesOfDatabase is the prefix of the fault codes for a database of ours that does not answer
-// or has no room.
-const codesOfDatabase = "database_"
 
 // refuseSpent returns the refusal of a fetch whose budget is used up, or nil if ok is true.
 func refuseSpent(ok bool, after time.Duration) error {

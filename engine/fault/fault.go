@@ -7,6 +7,7 @@ package fault
 
 import (
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -115,6 +116,21 @@ func IsPassing(err error) bool {
 	switch KindOf(err) {
 	case Unavailable, Busy, RateLimited:
 		return true
+	}
+	return false
+}
+
+// IsOurs reports whether this server is the cause of err: a bug, its configuration, its lack of
+// time, or something of its own that cannot be used now. A fault of kind Unavailable has a code if
+// this server is the cause. If another server is, the fault has no code, or one that ends in
+// "unreachable".
+func IsOurs(err error) bool {
+	switch KindOf(err) {
+	case Internal, Config, Busy:
+		return err != nil
+	case Unavailable:
+		code := Of(err).Code
+		return code != "" && !strings.HasSuffix(code, "unreachable")
 	}
 	return false
 }

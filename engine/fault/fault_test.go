@@ -33,6 +33,28 @@ func TestKindAndPublicWordsSurviveWrapping(t *testing.T) {
 	}
 }
 
+func TestIsOurs(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.New("a bug"), true},
+		{New(Config, "no such folder"), true},
+		{New(Busy, "time ran out"), true},
+		{fmt.Errorf("read: %w", New(Unavailable, "down").WithCode("database_unavailable")), true},
+		{New(Unavailable, "too many wait").WithCode("too_many_waiting"), true},
+		{New(Unavailable, "the peer did not answer in time"), false},
+		{New(Unavailable, "the host does not answer").WithCode("host_unreachable"), false},
+		{New(NotFound, "not shown").WithCode("peer_refused"), false},
+		{New(RateLimited, "too often").WithCode("key_fetch_rate"), false},
+	} {
+		if got := IsOurs(tt.err); got != tt.want {
+			t.Errorf("IsOurs(%v) = %t, want %t", tt.err, got, tt.want)
+		}
+	}
+}
+
 func TestWrappedCauseStaysReachable(t *testing.T) {
 	cause := errors.New("cause")
 	if err := Wrap(Unavailable, "later", cause).WithHint("wait").WithCode("down"); !errors.Is(err, cause) || Hint(err) != "wait" || err.Code != "down" {

@@ -62,7 +62,7 @@ func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object,
 		return nil, err
 	}
 	if err != nil {
-		return nil, ours(err)
+		return nil, onlyOurs(err)
 	}
 	o, err := vocab.ObjectOf(x.Activity.Object.Doc.Sub("object"))
 	if err != nil || !o.ID.Same(id) || !o.OwnAuthors() || conversation.CheckCiphertext(o.Doc) != nil ||
@@ -89,7 +89,7 @@ func (f *fetcher) fetchShown(ctx context.Context, x *receiving, id vocab.ID) err
 		x.fetched[id] = o
 		return nil
 	}
-	if err := ours(err); err != nil {
+	if err := onlyOurs(err); err != nil {
 		return fmt.Errorf("fetch %s: %w", id, err)
 	}
 	f.Log.InfoContext(ctx, "announced object not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
@@ -99,13 +99,9 @@ func (f *fetcher) fetchShown(ctx context.Context, x *receiving, id vocab.ID) err
 	return nil
 }
 
-// ours returns err when this server is its cause, and nil when another server is.
-func ours(err error) error {
-	if err == nil {
-		return nil
-	}
-	switch fault.KindOf(err) {
-	case fault.Internal, fault.Config, fault.Busy:
+// onlyOurs returns err when this server is its cause, and nil when another server is.
+func onlyOurs(err error) error {
+	if fault.IsOurs(err) {
 		return err
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -68,6 +69,48 @@ func TestAGroupIsNotToldOfOtherServers(t *testing.T) {
 				t.Errorf("it is remembered as %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// A group comes again with a post whose server was not asked, since too many requests waited.
+func TestAGroupComesAgainWhenTooManyWait(t *testing.T) {
+	const all = 9
+	s := newScene(t)
+	announce := group(s)
+	answer := make(chan struct{})
+	for n := range all {
+		id := fmt.Sprintf("q:/notes/%d", n)
+		s.Handle(id, func(w http.ResponseWriter, _ *http.Request) {
+			<-answer
+			w.Header().Set("Content-Type", vocab.ActivityJSON)
+			_, _ = fmt.Fprint(w, s.Long(`{"@context":"https://www.w3.org/ns/activitystreams","id":"`+id+`","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}`)) // nobody hangs up here
+		})
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	results := make(chan result, all)
+	for n := range all {
+		r := s.Request("p:/group", shared, announce(n, createdBy(n)))
+		go func() { results <- result{n, s.Receive(r, shared, announce(n, createdBy(n)))} }()
+	}
+	got := <-results // the others wait for an answer
+	close(answer)
+	if fault.KindOf(got.err) != fault.Unavailable {
+		t.Errorf("while the others wait, one is answered %v, want Unavailable", got.err)
+	}
+	refused := []int{got.n}
+	for range all - 1 {
+		if got := <-results; got.err != nil {
+			refused = append(refused, got.n)
+		}
+	}
+	for _, n := range refused {
+		s.MustSend("p:/group", shared, announce(n, createdBy(n)))
+	}
+	if got := s.Column(t, s.Alice, `SELECT activity_uri FROM feed`); len(got) != all {
+		t.Errorf("the feed holds %d posts, want %d: %q", len(got), all, got)
 	}
 }
 

@@ -95,11 +95,11 @@ func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 // thing's server cannot be reached now, or because this server failed. It returns nil when err
 // says that the thing does not exist, or that this server may not see it.
 func unansweredFault(err error, public string) error {
-	switch kind := fault.KindOf(err); {
+	switch {
+	case fault.IsOurs(err):
+		return err
 	case fault.IsPassing(err):
 		return fault.Wrap(fault.Unavailable, public, err)
-	case kind == fault.Internal, kind == fault.Config:
-		return err
 	}
 	return nil
 }

@@ -59,5 +59,5 @@ func (f *fetcher) fetchForQuote(ctx context.Context, x *receiving, id vocab.ID) 
 	case err != nil:
 		f.Log.InfoContext(ctx, "object of a quote not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
 	}
-	return ours(err)
+	return onlyOurs(err)
 }

@@ -141,8 +141,7 @@ func withholdFault(err error) error {
 // not do so if this server is the cause of the error. With errFull there is no activity any more
 // that could be dropped; see runAside.
 func dropFault(err error) error {
-	switch kind := fault.KindOf(err); {
-	case err == nil, errors.Is(err, errDropped), errors.Is(err, errFull), kind == fault.Internal, kind == fault.Config:
+	if err == nil || errors.Is(err, errDropped) || errors.Is(err, errFull) || fault.IsOurs(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errDropped, err)

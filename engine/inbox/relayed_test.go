@@ -237,6 +237,30 @@ func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
 	}
 }
 
+// A relay comes again when the instance database is away while the post's server is asked.
+func TestARelayComesAgainWhenTheDatabaseIsAway(t *testing.T) {
+	s := newScene(t)
+	s.Follows("p:/carol")
+	subscribed(t, s, "q:/relay", instance.RelayMastodon, instance.RelayAccepted)
+	s.Actor("p:/dave") // the cache has no copy of this actor
+	const daves = `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","to":"as:Public","cc":"us:/alice","content":"hi"}`
+	s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
+		s.DownInstance(t)
+		w.Header().Set("Content-Type", vocab.ActivityJSON)
+		_, _ = w.Write([]byte(s.Long(strings.Replace(daves, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // nobody hangs up here
+	})
+	err := s.Send("q:/relay", shared, told)
+	s.UpInstance(t)
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("err = %v, want Unavailable", err)
+	}
+	s.Serve("p:/notes/1", daves)
+	s.MustSend("q:/relay", shared, told)
+	if got := s.Column(t, s.Alice, `SELECT activity_uri FROM feed`); len(got) != 1 {
+		t.Errorf("then the feed holds %q, want the post", got)
+	}
+}
+
 // counted returns how many activities a metric has counted with an outcome, which is its first
 // label, or with any if outcome is empty.
 func counted(t *testing.T, reg *prometheus.Registry, metric, outcome string) (n float64) {

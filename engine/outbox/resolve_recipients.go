@@ -84,7 +84,7 @@ func explainUnfound(name string, err error) error {
 		return refuse(fault.Unprocessable, "no_such_host", name+" names a host that there is not")
 	case e.Code == actor.PeerRefused:
 		return refuse(fault.Unprocessable, actor.PeerRefused, "the server of "+name+" refuses to show the actor")
-	case e.Kind == fault.Unavailable && e.Code == "": // a fault with a code means that this server cannot send requests now
+	case e.Kind == fault.Unavailable && !fault.IsOurs(err):
 		return refuse(fault.Unavailable, "unreachable", "the server of "+name+" does not answer")
 	}
 	switch e.Kind {

@@ -6,7 +6,6 @@ package wish
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db/instance"
@@ -108,21 +107,23 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 	return w.Wishes.Remove(ctx, wish)
 }
 
-// The fault codes of an account whose server does not answer, of one whose server has too many
-// requests waiting, and of one whose host the DNS does not have (docs/api.md).
+// The fault codes of an account whose server has too many requests waiting, and of one whose host
+// the DNS does not have (docs/api.md).
 const (
-	codeUnreachable = "unreachable"
-	codeWaiting     = "too_many_waiting"
-	codeNoHost      = "no_such_host"
+	codeWaiting = "too_many_waiting"
+	codeNoHost  = "no_such_host"
 )
 
 // isOwnFault reports whether an attempt failed because of the user or this server, and not because
 // of the account. The kind is Config when the user's configuration is not valid or has no room for
-// another mute. This server gives a code of its own to an Unavailable fault when it cannot act now:
-// the user's database or keys are away, or federation is paused.
+// another mute. It is Unavailable when the user's database or keys are away, or federation is
+// paused. Too many requests wait for a server because it answers slowly.
 func isOwnFault(err error) bool {
-	e := fault.Of(err)
-	return e != nil && (e.Kind == fault.Config || e.Kind == fault.Unavailable && !slices.Contains([]string{"", codeUnreachable, codeWaiting}, e.Code))
+	switch fault.KindOf(err) {
+	case fault.Config, fault.Unavailable:
+		return fault.IsOurs(err) && fault.Of(err).Code != codeWaiting
+	}
+	return false
 }
 
 // mayPass reports whether a later attempt may succeed.

@@ -219,9 +219,20 @@ func (in *Inbound) whoIsUnable() []string {
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Unable(u)
-	database := in.config.Name + "_" + u.String()
 	in.DB(t, u).SetMaxIdleConns(0) // closes the open connections
 	in.DB(t, u).SetMaxIdleConns(1)
+	in.closeDatabase(t, in.config.Name+"_"+u.String())
+}
+
+// DownInstance makes the instance database refuse connections until UpInstance.
+func (in *Inbound) DownInstance(t testing.TB) { in.closeDatabase(t, in.config.Name) }
+
+// UpInstance makes the instance database accept connections again.
+func (in *Inbound) UpInstance(t testing.TB) {
+	in.exec(t, "postgres", `ALTER DATABASE `+in.config.Name+` ALLOW_CONNECTIONS true`)
+}
+
+func (in *Inbound) closeDatabase(t testing.TB, database string) {
 	// This command has a transaction of its own, because it takes effect when the transaction is
 	// committed.
 	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`)
