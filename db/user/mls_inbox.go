@@ -146,6 +146,13 @@ func (t Messages) CountUnplaced(ctx context.Context) ([]Waiting, error) {
 		(SELECT sender_uri FROM mls_inbox WHERE conversation_id IS NULL UNION ALL SELECT sender_uri FROM mls_welcomes WHERE conversation_id IS NULL) AS w GROUP BY sender_uri`)
 }
 
+// CountOutside returns how many messages of a conversation came from each sender that has never
+// been a member of it.
+func (t Messages) CountOutside(ctx context.Context, id uuid.UUID) ([]Waiting, error) {
+	return collect[Waiting](ctx, t.tx, "count messages of outsiders", `SELECT sender_uri, count(*) FROM mls_inbox WHERE conversation_id = $1
+		AND sender_uri NOT IN (SELECT actor_uri FROM conversation_members WHERE conversation_id = $1) GROUP BY sender_uri`, id)
+}
+
 // PlaceGroup moves the messages of an MLS group into its conversation, which was unknown when
 // they arrived. It numbers them in the order of arrival, from last+1 on, and returns how many
 // there were. Messages of the kind opaque stay where they are.

@@ -225,42 +225,63 @@ func (r *receiver) keepEarly(ctx context.Context) (Outcome, error) {
 
 // keepInOrder stores a message of a conversation without a host, numbered in the order of
 // arrival. If two commits were made in one epoch, it stores both, and the devices apply the first
-// one that is valid.
+// one that is valid. A message of an outsider leaves the epoch as it is, and takes one of the
+// places of the bound unplaced.
 func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 	j := r.conversation
+	members, err := r.tx.Conversations.ListMembers(ctx, j.ID)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if full, err := r.findOutside(ctx, members); err != nil || full {
+		return Outcome{Reason: TooMany}, err
+	}
 	r.entry.seq = j.LastSeq + 1
 	row := r.row()
 	isNew, err := r.tx.Messages.Add(ctx, row)
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
-	if err := r.noteNamed(ctx); err != nil {
-		return Outcome{}, err
-	}
 	reason := r.lateness()
-	r.advance(j)
+	if r.outside {
+		j.LastSeq = r.entry.seq
+	} else if err := r.noteNamed(ctx, members); err != nil {
+		return Outcome{}, err
+	} else {
+		r.advance(j)
+	}
 	if err := r.saveState(ctx); err != nil {
 		return Outcome{}, err
 	}
 	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, true)
 }
 
-// noteNamed makes the actors that a member's message names members of a conversation without a
-// host, as the sender's device sends the message to all members. Anybody may know the id of a
-// group, so a message of another sender makes nobody a member, not even its sender. The sender of a
-// Welcome is a member, also where the conversation began before that was stored.
-func (r *receiver) noteNamed(ctx context.Context) error {
-	members, err := r.tx.Conversations.ListMembers(ctx, r.conversation.ID)
+// findOutside sets r.outside, and returns true if the sender is an outsider whose messages have
+// reached the bound. Anybody may know the id of a group, so a message of it makes its sender no
+// member. The sender of a Welcome is a member, also where the conversation began before that was
+// stored.
+func (r *receiver) findOutside(ctx context.Context, members []user.ConversationMember) (full bool, err error) {
+	id, sender := r.conversation.ID, r.entry.sender
+	if slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == sender }) {
+		return false, nil
+	}
+	invites, err := r.tx.Welcomes.IsInviter(ctx, id, sender)
+	if err != nil || invites {
+		return false, err
+	}
+	r.outside = true
+	waiting, err := r.tx.Messages.CountOutside(ctx, id)
 	if err != nil {
-		return err
+		return false, err
 	}
-	named := slices.DeleteFunc(audience.Open(r.Activity.Addressing), func(id vocab.ID) bool { return id == r.Me }) // a user who has left stays out
-	if !slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == r.entry.sender }) {
-		invites, err := r.tx.Welcomes.IsInviter(ctx, r.conversation.ID, r.entry.sender)
-		if err != nil || !invites {
-			return err
-		}
-		named = append([]vocab.ID{r.entry.sender}, named...)
-	}
+	return unplaced.isReached(ctx, r.tx, waiting, sender)
+}
+
+// noteNamed makes the sender of a member's message, and the actors that the message names, members
+// of a conversation without a host, as the sender's device sends the message to all members.
+func (r *receiver) noteNamed(ctx context.Context, members []user.ConversationMember) error {
+	named := slices.DeleteFunc(append([]vocab.ID{r.entry.sender}, audience.Open(r.Activity.Addressing)...), func(id vocab.ID) bool {
+		return id == r.Me || slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == id }) // a user who has left stays out
+	})
 	return r.tx.Conversations.Join(ctx, r.conversation.ID, named[:min(len(named), max(0, mls.MaxMembers-len(members)))], user.RoleMember, 0)
 }

@@ -95,6 +95,7 @@ type receiver struct {
 	Arrival
 	tx           *user.Tx
 	fills        bool // the entry was fetched to fill a gap that is already noted
+	outside      bool // the conversation has no host, and the sender is no member of it
 	entry        *entry
 	conversation *user.JoinedConversation // nil if the user's database does not have it
 }
@@ -280,11 +281,11 @@ func hostKeys(a *vocab.Actor) (keys []ed25519.PublicKey) {
 }
 
 // tellMessage adds the events that tell the user's clients of a message. A commit of a blocked
-// actor adds an event, but the actor's other messages add none.
+// member adds an event, but all other messages of blocked actors add none.
 func (r *receiver) tellMessage(ctx context.Context, isNew bool) error {
 	e := r.entry
 	switch {
-	case e.kind == user.KindCommit:
+	case e.kind == user.KindCommit && !(r.outside && r.IsBlocked):
 		return r.tell(ctx, eventCommit, vocab.Doc{"seq": e.seq, "epoch": e.epoch + 1})
 	case r.IsBlocked:
 		return nil
@@ -310,6 +311,9 @@ func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 		d["conversation"], d["conversationId"] = string(j.URI), j.ID.String()
 	}
 	trust := trustIn(j)
+	if r.outside {
+		trust = "stranger"
+	}
 	if e.sender == r.Me && (trust == "contact" || r.Sender.ID == r.Me) { // an unknown host may name any sender
 		trust = "self"
 	}

@@ -24,6 +24,12 @@ import (
 // arrive hands a Create of a message to bob's database as his inbox does.
 func (k *talk) arrive(from string, kind string, content []byte, more vocab.Doc) conversation.Outcome {
 	k.Helper()
+	return k.arriveTold(from, kind, content, more, nil)
+}
+
+// arriveTold is arrive with the function that permits events.
+func (k *talk) arriveTold(from string, kind string, content []byte, more vocab.Doc, tells func(trust string) bool) conversation.Outcome {
+	k.Helper()
 	object := vocab.Doc{"type": kind, "id": from + "/objects/" + uuid.NewString(), "attributedTo": from, "to": []any{string(k.local.ID(k.bob))}, "mediaType": "message/mls", "encoding": "base64",
 		"content": base64.StdEncoding.EncodeToString(content)}
 	for name, v := range more {
@@ -36,7 +42,7 @@ func (k *talk) arrive(from string, kind string, content []byte, more vocab.Doc) 
 	}
 	var o conversation.Outcome
 	k.write(k.bob, func(ctx context.Context, tx *user.Tx) (err error) {
-		o, err = conversation.Orderer{}.ReceiveForeign(ctx, tx, conversation.Arrival{Me: k.local.ID(k.bob), Activity: a, Sender: &vocab.Actor{ID: vocab.ID(from)}, Now: start})
+		o, err = conversation.Orderer{}.ReceiveForeign(ctx, tx, conversation.Arrival{Me: k.local.ID(k.bob), Activity: a, Sender: &vocab.Actor{ID: vocab.ID(from)}, Now: start, Tells: tells})
 		return err
 	})
 	return o
@@ -269,6 +275,55 @@ func TestAStrangersMessageMakesNoMember(t *testing.T) {
 	check("before the inviter writes", him)
 	k.arrive(from, "PrivateMessage", g.Message(), vocab.Doc{"to": []any{him, dan}})
 	check("after the inviter's message", him, from, dan)
+}
+
+// An actor that knows no more than a group's id is a stranger there: its events have the budget of
+// strangers, it moves no epoch, and its messages are bounded.
+func TestAnOutsidersMessagesAreAStrangers(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	path, g, _, _ := k.began()
+	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
+	var list struct{ Items []struct{ ID uuid.UUID } }
+	k.get("/api/welcomes", bearerToken(k.tokens[him])).want(t, 200).decode(t, &list)
+	k.post(him, "/api/welcomes/"+list.Items[0].ID.String()+"/confirm", map[string]any{"groupId": g.ID}).want(t, 204)
+	var told []string
+	tells := func(trust string) bool {
+		told = append(told, trust)
+		return false
+	}
+	const eve = "https://stranger.example/users/eve"
+	k.arriveTold(from, "PrivateMessage", g.Message(), nil, tells)
+	if len(told) == 0 || slices.Contains(told, "stranger") {
+		t.Errorf("a member's message is told with trust %q", told)
+	}
+	epoch := func() (at struct{ Epoch int64 }) {
+		k.get(path, bearerToken(k.tokens[him])).want(t, 200).decode(t, &at)
+		return at
+	}
+	before := epoch()
+	for n := range 50 {
+		told = nil
+		message := g.Message()
+		if n == 0 {
+			message = g.PrivateCommit()
+		}
+		if o := k.arriveTold(eve, "PrivateMessage", message, nil, tells); !o.Kept {
+			t.Fatalf("message %d of an outsider: %+v", n+1, o)
+		}
+		if len(told) == 0 || slices.ContainsFunc(told, func(trust string) bool { return trust != "stranger" }) {
+			t.Fatalf("message %d of an outsider is told with trust %q", n+1, told)
+		}
+	}
+	if after := epoch(); after != before {
+		t.Errorf("an outsider's commit moves the epoch from %d to %d", before.Epoch, after.Epoch)
+	}
+	if o := k.arriveTold(eve, "PrivateMessage", g.Message(), nil, tells); o.Kept || o.Reason != conversation.TooMany {
+		t.Errorf("the 51st message of an outsider: %+v", o)
+	}
+	if o := k.arriveTold(from, "PrivateMessage", g.Message(), nil, tells); !o.Kept {
+		t.Errorf("a member's message beside them: %+v", o)
+	}
 }
 
 // The messages collection shows what came as it came, to its owner alone.
