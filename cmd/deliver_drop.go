@@ -62,8 +62,8 @@ func newDeliverDrop(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().StringSliceVar(&hosts, "host", nil, "what is owed to `HOST`, of everybody; may be given several times")
-	c.Flags().StringVar(&activity, "activity", "", "what is owed of the activity with the id `URI`, or about the object that has it")
+	c.Flags().StringSliceVar(&hosts, "host", nil, "deliveries of all users to `HOST`; may be given several times")
+	c.Flags().StringVar(&activity, "activity", "", "deliveries of the activity with the id `URI`, or about the object that has it")
 	c.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "change nothing, and report what would be done")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c

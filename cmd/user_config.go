@@ -8,7 +8,7 @@ import (
 )
 
 func newUserConfig(a *app) *cobra.Command {
-	return newGroup("config", "What a user has settled", "config reads, changes and checks the config.json of a user: profile, follow policy, who may read and write. The file may\n"+
+	return newGroup("config", "Read and change the settings of a user", "config reads, changes and checks the config.json of a user: profile, follow policy, who may read and write. The file may\n"+
 		"be edited by hand, too. A running engine follows every change within a second, and sends followers\n"+
 		"an Update of the profile once the file has rested for 5 s; after a start, of what was changed meanwhile.",
 		newUserConfigGet(a), newUserConfigSet(a), newUserConfigEdit(a), newUserConfigCheck(a))

@@ -55,8 +55,8 @@ func newUserTokenCreate(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().StringVar(&name, "name", "", "what the token is for, such as the `NAME` of a program")
-	c.Flags().StringSliceVar(&scope, "scope", []string{"read", "write"}, "what the token may do: a list of `SCOPES`")
+	c.Flags().StringVar(&name, "name", "", "purpose of the token, such as the `NAME` of a program")
+	c.Flags().StringSliceVar(&scope, "scope", []string{"read", "write"}, "rights of the token: a list of `SCOPES`")
 	c.Flags().Var((*span)(&expires), "expires", "how long the token is good for, such as 30d; until it is revoked when left out")
 	c.Flags().Lookup("expires").DefValue = ""
 	return c

@@ -103,6 +103,8 @@ func proseFiles(t *testing.T) map[string][]byte {
 var (
 	dreaded     = regexp.MustCompile(`(?i)\bwho` + `m\b`)
 	beginsBadly = regexp.MustCompile(`(^|[.!?:] )(What|Who|Who` + `m) `)
+	saysBadly   = regexp.MustCompile(`^(?i:what|who) `)
+	says        = regexp.MustCompile(`^(New|Wrap|Errorf|warn|(Debug|Info|Warn|Error)(Context)?)$`)
 	mark        = regexp.MustCompile(`^(#+ |[-*] |\d+\. |> )?(\*\*|_)?`) // of a heading, list or emphasis
 	predicate   = regexp.MustCompile(`^([iI]s|[hH]as|[mM]ay|[cC]an)[A-Z]`)
 )
@@ -166,6 +168,12 @@ func checkGoFile(t *testing.T, found offences, names map[string]*nameCount, path
 			found.add("sentences do not begin with What or Who", where, files.Position(group.Pos()).String())
 		}
 	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if !strings.HasSuffix(path, "_test.go") && saysBadly.MatchString(saidBy(n)) {
+			found.add("errors and log lines do not begin with What or Who", where, files.Position(n.Pos()).String())
+		}
+		return true
+	})
 	for _, d := range f.Decls {
 		checkNames(found, where, files.Position(d.Pos()).String(), d)
 		if fn, ok := d.(*ast.FuncDecl); ok && !strings.HasSuffix(path, "_test.go") {
@@ -175,6 +183,23 @@ func checkGoFile(t *testing.T, found offences, names map[string]*nameCount, path
 			names[where].count(fn)
 		}
 	}
+}
+
+// saidBy returns the literal text of an error or a log line that n makes, or "".
+func saidBy(n ast.Node) string {
+	call, _ := n.(*ast.CallExpr)
+	if call == nil {
+		return ""
+	}
+	if of, is := call.Fun.(*ast.SelectorExpr); !is || !says.MatchString(of.Sel.Name) {
+		return ""
+	}
+	for _, arg := range call.Args {
+		if l, is := arg.(*ast.BasicLit); is && l.Kind == token.STRING {
+			return strings.Trim(l.Value, "\"`")
+		}
+	}
+	return ""
 }
 
 // isProse reports whether a line is a comment of its own and neither code in one nor a directive.

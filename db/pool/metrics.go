@@ -44,7 +44,7 @@ func newConnMetrics(reg prometheus.Registerer, c *Pool) connMetrics {
 	gauge(now+"_limit", "How many connections to users' databases there may be now.", nil, func() int { return c.ceiling })
 	for class := range classes {
 		m.waited[class] = waited.WithLabelValues(class.String())
-		gauge(now+"_waiting", "Who waits for a connection to a user's database.", prometheus.Labels{"class": class.String()}, func() int { return c.waiters[class].Len() })
+		gauge(now+"_waiting", "Callers that wait for a connection to a user's database.", prometheus.Labels{"class": class.String()}, func() int { return c.waiters[class].Len() })
 	}
 	return m
 }

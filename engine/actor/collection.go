@@ -30,7 +30,7 @@ func (r *Resolver) Collection(ctx context.Context, id vocab.ID) (vocab.Doc, erro
 		return nil, fmt.Errorf("fetch collection %s: %w", id, err)
 	}
 	if kind, err := d.doc.Type(); err != nil || !slices.Contains(collections, kind) {
-		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no collection", errors.Join(fmt.Errorf("it is a %.40q", kind), err))
+		return nil, fault.Wrap(fault.Protocol, "the peer answers with no collection", errors.Join(fmt.Errorf("it is a %.40q", kind), err))
 	}
 	return d.doc, nil
 }

@@ -72,11 +72,11 @@ func (f *fetcher) fetchDocument(ctx context.Context, req transport.Request) (doc
 	}
 	// A file that a user uploaded to an honest server must not pass as a document of that server.
 	if t := res.Header.Get("Content-Type"); !transport.IsActivityMediaType(t) {
-		return document{}, fault.Wrap(fault.Protocol, "what the peer shows is no ActivityStreams document", fmt.Errorf("content-type %.80q", t))
+		return document{}, fault.Wrap(fault.Protocol, "the peer answers with no ActivityStreams document", fmt.Errorf("content-type %.80q", t))
 	}
 	d, err := vocab.ParseDoc(res.Body)
 	if err != nil {
-		return document{}, fault.Wrap(fault.Protocol, "what the peer shows is not acceptable JSON", err)
+		return document{}, fault.Wrap(fault.Protocol, "the peer answers with JSON that is not acceptable", err)
 	}
 	return document{d, res.Body, res}, nil
 }

@@ -208,7 +208,7 @@ func keyIn(d vocab.Doc, keyID vocab.ID) (vocab.ActorKey, error) {
 			return k, nil
 		}
 	}
-	return vocab.ActorKey{}, fault.New(fault.Protocol, "what the peer shows is not that key with an owner of its own server")
+	return vocab.ActorKey{}, fault.New(fault.Protocol, "the peer does not answer with that key and an owner of its own server")
 }
 
 // renewKey fetches the owner of the key again, unless that was done within the last minute, and

@@ -63,7 +63,7 @@ func (r *Resolver) fetchObject(ctx context.Context, id vocab.ID, as *vocab.Usern
 	}
 	o, err := vocab.ObjectOf(d.doc)
 	if err != nil {
-		return nil, nil, fault.Wrap(fault.Protocol, "what the peer shows is no object", err)
+		return nil, nil, fault.Wrap(fault.Protocol, "the peer answers with no object", err)
 	}
 	if err := vocab.CheckBounds(d.doc, ""); err != nil {
 		return nil, nil, fault.Wrap(fault.Protocol, "the peer shows more than is taken", err)

@@ -326,7 +326,7 @@ func checkWhole(res *transport.Response) error {
 	if d, unread := vocab.ParseDoc(res.Body); unread == nil && isTombstone(d) {
 		return nil
 	}
-	return fault.Wrap(fault.Protocol, "what the peer shows is no actor with inbox and key", err)
+	return fault.Wrap(fault.Protocol, "the peer answers with no actor with inbox and key", err)
 }
 
 // isTombstone reports whether d takes the place of a deleted document (ActivityPub §6.4).
@@ -341,7 +341,7 @@ func actorOf(d document) (*vocab.Actor, error) {
 	}
 	a, err := vocab.ActorOf(d.doc, d.raw)
 	if err != nil {
-		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no actor", err)
+		return nil, fault.Wrap(fault.Protocol, "the peer answers with no actor", err)
 	}
 	return a, nil
 }
@@ -356,7 +356,7 @@ func (m *memory) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor,
 	}
 	a, err := a.Reduced()
 	if err != nil {
-		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no actor that can be kept", err)
+		return nil, fault.Wrap(fault.Protocol, "the peer answers with no actor that can be kept", err)
 	}
 	row := &instance.RemoteActor{Actor: a, FetchedAt: asked}
 	if err := m.keeper.Renew(ctx, *row); err != nil {

@@ -41,7 +41,7 @@ func (r *Resolver) FollowersHere(ctx context.Context, url vocab.ID) ([]vocab.ID,
 	}
 	ids, err := listedIn(d.doc)
 	if err != nil {
-		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no list of followers", err)
+		return nil, fault.Wrap(fault.Protocol, "the peer answers with no list of followers", err)
 	}
 	return ids, nil
 }

@@ -93,7 +93,7 @@ func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 		}
 	}
 	if err != nil {
-		log.WarnContext(ctx, "what killed backups left could not be removed", "err", err)
+		log.WarnContext(ctx, "the files that killed backups left could not be removed", "err", err)
 	}
 }
 

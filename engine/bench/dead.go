@@ -29,7 +29,7 @@ func (l DeliverLoad) measureDead(ctx context.Context, i *testbed, c *crowd) ([]M
 	}
 	var activity struct{ ID vocab.ID }
 	if err := json.Unmarshal(all[0].body, &activity); err != nil {
-		return nil, fault.Wrap(fault.Protocol, "what arrived is no activity", err)
+		return nil, fault.Wrap(fault.Protocol, "the peer got a body that is no activity", err)
 	}
 	k, all, err := c.timePosts(ctx, i, l.Posts, 0, "nothing-waits", nil)
 	if err != nil {

@@ -145,7 +145,7 @@ func (m *Members) dropHeld(ctx context.Context, u vocab.Username, c *user.Conver
 		return err
 	})
 	if err != nil {
-		m.Log.Warn("what waited for a refused message is kept until it is old", "user", u, "conversation", c.ID, "err", err)
+		m.Log.Warn("the row that waited for a refused message is kept until it is old", "user", u, "conversation", c.ID, "err", err)
 	}
 	return refusal
 }

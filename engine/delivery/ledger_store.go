@@ -87,7 +87,7 @@ func (d *Dispatcher) writeBatch(ctx context.Context, b batch) (failed batch, mar
 	var err error
 	if len(b.due) > 0 {
 		if marked, err = d.Due.MarkDue(ctx, b.due); err != nil {
-			d.warn(ctx, "who owes deliveries is not remembered", err)
+			d.warn(ctx, "the users who owe deliveries are not remembered", err)
 			failed.due = b.due
 		}
 	}

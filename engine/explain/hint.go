@@ -43,7 +43,7 @@ var hints = map[string]string{
 	"missing_component": "a header that was signed is not there: does a proxy take it away?",
 	"outside_window":    "the clock of the sender or of this machine is wrong; --at tells when it came, if that was another time",
 	"expired":           "it came too late: the clock of the sender or of this machine may be wrong, or the request waited",
-	"bad_signature":     "what was signed is not what came, or not by this key: compare the lines of the base with what the sender signed; a proxy may change path, query or headers",
+	"bad_signature":     "the request is not the one that was signed, or another key signed it: compare the lines of the base with what the sender signed; a proxy may change path, query or headers",
 	"unusable_key":      "the actor has to publish an RSA key of 2048 to 8192 bits as PEM, or an Ed25519 key as Multikey",
 	"weak_key":          "the actor needs a new key: RSA of 2048 to 8192 bits, or Ed25519",
 	"local_actor":       "only this server itself may act in the name of its users",

@@ -30,7 +30,7 @@ func (p *leaveConversation) submit(ctx context.Context, in *conversations, x *ex
 		return true, err
 	}
 	if conversation.IsCiphertext(p.content) {
-		return true, fault.New(fault.Unprocessable, "who leaves sends a proposal to be removed").WithCode("bad_proposal").At("/params/proposal")
+		return true, fault.New(fault.Unprocessable, "a member that leaves sends a proposal to be removed").WithCode("bad_proposal").At("/params/proposal")
 	}
 	accepted, err := in.members.Send(ctx, x.User, c, p.content)
 	x.answer.Accepted = &accepted

@@ -95,7 +95,7 @@ func (s *openIDLogins) getOpenIDCallback(a *answer, r *http.Request, _ httproute
 	}
 	u, digest, found, err := s.store.Instance.Identities.Find(r.Context(), who.Issuer, who.Subject)
 	if err == nil && !found {
-		err = fault.New(fault.Unauthenticated, "who signed in there is linked to no user who may sign in here").WithCode("not_linked").
+		err = fault.New(fault.Unauthenticated, "the account that signed in there is linked to no user who may sign in here").WithCode("not_linked").
 			WithHint("the operator links users: lightweb user link-oidc")
 	}
 	s.count(err)
