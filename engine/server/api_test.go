@@ -264,7 +264,7 @@ func TestActionsAreDispatchedOrRefused(t *testing.T) {
 		if d.Text("error") != c.want || d["success"] != false || at != c.pointer {
 			t.Errorf("%s: %s, want error %s at %q", c.name, r.body, c.want, c.pointer)
 		}
-		if c.err == outbox.ErrScope && r.Header.Get("WWW-Authenticate") == "" {
+		if errors.Is(c.err, outbox.ErrScope) && r.Header.Get("WWW-Authenticate") == "" {
 			t.Errorf("%s: no WWW-Authenticate", c.name)
 		}
 		if c.err == nil && f.outbox.asked.Action.Name != "" {
