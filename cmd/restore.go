@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -66,7 +67,11 @@ func newRestore(a *app) *cobra.Command {
 
 // runRestore restores the backup at path and shows the report.
 func (a *app) runRestore(ctx context.Context, path string, r admin.RestoreOptions) error {
-	return a.instance(ctx, instance.OpenToRestore, func(in *instance.Instance) error {
+	moves := r.User.IsZero() && !r.DryRun
+	open := func(ctx context.Context, c instance.Config, log *slog.Logger) (*instance.Instance, error) {
+		return instance.OpenToRestore(ctx, c, moves, log)
+	}
+	return a.instance(ctx, open, func(in *instance.Instance) error {
 		var end func()
 		r.Progress, end = a.notices.progress("restoring users")
 		report, err := admin.New(in).Backups.Restore(ctx, path, r)

@@ -145,7 +145,8 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 		t.Fatalf("backup ended with %d: %s", taken.Code, taken.Stderr)
 	}
 	bare := enginetest.MakeIn(t, dir, "LIGHTWEB_PUBLIC_URL="+served.URL)
-	for _, line := range []string{"backup " + file + ".2", "db migrate", "db migrate --check", "user create bob", "user import --yes " + file} {
+	for _, line := range []string{"backup " + file + ".2", "db migrate", "db migrate --check", "user create bob", "user import --yes " + file,
+		"restore --dry-run " + file, "restore --user alice " + file} {
 		if ran := bare.Run(t, strings.Fields(line)...); ran.Code != 78 || !strings.Contains(ran.Stderr, "set database.url") {
 			t.Errorf("%s without database.url ended with %d: %s", line, ran.Code, ran.Stderr)
 		}
@@ -154,6 +155,16 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s was made: %v", path, err)
 		}
+	}
+	// A private server beside, as commands made one before the instance noted where its databases are.
+	if err := os.Mkdir(filepath.Join(dir, "pg"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if ran := bare.Run(t, "user", "list"); ran.Code != 78 {
+		t.Errorf("user list beside a private server ended with %d: %s", ran.Code, ran.Stderr)
+	}
+	if err := os.Remove(filepath.Join(dir, "pg")); err != nil {
+		t.Fatal(err)
 	}
 	// The documented way from a server back to a private cluster.
 	if back := bare.Run(t, "restore", file); back.Code != 0 {

@@ -74,6 +74,9 @@ func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (R
 		}
 	}
 	err = p.runRestore(ctx)
+	if err == nil && p.report.Whole && !r.DryRun {
+		err = bs.in.NoteServer()
+	}
 	if err != nil && fault.KindOf(err) != fault.Partial {
 		return RestoreReport{}, err
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/embedded"
@@ -42,19 +41,6 @@ func (in *Instance) openDatabases(ctx context.Context, c db.Config) error {
 	var err error
 	in.DB, err = db.Open(ctx, c, in.Log.With("component", "db"))
 	return err
-}
-
-// isElsewhere reports whether data_dir has the keys of an instance and no database server of its
-// own, although database.url names no other. Then the instance has its databases on a server that
-// this process was not told of, such as one that is set for the service alone.
-func isElsewhere(c Config) bool {
-	return c.Database.URL == "" && isThere(c.DataDir, "instance", "keys") && !isThere(c.DataDir, "pg")
-}
-
-// isThere reports whether the path exists, or cannot be looked at.
-func isThere(path ...string) bool {
-	_, err := os.Stat(filepath.Join(path...))
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // makeDataDir creates the data directory with mode 0711 if it is missing. PostgreSQL may run as

@@ -18,7 +18,6 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/delivery"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/keyspace"
@@ -77,17 +76,19 @@ func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *s
 // behind, or because a change of that schema did not finish.
 func IsBehind(err error) bool { return schema.IsBehind(err) }
 
-// OpenToRestore opens an instance without giving it an origin, because a backup brings its own.
-// The databases of the instance may be elsewhere, because a restore moves them to a new private
-// database server.
-func OpenToRestore(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
+// OpenToRestore opens an instance without giving it an origin, because a backup brings its own. If
+// moves is true, the databases of the instance may be elsewhere, because the restore of a whole
+// backup moves them to a new private database server.
+func OpenToRestore(ctx context.Context, c Config, moves bool, log *slog.Logger) (*Instance, error) {
+	if err := checkElsewhere(c); err != nil && !moves {
+		return nil, err
+	}
 	return open(ctx, c, db.Config{}, log)
 }
 
 func openAtOrigin(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Instance, error) {
-	if isElsewhere(c) {
-		return nil, fault.New(fault.Config, "this instance's databases are elsewhere").
-			WithHint("set database.url, as it is for 'lightweb serve'; if its databases are lost, 'lightweb restore' makes others")
+	if err := checkElsewhere(c); err != nil {
+		return nil, err
 	}
 	in, err := open(ctx, c, store, log)
 	if err != nil {
@@ -95,6 +96,9 @@ func openAtOrigin(ctx context.Context, c Config, store db.Config, log *slog.Logg
 	}
 	if err := in.KeepOrigin(ctx); err != nil {
 		return nil, errors.Join(err, in.Close(context.WithoutCancel(ctx)))
+	}
+	if err := in.NoteServer(); err != nil { // such as an account that may not write there
+		log.Warn("where the databases are is not noted: commands without database.url may make others", "err", err)
 	}
 	return in, nil
 }
