@@ -156,7 +156,7 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 			t.Errorf("%s was made: %v", path, err)
 		}
 	}
-	// A private server beside, as commands made one before the instance noted where its databases are.
+	// Commands made such a folder before the instance noted where its databases are.
 	if err := os.Mkdir(filepath.Join(dir, "pg"), 0o700); err != nil {
 		t.Fatal(err)
 	}

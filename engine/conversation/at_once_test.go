@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
@@ -54,6 +55,8 @@ func rebase(t *testing.T, g *mlstest.Group, err error, after *sync.Map) *mlstest
 	switch {
 	case err == nil:
 		return nil
+	case fault.KindOf(err) == fault.Busy || fault.KindOf(err) == fault.RateLimited:
+		return g
 	case !errors.As(err, &conflict):
 		t.Errorf("commit: %v", err)
 		return nil

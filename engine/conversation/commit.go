@@ -67,10 +67,7 @@ func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, er
 		}
 	}
 	err := r.submit(ctx, at, do)
-	if err == nil && do.accepted.Replayed {
-		r.metrics.replays.Inc()
-	}
-	return do.accepted, err
+	return r.countReplay(do.accepted, err)
 }
 
 // prepare fetches the actors whose devices the commit adds. It refuses a caller that is no member,

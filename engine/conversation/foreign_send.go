@@ -23,9 +23,6 @@ var ErrHasHost = unprocessable("has_host", "the host of the conversation tells w
 // user's device knows the members of such a group, so the caller names the recipients. The
 // user's own server delivers to each of them.
 func (m *Members) SendTo(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte, to []vocab.ID) (Accepted, error) {
-	if c.Host != "" {
-		return Accepted{}, ErrHasHost
-	}
 	e, err := checkHostless(content, c.GroupID)
 	if err != nil {
 		return Accepted{}, err

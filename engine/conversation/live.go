@@ -45,6 +45,7 @@ type live struct {
 	at       Place
 	box      *mailbox.Mailbox[*user.Tx, *task]
 	epoch    atomic.Int64             // the epoch after the last transaction of this process; -1 if it is not known
+	hosted   atomic.Bool              // the last transaction of this process found it, encrypted
 	seen     *user.HostedConversation // the row that the present batch locked; only the worker of box uses this field
 
 	// The mutex of the registry guards these fields.
@@ -129,13 +130,13 @@ func applyChange(ctx context.Context, tx *user.Tx, do change, c *user.HostedConv
 // settle answers the tasks of a batch. If the transaction succeeded, each task gets its own
 // result. Otherwise all tasks get the error of the transaction.
 func (c *live) settle(batch []*letter, err error) error {
+	epoch, hosted := int64(-1), false
 	if err == nil && c.seen != nil {
-		c.epoch.Store(c.seen.Epoch)
+		epoch, hosted = c.seen.Epoch, c.seen.Mode == user.ModeEncrypted
 	}
+	c.epoch.Store(epoch)
+	c.hosted.Store(hosted)
 	c.seen = nil // its GroupInfo may be large
-	if err != nil {
-		c.epoch.Store(-1)
-	}
 	for _, l := range batch {
 		if err == nil {
 			l.Answer(l.Value.err)
@@ -149,6 +150,7 @@ func (c *live) settle(batch []*letter, err error) error {
 // countPanic logs a panic. After more than maxPanics within panicWindow the conversation refuses
 // requests for restTime.
 func (c *live) countPanic(value any, stack []byte) {
+	c.seen = nil
 	r := c.registry
 	r.Log.Error("conversation panicked", "user", c.at.Host, "err", value, "stack", string(stack))
 	r.metrics.restarts.Inc()

@@ -32,10 +32,7 @@ func (r *Registry) Send(ctx context.Context, at Place, m Message) (Accepted, err
 		return Accepted{}, err
 	}
 	err := r.submit(ctx, at, &m)
-	if err == nil && m.accepted.Replayed {
-		r.metrics.replays.Inc()
-	}
-	return m.accepted, err
+	return r.countReplay(m.accepted, err)
 }
 
 func (m *Message) parse() (err error) {

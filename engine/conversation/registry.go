@@ -99,6 +99,16 @@ func (r *Registry) Epoch(at Place) (epoch int64, known bool) {
 	return epoch, epoch >= 0
 }
 
+// IsHosted reports whether this process knows that the user at.Host is the host of the encrypted
+// conversation at.ID. A conversation that has been encrypted never gets another host. That of a
+// conversation of two may still change before, with the upgrade of the other actor.
+func (r *Registry) IsHosted(at Place) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	c := r.live[at]
+	return c != nil && c.hosted.Load()
+}
+
 // submit queues a task, and waits until the conversation has answered it. If ctx ends before the
 // task has begun, the task is withdrawn; a task that has begun is completed all the same.
 func (r *Registry) submit(ctx context.Context, at Place, do operation) error {
@@ -115,6 +125,14 @@ func (r *Registry) submit(ctx context.Context, at Place, do operation) error {
 	}
 	r.metrics.observe(do.name(), err, r.Now().Sub(start))
 	return err
+}
+
+// countReplay returns its parameters, and counts the answer if it was stored by an earlier request.
+func (r *Registry) countReplay(a Accepted, err error) (Accepted, error) {
+	if err == nil && a.Replayed {
+		r.metrics.replays.Inc()
+	}
+	return a, err
 }
 
 // enqueue puts a task into the mailbox of its conversation, and makes the conversation live if it

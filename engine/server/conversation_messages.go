@@ -63,7 +63,7 @@ func (s *conversations) takeMessage(a *answer, r *http.Request, v *visit) error 
 
 // sendTo sends a message of a group without a host to the recipients that the client names.
 func (s *conversations) sendTo(a *answer, r *http.Request, v *visit, content []byte, to []vocab.ID) error {
-	if v.own == nil {
+	if v.own == nil || v.own.Host != "" {
 		return conversation.ErrHasHost
 	}
 	for i, id := range to {

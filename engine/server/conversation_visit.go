@@ -34,7 +34,7 @@ var errNoGroup = fault.New(fault.Unprocessable, "the conversation has no MLS gro
 type visited func(a *answer, r *http.Request, v *visit) error
 
 // ofUser lets a user's client do something in a conversation that has an MLS group. A conversation
-// that the user hosts and that is live is not looked up, because its next transaction does that.
+// of which the registry knows that the user hosts it is not looked up.
 func (s *conversations) ofUser(scope string, do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		u, id, err := s.authorizeFor(a, r, p, scope)
@@ -43,7 +43,7 @@ func (s *conversations) ofUser(scope string, do visited) handle {
 		}
 		v := &visit{conversations: s, read: func(into any) error { return s.readJSON(a, r, u, into) }}
 		at := conversation.Place{Host: u, ID: id}
-		if _, isLive := s.registry.Epoch(at); isLive {
+		if s.registry.IsHosted(at) {
 			v.caller, v.at = s.local.ID(u), at
 			return do(a, r, v)
 		}

@@ -208,3 +208,30 @@ func TestAConversationOfTwoIsUpgradedAndContinued(t *testing.T) {
 	}
 	p.refused(409, "successor_exists", map[string]any{"predecessor": c.ID, "groupInfo": mlstest.NewGroup(p.device).Info(p.device)})
 }
+
+// Both may begin to upgrade: then the conversation that the user hosted, and that is live, has
+// another host.
+func TestAConversationThatGetsAnotherHostIsFound(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	c := p.open()
+	p.befriend(p.alice, user.FriendOf, user.Accepted, user.Inbound, p.him, start)
+	p.make(http.StatusCreated, map[string]any{"upgrades": c.ID, "groupInfo": p.group.Info(p.device)})
+	me, message := p.device.Identity, map[string]any{"message": p.group.Message()}
+	for range 2 {
+		p.post(me, p.path+"/messages", message).want(t, 422) // bob has not joined
+	}
+	theirs := mlstest.NewGroup(mlstest.NewDevice(string(p.him), start))
+	uri := p.him + "/conversations/" + vocab.ID(uuid.NewString())
+	p.write(p.alice, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Pairs.BeginUpgrade(ctx, c.ID, theirs.ID); err != nil {
+			return err
+		}
+		j := user.JoinedConversation{ID: c.ID, URI: uri, Host: p.him, GroupID: theirs.ID, Status: user.StatusActive, Confirmed: true}
+		if err := tx.Joined.Add(ctx, j, start); err != nil {
+			return err
+		}
+		return tx.Pairs.Upgrade(ctx, user.Conversation{ID: c.ID, URI: uri, Host: p.him, GroupID: theirs.ID}, false, start)
+	})
+	p.get(p.path+"/log", bearerToken(p.tokens[me])).want(t, 200)
+}

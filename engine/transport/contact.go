@@ -186,7 +186,7 @@ func (x *contact) signRequest(ctx context.Context, r *http.Request) error {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return classifyError(ctx, ctx.Err())
 		}
-		return fault.Wrap(fault.Unavailable, "there was no time to sign the request", ctx.Err())
+		return fault.Wrap(fault.Unavailable, "there was no time to sign the request", ctx.Err()).WithCode("too_many_waiting")
 	}
 	if err := signature.Sign(r, x.body, x.knock.key, x.knock.dialect, x.cfg.Now()); err != nil {
 		return fmt.Errorf("sign request: %w", err)

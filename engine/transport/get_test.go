@@ -360,8 +360,8 @@ func TestWaitingToSignCanBeGivenUp(t *testing.T) {
 	late, end := context.WithDeadline(t.Context(), time.Time{})
 	defer end()
 	for ctx, want := range map[context.Context]fault.Kind{gone: fault.Busy, late: fault.Unavailable} {
-		if _, err := c.Get(ctx, Request{URL: p.id("/"), As: testKeys()}); fault.KindOf(err) != want {
-			t.Errorf("Get = %v, want %v", err, want)
+		if _, err := c.Get(ctx, Request{URL: p.id("/"), As: testKeys()}); fault.KindOf(err) != want || !fault.IsOurs(err) {
+			t.Errorf("Get = %v, want %v, and not by the peer", err, want)
 		}
 	}
 }
