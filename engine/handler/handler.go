@@ -254,8 +254,8 @@ func (r *Registry) Lookup(a *vocab.Activity) Handler {
 // VersionID returns the id under which this version of an activity takes effect once, although
 // another version may have come under the activity's own id. It is the activity's own id if there
 // are no versions. An activity that takes something back is a version of its own, because BookWyrm
-// sends a Delete under the id of the Create. So is the answer to each request, because Hubzilla
-// sends all its Accepts of one contact under the same id.
+// sends a Delete under the id of the Create. So are the Accept and the Reject of each request,
+// because Hubzilla sends all its Accepts of one contact under the same id.
 func (r *Registry) VersionID(a *vocab.Activity) vocab.ID {
 	own, h := a.ID.Canonical(), r.Lookup(a)
 	switch {
@@ -264,7 +264,7 @@ func (r *Registry) VersionID(a *vocab.Activity) vocab.ID {
 	case h.TakesBack:
 		return own + " " + vocab.ID(a.Type)
 	case h.Answers && a.Object.ID != "":
-		return own + " " + a.Object.ID.Canonical()
+		return own + " " + vocab.ID(a.Type) + " " + a.Object.ID.Canonical()
 	}
 	return own
 }

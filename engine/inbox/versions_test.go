@@ -163,6 +163,18 @@ func TestAnAnswerUnderAnIDOfBeforeAnswersTheNextFollow(t *testing.T) {
 	}
 }
 
+// An answer that changes, too, may come under the id of the first.
+func TestARejectUnderTheIDOfTheAcceptEndsTheFollow(t *testing.T) {
+	s := newScene(t)
+	s.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
+	for _, answer := range []string{"Accept", "Reject"} {
+		s.MustSend("p:/carol", mine, `{"id":"p:/follow/1#answer","type":"`+answer+`","actor":"p:/carol","to":"us:/alice","object":"us:/alice/activities/f"}`)
+	}
+	if got := s.Column(t, s.Alice, `SELECT status FROM relationships WHERE type = 'following'`); slices.Contains(got, "accepted") {
+		t.Errorf("after the Reject the follow is %q", got)
+	}
+}
+
 func asDave(body string) string { return strings.ReplaceAll(body, "p:/carol", "p:/dave") }
 
 // Takahē and Mobilizon send every change of an actor under one id, and without a time.
