@@ -229,7 +229,7 @@ func (n *traffic) countTrips(startup []byte, r *bufio.Reader, server io.Writer) 
 
 // countFlushes passes on what the server sends, and counts commits: those that complete a COMMIT,
 // and those of statements outside of BEGIN and COMMIT, which the server commits at the next
-// ReadyForQuery.
+// ReadyForQuery. A SELECT flushes nothing; once a second one asks which users are active.
 func (n *traffic) countFlushes(server io.Reader, client io.Writer) error {
 	r, begun, alone := bufio.NewReader(server), false, false
 	for {
@@ -246,7 +246,7 @@ func (n *traffic) countFlushes(server io.Reader, client io.Writer) error {
 		case completes && bytes.Equal(m[5:], []byte("ROLLBACK\x00")):
 			begun = false
 		case completes:
-			alone = alone || !begun
+			alone = alone || !begun && !bytes.HasPrefix(m[5:], []byte("SELECT"))
 		case m[0] == 'Z' && alone:
 			n.flushes.Add(1)
 			alone = false
