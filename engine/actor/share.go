@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -131,7 +132,10 @@ func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.I
 		v, _ := done.Val.(T)
 		return v, done.Err
 	case <-ctx.Done():
-		return none, fault.Wrap(fault.Busy, "the request was given up", ctx.Err())
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return none, fault.Wrap(fault.Busy, "the request was given up", ctx.Err())
+		}
+		return none, fault.Wrap(fault.Unavailable, "the peer did not answer in time", ctx.Err())
 	}
 }
 

@@ -45,6 +45,25 @@ func TestOneFetchServesEverybody(t *testing.T) {
 	}
 }
 
+// The time of a request is over because the peer is slow: that is no failure of this server.
+func TestAPeerThatOutlastsTheRequestIsTheCause(t *testing.T) {
+	t.Parallel()
+	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
+	answer := make(chan struct{})
+	p.say("/users/bob", func(w http.ResponseWriter, r *http.Request) {
+		<-answer
+		activity(p.person(t, "bob", 0))(w, r)
+	})
+	late, end := context.WithDeadline(context.Background(), time.Time{})
+	defer end()
+	_, err := n.Resolve(late, p.id("/users/bob"))
+	checkKind(t, "Resolve", err, fault.Unavailable)
+	if fault.IsOurs(err) {
+		t.Errorf("Resolve = %v, which counts as this server's failure", err)
+	}
+	close(answer)
+}
+
 func TestOnlySoManyWait(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -120,10 +120,10 @@ func IsPassing(err error) bool {
 	return false
 }
 
-// IsOurs reports whether this server is the cause of err: a bug, its configuration, its lack of
-// time, or something of its own that cannot be used now. A fault of kind Unavailable has a code if
-// this server is the cause. If another server is, the fault has no code, or one that ends in
-// "unreachable".
+// IsOurs reports whether this server is the cause of err, which a fetch from another server
+// returned: a bug, its configuration, its lack of time, or something of its own that cannot be used
+// now. A fault of kind Unavailable that a fetch returns has a code if this server is the cause. If
+// another server is, it has no code, or one that ends in "unreachable".
 func IsOurs(err error) bool {
 	switch KindOf(err) {
 	case Internal, Config, Busy:
