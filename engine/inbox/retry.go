@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -75,7 +76,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 			return err
 		}
 		own, version := user.Owned{ID: a.ID.Canonical(), Actor: a.Actor}, user.Owned{ID: i.Handlers.VersionID(a), Actor: a.Actor}
-		if applied = there != nil && version == own; applied {
+		if applied = there != nil && version == own && !handler.UpdatesItself(a); applied {
 			return tx.Poison.Drop(ctx, p)
 		}
 		if there != nil { // another version has taken effect, and keeps the id

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
@@ -74,6 +75,37 @@ func TestWhatWasSetAsideIsGivenBack(t *testing.T) {
 }
 
 // A drain can be faster than the end of the retry that caused it.
+// All changes of an actor may come under one id (see TestAnActorChangesUnderOneIDAgainAndAgain).
+func TestAChangeOfAnActorUnderAUsedIDIsGivenBack(t *testing.T) {
+	s := newScene(t)
+	s.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
+	carol := s.Actor("p:/carol")
+	for _, name := range []string{"first", "second"} {
+		if name == "second" {
+			s.Column(t, s.Alice, `ALTER TABLE actors ADD CONSTRAINT ill CHECK (raw ->> 'name' <> 'second')`)
+		}
+		carol.Doc["name"] = name
+		carol.Show()
+		s.Later(10 * time.Minute)
+		s.MustSend("p:/carol", mine, `{"id":"p:/carol#update","type":"Update","actor":"p:/carol","to":"us:/alice","object":"p:/carol"}`)
+	}
+	s.Column(t, s.Alice, `ALTER TABLE actors DROP CONSTRAINT ill`)
+	aside := poisoned(t, s)
+	if len(aside) != 1 {
+		t.Fatalf("set aside: %+v, want the second change", aside)
+	}
+	if err := s.Inbox.Retry(t.Context(), s.Alice, aside[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s)
+	if got := s.Column(t, s.Alice, `SELECT raw ->> 'name' FROM actors`); !slices.Equal(got, []string{"second"}) {
+		t.Errorf("after the retry the name is %q", got)
+	}
+}
+
 func TestWhatIsSetAsideAgainStaysThere(t *testing.T) {
 	ill := true
 	s := newScene(t, healable(&ill))
