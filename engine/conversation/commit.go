@@ -67,7 +67,7 @@ func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, er
 		}
 	}
 	err := r.submit(ctx, at, do)
-	return r.countReplay(do.accepted, err)
+	return r.metrics.countReplay(do.accepted, err)
 }
 
 // prepare fetches the actors whose devices the commit adds. It refuses a caller that is no member,

@@ -48,11 +48,11 @@ func TestAConversationIsDroppedOnceItIsIdle(t *testing.T) {
 		time.Sleep(idleTime - time.Second)
 		ask()
 		time.Sleep(2 * time.Second)
-		if all, _ := r.count(); all != 1 {
+		if all, _ := (collector{r}).count(); all != 1 {
 			t.Errorf("%d conversations are live that were used a moment ago, want 1", all)
 		}
 		time.Sleep(2 * idleTime)
-		if all, _ := r.count(); all != 0 {
+		if all, _ := (collector{r}).count(); all != 0 {
 			t.Errorf("%d conversations are live, want none", all)
 		}
 		if r.sweeper != nil {
@@ -72,7 +72,7 @@ func TestThereIsABoundToLiveConversations(t *testing.T) {
 	if _, err := r.AskReset(t.Context(), Place{ID: uuid.New()}, ""); !errors.Is(err, errAway) {
 		t.Errorf("one more: %v, want an idle one to make room", err)
 	}
-	if all, _ := r.count(); all > maxLive {
+	if all, _ := (collector{r}).count(); all > maxLive {
 		t.Errorf("%d are live, want %d at most", all, maxLive)
 	}
 	if err := r.Close(t.Context()); err != nil {
@@ -105,7 +105,7 @@ func TestOneMoreThanMayBeLiveIsRefusedWhileAllHaveWork(t *testing.T) {
 	if of := fault.Of(err); of == nil || of.Kind != fault.RateLimited || of.Code != "mls_busy" || of.RetryAfter <= 0 {
 		t.Errorf("one more: %v, want it refused for now", err)
 	}
-	if all, _ := r.count(); all != maxLive {
+	if all, _ := (collector{r}).count(); all != maxLive {
 		t.Errorf("%d are live, want %d", all, maxLive)
 	}
 	close(free)

@@ -32,7 +32,7 @@ func (r *Registry) Send(ctx context.Context, at Place, m Message) (Accepted, err
 		return Accepted{}, err
 	}
 	err := r.submit(ctx, at, &m)
-	return r.countReplay(m.accepted, err)
+	return r.metrics.countReplay(m.accepted, err)
 }
 
 func (m *Message) parse() (err error) {

@@ -70,6 +70,14 @@ func (m *metrics) observe(op string, err error, took time.Duration) {
 	m.took.WithLabelValues(op, outcome).Observe(took.Seconds())
 }
 
+// countReplay returns its parameters, and counts the answer if it was stored by an earlier request.
+func (m *metrics) countReplay(a Accepted, err error) (Accepted, error) {
+	if err == nil && a.Replayed {
+		m.replays.Inc()
+	}
+	return a, err
+}
+
 // collector exports how many conversations are live, that is, have a mailbox in this process, and
 // how many rest after panics.
 type collector struct{ r *Registry }
@@ -82,7 +90,20 @@ var (
 func (c collector) Describe(to chan<- *prometheus.Desc) { to <- liveDesc; to <- restingDesc }
 
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	all, resting := c.r.count()
+	all, resting := c.count()
 	to <- prometheus.MustNewConstMetric(liveDesc, prometheus.GaugeValue, float64(all))
 	to <- prometheus.MustNewConstMetric(restingDesc, prometheus.GaugeValue, float64(resting))
+}
+
+// count returns how many conversations are live, and how many of them rest after panics.
+func (c collector) count() (all, resting int) {
+	c.r.mu.RLock()
+	defer c.r.mu.RUnlock()
+	now := c.r.Now()
+	for _, l := range c.r.live {
+		if now.Before(l.restsUntil) {
+			resting++
+		}
+	}
+	return len(c.r.live), resting
 }

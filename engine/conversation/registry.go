@@ -127,14 +127,6 @@ func (r *Registry) submit(ctx context.Context, at Place, do operation) error {
 	return err
 }
 
-// countReplay returns its parameters, and counts the answer if it was stored by an earlier request.
-func (r *Registry) countReplay(a Accepted, err error) (Accepted, error) {
-	if err == nil && a.Replayed {
-		r.metrics.replays.Inc()
-	}
-	return a, err
-}
-
 // enqueue puts a task into the mailbox of its conversation, and makes the conversation live if it
 // is not. It holds the mutex under which idle conversations are dropped. So no conversation is
 // live twice, and no task is put into the mailbox of a dropped one.
@@ -203,19 +195,6 @@ func (r *Registry) dropIdle(since time.Duration) {
 			r.metrics.stops.Inc()
 		}
 	}
-}
-
-// count returns how many conversations are live, and how many of them rest after panics.
-func (r *Registry) count() (all, resting int) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	now := r.Now()
-	for _, c := range r.live {
-		if now.Before(c.restsUntil) {
-			resting++
-		}
-	}
-	return len(r.live), resting
 }
 
 // Close refuses new requests, and waits until those in the mailboxes are answered or ctx ends.

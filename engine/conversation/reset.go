@@ -107,7 +107,7 @@ func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupIn
 	}
 	do := &reset{registry: r, at: at, caller: caller, groupInfo: groupInfo, group: string(group.GroupID), now: r.Now()}
 	err = r.submit(ctx, at, do)
-	return r.countReplay(do.accepted, err)
+	return r.metrics.countReplay(do.accepted, err)
 }
 
 func (s *reset) name() string { return "reset" }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/lightweb/lightweb/engine/fault"
 )
@@ -48,5 +49,5 @@ func markOf(c Config) string { return filepath.Join(c.DataDir, "instance", "else
 // isThere reports whether the path exists, or cannot be looked at.
 func isThere(path ...string) bool {
 	_, err := os.Stat(filepath.Join(path...))
-	return !errors.Is(err, fs.ErrNotExist)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
