@@ -15,16 +15,16 @@ func newBenchConversations(a *app, profile *string) *cobra.Command {
 		Short: "Measure encrypted conversations",
 		Long: "conversations makes encrypted conversations, and measures how many commits a second are accepted: one after another in one,\n" +
 			"in many of one host at once, and in one each of many hosts; and how many messages a second many clients send to one.",
-		Example: "  lightweb bench conversations\n  lightweb bench conversations --conversations 200 --hosts 200 --commits 4000 --json",
+		Example: "  lightweb bench conversations\n  lightweb bench conversations --conversations 64 --hosts 20 --commits 1000 --json",
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.runBenchmark(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Conversations(ctx, c, l) })
 		}),
 	}
 	f := c.Flags()
-	f.IntVar(&l.Conversations, "conversations", 64, "make `N` conversations beside the first: 64 unless given")
-	f.IntVar(&l.Hosts, "hosts", 20, "and one of each of `N` other hosts: 20 unless given")
-	f.IntVar(&l.Commits, "commits", 1000, "make `N` commits to one of them, about as many to all others of its host together, and to those of the other hosts: 1000 unless given")
+	f.IntVar(&l.Conversations, "conversations", 200, "make `N` conversations beside the first: 200 unless given")
+	f.IntVar(&l.Hosts, "hosts", 200, "and one of each of `N` other hosts: 200 unless given")
+	f.IntVar(&l.Commits, "commits", 20_000, "make `N` commits to one of them, about as many to all others of its host together, and to those of the other hosts: 20000 unless given")
 	f.IntVar(&l.Messages, "messages", 10_000, "send `N` messages: 10000 unless given")
 	f.IntVar(&l.Clients, "clients", 64, "over `N` connections: 64 unless given")
 	return addProfileFlag(c, profile)
