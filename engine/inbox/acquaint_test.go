@@ -22,8 +22,8 @@ func acquainted(t *testing.T, s *peertest.Scene, name string) int {
 	return len(users)
 }
 
-// Where it is certain that the user keeps nothing of a stranger, nothing is left of the stranger,
-// and no database is opened.
+// The engine stores nothing about a stranger, and opens no user's database, when it is certain
+// that the user will not keep the stranger's activity.
 func TestAStrangerWhoIsRefusedLeavesNothing(t *testing.T) {
 	const toFollowers = `{"id":"p:/creates/900","type":"Create","actor":"p:/dave","to":"p:/dave/followers","object":{"id":"p:/notes/900","type":"Note","attributedTo":"p:/dave","to":"p:/dave/followers","content":"among us"}}`
 	answer := strings.ReplaceAll(letter(1), `"content"`, `"inReplyTo":"us:/alice/objects/1","content"`)
@@ -74,8 +74,8 @@ func TestAStrangerWhoIsRefusedLeavesNothing(t *testing.T) {
 	}
 }
 
-// A domain can be new to so many users in a day. Users who know the actor, and those who follow
-// the sender, are not counted.
+// A domain's actors can become new acquaintances of a limited number of users a day. Users who
+// know the actor or follow the sender are not counted.
 func TestNewAcquaintancesHaveABudget(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")
@@ -99,8 +99,8 @@ func TestNewAcquaintancesHaveABudget(t *testing.T) {
 	}
 }
 
-// A row that a night has removed is made again: nobody relies on it for longer than the night
-// waits.
+// The engine relies on a stored acquaintance for a limited time, which ends before the nightly
+// cleanup may remove the row. After that time the engine stores a removed row again.
 func TestAnAcquaintanceIsNotBelievedForLong(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")

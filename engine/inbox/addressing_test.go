@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Three users stand differently to carol: fan follows her, idol is followed by her, and other has
-// nothing to do with her.
+// The three users relate differently to carol: fan follows her, she follows idol, and other has no
+// relationship with her.
 func TestAddressing(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -91,15 +91,16 @@ func TestAddressing(t *testing.T) {
 	}
 }
 
-// An activity that is not for a user in one inbox may be in the other.
+// An activity that reaches no user through the shared inbox may reach alice through her own inbox.
 func TestTheSharedInboxDoesNotTakeWhatComesToAUser(t *testing.T) {
 	s := newScene(t)
-	body := strings.Replace(listen, `"object"`, `"to":["us:/alice/followers"],"object"`, 1) // alice is looked at, and not meant
+	body := strings.Replace(listen, `"object"`, `"to":["us:/alice/followers"],"object"`, 1) // it names alice's followers, not alice
 	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", shared, body) })
 	expect(t, s, listened, accepted, func() error { return s.Send("p:/carol", mine, body) })
 }
 
-// Whatever happens, a user who holds something of an actor is known to be acquainted with it.
+// The acquaintances list every user who holds anything of an actor, after any sequence of
+// activities.
 func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	first := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -125,7 +126,7 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 		)
 		s.MustSend(from, pick(mine, shared), fmt.Sprintf(`{"id":"%s/ids/%d","actor":"%s",%s}`, peer, n, from, activity))
 		if strings.HasSuffix(activity, `"`+from+`"`) {
-			first.Later(25 * time.Hour) // until its server is believed again, which still shows who deleted itself
+			first.Later(25 * time.Hour) // until the cached copy expires; the server still shows the actor that deleted itself
 		}
 	}
 	held := 0

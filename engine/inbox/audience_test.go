@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// A private answer in bob's thread is for those that it names, whatever bob has to do with its
-// author.
+// A private answer in bob's thread reaches only the actors that it names, even if bob follows its
+// author, lets everybody write to him, or has written to the author.
 func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -25,7 +25,7 @@ func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T
 	for n, tt := range []struct {
 		name  string
 		given func(bob *peertest.Scene)
-		to    string // recipients of bob's post
+		to    string // the recipients of bob's post
 	}{
 		{"bob follows her", func(bob *peertest.Scene) { bob.Follows("p:/carol") }, "as:Public"},
 		{"bob lets everybody write", lets, "as:Public"},
@@ -51,8 +51,8 @@ func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T
 	}
 }
 
-// An Update goes to everybody who holds something of its author, and changes it for the
-// recipients of the new words.
+// Every user who holds anything of an author gets the author's Updates. The new words reach only
+// the users that they address.
 func TestNewWordsAreForTheirRecipients(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -73,7 +73,7 @@ func TestNewWordsAreForTheirRecipients(t *testing.T) {
 		name      string
 		old       string
 		oldInbox  string
-		unfollows bool // her server ends bob's follow meanwhile
+		unfollows bool // carol's server ends bob's follow before the Update
 		new       string
 		newInbox  string
 		want      string
@@ -122,7 +122,8 @@ func TestNewWordsAreForTheirRecipients(t *testing.T) {
 	}
 }
 
-// Whoever was sent a letter can prove it to others, but does not bring it among what a user reads.
+// A recipient of a private post can forward it with its proof, but alice does not store it unless
+// the post is for her.
 func TestALetterIsNotPassedOn(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

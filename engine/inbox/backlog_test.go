@@ -13,12 +13,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// bulk returns an activity of 4 MiB by an actor, to somebody.
+// bulk returns an activity of 4 MiB that the actor by sends to the actor to.
 func bulk(by, to string, n int) string {
 	return fmt.Sprintf(`{"id":"%[1]s/listens/%[3]d","type":"Listen","actor":"%[1]s","to":"%[2]s","object":"p:/songs/1","song":"%[4]s"}`, by, to, n, strings.Repeat("x", 4<<20))
 }
 
-// fill sends such activities until one is refused, and returns how many were taken.
+// fill sends 4 MiB activities by an actor to alice until one is refused. It returns how many were
+// accepted.
 func fill(t *testing.T, s *peertest.Scene, by string) (taken int) {
 	t.Helper()
 	for ; ; taken++ {
@@ -33,7 +34,7 @@ func fill(t *testing.T, s *peertest.Scene, by string) (taken int) {
 	}
 }
 
-// PAY-06: a domain that fills the journal for a user is refused, and nobody else is.
+// PAY-06: a domain that fills the journal for a user is refused. Other domains are accepted.
 func TestWhatWaitsForAUserIsShared(t *testing.T) {
 	alice, bob := two(t)
 	bob.Follows("p:/carol")
@@ -61,7 +62,7 @@ func TestWhatWaitsForAUserIsShared(t *testing.T) {
 	if err := bob.Inbox.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	next := inbox.New(bob.Deps) // counts what is there
+	next := inbox.New(bob.Deps) // counts the rows that wait already
 	if err := next.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestWhatWaitsForAUserIsShared(t *testing.T) {
 	if err := send(); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("after a restart: %v; want to be told to come again", err)
 	}
-	const dropped = 4 // until a domain holds as little as it may beside another one
+	const dropped = 4 // then the domain holds no more than it may beside another domain
 	dropFor(t, bob, dropped)
 	if err := next.Recount(); err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func TestWhatWaitsForAUserIsShared(t *testing.T) {
 	}
 }
 
-// dropFor ends the wait of the scene's user for the first activities.
+// dropFor removes the first n activities that wait for the scene's user.
 func dropFor(t *testing.T, s *peertest.Scene, n int) {
 	t.Helper()
 	page, err := s.Store.Instance.Journal.ListWaiting(t.Context(), s.Alice, 0, n, 1<<30)

@@ -9,13 +9,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// dated lets a post say when it was made, as every server does, by the peer's clock.
+// dated adds the current time to a post as its published property, as every server does.
 func dated(create string) string {
 	return strings.Replace(create, `"type":"Note"`, `"type":"Note","published":"`+time.Now().UTC().Format(time.RFC3339Nano)+`"`, 1)
 }
 
-// The clock is set forward and back by an hour, with a user stalled and with requests on their
-// way: nothing is lost, doubled or out of order.
+// No activity is lost, doubled or reordered when the clock is set forward and back by an hour,
+// while bob's database is away and activities arrive.
 func TestAClockThatIsSetLosesNothing(t *testing.T) {
 	alice, bob := two(t)
 	steps := []time.Duration{time.Hour, -2 * time.Hour, time.Hour}
@@ -55,8 +55,8 @@ func TestAClockThatIsSetLosesNothing(t *testing.T) {
 	}
 }
 
-// Up to an hour apart, two clocks understand each other; beyond, the peer is refused and may send
-// again.
+// A signature is accepted if its clock differs from ours by up to an hour. A peer that is refused
+// for a larger difference may send the activity again.
 func TestASignatureIsTakenWithinAnHourOfTheClock(t *testing.T) {
 	s := newScene(t)
 	for n, c := range []struct {

@@ -19,11 +19,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// hosted is a conversation that by hosts, with alice's device in it.
+// hosted is a conversation that the actor named by hosts. Its group includes alice's device.
 type hosted struct {
 	*peertest.Scene
 	testing.TB
-	by     string // p:/dave, unless a test says otherwise
+	by     string // the host; p:/dave by default
 	uri    string
 	host   *mlstest.Device
 	device *mlstest.Device // alice's
@@ -53,7 +53,7 @@ func newHostedBy(t *testing.T, s *peertest.Scene, by string) *hosted {
 	return h
 }
 
-// publish makes a key package of alice's known.
+// publish stores a device's key package as one that alice has published.
 func (h *hosted) publish(d *mlstest.Device) {
 	h.Helper()
 	_, err := h.DB(h.TB, h.Alice).Exec(`INSERT INTO mls_key_packages (id, ref, device_id, suite, content, last_resort, not_after, state, created_at) VALUES ($1, $2, $3, 1, $4, false, now() + interval '1 day', 'available', now())`,
@@ -63,12 +63,12 @@ func (h *hosted) publish(d *mlstest.Device) {
 	}
 }
 
-// said is what the host says of an entry, and how a test bends it.
+// said holds the documents that the host sends about an entry. Tests change them.
 type said struct {
 	activity, object, labels vocab.Doc
 }
 
-// entry writes the Add of a message.
+// entry returns the Add activity of a message.
 func (h *hosted) entry(kind string, content []byte, epoch uint64, bend ...func(*said)) []byte {
 	h.Helper()
 	h.nth++
@@ -89,7 +89,7 @@ func (h *hosted) entry(kind string, content []byte, epoch uint64, bend ...func(*
 	return s.activity.JSON()
 }
 
-// receipt signs for a message as WIRE says, as its host.
+// receipt returns the host's signature for a message, in the form that WIRE defines.
 func (h *hosted) receipt(content []byte, epoch uint64, labels vocab.Doc) string {
 	previous, err := base64.StdEncoding.DecodeString(labels["previousHash"].(string))
 	if err != nil {
@@ -110,7 +110,7 @@ func (h *hosted) put(kind string, content []byte, epoch uint64, bend ...func(*sa
 	return err
 }
 
-// welcome lets alice in by the next number.
+// welcome adds alice's device to the group and sends its Welcome under the next number.
 func (h *hosted) welcome(bend ...func(*said)) error {
 	h.Helper()
 	_, h.group = h.group.Commit(h.host, mlstest.Change{Add: []*mlstest.Device{h.device}})
@@ -174,7 +174,7 @@ func TestAMemberHasItsOwnCopyOfAConversation(t *testing.T) {
 		}
 	}
 	again := h.entry("PrivateMessage", words, 2)
-	for range 2 { // under another id, then under that id
+	for range 2 { // first under another id, then under the same id
 		if err := h.Pass("p:/dave", "us:/inbox", again); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,8 @@ func TestAMemberHasItsOwnCopyOfAConversation(t *testing.T) {
 	h.want("messages once more", `SELECT count(*)::text FROM mls_inbox`, "4")
 }
 
-// The header of a Welcome does not tell the epoch, which the user's programs are shown.
+// The host states the epoch of a Welcome, because the Welcome's header does not contain it. The
+// user's programs are shown that epoch.
 func TestAWelcomeTellsTheEpochThatItLetsInto(t *testing.T) {
 	tell := func(epoch any) func(*said) { return func(s *said) { s.labels["mlsEpoch"] = epoch } }
 	h := newHosted(t)
@@ -199,7 +200,8 @@ func TestAWelcomeTellsTheEpochThatItLetsInto(t *testing.T) {
 	h.want("after a message", stateOfJoined, "active 0 1 2 2 f")
 }
 
-// 11. The header decides, and only its host puts something into a conversation.
+// 11. An entry is refused if it contradicts the header of its message, or if its sender is not the
+// host of the conversation.
 func TestEntriesAreRefusedThatCannotBe(t *testing.T) {
 	h := newHosted(t).begun()
 	other := mlstest.NewGroup(h.host)
@@ -237,7 +239,8 @@ func TestEntriesAreRefusedThatCannotBe(t *testing.T) {
 	}
 }
 
-// A host brings no message into a conversation of another host, whatever it says of its group.
+// A host cannot put a message into another host's conversation by using the id of that
+// conversation's group.
 func TestAHostCannotReachIntoAnotherConversation(t *testing.T) {
 	mine := newHosted(t).begun()
 	if err := mine.join(""); err != nil {
@@ -257,7 +260,7 @@ func TestAHostCannotReachIntoAnotherConversation(t *testing.T) {
 	mine.want("messages", keptMessages, "welcome 0 dave f f", "welcome 0 dave f f")
 }
 
-// A Welcome is for a device of the user, or for nobody.
+// A Welcome takes effect only if it is for a published key package of the user.
 func TestAWelcomeNeedsAKeyPackageOfTheUser(t *testing.T) {
 	h := newHosted(t)
 	h.device = mlstest.NewDevice(h.Long("us:/alice"), h.Now())
@@ -289,7 +292,8 @@ func (h *hosted) block(name string) {
 	}
 }
 
-// Messages of a blocked member are kept, for others' commits build on them, and nobody is told.
+// Messages of a blocked member are kept, because other members' commits build on them. The user
+// gets no event for them.
 func TestBlockedActorsInConversations(t *testing.T) {
 	h := newHosted(t)
 	h.Actor("q:/mallory")
@@ -314,7 +318,7 @@ func TestBlockedActorsInConversations(t *testing.T) {
 	h.want("invited by a blocked host", `SELECT uri FROM conversations`, h.uri)
 }
 
-// Whoever wants nothing of strangers is not let into their conversations.
+// A user who drops the messages of strangers gets no Welcome of a stranger either.
 func TestStrangersWelcomesAreDroppedByWhoeverWantsNone(t *testing.T) {
 	h := newHosted(t)
 	strangers(t, h.Scene, registry.DropStrangers)
@@ -325,8 +329,8 @@ func TestStrangersWelcomesAreDroppedByWhoeverWantsNone(t *testing.T) {
 	h.want("conversations", `SELECT uri FROM conversations`, h.uri)
 }
 
-// PAY-07: a stranger who has let the user into a conversation tells it no more than by anything
-// else.
+// PAY-07: events of a conversation count against the budget of strangers until a device of the
+// user has joined it.
 func TestEventsOfAConversationThatNobodyJoinedAreAStrangers(t *testing.T) {
 	h := newHosted(t)
 	h.Inbox.TellDaily(8)
@@ -348,8 +352,8 @@ func TestEventsOfAConversationThatNobodyJoinedAreAStrangers(t *testing.T) {
 	h.want("events once a device has joined", counted, "chatmessage.received 7", "conversation.welcome 1", "events.withheld 1 14", "mls.message.received 7")
 }
 
-// PAY-04: each message that begins another group would make the row of the conversation longer, and
-// be written with all of it.
+// PAY-04: a conversation remembers at most 200 former groups. Otherwise each message that begins
+// another group would make the conversation's row longer.
 func TestAHostBeginsGroupsWithinBounds(t *testing.T) {
 	h := newHosted(t).begun()
 	next := func() (had string) {
@@ -368,7 +372,8 @@ func TestAHostBeginsGroupsWithinBounds(t *testing.T) {
 	}
 }
 
-// A host that nobody has joined says in vain that the user itself speaks.
+// Messages that a stranger's host attributes to alice are events of a stranger until a device of
+// hers has joined the conversation.
 func TestAStrangersHostDoesNotSpeakForTheUser(t *testing.T) {
 	h := newHosted(t)
 	asAlice := func(s *said) { s.object["attributedTo"] = h.Long("us:/alice") }
@@ -390,7 +395,7 @@ func TestConversationsOfOneHostAreBoundedUntilTheyAreJoined(t *testing.T) {
 	h.want("conversations", `SELECT count(*)::text FROM conversations`, "20")
 }
 
-// state sends the Update of the conversation.
+// state sends an Update of the conversation with the metadata d.
 func (h *hosted) state(d vocab.Doc, from string) error {
 	h.Helper()
 	by := h.Long(from)
@@ -441,7 +446,8 @@ func TestTheHostTellsOfResetsAndTheEnd(t *testing.T) {
 	h.want("events", toldOf, "conversation.welcome", "mls.reset.pending")
 }
 
-// 28. Two receipts for one place prove that the host tells members different things.
+// 28. Two receipts for one place prove that the host tells members different things. They freeze
+// the conversation.
 func TestAHostThatEquivocatesFreezesTheConversation(t *testing.T) {
 	for name, second := range map[string]func(*testing.T, *hosted) error{
 		"two messages of one number": func(t *testing.T, h *hosted) error {
@@ -464,7 +470,7 @@ func TestAHostThatEquivocatesFreezesTheConversation(t *testing.T) {
 	} {
 		for _, proven := range []bool{false, true} {
 			if !proven && name == "two commits of one epoch" {
-				continue // the first of both has a receipt
+				continue // the first of the two commits has a receipt in both cases
 			}
 			t.Run(fmt.Sprintf("%s, proven %v", name, proven), func(t *testing.T) {
 				h := newHosted(t).begun()
@@ -495,7 +501,8 @@ func TestAHostThatEquivocatesFreezesTheConversation(t *testing.T) {
 	}
 }
 
-// An Add to other collections goes where it always went.
+// An Add to another collection is no entry of a conversation. It is stored as an ordinary
+// activity.
 func TestAMessageInAnotherCollectionIsNoEntry(t *testing.T) {
 	h := newHosted(t).begun()
 	h.seq++
@@ -506,7 +513,7 @@ func TestAMessageInAnotherCollectionIsNoEntry(t *testing.T) {
 	h.want("activities", `SELECT type FROM activities`, "Add")
 }
 
-// The shared inbox serves each of several members from one request (3.e row 27).
+// One request to the shared inbox reaches each of several members (3.e row 27).
 func TestOneRequestReachesTwoMembers(t *testing.T) {
 	h := newHosted(t)
 	bob := *h
@@ -527,7 +534,7 @@ func TestOneRequestReachesTwoMembers(t *testing.T) {
 	}
 }
 
-// welcomeOf writes a Welcome for the device.
+// welcomeOf returns the Add activity of a Welcome for the device.
 func (h *hosted) welcomeOf() []byte {
 	return h.entry("Welcome", h.group.Welcome(h.device), 0, func(s *said) {
 		delete(s.labels, "mlsEpoch")

@@ -22,21 +22,21 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// A note costs this at most when the databases are in use, and so does a batch, but for the WAL. A
-// change that needs more says why.
+// These are the most that one note may cost, with connections to the databases already open. A
+// batch may cost as much, except for the WAL. A change that needs more says why.
 const (
-	mostTrips   = 2       // to the database of each user: claim and read ahead, then store and commit
-	mostShared  = 3       // to that of the instance, for several users: who follows, the journal, and its end after the answer
+	mostTrips   = 2       // to each user's database: claim and read ahead, then store and commit
+	mostShared  = 3       // to the instance's database, for several users: find followers, write the journal, and end its row after the answer
 	mostWAL     = 8 << 10 // bytes, for one user
 	mostFlushes = 1       // of the WAL, for one user
 )
 
-// traffic counts round trips to databases, and transactions that were committed there. A commit
-// flushes the WAL once if its transaction wrote something, and nothing else waits for a flush: so
-// flushes are counted at most once too often, whether fsync is on or not, and only those of a test.
+// traffic counts round trips to databases, and transactions that a test commits there. A commit
+// flushes the WAL once if its transaction wrote something, and nothing else waits for a flush. So
+// the count exceeds the true number of flushes by at most one, with fsync on or off.
 type traffic struct{ trips, flushes atomic.Int64 }
 
-// trips are the traffic to databases of users and to that of the instance.
+// trips holds the traffic to users' databases and to the instance's database.
 type trips struct{ users, instance traffic }
 
 func (n *trips) reset() {
@@ -46,15 +46,16 @@ func (n *trips) reset() {
 	}
 }
 
-// The test is not parallel: round trips of others would be counted. Writes of other packages'
-// tests to the same server are counted, so that the note counts that cost least.
+// The test is not parallel, because it would count other tests' round trips. The WAL also contains
+// writes of other packages' tests to the same server, so the test uses the note with the least
+// WAL.
 func TestWhatANoteCosts(t *testing.T) {
 	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
 	s := peertest.NewStage(t, in).Scene(t)
 	s.Follows("p:/carol")
 	const warm, notes = 20, 50
-	for n := range warm { // statements are prepared, pages written whole
+	for n := range warm { // PostgreSQL prepares statements and writes whole pages at first
 		s.MustSend("p:/carol", mine, note(n, "hi"))
 	}
 	written := func() (bytes int64) {
@@ -82,7 +83,7 @@ func TestWhatANoteCosts(t *testing.T) {
 	}
 }
 
-// A lock holds up a first note, and the others follow it in one batch.
+// While a lock delays a first note, the other notes queue up. They are stored in one batch.
 func TestWhatABatchCosts(t *testing.T) {
 	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
@@ -110,8 +111,8 @@ func TestWhatABatchCosts(t *testing.T) {
 	}
 }
 
-// The test is not parallel, as above. Now and then a note renews what is believed of the instance
-// for some seconds.
+// The test is not parallel, because it would count other tests' round trips. A note sometimes also
+// renews a value of the instance that is cached for some seconds.
 func TestWhatANoteForSeveralCosts(t *testing.T) {
 	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
@@ -140,7 +141,7 @@ func TestWhatANoteForSeveralCosts(t *testing.T) {
 	}
 }
 
-// throughProxy opens the databases of a cluster again, through a proxy that counts what passes.
+// throughProxy opens the databases of a cluster again, through a proxy that counts the traffic.
 func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	t.Helper()
 	probe, err := c.Instance.Users.Find(t.Context(), dbtest.User(t, c, "probe"))
@@ -159,7 +160,7 @@ func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() }) // which ends the proxy
+	t.Cleanup(func() { _ = listener.Close() }) // closing it ends the proxy
 	instance := strings.TrimSuffix(probe.Database, "_probe")
 	counter := func(startup []byte) *traffic {
 		if bytes.Contains(startup, []byte("\x00"+instance+"\x00")) {
@@ -178,8 +179,8 @@ func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	return again
 }
 
-// proxy passes on what clients and the server say; counter chooses by a connection's first
-// message where its traffic is counted.
+// proxy forwards messages between clients and the server. The counter function chooses the traffic
+// of a connection by its first message.
 func proxy(listener net.Listener, socket string, counter func(startup []byte) *traffic) {
 	for {
 		client, err := listener.Accept()
@@ -201,7 +202,7 @@ func proxy(listener net.Listener, socket string, counter func(startup []byte) *t
 			}
 			of := counter(startup)
 			go func() {
-				_ = of.countFlushes(server, client) // until either hangs up
+				_ = of.countFlushes(server, client) // until either side closes its connection
 				_ = client.Close()
 			}()
 			_ = of.countTrips(startup, r, server) // as above
@@ -209,9 +210,9 @@ func proxy(listener net.Listener, socket string, counter func(startup []byte) *t
 	}
 }
 
-// countTrips passes on what a client sends, and counts how often it waits for an answer: after a
-// Sync or a Query (PostgreSQL documentation, Message Formats). A pool that was idle for a second
-// asks first whether its connection lives: not counted.
+// countTrips forwards a client's messages and counts how often the client waits for an answer:
+// after a Sync or a Query (PostgreSQL documentation, Message Formats). It does not count the ping
+// that a pool sends before it uses a connection that was idle for a second.
 func (n *traffic) countTrips(startup []byte, r *bufio.Reader, server io.Writer) error {
 	for m := startup; ; {
 		if _, err := server.Write(m); err != nil {
@@ -227,9 +228,10 @@ func (n *traffic) countTrips(startup []byte, r *bufio.Reader, server io.Writer) 
 	}
 }
 
-// countFlushes passes on what the server sends, and counts commits: those that complete a COMMIT,
-// and those of statements outside of BEGIN and COMMIT, which the server commits at the next
-// ReadyForQuery. A SELECT flushes nothing; once a second one asks which users are active.
+// countFlushes forwards the server's messages and counts commits. It counts each COMMIT, and each
+// statement outside of BEGIN and COMMIT, which the server commits at the next ReadyForQuery. It
+// does not count a SELECT, because a SELECT flushes nothing. Once a second a SELECT asks which
+// users are active.
 func (n *traffic) countFlushes(server io.Reader, client io.Writer) error {
 	r, begun, alone := bufio.NewReader(server), false, false
 	for {
@@ -257,7 +259,7 @@ func (n *traffic) countFlushes(server io.Reader, client io.Writer) error {
 	}
 }
 
-// message reads one message, which begins with so many bytes of a type and its length.
+// message reads one message. The message begins with its type, of kind bytes, and its length.
 func message(r *bufio.Reader, kind int) ([]byte, error) {
 	head, err := r.Peek(kind + 4)
 	if err != nil {

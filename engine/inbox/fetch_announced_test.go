@@ -15,7 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// group makes a Group actor that alice follows, and returns an Announce of it.
+// group makes a Group actor that alice follows. It returns a function that builds an Announce of
+// the group.
 func group(s *peertest.Scene) (announce func(n int, inner string) string) {
 	g := s.Actor("p:/group")
 	g.Doc["type"] = "Group"
@@ -30,8 +31,8 @@ func createdBy(n int) string {
 	return fmt.Sprintf(`{"id":"q:/creates/%d","type":"Create","actor":"q:/eve","to":"as:Public","object":{"id":"q:/notes/%d","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}}`, n, n)
 }
 
-// A group that announces without end costs other servers as much as its budget, and nothing that
-// goes beyond is forgotten.
+// The fetches from other servers that a group causes have a budget. The engine remembers the
+// announced activities beyond it as ignored.
 func TestAGroupsFetchesAreBounded(t *testing.T) {
 	const all = 10_000
 	s := newScene(t)
@@ -54,7 +55,8 @@ func TestAGroupsFetchesAreBounded(t *testing.T) {
 	}
 }
 
-// Servers of groups send in order: whatever other servers do, a group is answered 202.
+// A group's server delivers in order. So the group gets a 202, even if the announced object's
+// server returns an error.
 func TestAGroupIsNotToldOfOtherServers(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -72,7 +74,8 @@ func TestAGroupIsNotToldOfOtherServers(t *testing.T) {
 	}
 }
 
-// A group comes again with a post whose server was not asked, since too many requests waited.
+// A group is answered Unavailable when too many requests wait for the post's server. It sends the
+// post again.
 func TestAGroupComesAgainWhenTooManyWait(t *testing.T) {
 	const all = 9
 	s := newScene(t)
@@ -83,7 +86,7 @@ func TestAGroupComesAgainWhenTooManyWait(t *testing.T) {
 		s.Handle(id, func(w http.ResponseWriter, _ *http.Request) {
 			<-answer
 			w.Header().Set("Content-Type", vocab.ActivityJSON)
-			_, _ = fmt.Fprint(w, s.Long(`{"@context":"https://www.w3.org/ns/activitystreams","id":"`+id+`","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}`)) // nobody hangs up here
+			_, _ = fmt.Fprint(w, s.Long(`{"@context":"https://www.w3.org/ns/activitystreams","id":"`+id+`","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}`)) // the client stays connected
 		})
 	}
 	type result struct {
@@ -95,7 +98,7 @@ func TestAGroupComesAgainWhenTooManyWait(t *testing.T) {
 		r := s.Request("p:/group", shared, announce(n, createdBy(n)))
 		go func() { results <- result{n, s.Receive(r, shared, announce(n, createdBy(n)))} }()
 	}
-	got := <-results // the others wait for an answer
+	got := <-results // the other requests wait for an answer
 	close(answer)
 	if fault.KindOf(got.err) != fault.Unavailable {
 		t.Errorf("while the others wait, one is answered %v, want Unavailable", got.err)
@@ -114,7 +117,8 @@ func TestAGroupComesAgainWhenTooManyWait(t *testing.T) {
 	}
 }
 
-// The author may have deleted the post since, and a proof does not end by that.
+// The engine asks the author's server about a post despite its proof, because the author may have
+// deleted the post since the proof was made.
 func TestAGroupBringsNothingBackByAnOldProof(t *testing.T) {
 	for status, want := range map[int]string{http.StatusOK: "", http.StatusGone: inbox.IgnoredUnproven} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
@@ -139,8 +143,9 @@ func TestAGroupBringsNothingBackByAnOldProof(t *testing.T) {
 	}
 }
 
-// A proof in an announced activity shows who wrote a post, but not that the author may use its id:
-// the post of another author under that id stays, unless its server says whose it is.
+// A proof in an announced activity shows who wrote a post, but not that the author may use the
+// post's id. If another author's post has that id, it stays unless its server shows the new
+// author.
 func TestAnAnnouncedProofTakesNoIDFromAnotherAuthor(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)

@@ -13,7 +13,7 @@ import (
 // move moves carol's account to q:/carol. Both accounts must confirm it: see confirmMove.
 const move = `{"id":"p:/moves/1","type":"Move","actor":"p:/carol","object":"p:/carol","target":"q:/carol","to":[%q,"p:/carol/followers"]}`
 
-// confirmMove makes both of carol's accounts confirm that she moved.
+// confirmMove lets both of carol's accounts confirm that she moved.
 func confirmMove(s *peertest.Scene) {
 	old, now := s.Actor("p:/carol"), s.Actor("q:/carol")
 	old.Doc["movedTo"], now.Doc["alsoKnownAs"] = string(now.ID), []any{string(old.ID)}
@@ -21,7 +21,8 @@ func confirmMove(s *peertest.Scene) {
 	now.Show()
 }
 
-// listFollowers returns the users who may follow an actor, as the instance database says.
+// listFollowers returns the users that the instance database marks as possible followers of an
+// actor.
 func listFollowers(t *testing.T, s *peertest.Scene, name string) []vocab.Username {
 	t.Helper()
 	users, err := s.Store.Instance.Acquaintances.Users(t.Context(), s.ID(name), true)
@@ -31,7 +32,8 @@ func listFollowers(t *testing.T, s *peertest.Scene, name string) []vocab.Usernam
 	return users
 }
 
-// PAY-05: a sender that marks strangers as its followers would pay for nothing that it sends them.
+// PAY-05: a Move marks only users who followed the old account as followers of the new one. A
+// sender does not pay for activities to its followers, so it must not be able to mark strangers.
 func TestAMoveMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -72,7 +74,8 @@ func TestAMoveForStrangersAloneIsIgnoredAndNobodyIsAsked(t *testing.T) {
 	}
 }
 
-// A row that an earlier version wrote to the journal may wait for users of any kind.
+// A Move that waits in the journal also marks only followers of the old account. An earlier
+// version may have stored it for other users, too.
 func TestAMoveThatWaitedMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 	alice := newScene(t)
 	bob := alice.With("bob")
@@ -97,7 +100,7 @@ func TestAMoveThatWaitedMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 	}
 }
 
-// retrySetAside sets an activity with the id aside for alice, and retries it.
+// retrySetAside sets an activity aside for alice and retries it.
 func retrySetAside(t *testing.T, s *peertest.Scene, id, body string) {
 	t.Helper()
 	if _, err := s.DB(t, s.Alice).ExecContext(t.Context(), `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, 'a bug')`, s.Long(id), s.Long(body)); err != nil {
@@ -124,7 +127,7 @@ func TestAMoveThatWasSetAsideForAStrangerIsIgnored(t *testing.T) {
 	}
 }
 
-// An activity that was accepted for a suspended user waits until the user is active again.
+// An activity that was set aside for a suspended user takes effect once the user is active again.
 func TestWhatWasSetAsideForASuspendedUserTakesEffectLater(t *testing.T) {
 	for _, tt := range []struct{ name, id, body, table, want string }{
 		{"a Move of a followed account", "p:/moves/1", fmt.Sprintf(move, "us:/alice"), "SELECT actor_uri FROM relationships WHERE type = 'following'", "q:/carol"},

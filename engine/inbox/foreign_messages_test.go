@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// foreign sends a message as the servers do that have MLS and no host: its host's own Create, with
-// more properties of the object in pairs.
+// foreign sends a message as a server does that supports MLS without hosts: as a Create by its
+// sender. The argument more holds further names and values of the object's properties.
 func (h *hosted) foreign(inbox, kind string, content []byte, more ...any) (id string, err error) {
 	h.Helper()
 	by, me := h.Long(h.by), h.Long("us:/alice")
@@ -48,21 +48,23 @@ func (h *hosted) grow() {
 	_, h.group = h.group.Commit(h.host, mlstest.Change{Add: []*mlstest.Device{h.device}})
 }
 
-// F4. The first message names the Welcome as its context: that is how it finds its conversation.
+// F4. A conversation is found for a Welcome without a context when the first message names the
+// Welcome as its context.
 func TestF4AWelcomeWithoutAContext(t *testing.T) {
 	h := newHosted(t)
 	h.grow()
 	first := h.sends("us:/inbox", "Welcome", h.group.Welcome(h.device), "context", nil)
 	other := mlstest.NewDevice(h.Long("us:/alice"), h.Now())
 	h.publish(other)
-	h.sends("us:/inbox", "Welcome", h.group.Welcome(other), "context", nil) // so that there is a choice
+	h.sends("us:/inbox", "Welcome", h.group.Welcome(other), "context", nil) // so that two Welcomes are possible
 	h.sends("us:/inbox", "PrivateMessage", h.group.Message(), "context", first)
 	h.want("conversations", `SELECT concat_ws(' ', group_id, host_uri = '') FROM conversations`, h.group.ID+" t")
 	h.want("its Welcome", `SELECT object_uri FROM mls_welcomes WHERE conversation_id IS NOT NULL`, first)
 	h.want("messages", keptMessages, "welcome 0 dave f f", "welcome 0 dave f f", "application 1 1 dave f f")
 }
 
-// F3, F5, F6, F12 and messages that this server cannot read are kept, and answered 202.
+// F3, F5, F6, F12: messages in these forms are kept, and so are messages that this server cannot
+// read. All are answered 202.
 func TestFixturesOfOtherServersAreKept(t *testing.T) {
 	h := newHosted(t)
 	strangers(t, h.Scene, registry.RequestStrangers)
@@ -83,7 +85,8 @@ func TestFixturesOfOtherServersAreKept(t *testing.T) {
 	}
 }
 
-// F8. Hidden recipients get it, and nobody reads who they are.
+// F8. A hidden recipient gets the message, and the stored copy does not name the hidden
+// recipients.
 func TestF8HiddenRecipients(t *testing.T) {
 	h := newHosted(t)
 	strangers(t, h.Scene, registry.AllowStrangers)
@@ -94,7 +97,8 @@ func TestF8HiddenRecipients(t *testing.T) {
 	}
 }
 
-// F9 and row 26. A message of the next epoch comes before its commit, and both by two inboxes.
+// F9 and row 26. A message of the next epoch arrives before its commit, and both arrive through
+// two inboxes. Each is kept once.
 func TestF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
 	h := newHosted(t)
 	h.grow()
@@ -109,13 +113,13 @@ func TestF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
 		h.sends(inbox, "PrivateMessage", commit)
 		h.sends(inbox, "PrivateMessage", words)
 	}
-	second := h.group.PrivateCommit() // of the same epoch: the devices choose
+	second := h.group.PrivateCommit() // of the same epoch; the devices choose between the two
 	h.sends(mine, "PrivateMessage", second)
 	h.want("messages", keptMessages, "welcome 0 dave f f", "application 1 1 dave f f", "application 2 2 dave f f", "commit 3 1 dave f f", "commit 4 1 dave f f")
 	h.want("state", stateOfJoined, "active 0 2 4 4 f")
 }
 
-// F13. Neither a label nor a context brings a message into a conversation of another group.
+// F13. A forged label or context puts no message into a conversation of another group.
 func TestF13ForgedLabelsAndContexts(t *testing.T) {
 	h := newHosted(t).begun()
 	if err := h.join(""); err != nil {
@@ -136,8 +140,8 @@ func TestF13ForgedLabelsAndContexts(t *testing.T) {
 	h.want("of somebody who is not in it", `SELECT count(*)::text FROM mls_inbox WHERE sender_uri LIKE '%mallory'`, "0")
 }
 
-// In a mixed group a member's own server may be faster than the host: the host puts in order what
-// is here already.
+// In a mixed group a member's own server may deliver a message before the host does. The message
+// then gets the host's place in the order, and is not stored twice.
 func TestAMessageThatComesBeforeItsHostsWord(t *testing.T) {
 	h := newHosted(t).begun()
 	words := h.group.Message()
@@ -150,8 +154,8 @@ func TestAMessageThatComesBeforeItsHostsWord(t *testing.T) {
 	h.want("told once", `SELECT type FROM event_outbox WHERE type = 'chatmessage.received'`, "chatmessage.received")
 }
 
-// A member's own server may be faster than the host's Welcome, too. The devices see the message
-// once, and the host's order counts.
+// A member's own server may also deliver messages before the host's Welcome. The devices see each
+// message once, in the host's order.
 func TestAMessageThatComesBeforeItsHostsWelcome(t *testing.T) {
 	h := newHosted(t)
 	strangers(t, h.Scene, registry.AllowStrangers)
@@ -173,7 +177,8 @@ func TestAMessageThatComesBeforeItsHostsWelcome(t *testing.T) {
 	h.want("none waits", `SELECT count(*)::text FROM mls_inbox WHERE conversation_id IS NULL`, "0")
 }
 
-// An invitation takes no message of somebody who is not in it.
+// An early message of a stranger does not become part of a conversation whose invitation does not
+// include the stranger.
 func TestAnInvitationTakesNoEarlyMessageOfAStranger(t *testing.T) {
 	squatter, honest := rivals(t)
 	honest.grow()
@@ -188,7 +193,7 @@ func TestAnInvitationTakesNoEarlyMessageOfAStranger(t *testing.T) {
 	honest.want("conversations", claims, "mallory welcome application", "- application application")
 }
 
-// The header of a message counts, and a label that contradicts it is counted.
+// The header of a message decides. A label that contradicts it is counted in a metric.
 func TestLabelsThatContradictTheHeaderAreCounted(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	h := newHostedIn(t, peertest.NewStage(t, peertest.NewInbound(t, func(d *inbox.Deps) { d.Metrics = metrics })).Scene(t)).begun()
@@ -196,7 +201,7 @@ func TestLabelsThatContradictTheHeaderAreCounted(t *testing.T) {
 	words := h.group.Message
 	h.sends(mine, "PrivateMessage", words())
 	h.sends(mine, "PrivateMessage", words(), "lwMetadata", vocab.Doc{"mlsGroupId": h.group.ID, "mlsEpoch": h.group.Epoch})
-	h.sends(mine, "PrivateMessage", []byte{0, 1, 9}) // has no header that can be read
+	h.sends(mine, "PrivateMessage", []byte{0, 1, 9}) // has no readable header
 	want := func(what string, n float64) {
 		t.Helper()
 		if got := counted(t, metrics, "lightweb_mls_mislabeled_total", ""); got != n {

@@ -13,13 +13,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ghost is a reply of carol's to alice, in odd spacing, for alice's followers.
+// ghost is carol's reply to alice, addressed to alice's followers, with unusual spacing.
 const ghost = `{ "id":"p:/replies/1/create", "type":"Create","actor":"p:/carol","to":["as:Public"],"cc":["us:/alice","us:/alice/followers"],
 	"odd": {"type":"Odd", "value":"z\u0031"},
 	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","content":"hi", "inReplyTo":"us:/alice/objects/1"} }`
 
-// author lets alice write a note, and be followed by eve and finn, who share an inbox, by gus of
-// the same server, who has his own, and by dave of carol's server.
+// author lets alice write a note and have four followers: eve and finn, who share an inbox, gus of
+// the same server with an inbox of his own, and dave of carol's server.
 func author(s *peertest.Scene) {
 	s.Posts("us:/alice/objects/1", "as:Public")
 	for _, name := range []string{"q:/eve", "q:/finn", "q:/gus", "p:/dave"} {
@@ -40,7 +40,8 @@ func with(before ...string) func(*peertest.Scene) {
 	}
 }
 
-// FE-08: who passes on says who follows, and leaves out no actor that the activity does not go to.
+// FE-08: the forwarder's digest of its followers contains every follower on the recipient's
+// server, also one that the activity is not sent to.
 func TestForwardingSaysWhoFollows(t *testing.T) {
 	s := newScene(t)
 	author(s)
@@ -131,7 +132,7 @@ func TestForwarding(t *testing.T) {
 			s := stage.Scene(t)
 			tt.given(s)
 			first := s.Column(t, s.Alice, `SELECT coalesce(max(id), 0) FROM deliveries`)[0]
-			for range 2 { // it is passed on once
+			for range 2 { // it is forwarded once
 				s.MustSend("p:/carol", tt.inbox, tt.body)
 				s.MustSend("p:/carol", shared, tt.body)
 			}
@@ -154,7 +155,7 @@ func TestForwarding(t *testing.T) {
 	}
 }
 
-// Nobody makes a user's followers' servers busy without end.
+// The number of forwarded activities is bounded for each sender.
 func TestForwardingHasAnEndForEachSender(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")
@@ -183,8 +184,8 @@ func TestForwardingHasAnEndForEachSender(t *testing.T) {
 	}
 }
 
-// Nobody makes them busy by taking back what was never forwarded, or the same thing again and
-// again; and what was forwarded can be taken back, whatever else its sender has had forwarded.
+// An Undo is forwarded only for a forwarded activity, and once. A forwarded activity can be taken
+// back even if its sender has used up the bound.
 func TestWhatTakesBackIsForwardedOnceForWhatWasForwarded(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")
@@ -207,7 +208,7 @@ func TestWhatTakesBackIsForwardedOnceForWhatWasForwarded(t *testing.T) {
 	if len(undone) >= len(likes)+10 {
 		t.Errorf("%d Undos and %d Likes are passed on, want one for each", len(undone), len(likes))
 	}
-	for n := range 60 { // always the first one, while another is taken back
+	for n := range 60 { // another Like each time, but always an Undo of the first one
 		for _, body := range []string{`{"id":"p:/likes/again/%[1]d","type":"Like","actor":"p:/carol","to":"us:/alice/followers","object":"us:/alice/objects/1"}`,
 			`{"id":"p:/undos/again/%[1]d","type":"Undo","actor":"p:/carol","to":"us:/alice/followers","object":{"id":"p:/likes/0","type":"Like","object":"us:/alice/objects/1"}}`} {
 			s.MustSend("p:/carol", mine, fmt.Sprintf(body, n))
@@ -218,8 +219,8 @@ func TestWhatTakesBackIsForwardedOnceForWhatWasForwarded(t *testing.T) {
 	}
 }
 
-// A forwarded thing is taken back from those who got it: not from those who follow since, and also
-// from those who follow no more.
+// A Delete of a forwarded activity goes to the followers who got the activity, also to those who
+// no longer follow. It does not go to newer followers.
 func TestWhatTakesBackGoesWhereItWasForwarded(t *testing.T) {
 	s := newScene(t)
 	author(s)
@@ -235,8 +236,8 @@ func TestWhatTakesBackGoesWhereItWasForwarded(t *testing.T) {
 	}
 }
 
-// A follower of this server is handed what others are sent, and holds it as a follower elsewhere
-// does: in the thread that it answers, and in no feed (SEE-02).
+// A follower on this server gets forwarded activities like a follower elsewhere. They appear in
+// the thread that they answer, and in no feed (SEE-02).
 func TestForwardingToALocalFollower(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

@@ -13,14 +13,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A local hand-over keeps its forwarder while it waits in the journal, over a restart, and when
-// it is given back: an answer for alice's followers is in bob's thread because he follows her,
-// and not any more when he blocks her meanwhile.
+// A local hand-over keeps its forwarder while it waits in the journal, after a restart, and when
+// it is given back. An answer for alice's followers enters bob's thread because he follows her,
+// but not if he has blocked her meanwhile.
 func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
 		retried, blocked bool
-		want             int // answers that bob holds
+		want             int // the answers that bob holds
 	}{
 		{"after a restart", false, false, 1},
 		{"after a restart, blocked", false, true, 0},
@@ -91,8 +91,8 @@ func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 	}
 }
 
-// An Update that somebody else passes on may be as old as its proof: if it does not say when the
-// post was changed, it replaces no version that is here.
+// An Update forwarded by another actor may be as old as its proof. If it does not say when the
+// post was changed, it does not replace a stored version.
 func TestAnUndatedUpdateThatIsPassedOnReplacesNothing(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

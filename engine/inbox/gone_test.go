@@ -13,12 +13,12 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// deletesCarol returns a Delete by which carol deletes herself, with an id of its own.
+// deletesCarol returns a Delete by which carol deletes herself. Each n gives another id.
 func deletesCarol(n int) string {
 	return fmt.Sprintf(`{"id":"p:/deletes/%d","type":"Delete","actor":"p:/carol","object":"p:/carol"}`, n)
 }
 
-// forge sends a body to the shared inbox with a signature of carol's that is none.
+// forge sends a body to the shared inbox with an invalid signature of carol's.
 func forge(s *peertest.Scene, body string) error {
 	r := s.Request("p:/carol", shared, body)
 	r.Header.Set("Signature", strings.Replace(r.Header.Get("Signature"), ":", ":AAAA", 1))
@@ -31,7 +31,8 @@ func reached(t *testing.T, metrics *prometheus.Registry) int {
 	return int(counted(t, metrics, "lightweb_inbox_activities_total", ""))
 }
 
-// IDN-03: once an account is gone, anybody can send Deletes of it, with any ids and without a key.
+// IDN-03: Deletes of a deleted account reach users once an hour. Anybody can send such Deletes,
+// with any id and without a key.
 func TestDeletesOfAnAccountThatIsGoneReachUsersOnceAnHour(t *testing.T) {
 	for name, send := range map[string]func(*peertest.Scene, string) error{
 		"that nobody signed":         forge,
@@ -44,7 +45,7 @@ func TestDeletesOfAnAccountThatIsGoneReachUsersOnceAnHour(t *testing.T) {
 			alice.MustSend("p:/carol", shared, note(1, "hi"))
 			settled(t, alice, bob)
 			alice.Answer("p:/carol", http.StatusGone)
-			alice.Later(25 * time.Hour) // its server is asked again
+			alice.Later(25 * time.Hour) // until carol's server is asked again
 			before := reached(t, metrics)
 			sendAll := func(from int) int {
 				t.Helper()
@@ -72,7 +73,8 @@ func TestDeletesOfAnAccountThatIsGoneReachUsersOnceAnHour(t *testing.T) {
 	}
 }
 
-// A Delete that could not be made durable is refused, and comes again.
+// A Delete that could not be written to the journal is refused, and takes effect when it is sent
+// again.
 func TestADeleteOfAnAccountThatIsGoneCountsOnceItIsAccepted(t *testing.T) {
 	alice, bob := two(t)
 	alice.MustSend("p:/carol", shared, note(1, "hi"))

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// speaker is alice's server, as far as a Welcome needs it.
+// speaker is alice's server, with only the methods that a Welcome needs.
 type speaker struct {
 	conversation.Actors
 	id vocab.ID
@@ -20,8 +20,8 @@ type speaker struct {
 
 func (s speaker) ID(vocab.Username) vocab.ID { return s.id }
 
-// join confirms the Welcome of a sender, as alice's device does that has joined; with the id of the
-// group when nobody puts that in order.
+// join lets alice's device confirm the Welcome of the host. The argument group is the group's id
+// if the conversation has no host.
 func (h *hosted) join(group string) error {
 	h.Helper()
 	r := conversation.NewRegistry(conversation.Deps{Store: h.Store, Actors: speaker{id: h.ID("us:/alice")}, Log: slog.New(slog.DiscardHandler), Now: h.Now})
@@ -35,7 +35,8 @@ func (h *hosted) join(group string) error {
 const claims = `SELECT coalesce(nullif(regexp_replace(c.host_uri, '.*/', ''), ''), '-') || ' ' || array_to_string(ARRAY(SELECT kind FROM mls_inbox WHERE conversation_id = c.id ORDER BY arrival), ' ')
 	FROM conversations c ORDER BY c.created_at, c.id`
 
-// rivals are two conversations with the id of one MLS group: the later one is that of dave.
+// rivals returns two conversations that use the id of the same MLS group: mallory's, and dave's
+// honest one.
 func rivals(t *testing.T) (squatter, honest *hosted) {
 	t.Helper()
 	honest = newHosted(t)
@@ -45,7 +46,8 @@ func rivals(t *testing.T) (squatter, honest *hosted) {
 	return squatter, honest
 }
 
-// Whoever invites the user, and names the group of somebody else, keeps nobody from being heard.
+// dave's conversation still gets its messages after mallory's invitation has claimed the id of its
+// group.
 func TestAnInvitationClaimsNoGroup(t *testing.T) {
 	for name, invite := range map[string]func(*hosted){
 		"to a hosted conversation": func(s *hosted) { s.begun() },
@@ -67,7 +69,7 @@ func TestAnInvitationClaimsNoGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			words := honest.group.Message()
-			honest.sends(mine, "PrivateMessage", words) // faster than the host
+			honest.sends(mine, "PrivateMessage", words) // dave's server is faster than the host
 			if err := honest.put("PrivateMessage", words, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -80,12 +82,12 @@ func TestAnInvitationClaimsNoGroup(t *testing.T) {
 	}
 }
 
-// A group that nobody puts in order is joined, whoever says to host it.
+// Members can join a group without a host even if a hosted conversation claims its id.
 func TestAnInvitationKeepsNoGroupFromItsMembers(t *testing.T) {
 	squatter, honest := rivals(t)
 	squatter.begun()
 	honest.grow()
-	honest.sends(mine, "PrivateMessage", honest.group.PrivateCommit()) // faster than the Welcome
+	honest.sends(mine, "PrivateMessage", honest.group.PrivateCommit()) // the commit arrives before the Welcome
 	honest.sends(mine, "Welcome", honest.group.Welcome(honest.device))
 	honest.sends(mine, "PrivateMessage", honest.group.Message())
 	honest.want("conversations", claims, "mallory welcome", "- commit application")
@@ -96,7 +98,8 @@ func TestAnInvitationKeepsNoGroupFromItsMembers(t *testing.T) {
 	honest.want("conversations once a device has joined", claims, "mallory welcome", "- commit application commit")
 }
 
-// Members may know the group that comes next before it begins.
+// A conversation can begin its next group although an invitation already claims that group's id.
+// Members may know the id in advance.
 func TestAnInvitationHoldsUpNoReset(t *testing.T) {
 	squatter, honest := rivals(t)
 	honest.begun()
@@ -112,8 +115,8 @@ func TestAnInvitationHoldsUpNoReset(t *testing.T) {
 	honest.want("the group", `SELECT group_id FROM conversations WHERE uri = '`+honest.uri+`'`, squatter.group.ID)
 }
 
-// The user is in one group of an id: what has that of a conversation that a device has joined is
-// refused, as devices refuse it (RFC 9420 §12.4.3.1).
+// A user can be in one group of an id only. An invitation with the id of a group that a device has
+// joined is refused, as devices refuse it (RFC 9420 §12.4.3.1).
 func TestAGroupThatADeviceHasJoinedIsTaken(t *testing.T) {
 	squatter, honest := rivals(t)
 	honest.begun()

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// withVotes lets a group that alice follows bring a post of eve's, and returns an Announce of a
-// vote for it.
+// withVotes lets a group that alice follows announce a post of eve's. It returns a function that
+// builds an Announce of a vote for the post.
 func withVotes(s *peertest.Scene) (vote func(n int, voter string) string) {
 	announce := group(s)
 	post := `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"as:Public","cc":"p:/group","content":"hi"}`
@@ -24,7 +24,7 @@ func withVotes(s *peertest.Scene) (vote func(n int, voter string) string) {
 	}
 }
 
-// voters returns the actors whose votes alice has.
+// voters returns the actors whose votes alice holds.
 func voters(t *testing.T, s *peertest.Scene) (all []string) {
 	t.Helper()
 	for _, v := range s.Column(t, s.Alice, `SELECT actor_uri FROM reactions WHERE kind = 'review' ORDER BY 1`) {
@@ -33,8 +33,8 @@ func voters(t *testing.T, s *peertest.Scene) (all []string) {
 	return all
 }
 
-// Nothing is fetched of a voter, and the voter never wrote to anybody here: all the same a Delete
-// of the voter takes the vote away.
+// A voter's Delete removes the vote that a group announced, although the engine never fetched the
+// voter and the voter never wrote to this server.
 func TestAVoteThatAGroupBroughtGoesWithItsActor(t *testing.T) {
 	s := newScene(t)
 	vote := withVotes(s)
@@ -51,7 +51,8 @@ func TestAVoteThatAGroupBroughtGoesWithItsActor(t *testing.T) {
 	}
 }
 
-// A group could invent voters without end. The group pays, although alice follows it.
+// The new voters of a group have a budget, because a group could invent voters. The group pays
+// even if alice follows it.
 func TestNewVotersOfAGroupHaveABudget(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// handed returns a scene in which bob, another user, follows alice, and a function that hands an
-// activity over from alice to bob, as the delivery queue does.
+// handed returns a scene in which bob, another user, follows alice. It also returns a function
+// that hands an activity over from alice to bob, as the delivery queue does.
 func handed(t *testing.T) (alice, bob *peertest.Scene, hand func(body string)) {
 	t.Helper()
 	alice = newScene(t)
@@ -40,15 +40,15 @@ func handed(t *testing.T) (alice, bob *peertest.Scene, hand func(body string)) {
 	}
 }
 
-// answer returns an answer by an actor to alice's post, for her followers, of 3 KiB.
+// answer returns an answer of 3 KiB by an actor to alice's post, for her followers.
 func answer(by string, n int) string {
 	return strings.ReplaceAll(fmt.Sprintf(`{"id":"BY/creates/%[1]d","type":"Create","actor":"BY","to":["as:Public","us:/alice/followers"],
 		"object":{"id":"BY/notes/%[1]d","type":"Note","attributedTo":"BY","to":["as:Public","us:/alice/followers"],"content":"%[2]s","inReplyTo":"us:/alice/objects/1"}}`,
 		n, strings.Repeat("x", 3<<10)), "BY", by)
 }
 
-// PAY: a user of this server who forwards what strangers write does not pay for it, and nobody
-// else does. The domain of its actor pays, as when it sends the activity itself.
+// PAY: the domain of an activity's actor pays for it when a user of this server forwards it, as
+// when that domain itself sends it. The forwarder and other domains pay nothing.
 func TestALocalHandOverIsPaidByTheDomainOfItsActor(t *testing.T) {
 	alice, bob, hand := handed(t)
 	const own = `{"id":"us:/alice/creates/%[1]d","type":"Create","actor":"us:/alice","to":"us:/alice/followers",
@@ -94,7 +94,8 @@ func TestALocalHandOverIsPaidByTheDomainOfItsActor(t *testing.T) {
 	}
 }
 
-// An actor that nobody here knew is stored at the cost of its domain, however it comes here.
+// The domain of an actor new to this server pays for storing the actor, also when a local user
+// forwards the actor's activity.
 func TestAnActorOfALocalHandOverIsPaidByItsDomain(t *testing.T) {
 	alice, _, hand := handed(t)
 	alice.Inbox.NewActorsDaily(8 << 10)
@@ -116,8 +117,8 @@ func TestAnActorOfALocalHandOverIsPaidByItsDomain(t *testing.T) {
 	}
 }
 
-// A domain can be new to so many users a day: those who follow the forwarder do not follow the
-// domain that pays.
+// A local hand-over counts towards the users to which a domain may be new in a day. Following the
+// forwarder is not following that domain.
 func TestALocalHandOverMakesAcquaintancesWithinTheBudget(t *testing.T) {
 	alice, _, hand := handed(t)
 	alice.Inbox.NewAcquaintancesDaily(1)
@@ -133,8 +134,8 @@ func TestALocalHandOverMakesAcquaintancesWithinTheBudget(t *testing.T) {
 	}
 }
 
-// The domain that paid at first pays again when the operator lets an activity that was set aside
-// be applied.
+// The domain that paid for an activity pays again when the operator lets the activity be applied
+// after it was set aside.
 func TestWhatIsGivenBackIsPaidByTheDomainOfItsSender(t *testing.T) {
 	alice, bob, _ := handed(t)
 	p := user.Poisoned{URI: alice.ID("p:/carol/creates/1"), Actor: alice.ID("p:/carol"), Raw: []byte(alice.Long(answer("p:/carol", 1))), Forwarders: []vocab.ID{alice.ID("us:/alice")}}

@@ -35,11 +35,11 @@ func two(t *testing.T, change ...func(*inbox.Deps)) (alice, bob *peertest.Scene)
 	return alice, bob
 }
 
-// patience is how long the inbox may take for what it does on its own: a journal of 48 MiB is
-// drained within it on a busy machine, too, and with the race detector.
+// patience is the time that tests give to the inbox's own work. It suffices to drain a journal of
+// 48 MiB on a busy machine, also with the race detector.
 const patience = 2 * time.Minute
 
-// eventually waits for what goroutines of the engine are to bring about.
+// eventually waits up to patience until is returns true, and fails the test otherwise.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick, limit := time.NewTicker(2*time.Millisecond), time.NewTimer(patience)
@@ -54,7 +54,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// journal counts the rows of the journal, and those in it who wait.
+// journal returns how many rows the journal has, and how many users wait for them.
 func journal(t *testing.T, s *peertest.Scene) (n instance.IntakeCounts) {
 	t.Helper()
 	n, err := s.Store.Instance.Journal.Count(t.Context())
@@ -64,7 +64,7 @@ func journal(t *testing.T, s *peertest.Scene) (n instance.IntakeCounts) {
 	return n
 }
 
-// settled waits until nothing is in the journal and nobody is parked.
+// settled waits until the journal is empty and no user is stalled.
 func settled(t *testing.T, scenes ...*peertest.Scene) {
 	t.Helper()
 	for _, s := range scenes {
@@ -86,7 +86,7 @@ func contents(t *testing.T, s *peertest.Scene) []string {
 	return s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects WHERE raw ->> 'type' = 'Note' ORDER BY uri`)
 }
 
-// created returns the notes that a user was told of, in order.
+// created returns the notes for which a user got an event, in order.
 func created(t *testing.T, s *peertest.Scene) []string {
 	t.Helper()
 	return s.Column(t, s.Alice, `SELECT right(payload ->> 'activityUri', 3) FROM event_outbox WHERE type = 'create.received' ORDER BY seq`)
@@ -171,7 +171,7 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 	}
 }
 
-// rename renames a user's database; the names hold %[1]s for the right one.
+// rename renames a user's database. In both names %[1]s stands for its right name.
 func rename(t *testing.T, s *peertest.Scene, from, to string) {
 	t.Helper()
 	row, err := s.Store.Instance.Users.Find(t.Context(), s.Alice)
@@ -188,8 +188,8 @@ func rename(t *testing.T, s *peertest.Scene, from, to string) {
 	}
 }
 
-// Accepted activities are in memory when both databases fail: they stay there until the journal
-// can be written, or bob's.
+// Accepted activities stay in memory while neither bob's database nor the journal can be written.
+// They stay until one of the two can be written.
 func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	alice, bob := two(t)
 	obstruct(t, bob)
@@ -217,7 +217,7 @@ func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	}
 }
 
-// accept sends without waiting for effects.
+// accept sends an activity and does not wait for its effects.
 func accept(s *peertest.Scene, to, body string) error {
 	u, _ := s.Local.InboxOwner(s.ID(to))
 	return s.Inbox.Receive(context.Background(), s.Request("p:/carol", to, body), []byte(s.Long(body)), u)
@@ -251,8 +251,8 @@ func TestTheSameActivityAtBothInboxesTakesEffectOnce(t *testing.T) {
 	}
 }
 
-// While one recipient cannot take it, the same activity merges into the one row, and brings its
-// recipient along.
+// An activity that arrives several times, while its recipients' databases are away, makes one row.
+// Each arrival adds its recipients to the row.
 func TestOneRowForOneActivity(t *testing.T) {
 	alice, bob := two(t)
 	alice.Down(t, alice.Alice)
@@ -287,7 +287,7 @@ func TestANewProcessTakesOverTheJournal(t *testing.T) {
 	if n := journal(t, alice); n.Rows != all || n.Waiting != 0 {
 		t.Fatalf("the journal holds %+v, want %d rows in writers' hands", n, all)
 	}
-	next := inbox.New(alice.Deps) // the first one is as good as dead: it waits for locks
+	next := inbox.New(alice.Deps) // the first inbox does nothing: it waits for locks
 	if err := next.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestANewProcessTakesOverTheJournal(t *testing.T) {
 	})
 	update := edit(0, "second")
 	if err := next.Receive(t.Context(), alice.Request("p:/carol", mine, update), []byte(alice.Long(update)), alice.Alice); err != nil {
-		t.Fatal(err) // it queues behind what lies in the journal
+		t.Fatal(err) // the edit queues behind the rows in the journal
 	}
 	for _, release := range holds {
 		release()
@@ -366,8 +366,8 @@ func TestWhatComesDirectlyKeepsItsPlaceBehindTheJournal(t *testing.T) {
 	}
 }
 
-// A row that was written although its writing ended in an error, and one that an administrator
-// gave back, are found.
+// Tend takes up a row that was written although the write returned an error, and a row that an
+// administrator gave back.
 func TestRowsThatNobodyToldOfAreTakenUp(t *testing.T) {
 	alice, bob := two(t)
 	raw := alice.Long(note(0, "hi"))
@@ -406,7 +406,7 @@ func TestWhatCannotBeReadAgainIsSetAside(t *testing.T) {
 	}
 }
 
-// Nothing more is asked of the network when an activity is applied later.
+// The inbox makes no further fetches when it applies an activity that waited.
 func TestWhatWasFetchedWaitsToo(t *testing.T) {
 	alice, bob := two(t)
 	alice.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"boosted"}`)
@@ -504,14 +504,14 @@ func TestAJournalThatCannotBeReadIsNotMeasured(t *testing.T) {
 	}
 	shows(true, 5)
 	alice.Instance(t, `ALTER TABLE intake RENAME TO intake_away`)
-	shows(false, 2) // what is in memory: the queue, and who is parked
+	shows(false, 2) // gauges of memory: the queue, and the parked users
 	alice.Instance(t, `ALTER TABLE intake_away RENAME TO intake`)
 	shows(true, 5)
 	bob.Up(t, bob.Alice)
 	settled(t, bob)
 }
 
-// Activities that wait for a deleted user are dropped.
+// An activity that waits for a deleted user is dropped.
 func TestNothingWaitsForAUserWhoIsDeleted(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)
@@ -520,7 +520,7 @@ func TestNothingWaitsForAUserWhoIsDeleted(t *testing.T) {
 	settled(t, bob)
 }
 
-// Nobody holds a user up for ever by naming an account of this server that does not exist.
+// A Move to a nonexistent account of this server does not hold up the user's later activities.
 func TestAMoveToNobodyHereHoldsNobodyUp(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)
@@ -533,8 +533,8 @@ func TestAMoveToNobodyHereHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// A delivery caused by an activity that waited for long is not given up for the time that it
-// waited.
+// A delivery caused by an activity that waited for long counts its age from the time when the
+// activity was applied.
 func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)
@@ -549,8 +549,8 @@ func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
 	}
 }
 
-// FE-06: an answer without proof is not sent; who asks to follow while the user's keys cannot be
-// read is answered later.
+// FE-06: the engine sends no Accept without proof. While the user's keys cannot be read, a Follow
+// waits for its Accept.
 func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
@@ -588,7 +588,7 @@ func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	}
 }
 
-// lines gets the lines of a log, as far as there is room.
+// lines receives the lines of a log, and drops those for which it has no room.
 type lines chan string
 
 func (l lines) Write(line []byte) (int, error) {

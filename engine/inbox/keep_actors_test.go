@@ -11,13 +11,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// liked is a Like of alice's post by an actor.
+// liked returns a Like of alice's post by an actor.
 func liked(by string) string {
 	return strings.ReplaceAll(`{"id":"BY/likes/`+fmt.Sprint(time.Now().UnixNano())+`","type":"Like","actor":"BY","object":"us:/alice/objects/1"}`, "BY", by)
 }
 
-// A domain can have so much of actors that nobody here knew stored in a day. Known ones, and
-// those of others, are heard.
+// The actors of a domain that are new to this server have a daily budget of storage. Known actors
+// and actors of other domains are not refused.
 func TestNewActorsAreStoredWithinABudget(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")

@@ -13,11 +13,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// While the journal is slow, many requests are about to write it: they count before they have.
+// A request counts towards the limit before it has written to the journal. Otherwise many requests
+// could pass the limit while the journal is slow.
 func TestWhatIsAboutToBeQueuedCountsToo(t *testing.T) {
 	alice, bob := two(t)
 	const limit, senders = 6, 40
-	alice.Inbox.Limit(10, 1<<30) // of which one domain may use no more, that something is left for another
+	alice.Inbox.Limit(10, 1<<30) // one domain may use 6 of the 10, so that other domains have room
 	tx, err := alice.SQL(t).BeginTx(context.WithoutCancel(t.Context()), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -55,8 +56,8 @@ func TestWhatIsAboutToBeQueuedCountsToo(t *testing.T) {
 	}
 }
 
-// Everybody's database hangs under load: peers are told to come again before more is in memory
-// than may be, and what was accepted reaches everybody once.
+// When all databases hang under load, peers are told to come again before the limit of activities
+// in memory is exceeded. Each accepted activity reaches its recipients once.
 func TestBackpressureComesBeforeMemoryGrows(t *testing.T) {
 	alice, bob := two(t)
 	const limit, all, senders = 60, 200, 8
@@ -80,7 +81,7 @@ func TestBackpressureComesBeforeMemoryGrows(t *testing.T) {
 					}
 					refused.Add(1)
 					select {
-					case <-time.After(5 * time.Millisecond): // as a peer would, though sooner
+					case <-time.After(5 * time.Millisecond): // a peer also waits, but longer
 					case <-t.Context().Done():
 					}
 				}
@@ -100,7 +101,7 @@ func TestBackpressureComesBeforeMemoryGrows(t *testing.T) {
 	}
 	group.Wait()
 	settled(t, alice, bob)
-	if n := most.Load(); n > limit+1 { // the last one taken has two recipients
+	if n := most.Load(); n > limit+1 { // the last accepted activity has two recipients
 		t.Errorf("%d were in memory, want at most %d", n, limit+1)
 	}
 	for _, got := range [][]string{created(t, alice), created(t, bob)} {

@@ -19,10 +19,10 @@ func newScene(t *testing.T, change ...func(*inbox.Deps)) *peertest.Scene {
 	return peertest.NewStage(t, peertest.NewInbound(t, change...)).Scene(t)
 }
 
-// accepted stands for no fault.
+// accepted is an answer without a fault.
 const accepted = fault.Kind(255)
 
-// expect sends and checks both the answer and what became of alice.
+// expect sends an activity and checks the answer and the changes in alice's database.
 func expect(t *testing.T, s *peertest.Scene, want []string, kind fault.Kind, send func() error) {
 	t.Helper()
 	var err error

@@ -17,8 +17,8 @@ import (
 
 const logged = `SELECT concat_ws(' ', seq, epoch, kind, regexp_replace(sender_uri, '.*/', ''), encode(content_hash, 'hex')) FROM mls_log WHERE kind <> 'commit' ORDER BY seq`
 
-// newMixed returns a scene in which alice hosts a conversation with p:/dave, who knows the SWICG
-// draft alone, and p:/erin, whose server is like this one.
+// newMixed returns a scene in which alice hosts a conversation with two members: p:/dave, whose
+// server knows only the SWICG draft, and p:/erin, whose server is like this one.
 func newMixed(t *testing.T) *hosted {
 	t.Helper()
 	h := newHosted(t)
@@ -54,9 +54,9 @@ func lineOf(place string, content []byte) string {
 	return place + " " + hex.EncodeToString(hash[:])
 }
 
-// A message that a member who knows the SWICG draft alone sends to the host's inbox stands in the
-// log once it is acknowledged, once however often it comes, and is owed to Lightweb members as the
-// host's.
+// A member whose server knows only the SWICG draft sends a message to the host's inbox. An
+// acknowledged message is in the log, once even if it arrives again. The host delivers it to
+// Lightweb members.
 func TestAMessageOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 	h := newMixed(t)
 	first, second := h.group.Message(), h.group.Message()
@@ -79,8 +79,8 @@ const (
 	ofCommits = `SELECT count(*)::text FROM event_outbox WHERE type = 'mls.commit.received'`
 )
 
-// A commit of a member who knows the draft alone ends the epoch in which it was made, once, and
-// Lightweb members get it from the host.
+// A commit of a member whose server knows only the SWICG draft ends the epoch in which it was
+// made. It is in the log once, and the host delivers it to Lightweb members.
 func TestACommitOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 	h := newMixed(t)
 	commit := h.group.PrivateCommit()
@@ -94,8 +94,9 @@ func TestACommitOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 		WHERE convert_from(j.body, 'UTF8') LIKE '%PrivateMessage%' AND convert_from(j.body, 'UTF8') LIKE '%/log/2"%' ORDER BY j.id`, "Add erin")
 }
 
-// A commit that comes when its epoch is over changes nothing for the others. Its sender has merged
-// it before: the host's programs are told, and may reset the conversation.
+// dave, whose server knows only the SWICG draft, sends a commit of a past epoch. The commit
+// changes nothing for the other members. dave has already merged it, so the host's programs are
+// told, and may reset the conversation.
 func TestALateCommitOfAMemberWhoKnowsTheDraftAloneIsDroppedAndTold(t *testing.T) {
 	h := newMixed(t)
 	late := h.group.PrivateCommit()
@@ -106,8 +107,8 @@ func TestALateCommitOfAMemberWhoKnowsTheDraftAloneIsDroppedAndTold(t *testing.T)
 	h.want("who has forked", forked, "forked 1 2 dave")
 }
 
-// Commits of members whose servers submit them, and of actors who are in no conversation, are
-// dropped when they come to an inbox.
+// A commit that arrives in an inbox is dropped if its sender's server should submit it to the
+// host, or if its sender is in no conversation.
 func TestACommitOfSomebodyElseInAnInboxIsDropped(t *testing.T) {
 	h := newMixed(t)
 	h.Actor("q:/mallory")
@@ -123,8 +124,8 @@ func TestACommitOfSomebodyElseInAnInboxIsDropped(t *testing.T) {
 	h.want("who has forked", forked)
 }
 
-// Commits that the host cannot judge, messages of another epoch and those of actors who are in
-// no conversation are dropped: the others go on as if they had not come.
+// The host drops commits that it cannot judge, messages of another epoch, and messages of actors
+// who are in no conversation. The log continues without them.
 func TestWhatAHostCannotPutInOrderIsDropped(t *testing.T) {
 	h := newMixed(t)
 	ahead := *h.group

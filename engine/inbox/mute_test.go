@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A post of somebody or with a word that the user has muted is stored, and enters no feed; its one
-// event is no mention.
+// A post by an actor or with a word that the user has muted is stored. It enters no feed, and its
+// one event is not a mention.
 func TestMutedPostsEnterNoFeed(t *testing.T) {
 	note := `{"id":"p:/creates/001","type":"Create","actor":"p:/carol","to":"as:Public","cc":"us:/alice","object":{"id":"p:/notes/001","type":"Note","attributedTo":"p:/carol","to":"as:Public","cc":"us:/alice",
 		"content":"<p>No <b>Spoilers</b>, please</p>","tag":[{"type":"Mention","href":"us:/alice"},{"type":"Hashtag","name":"#cats"}]}}`
@@ -68,7 +68,8 @@ func TestMutedPostsEnterNoFeed(t *testing.T) {
 	}
 }
 
-// A post with a muted word is hidden, whatever its server shows as its stamp.
+// A post with a muted word is hidden even if the post on its server, used as its stamp, has other
+// words.
 func TestAStampHidesNoMutedWord(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -83,8 +84,8 @@ func TestAStampHidesNoMutedWord(t *testing.T) {
 	}
 }
 
-// A stranger's private message that the user has muted waits among the requests, where the mute
-// hides it, and no event tells of it.
+// A stranger's private message that the user has muted waits among the requests. The mute hides it
+// there, and no event tells of it.
 func TestAMutedStrangersMessageIsNotTold(t *testing.T) {
 	for name, mutes := range map[string]func(*peertest.Scene) registry.Moderation{
 		"its actor": func(s *peertest.Scene) registry.Moderation {

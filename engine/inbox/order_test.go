@@ -12,13 +12,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// mention is a post by dave, who has no follower here, that names alice and bob; correction
-// changes it.
+// mention returns a note that names alice and bob. Its author dave has no follower here.
+// correction returns an edit of the note.
 func mention(n int, content string) string { return byDave(note(n, content)) }
 
 func correction(n int, content string) string { return byDave(edit(n, content)) }
 
-// toAlice names alice alone: it needs no journal.
+// toAlice changes a note to one that names only alice, so that it needs no journal.
 func toAlice(body string) string {
 	return strings.Replace(byDave(body), `,"us:/users/bob"`, "", 1)
 }
@@ -28,7 +28,7 @@ func byDave(body string) string {
 	return strings.Replace(body, `"to":"as:Public"`, `"to":["as:Public","us:/alice","us:/users/bob"]`, 1)
 }
 
-// take accepts what dave or carol sends, without waiting for effects.
+// take sends a body of dave's or carol's and does not wait for its effects.
 func take(ctx context.Context, s *peertest.Scene, to, body string) error {
 	from := "p:/carol"
 	if strings.Contains(body, "p:/dave") {
@@ -38,9 +38,8 @@ func take(ctx context.Context, s *peertest.Scene, to, body string) error {
 	return s.Inbox.Receive(ctx, s.Request(from, to, body), []byte(s.Long(body)), u)
 }
 
-// giveBack makes an activity of carol's wait for a user in the journal, as an administrator who
-// gives back does. It is older than all that comes: once it has been applied, the user's drain
-// has been at work.
+// giveBack puts an activity of carol's into the journal for a user, as an administrator's retry
+// does. The row is older than all later activities. Once it is applied, the user's drain has run.
 func giveBack(t *testing.T, s *peertest.Scene, body string) {
 	t.Helper()
 	a, err := vocab.ParseActivity([]byte(s.Long(body)))
@@ -53,7 +52,7 @@ func giveBack(t *testing.T, s *peertest.Scene, body string) {
 	}
 }
 
-// obstruct keeps a user's writer from committing until the database is taken away.
+// obstruct keeps a user's writer from committing until the test takes the database away.
 func obstruct(t *testing.T, s *peertest.Scene) {
 	t.Helper()
 	conn, err := s.DB(t, s.Alice).Conn(t.Context())
@@ -66,8 +65,8 @@ func obstruct(t *testing.T, s *peertest.Scene) {
 	t.Cleanup(func() { _ = conn.Close() }) // it is dead
 }
 
-// stall lets every transaction that stores an activity of a type in the user's database wait
-// until release is called.
+// stall blocks every transaction that stores an activity of a type in the user's database, until
+// release is called.
 func stall(t *testing.T, s *peertest.Scene, kind string) (release func()) {
 	t.Helper()
 	if _, err := s.DB(t, s.Alice).Exec(`CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
@@ -81,12 +80,12 @@ func stall(t *testing.T, s *peertest.Scene, kind string) (release func()) {
 	if _, err := tx.Exec(`SELECT pg_advisory_xact_lock(4711)`); err != nil {
 		t.Fatal(err)
 	}
-	release = sync.OnceFunc(func() { _ = tx.Rollback() }) // it may have been cut off
+	release = sync.OnceFunc(func() { _ = tx.Rollback() }) // the connection may be closed already
 	t.Cleanup(release)
 	return release
 }
 
-// stallJournal lets the journal not take an activity until release is called.
+// stallJournal keeps the journal from storing an activity until release is called.
 func stallJournal(t *testing.T, s *peertest.Scene, body string) (release func()) {
 	t.Helper()
 	a, err := vocab.ParseActivity([]byte(s.Long(body)))
@@ -110,14 +109,14 @@ func stallJournal(t *testing.T, s *peertest.Scene, body string) (release func())
 	return release
 }
 
-// sending accepts in the background, and returns what it will be answered.
+// sending sends an activity in the background. It returns a channel with the answer.
 func sending(s *peertest.Scene, to, body string) chan error {
 	answer := make(chan error, 1)
 	go func() { answer <- take(context.Background(), s, to, body) }()
 	return answer
 }
 
-// answered waits for answers, which are all to be 202.
+// answered waits for answers and checks that each is a 202.
 func answered(t *testing.T, answers ...chan error) {
 	t.Helper()
 	for _, a := range answers {
@@ -127,7 +126,7 @@ func answered(t *testing.T, answers ...chan error) {
 	}
 }
 
-// blocked waits until so many sessions of the instance database wait for a lock.
+// blocked waits until n sessions of the instance database wait for a lock.
 func blocked(t *testing.T, s *peertest.Scene, n int) {
 	t.Helper()
 	eventually(t, "the journal is waited for", func() bool {
@@ -139,7 +138,7 @@ func blocked(t *testing.T, s *peertest.Scene, n int) {
 	})
 }
 
-// edited checks that a user has the note as it was edited.
+// edited waits until nothing is pending and checks that a user has the notes.
 func edited(t *testing.T, s *peertest.Scene, notes ...string) {
 	t.Helper()
 	settled(t, s)
@@ -149,8 +148,8 @@ func edited(t *testing.T, s *peertest.Scene, notes ...string) {
 	}
 }
 
-// The post waits in memory because the journal does not take it over, and its edit waits in the
-// journal already: a drain takes what is older than the post, and nothing else.
+// A drain applies only what is older than the post that waits in memory. The journal does not
+// store the post, but it already has the post's edit.
 func TestADrainTakesNothingNewerThanWhatIsQueued(t *testing.T) {
 	alice, bob := two(t)
 	obstruct(t, bob)
@@ -171,8 +170,8 @@ func TestADrainTakesNothingNewerThanWhatIsQueued(t *testing.T) {
 	edited(t, bob, "given back", "second")
 }
 
-// The post came to her own inbox and is not in the journal; the edit is, and its number was given
-// first.
+// The post came to alice's own inbox and is not in the journal. Its edit is in the journal and got
+// its number first. The post is still applied first.
 func TestWhatWaitedInMemoryKeepsItsPlaceInTheJournal(t *testing.T) {
 	alice, _ := two(t)
 	obstruct(t, alice)
@@ -188,7 +187,8 @@ func TestWhatWaitedInMemoryKeepsItsPlaceInTheJournal(t *testing.T) {
 	edited(t, alice, "second")
 }
 
-// The post is refused by the writer, and not yet in the journal when the edit comes.
+// The writer refuses the post, and the post is not in the journal when its edit arrives. The post
+// is still applied first.
 func TestWhatComesToAParkedUserKeepsItsPlace(t *testing.T) {
 	alice, _ := two(t)
 	alice.Down(t, alice.Alice)
@@ -209,8 +209,8 @@ func TestWhatComesToAParkedUserKeepsItsPlace(t *testing.T) {
 	edited(t, alice, "second", "given back")
 }
 
-// The journal is slow to take the first post, which is for several; the second one is for alice
-// alone and needs no journal.
+// The journal is slow to store the first post, which is for several users. The second post is for
+// alice alone and needs no journal, but waits for the first.
 func TestWhatNeedsNoJournalWaitsForWhatDoes(t *testing.T) {
 	alice, bob := two(t)
 	release := stallJournal(t, alice, mention(0, "first"))
@@ -227,7 +227,8 @@ func TestWhatNeedsNoJournalWaitsForWhatDoes(t *testing.T) {
 	}
 }
 
-// A user is parked for what an administrator gives back, while the writer is still committing.
+// alice is parked for an activity that an administrator gave back, while her writer is still
+// committing a post. The post's edit waits for the post.
 func TestADrainWaitsForTheWriter(t *testing.T) {
 	alice, _ := two(t)
 	release := stall(t, alice, "Create")
@@ -250,7 +251,7 @@ func TestADrainWaitsForTheWriter(t *testing.T) {
 	edited(t, alice, "second")
 }
 
-// A request that gave up while its user was parked leaves no gap that a drain would wait for.
+// A drain does not wait for a request that gave up while its user was parked.
 func TestWhoGivesUpHoldsNoPlace(t *testing.T) {
 	alice, _ := two(t)
 	obstruct(t, alice)

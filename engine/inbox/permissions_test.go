@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An actor that the user has written to in private is no stranger, whatever its messages answer; a
-// post that others may read, too, makes no difference.
+// An actor that has got a private message from the user is no stranger, even if its own message
+// answers none of the user's. A message that others may read, too, does not count.
 func TestTheUsersLettersAreAnswered(t *testing.T) {
 	for _, c := range []struct {
 		name, to string
@@ -54,7 +54,7 @@ func TestTheUsersLettersAreAnswered(t *testing.T) {
 	}
 }
 
-// The rule insecure_dm says whose private messages wait among the requests.
+// The rule insecure_dm decides which actors' private messages wait among the requests.
 func TestPrivateMessagesFollowTheRule(t *testing.T) {
 	usual := registry.DefaultPermissions().InsecureDM
 	relates := func(kind, status string) func(*testing.T, *peertest.Scene) {
@@ -105,8 +105,8 @@ func TestPrivateMessagesFollowTheRule(t *testing.T) {
 	}
 }
 
-// A friend's private message needs no name of the user in it: the recipients may be hidden, or a
-// list of the sender's. A post for the friend's followers is for those alone.
+// A friend's private message reaches the user without naming the user: its recipients may be
+// hidden, or a list of the sender's. A post for the friend's followers does not.
 func TestAFriendsMessageMayHideItsRecipients(t *testing.T) {
 	for to, shown := range map[string]bool{`,"to":"p:/dave/lists/1"`: true, ``: true, `,"to":"p:/dave/followers"`: false} {
 		t.Run(to, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAFriendsMessageMayHideItsRecipients(t *testing.T) {
 	}
 }
 
-// An actor whose private messages are taken under "drop" may invite the user, too.
+// An actor whose private messages are accepted under "drop" may also invite the user.
 func TestAnActorThatTheUserKnowsByMessagesMayInvite(t *testing.T) {
 	for name, given := range map[string]func(context.Context, *hosted, *user.Tx) error{
 		"the user has written to it": func(ctx context.Context, h *hosted, tx *user.Tx) error {

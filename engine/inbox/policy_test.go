@@ -14,18 +14,18 @@ const (
 	boost       = `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol",` + toEverybody + `,"object":"OBJECT"}`
 )
 
-// mallorys is a follow by somebody on the other peer.
+// mallorys is a Follow by q:/mallory, on the other peer.
 var mallorys = strings.NewReplacer("p:/carol", "q:/mallory", "p:/", "q:/").Replace(follow)
 
-// Whatever way an activity touches a blocked host, that host is never asked, and nothing of it
-// gets in.
+// The engine never contacts a blocked host and stores nothing of it. The cases name the host in
+// each part of an activity.
 func TestABlockedHostIsTouchedNowhere(t *testing.T) {
 	t.Parallel()
 	refused := fault.Forbidden
 	for _, c := range []struct {
 		name, from, body string
 		kind             fault.Kind
-		want             []string // what changes with alice, who follows carol
+		want             []string // changes in alice's database; she follows carol
 	}{
 		{"MOD-02 the key and the actor", "q:/mallory", mallorys, refused, nil},
 		{"MOD-02 the key alone", "q:/mallory", follow, refused, nil},
@@ -54,7 +54,7 @@ func TestABlockedHostIsTouchedNowhere(t *testing.T) {
 			s.Block("127.0.0.3")
 			for _, inbox := range []string{mine, shared} {
 				expect(t, s, c.want, c.kind, func() error { return s.Send(c.from, inbox, c.body) })
-				c.want = nil // the second time it is no news
+				c.want = nil // the second arrival changes nothing
 			}
 			if asked := s.Reached("q:"); asked != 0 {
 				t.Errorf("the blocked host was asked %d times", asked)
@@ -63,7 +63,7 @@ func TestABlockedHostIsTouchedNowhere(t *testing.T) {
 	}
 }
 
-// MOD-02b: a blocked host cannot tell by the answer what is blocked.
+// MOD-02b: all refusals have the same answer, so that a blocked host cannot tell what is blocked.
 func TestWhoIsRefusedIsRefusedInOneVoice(t *testing.T) {
 	s := newScene(t)
 	s.Block("127.0.0.3")
@@ -82,7 +82,8 @@ func TestWhoIsRefusedIsRefusedInOneVoice(t *testing.T) {
 	}
 }
 
-// A suspended actor is to us what a blocked host is; the others on its server are not.
+// A suspended actor is treated like an actor of a blocked host. Other actors on its server are
+// not.
 func TestASuspendedActorIsNotHeard(t *testing.T) {
 	t.Parallel()
 	const channels = `{"id":"p:/creates/2","type":"Create","actor":"p:/carol",` + toEverybody + `,"object":{"id":"p:/notes/2","type":"Note","attributedTo":["p:/carol","p:/channel"]}}`
@@ -116,8 +117,7 @@ func TestASuspendedActorIsNotHeard(t *testing.T) {
 	}
 }
 
-// An activity accepted before, which waits in the journal, is held against the policy when it
-// takes effect.
+// An activity that waits in the journal is checked against the policy again when it takes effect.
 func TestThePolicyHoldsForWhatWaited(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -138,12 +138,12 @@ func TestThePolicyHoldsForWhatWaited(t *testing.T) {
 			gone = append(gone, line)
 		}
 	}
-	if len(gone) != 2 || len(after) != len(before)-2 { // what it takes back does not stay here for being blocked
+	if len(gone) != 2 || len(after) != len(before)-2 { // a blocked actor's Undo still removes the follow
 		t.Errorf("gone is %q, and there are %d rows where there were %d; want the follow and its activity gone and nothing else", gone, len(after), len(before))
 	}
 }
 
-// SIG-13: of two signatures one by a blocked host is enough.
+// SIG-13: a request with two signatures is refused if one is by a blocked host.
 func TestEverySignatureMustBeWelcome(t *testing.T) {
 	s := newScene(t)
 	s.Block("127.0.0.3")

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// four lets a host send four activities.
+// four allows a host four activities.
 func four(d *inbox.Deps) {
 	d.Hosts = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 4}, d.Now, 10)
 }
@@ -23,14 +23,15 @@ func heard(n int) string {
 	return strings.Replace(listen, "p:/listens/1", fmt.Sprintf("p:/listens/%d", n), 1)
 }
 
-// Fedify knocks again at once on every refusal, in the other dialect.
+// A repeat in the other signature dialect does not count towards the rate limit. Fedify repeats
+// every refused request at once in the other dialect.
 func TestASecondKnockIsNotCounted(t *testing.T) {
 	s := newScene(t, four)
 	send := func(d signature.Dialect, body string) error {
 		s.Dialect = d
 		return s.Send("p:/carol", mine, body)
 	}
-	limited := func() bool { // without taking anything: nobody is asked for a signature that holds
+	limited := func() bool { // uses up nothing, because the signature does not hold
 		return fault.KindOf(altered(s, func(h http.Header) { h.Set("Digest", "SHA-256=AAAA"); h.Set("Content-Digest", "sha-256=:AAAA:") })) == fault.RateLimited
 	}
 	for n := range 3 {
@@ -66,11 +67,11 @@ func TestAKnockLongAfterIsANewRequest(t *testing.T) {
 	}
 }
 
-// A host that has used up what it may send costs neither a fetch nor a verification, and nobody
-// else can use it up.
+// A request of a host that has used up its limit costs neither a fetch nor a verification. Forged
+// requests do not use up a host's limit.
 func TestWhoSentTooMuchIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 	s := newScene(t, four)
-	for n := range 10 { // in its name, by nobody
+	for n := range 10 { // requests forged in carol's name
 		r := s.Request("p:/carol", mine, heard(n))
 		r.Header.Set("Signature", strings.Replace(r.Header.Get("Signature"), ":", ":AAAA", 1))
 		if err := s.Receive(r, mine, heard(n)); fault.KindOf(err) != fault.Unauthenticated {
@@ -89,7 +90,8 @@ func TestWhoSentTooMuchIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 	}
 }
 
-// PAR-17: what strangers have stored has an end for their domain, whatever they call themselves.
+// PAR-17: the bytes that strangers of one domain have stored are bounded per day, under any number
+// of names.
 func TestStrangersHaveSoMuchStoredADay(t *testing.T) {
 	s := newScene(t)
 	const day = 20 << 10
@@ -133,7 +135,7 @@ func TestStrangersHaveSoMuchStoredADay(t *testing.T) {
 	}
 }
 
-// A small boost brings a large object.
+// An object that is fetched for a stranger's small boost counts as stored.
 func TestWhatIsFetchedForAStrangerCountsAsStored(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.StoreDaily(20 << 10)
@@ -147,7 +149,7 @@ func TestWhatIsFetchedForAStrangerCountsAsStored(t *testing.T) {
 	}
 }
 
-// PAR-17: a Block, an Undo and a Delete take effect beyond the budget, and nothing of them is
+// PAR-17: a Block, an Undo and a Delete take effect beyond the budget, and no row of them is
 // stored.
 func TestBeyondTheBudgetWhatIsTakenAwayGoesAndLeavesNoRow(t *testing.T) {
 	s := newScene(t)
@@ -176,7 +178,8 @@ func TestBeyondTheBudgetWhatIsTakenAwayGoesAndLeavesNoRow(t *testing.T) {
 	}
 }
 
-// IDN-03: whoever has to do with the user leaves as many ids as the budget has room for.
+// IDN-03: an actor known to the user can take back things that never came. Their ids are stored
+// only within the budget.
 func TestIDsThatNeverCameAreStoredWithinTheBudget(t *testing.T) {
 	for name, know := range map[string]func(s *peertest.Scene){
 		"somebody alice follows": func(s *peertest.Scene) {
@@ -203,8 +206,8 @@ func TestIDsThatNeverCameAreStoredWithinTheBudget(t *testing.T) {
 	}
 }
 
-// SIG-37: whether there is such a user is not told, nor looked up, before it is told that a
-// signature is missing.
+// SIG-37: an unsigned request gets the same answer whether the user exists or not. The user is not
+// looked up.
 func TestWhoDoesNotSignLearnsOfNobody(t *testing.T) {
 	s := newScene(t)
 	var answers []string
@@ -222,7 +225,7 @@ func TestWhoDoesNotSignLearnsOfNobody(t *testing.T) {
 	}
 }
 
-// One follower does not let a domain store what it likes for everybody else.
+// Beyond the budget a domain's posts are stored for its followers only, not for other recipients.
 func TestBeyondTheBudgetOnlyThoseWhoFollowAreSentMore(t *testing.T) {
 	alice := newScene(t)
 	bob := alice.With("bob")
@@ -240,8 +243,8 @@ func TestBeyondTheBudgetOnlyThoseWhoFollowAreSentMore(t *testing.T) {
 	}
 }
 
-// A follow is no leave to fill the follower's database. The peer is told to come again; other
-// users get what is for them.
+// A follow does not let a domain fill the follower's database. Beyond the daily bound the peer is
+// told to come again. Other users get their activities.
 func TestAFollowedDomainHasSoMuchStoredADayForEachFollower(t *testing.T) {
 	alice := newScene(t)
 	bob := alice.With("bob")

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// showTo lets a peer show an object to these users and refuse it to everybody else, and counts
-// who asked.
+// showTo lets a peer show an object to these users only. It returns how often each of them asked,
+// and how often others were refused.
 func showTo(s *peertest.Scene, id, doc string, status int, users ...*peertest.Scene) (asked map[string]int) {
 	asked = map[string]int{}
 	s.Handle(id, func(w http.ResponseWriter, r *http.Request) {
@@ -23,7 +23,7 @@ func showTo(s *peertest.Scene, id, doc string, status int, users ...*peertest.Sc
 			if me := u.Long("us:/alice"); strings.Contains(by, me+"#") {
 				asked[u.Alice.String()]++
 				w.Header().Set("Content-Type", vocab.ActivityJSON)
-				_, _ = w.Write([]byte(s.Long(doc))) // nobody hangs up here
+				_, _ = w.Write([]byte(s.Long(doc))) // the client stays connected
 				return
 			}
 		}
@@ -54,8 +54,8 @@ func words(t *testing.T, s *peertest.Scene) []string {
 	return s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects`)
 }
 
-// A post that comes as an id, and that its server shows to its readers alone, is asked for as one
-// of them, and is for the users that it addresses itself.
+// The engine fetches a private post, sent as an id, in the name of one of its readers. The post
+// reaches the users that the post itself addresses.
 func TestAPrivatePostThatComesByReferenceReachesItsReaders(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
@@ -72,12 +72,12 @@ func TestAPrivatePostThatComesByReferenceReachesItsReaders(t *testing.T) {
 	for n, tt := range []struct {
 		name       string
 		kind       string
-		follows    string // who follows carol: a, b, p for bob's follow that she has not accepted
+		follows    string // the followers of carol: a, b, or p for bob's follow that she has not accepted
 		activity   string
 		object     string
 		inbox      string
 		status     int
-		shown      string // the users that the peer shows it to
+		shown      string // the users that the peer shows the post to
 		alice, bob []string
 		parked     bool // bob's database is away meanwhile
 	}{
@@ -142,7 +142,7 @@ func TestAPrivatePostThatComesByReferenceReachesItsReaders(t *testing.T) {
 	}
 }
 
-// An edit that comes as an id is asked for in the same way.
+// An edit of a private post, sent as an id, is fetched in the name of one of its readers.
 func TestAnEditOfAPrivatePostMayComeByReference(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -155,8 +155,8 @@ func TestAnEditOfAPrivatePostMayComeByReference(t *testing.T) {
 	}
 }
 
-// A user's name is told to the sender's own server alone, and an author's neighbour cannot spread
-// what alice may read.
+// The engine signs a fetch as alice only for the sender's own server. Another actor of that server
+// cannot spread a post that only alice may read.
 func TestNobodyLetsAUserAskForWhatItWasNotSent(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -183,7 +183,8 @@ func TestNobodyLetsAUserAskForWhatItWasNotSent(t *testing.T) {
 	}
 }
 
-// A post that an actor forwards to alice without addressing her is not asked for in her name.
+// The engine does not fetch in alice's name a post that an actor forwards to her and that does not
+// address her.
 func TestAUserWhoWasNotSentAPostDoesNotAskForIt(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("q:/dave", mine, `{"id":"q:/waves/1","type":"Wave","actor":"q:/dave"}`)
@@ -197,8 +198,8 @@ func TestAUserWhoWasNotSentAPostDoesNotAskForIt(t *testing.T) {
 	}
 }
 
-// A boost of a post that nobody is shown any more is of the one that the user holds, when it is
-// the author's own.
+// An author's boost of a private post that its server no longer shows appears once, for users who
+// hold the post. Another actor's boost does not appear.
 func TestABoostOfAHeldPrivatePostAppearsOnce(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// correspond lets alice into a group that p:/dave made, and has a device of hers join it.
+// correspond adds alice's device to a group of p:/dave's and confirms the conversation.
 func correspond(t *testing.T) *hosted {
 	t.Helper()
 	h := newHosted(t)
@@ -25,8 +25,8 @@ func correspond(t *testing.T) *hosted {
 	return h
 }
 
-// large sends a message of 2 MiB by an actor to alice, and tells whether its body was read and by
-// which payer.
+// large sends a message of 2 MiB by an actor to alice. It returns the payer for which its body was
+// read, or "" if it was not read.
 func (h *hosted) large(from, inbox string) (payer string, err error) {
 	h.Helper()
 	by, me := h.Long(from), h.Long("us:/alice")

@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// subscribed makes an actor one of a relay.
+// subscribed stores a relay with the given actor, style and state.
 func subscribed(t *testing.T, s *peertest.Scene, name, style, state string) {
 	r := instance.Relay{Actor: s.Actor(name).ID, Inbox: s.ID(name + "/inbox"), Style: style, State: state, Follow: s.Relays.(*relay.List).NewFollowID()}
 	if err := s.Store.Instance.Relays.Save(t.Context(), r, s.Now()); err != nil {
@@ -35,7 +35,7 @@ const (
 	handedOn = `{"id":"p:/notes/1/create","type":"Create","actor":"p:/carol","to":"as:Public","object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":"forged"}}`
 )
 
-// asHers is what a post makes that a relay passes on: what its author's own Create would.
+// asHers holds the changes that a relayed post makes. They are those of its author's own Create.
 var asHers = []string{"+ object p:/notes/1 Note hi", "+ activity inbound Create p:/notes/1#create p:/notes/1", "+ feed p:/notes/1#create by p:/carol",
 	"+ event create.received p:/notes/1#create p:/notes/1 by contact p:/carol"}
 
@@ -45,13 +45,13 @@ func TestWhatRelaysPassOn(t *testing.T) {
 	follows := func(s *peertest.Scene) { s.Follows("p:/carol") }
 	tests := []struct {
 		name    string
-		state   string // of the relay; accepted when empty
+		state   string // the relay's state; accepted when empty
 		before  func(*peertest.Scene)
-		shown   string // as p:/notes/1; post when empty
+		shown   string // the object that p:/notes/1 shows; post when empty
 		send    string // told when empty
 		by      string // q:/relay when empty
 		proven  bool   // send bears carol's proof
-		unasked bool   // the post's server is not asked for it
+		unasked bool   // the engine does not ask the post's server for it
 		want    []string
 	}{
 		{name: "of somebody followed", before: follows, want: asHers},
@@ -142,7 +142,8 @@ func without(lines []string, part string) []string {
 	return out
 }
 
-// A post comes once, by whichever relay and from its author, in whichever order.
+// A post that arrives through several relays, and from its author, takes effect once, in any
+// order.
 func TestAPostThatARelayPassesOnComesOnce(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -174,8 +175,8 @@ func TestAPostThatARelayPassesOnComesOnce(t *testing.T) {
 	}
 }
 
-// A relay's announcements are counted; from servers where nobody is followed nothing is fetched,
-// and from others no more than the bound lets.
+// A relay's announcements are counted. The engine fetches nothing from servers where no user
+// follows anybody, and a bounded number of posts from other servers.
 func TestABusyRelayCostsLittle(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -208,8 +209,8 @@ func TestABusyRelayCostsLittle(t *testing.T) {
 	}
 }
 
-// A relay is told when no memory is left for its activity, once the post's server has answered: the
-// post would be lost if it were dropped.
+// A relay is answered Unavailable if no memory is left for its activity after the post's server
+// has answered. The post would be lost if the activity were dropped.
 func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -223,7 +224,7 @@ func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
 			s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
 				release = s.Inbox.FillMemory()
 				w.Header().Set("Content-Type", vocab.ActivityJSON)
-				_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // nobody hangs up here
+				_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the client stays connected
 			})
 			err := s.Send("q:/relay", shared, send)
 			release()
@@ -237,17 +238,18 @@ func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
 	}
 }
 
-// A relay comes again when the instance database is away while the post's server is asked.
+// A relay is answered Unavailable if the instance database goes away during the fetch of the post.
+// The relay's repeat then takes effect.
 func TestARelayComesAgainWhenTheDatabaseIsAway(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
 	subscribed(t, s, "q:/relay", instance.RelayMastodon, instance.RelayAccepted)
-	s.Actor("p:/dave") // the cache has no copy of this actor
+	s.Actor("p:/dave") // the actor cache does not hold dave
 	const daves = `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","to":"as:Public","cc":"us:/alice","content":"hi"}`
 	s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
 		s.DownInstance(t)
 		w.Header().Set("Content-Type", vocab.ActivityJSON)
-		_, _ = w.Write([]byte(s.Long(strings.Replace(daves, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // nobody hangs up here
+		_, _ = w.Write([]byte(s.Long(strings.Replace(daves, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the client stays connected
 	})
 	err := s.Send("q:/relay", shared, told)
 	s.UpInstance(t)
@@ -262,7 +264,7 @@ func TestARelayComesAgainWhenTheDatabaseIsAway(t *testing.T) {
 }
 
 // counted returns how many activities a metric has counted with an outcome, which is its first
-// label, or with any if outcome is empty.
+// label. An empty outcome counts all of them.
 func counted(t *testing.T, reg *prometheus.Registry, metric, outcome string) (n float64) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -282,7 +284,7 @@ func counted(t *testing.T, reg *prometheus.Registry, metric, outcome string) (n 
 	return n
 }
 
-// Only the relay's own actor answers the Follow that it was sent.
+// Only the relay's own actor can accept or reject the Follow that the engine sent to it.
 func TestAnswersOfRelays(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -321,7 +323,8 @@ func TestAnswersOfRelays(t *testing.T) {
 	}
 }
 
-// A LitePub relay follows back, and is accepted by the instance actor; nobody else is.
+// A LitePub relay follows the instance actor back, and the instance actor accepts it. It accepts
+// no other actor.
 func TestRelaysFollowBack(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

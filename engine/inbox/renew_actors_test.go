@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// ages lets alice know an actor, whose copy is too old then.
+// ages gives alice copies of actors that are then too old, and queues them for renewal.
 func ages(s *peertest.Scene, names ...string) {
 	for n, name := range names {
 		s.MustSend(name, mine, fmt.Sprintf(`{"id":"%s/waves/%d","type":"Wave","actor":%[1]q}`, name, n))
@@ -22,7 +22,7 @@ func ages(s *peertest.Scene, names ...string) {
 	}
 }
 
-// A domain whose server never answers takes nothing of the round of another one.
+// A domain whose server never answers does not delay the renewal of another domain's actors.
 func TestADomainThatNeverAnswersHoldsUpNoOthersRenewal(t *testing.T) {
 	s := newScene(t)
 	var silent []string
@@ -49,7 +49,8 @@ func TestADomainThatNeverAnswersHoldsUpNoOthersRenewal(t *testing.T) {
 	<-round
 }
 
-// A domain has some time of each round, and goes on with the next actor in the following one.
+// A domain has a limited time in each round. The next round continues with the domain's next
+// actor.
 func TestADomainHasSoMuchTimeOfARound(t *testing.T) {
 	s := newScene(t)
 	names := []string{"p:/carol", "p:/dave", "p:/erin"}
@@ -75,7 +76,7 @@ func TestADomainHasSoMuchTimeOfARound(t *testing.T) {
 	}
 }
 
-// An actor that is deleted, or that nobody shows any more, waits no longer.
+// An actor whose server answers 410 or 404 is not asked for again.
 func TestAnActorThatIsGoneIsNotAskedForEver(t *testing.T) {
 	s := newScene(t)
 	ages(s, "p:/carol", "p:/dave")
@@ -87,7 +88,7 @@ func TestAnActorThatIsGoneIsNotAskedForEver(t *testing.T) {
 	}
 }
 
-// A user whose database is broken delays no other user's copy, and costs no second fetch.
+// A user whose database is broken delays no other user's copy, and causes no second fetch.
 func TestABrokenDatabaseHoldsUpNoOthersRenewal(t *testing.T) {
 	alice, bob := two(t)
 	carol := alice.ID("p:/carol")
@@ -125,7 +126,7 @@ func TestABrokenDatabaseHoldsUpNoOthersRenewal(t *testing.T) {
 	}
 }
 
-// One domain's actors leave room for another's, and each waits once.
+// One domain's actors leave places for another domain's actors, and each actor has one place.
 func TestRenewalsHaveShares(t *testing.T) {
 	s := newScene(t)
 	for n := range 10_000 {
@@ -143,8 +144,8 @@ func TestRenewalsHaveShares(t *testing.T) {
 	}
 }
 
-// FRS-01: the mark makes every post to the actor's followers wait for the actor's server, so
-// nobody sets it who has proven nothing.
+// FRS-01: an Update without a valid signature does not mark an actor as stale. Every post to a
+// stale actor's followers waits for the actor's server.
 func TestAnUpdateThatNobodyProvedLeavesNoMark(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/carol", mine, listen)

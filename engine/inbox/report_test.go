@@ -12,14 +12,14 @@ import (
 
 const flag = `{"id":"p:/flags/1","type":"Flag","actor":"p:/carol","content":"spam","object":["us:/alice","us:/alice/objects/1","p:/notes/1"]}`
 
-// A report is for the operator alone: it leaves no trace with the one who is reported, whichever
-// way it comes.
+// A report reaches the operator only. The reported user's database stores nothing of it, through
+// whichever inbox it comes.
 func TestAReportIsKeptForTheOperator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, inbox, body string
 		users             bool // alice is concerned
-		objects           int  // 0: it is not kept
+		objects           int  // 0 if the report is not kept
 		kind              fault.Kind
 	}{
 		{"as Mastodon sends it", mine, flag, true, 3, accepted},
@@ -40,7 +40,7 @@ func TestAReportIsKeptForTheOperator(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t)
 			expect(t, s, nil, fault.Unauthenticated, func() error { return s.Send("q:/mallory", c.inbox, c.body) })
-			for range 2 { // the second time it is no news
+			for range 2 { // the second arrival changes nothing
 				expect(t, s, nil, c.kind, func() error { return s.Send("p:/carol", c.inbox, c.body) })
 			}
 			kept, err := s.Store.Instance.Reports.List(t.Context(), false)
@@ -69,7 +69,7 @@ func thousands() string {
 	return strings.Join(ids, ",")
 }
 
-// A wildcard in somebody's DNS, or many actors, do not fill the operator's desk.
+// The reports of one domain are bounded, under any number of its host names and actors.
 func TestADomainDoesNotReportWithoutEnd(t *testing.T) {
 	s := newScene(t)
 	report := func(n int) error {

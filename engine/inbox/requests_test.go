@@ -15,12 +15,12 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// letter is a private message by dave, a stranger to alice.
+// letter returns a private message by dave, a stranger to alice.
 func letter(n int) string {
 	return fmt.Sprintf(`{"id":"p:/creates/%03[1]d","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/notes/%03[1]d","type":"Note","attributedTo":"p:/dave","to":"us:/alice","content":"psst","tag":{"type":"Mention","href":"us:/alice"}}}`, n)
 }
 
-// shownIn returns the activities of one of alice's feeds.
+// shownIn returns the last three characters of the ids of the activities in one of alice's feeds.
 func shownIn(t *testing.T, s *peertest.Scene, feed string) (ids []string) {
 	t.Helper()
 	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) (err error) {
@@ -54,8 +54,8 @@ func strangers(t *testing.T, s *peertest.Scene, takes registry.Strangers) {
 	}
 }
 
-// A private message of a stranger waits among the requests: in no other feed, and with one event
-// that has ids only.
+// A stranger's private message appears among the requests and in no other feed. Its one event has
+// only ids.
 func TestAStrangersMessageWaitsAmongTheRequests(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/dave", mine, letter(1))
@@ -78,13 +78,14 @@ func TestAStrangersMessageWaitsAmongTheRequests(t *testing.T) {
 	}
 }
 
-// However a stranger wraps private words, they stand where letters of strangers do, or nowhere.
+// A stranger's private words appear among the requests or nowhere, even if a public activity
+// contains them.
 func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 	const private = `"to":"us:/alice","content":"psst","attributedTo":"p:/dave","type":"Note"`
 	const hello = `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":["us:/alice","as:Public"],"object":{"id":"p:/n/1","type":"Note","attributedTo":"p:/dave","to":["us:/alice","as:Public"],"published":"2026-01-01T00:00:00Z","content":"hello"}}`
 	const vote = `"to":"us:/alice","inReplyTo":"us:/alice/objects/q","name":"psst","attributedTo":"p:/dave","type":"Note"`
 	const called = `"to":"us:/alice","name":"psst","attributedTo":"p:/dave"`
-	const stamped = `"quote":"p:/n/9","quoteAuthorization":"p:/n/1",` + private // the post is its own stamp
+	const stamped = `"quote":"p:/n/9","quoteAuthorization":"p:/n/1",` + private // the post names itself as its stamp
 	for name, send := range map[string]func(*peertest.Scene){
 		"a note in a public Create": func(s *peertest.Scene) {
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","cc":"as:Public","object":{"id":"p:/n/1",`+private+`}}`)
@@ -165,8 +166,8 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 	}
 }
 
-// A private Note for the user alone is in the conversation with its author, in the transaction that
-// stores it; a stranger's once the request is accepted.
+// A private Note for alice alone enters her conversation with its author in the transaction that
+// stores it. A stranger's Note enters it when alice accepts the request.
 func TestPrivateNotesOfTwoAreAConversation(t *testing.T) {
 	s := newScene(t)
 	inConversation := func() []string {
@@ -249,8 +250,8 @@ func TestTheUserSettlesWhatBecomesOfStrangers(t *testing.T) {
 	}
 }
 
-// Ciphertext is kept for the clients of a conversation; plain text under a type that must be
-// encrypted is refused.
+// Ciphertext is stored for the clients of a conversation. A message whose type requires encryption
+// is refused if its content is plain text.
 func TestSealedMessages(t *testing.T) {
 	s := newScene(t)
 	strangers(t, s, registry.AllowStrangers)
@@ -280,7 +281,7 @@ func TestSealedMessages(t *testing.T) {
 	}
 }
 
-// A friend who ends the friendship ends the encrypted conversation, in the same transaction.
+// When a friend ends the friendship, the same transaction closes the encrypted conversation.
 func TestTheEndOfAFriendshipClosesTheConversation(t *testing.T) {
 	s := newScene(t)
 	dave := s.ID("p:/dave")
@@ -306,8 +307,8 @@ func TestTheEndOfAFriendshipClosesTheConversation(t *testing.T) {
 	}
 }
 
-// A post for everybody on another server is for nobody here, not even for a follower or an actor
-// that it names.
+// A post for everybody on another server is kept for no user here, not even for a follower or a
+// user that it names.
 func TestALocalPostOfAnotherServerIsKeptForNobody(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -331,7 +332,7 @@ func TestALocalPostOfAnotherServerIsKeptForNobody(t *testing.T) {
 				s.Follows("p:/carol")
 				to := `"to":` + tt.to + `,"cc":` + tt.cc
 				for _, peer := range []string{"p:/", "q:/"} {
-					here := strings.ReplaceAll(string(audience.Here(s.ID(peer+"carol"))), "/", `\/`) // so that "p:/" in it stands for no peer
+					here := strings.ReplaceAll(string(audience.Here(s.ID(peer+"carol"))), "/", `\/`) // so that "p:/" in it is not replaced by a peer's address
 					to = strings.ReplaceAll(to, peer+"#Public", here)
 				}
 				s.MustSend("p:/carol", mine, `{"id":"p:/x","type":"`+kind+`","actor":"p:/carol",`+to+`,"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol",`+to+`,"content":"hi","updated":"2026-01-02T00:00:00Z"}}`)

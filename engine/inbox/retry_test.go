@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// poisoned returns what was set aside of alice.
+// poisoned returns the activities that are set aside for alice.
 func poisoned(t *testing.T, s *peertest.Scene) (all []user.Poisoned) {
 	t.Helper()
 	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) (err error) {
@@ -28,7 +28,7 @@ func poisoned(t *testing.T, s *peertest.Scene) (all []user.Poisoned) {
 	return all
 }
 
-// healable fails for activities of type Sicken until it is healed.
+// healable registers a handler that fails for activities of type Sicken while ill is true.
 func healable(ill *bool) func(*inbox.Deps) {
 	return func(d *inbox.Deps) {
 		d.Handlers.Register(handler.Key{Type: "Sicken"}, handler.Handler{Received: func(context.Context, *user.Tx, *handler.Received) (handler.Effects, error) {
@@ -50,7 +50,7 @@ func TestWhatWasSetAsideIsGivenBack(t *testing.T) {
 		t.Fatalf("set aside: %+v, want the one", aside)
 	}
 
-	// A retry that dies on its way leaves the activity set aside.
+	// A retry that fails before its end leaves the activity set aside.
 	s.Instance(t, `ALTER TABLE intake_waiting ADD CONSTRAINT ill CHECK (seq < 0)`)
 	if err := s.Inbox.Retry(t.Context(), s.Alice, aside[0]); err == nil {
 		t.Error("Retry = nil although the journal cannot be written")
@@ -74,8 +74,9 @@ func TestWhatWasSetAsideIsGivenBack(t *testing.T) {
 	}
 }
 
-// A drain can be faster than the end of the retry that caused it.
-// All changes of an actor may come under one id (see TestAnActorChangesUnderOneIDAgainAndAgain).
+// A change of an actor that was set aside can be given back although an earlier change took effect
+// under the same id. All changes of an actor may come under one id (see
+// TestAnActorChangesUnderOneIDAgainAndAgain).
 func TestAChangeOfAnActorUnderAUsedIDIsGivenBack(t *testing.T) {
 	s := newScene(t)
 	s.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
@@ -106,6 +107,8 @@ func TestAChangeOfAnActorUnderAUsedIDIsGivenBack(t *testing.T) {
 	}
 }
 
+// A drain can set an activity aside again before the retry that caused it ends. The end of the
+// retry keeps the new entry.
 func TestWhatIsSetAsideAgainStaysThere(t *testing.T) {
 	ill := true
 	s := newScene(t, healable(&ill))
@@ -126,7 +129,8 @@ func TestWhatIsSetAsideAgainStaysThere(t *testing.T) {
 	}
 }
 
-// A retry that died before its end is made again, after what it gave back was applied.
+// A retry that died before its end is made again after its activity was applied. The activity does
+// not take effect twice.
 func TestWhatWasAppliedAlreadyIsNotGivenBack(t *testing.T) {
 	ill := true
 	s := newScene(t, healable(&ill))
@@ -154,8 +158,8 @@ func TestWhatCannotBeReadIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// An activity set aside for a user who merely knew its author is for nobody else when it is given
-// back.
+// An activity set aside for alice, who only knew its author, does not become one for alice when it
+// is given back.
 func TestARetryMeansNobodyWhoWasNotMeant(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

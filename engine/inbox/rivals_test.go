@@ -11,17 +11,17 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// written is a note by somebody under an id.
+// written returns a note with the given author, id and content.
 func written(by, id, content string) string {
 	return fmt.Sprintf(`{"id":%q,"type":"Note","attributedTo":%q,"to":["as:Public","us:/alice"],"content":%q}`, id, by, content)
 }
 
-// create is the Create of a note by somebody.
+// create returns the Create of a note by an actor.
 func create(by, name, note string) string {
 	return fmt.Sprintf(`{"id":"%s/creates/%s","type":"Create","actor":%[1]q,"to":["as:Public","us:/alice"],"object":%[3]s}`, by, name, note)
 }
 
-// holds returns what alice has under an id: its author, and the words.
+// holds returns the author and the content of alice's object with an id.
 func holds(t *testing.T, s *peertest.Scene, id string) string {
 	t.Helper()
 	return strings.Join(s.Column(t, s.Alice, `SELECT concat(raw ->> 'attributedTo', ' says ', raw ->> 'content') FROM objects WHERE uri = $1`, string(s.ID(id))), "\n")
@@ -83,7 +83,8 @@ func TestWhoseAnObjectIsSaysItsServer(t *testing.T) {
 	}
 }
 
-// The words that the server shows are stored, and not those that the sender embedded.
+// The engine stores the content that the object's server shows, not the content that the sender
+// embedded.
 func TestTheServersAnswerIsStored(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
@@ -98,7 +99,8 @@ func TestTheServersAnswerIsStored(t *testing.T) {
 	}
 }
 
-// An answer to a thread that its forwarder passes on still belongs to the thread.
+// An answer that its forwarder passes on is stored in its thread, with the content that its server
+// shows.
 func TestAForwardedAnswerIsStoredAsItsServerShowsIt(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
@@ -124,7 +126,8 @@ func TestAnAnswerThatComesMeanwhileLeavesNoRowBehind(t *testing.T) {
 	}
 }
 
-// One who contests what others wrote has so many questions, and takes none from the next one.
+// An actor that contests many ids of others has a budget of questions to their server. It uses up
+// no other actor's budget.
 func TestWhoContestsMuchPaysForIt(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
@@ -154,7 +157,7 @@ func TestWhoContestsMuchPaysForIt(t *testing.T) {
 	}
 }
 
-// undoes takes something back that never came.
+// undoes returns an Undo of an activity that never came.
 func undoes(by string, n int) string {
 	return fmt.Sprintf(`{"id":"%s/undos/%d","type":"Undo","actor":%[1]q,"to":"us:/alice","object":"%[1]s/waves/%[2]d"}`, by, n)
 }
@@ -180,7 +183,7 @@ func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
 		return s.Send("p:/dave", mine, create("p:/dave", "1", written("p:/dave", "p:/notes/1", "hi")))
 	})
 
-	s.MustSend("p:/mallory", mine, wave("p:/mallory", 0)) // alice has something of hers from here on
+	s.MustSend("p:/mallory", mine, wave("p:/mallory", 0)) // from here on alice's database has something of mallory's
 	before = marks()
 	for n := range 30 {
 		s.MustSend("p:/mallory", mine, undoes("p:/mallory", n+1))
@@ -188,7 +191,7 @@ func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
 	if n := marks() - before; n < 5 || n > 10 {
 		t.Errorf("%d ids are remembered, want those that 20 KiB a day pay for", n)
 	}
-	for _, n := range []int{1, 30} { // remembered by alice, and in memory alone
+	for _, n := range []int{1, 30} { // first remembered in alice's database, then in memory only
 		if err := s.Send("q:/carol", mine, wave("q:/carol", n)); err != nil {
 			t.Errorf("another domain pays: %v", err)
 		}
@@ -203,7 +206,7 @@ func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
 	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, wave("p:/carol", 1)) })
 }
 
-// Decision 29: a server that cannot be asked is tried for a minute.
+// Decision 29: the engine tries for a minute to ask a server that does not answer.
 func TestAServerThatCannotBeAskedIsTriedForAMinute(t *testing.T) {
 	s := newScene(t)
 	if d := s.Inbox.RivalTime(); d < time.Minute || d > 2*time.Minute {

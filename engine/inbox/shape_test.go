@@ -11,8 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// IN-18, IN-20: this engine takes activities of one actor about one thing. Others are refused
-// with a pointer to what is wrong; those about nothing are kept when their type needs no object.
+// IN-18, IN-20: the engine accepts activities of one actor about one object. It refuses others
+// with a pointer to the wrong property. It keeps activities without an object if their type needs
+// none.
 func TestShapesOfActivities(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -66,7 +67,7 @@ func TestShapesOfActivities(t *testing.T) {
 	})
 }
 
-// severalActors are values of actor that name the sender among others, or twice.
+// severalActors holds values of actor that name the sender twice or beside other actors.
 var severalActors = []string{
 	`["p:/carol","p:/dave"]`,
 	`["p:/dave","p:/carol"]`,
@@ -77,7 +78,7 @@ var severalActors = []string{
 	`[{"id":"p:/carol","type":"Person"},{"type":"Person"}]`,
 }
 
-// A list of one value means that value: JSON-LD makes no difference between the two.
+// A list of one value means that value, because JSON-LD does not distinguish the two.
 func TestAListOfOneIsThatOne(t *testing.T) {
 	s := newScene(t)
 	expect(t, s, listened, accepted, func() error {
@@ -85,8 +86,8 @@ func TestAListOfOneIsThatOne(t *testing.T) {
 	})
 }
 
-// A sender that is refused for two objects sends two activities: nothing of the refused one stands
-// in their way.
+// An activity refused for its two objects leaves no trace. Its sender can send an activity for one
+// of the objects under the same id.
 func TestWhatIsRefusedForSeveralObjectsMayComeAsSeveral(t *testing.T) {
 	s := newScene(t)
 	refused(t, s, "two objects", "/object", `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":["us:/alice/objects/1","us:/alice/objects/2"]}`)

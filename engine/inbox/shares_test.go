@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// PAY-02: senders whose keys stall hold no memory but their bodies' while they wait, and leave
-// room when they do not.
+// PAY-02: large bodies of two clients do not take all the memory for requests. A third client
+// finds room.
 func TestMemoryHasSharesByClient(t *testing.T) {
 	t.Parallel()
 	m := &memory{room: policy.Memory.NewPool(), bodyLimit: 1 << 20}
@@ -43,8 +43,8 @@ func TestMemoryHasSharesByClient(t *testing.T) {
 	}
 }
 
-// However many large messages come at once, those of one domain hold no more than three quarters,
-// and leave room for others, large and small.
+// The large messages of one domain hold at most three quarters of the memory. They leave room for
+// large and small messages of others.
 func TestLargeMessagesShareTheMemory(t *testing.T) {
 	t.Parallel()
 	m := &memory{room: policy.Memory.NewPool(), bodyLimit: 1 << 20}
@@ -73,8 +73,8 @@ func TestLargeMessagesShareTheMemory(t *testing.T) {
 	}
 }
 
-// PAY-07: what strangers cause tells a user so much and no more, least of all what does nothing
-// here; followed actors are heard all the same.
+// PAY-07: the events that strangers of one domain cause for a user have a budget. Activities
+// without effect here have a smaller share of it. Contacts of the same domain are not counted.
 func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -101,7 +101,7 @@ func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	}
 }
 
-// A flood of what is kept for nobody takes bounded memory until it is written.
+// A flood of ignored activities takes bounded memory until their records are written.
 func TestWhatIsIgnoredTakesBoundedMemory(t *testing.T) {
 	t.Parallel()
 	i := &Inbox{Deps: Deps{Local: actor.NewLocal("https://us.example", nil, nil, ""), Now: time.Now, Log: slog.New(slog.DiscardHandler)},
@@ -115,8 +115,8 @@ func TestWhatIsIgnoredTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-// PAY-05: what a domain has fanned out to strangers is bounded, and another domain's is not
-// touched.
+// PAY-05: the fan-out of a domain's activities to strangers is bounded, and is not charged to
+// another domain.
 func TestFanOutIsChargedToItsDomain(t *testing.T) {
 	t.Parallel()
 	b := newBounds(time.Now)

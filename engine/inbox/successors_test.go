@@ -12,7 +12,8 @@ import (
 
 const continuations = `SELECT concat_ws(' ', closed_at IS NOT NULL, coalesce(regexp_replace(successor_uri, '.*conversations/', ''), '-')) FROM conversations WHERE host_uri LIKE '%/erin'`
 
-// withErin is a conversation of erin with alice and the actors of more, which dave continues.
+// withErin stores a conversation of erin's with alice and the actors in more. dave's conversation
+// will continue it.
 func withErin(t *testing.T, h *hosted, more ...string) (uri string) {
 	t.Helper()
 	host := h.Long("p:/erin")
@@ -36,7 +37,7 @@ func withErin(t *testing.T, h *hosted, more ...string) (uri string) {
 	return uri
 }
 
-// names lets the host name the conversation before, among three members.
+// names lets the host's Welcome name the predecessor conversation, and three members.
 func names(h *hosted, predecessor string) func(*said) {
 	return func(s *said) {
 		d := s.activity.Sub("lwMetadata")
@@ -44,8 +45,9 @@ func names(h *hosted, predecessor string) func(*said) {
 	}
 }
 
-// A conversation that a member goes on with names its successor, once it is closed here, and
-// whichever is first. A stranger's word, and that of somebody who left, counts nothing.
+// A member's conversation becomes the successor of the conversation that it names, once that one
+// is closed here. The Welcome and the close may come in either order. A stranger's conversation,
+// and one of a member who left, does not become a successor.
 func TestAMembersConversationContinuesTheOneThatWasClosed(t *testing.T) {
 	for name, c := range map[string]struct {
 		member, left, closedBefore bool
@@ -94,14 +96,14 @@ func TestAMembersConversationContinuesTheOneThatWasClosed(t *testing.T) {
 			if got := len(h.rows(`SELECT kind FROM conversation_entries WHERE kind = 'successor'`)); got != told {
 				t.Errorf("%d entries tell of the successor, want %d", got, told)
 			}
-			other := newHostedIn(t, h.Scene) // of the same host: the first one stays
+			other := newHostedIn(t, h.Scene) // by the same host; the first successor stays
 			other.begun(names(other, before))
 			h.want("after a second one", continuations, want)
 		})
 	}
 }
 
-// The name of the conversation before is one, or the Welcome is refused.
+// A Welcome is refused if its predecessor is not the URI of a conversation.
 func TestAPredecessorHasTheURIOfAConversation(t *testing.T) {
 	h := newHosted(t)
 	_, h.group = h.group.Commit(h.host, mlstest.Change{Add: []*mlstest.Device{h.device}})

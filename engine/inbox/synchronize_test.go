@@ -19,21 +19,21 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// telling is a request of carol's that says who follows her here.
+// telling is a request of carol's with a digest of her followers here.
 type telling struct {
 	collection, url string   // carol's own when empty
-	listed          []string // what digest and list hold
-	digestOf        []string // in place of listed, if set
-	list            string   // in place of listed, if set
+	listed          []string // the followers in the digest and in the list
+	digestOf        []string // the followers in the digest, in place of listed if set
+	list            string   // the list's document, in place of one made from listed if set
 	dialect         signature.Dialect
-	before, after   func(*http.Request) // change it before it is signed, and then
+	before, after   func(*http.Request) // change the request before and after it is signed
 }
 
-// unserved is a list that lies already where it is said to be.
+// unserved says that the test itself serves the list at its address.
 const unserved = "-"
 
-// changes returns what the request changed in alice's database, but for the activity that it
-// brought, and how often anybody was asked for the list.
+// changes returns the changes that the request makes in alice's database, except those of its
+// activity. It also returns how often the list was fetched.
 func (x telling) changes(s *peertest.Scene) (changed []string, asked int) {
 	if x.collection == "" {
 		x.collection = "p:/carol/followers"
@@ -129,7 +129,7 @@ func TestFollowersAreSynchronized(t *testing.T) {
 		{"users of other servers besides", "", telling{listed: []string{"us:/users/other", "q:/dave"}, digestOf: []string{"us:/users/other"}}, unfollowed, 1},
 		{"what is no user", "", telling{listed: []string{"us:/alice/followers", "us:/actor"}}, unfollowed, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) { // one after the other: what one waits for must not be another's
+		t.Run(tt.name, func(t *testing.T) { // not parallel, so that no case waits for another case's comparison
 			s := stage.Scene(t)
 			s.Follows("p:/carol")
 			exec(s, `DELETE FROM event_outbox`)
@@ -169,7 +169,7 @@ func TestFollowersAreSynchronized(t *testing.T) {
 	})
 }
 
-// aside takes the field off before the request is signed, and back puts it there again.
+// aside removes the field before the request is signed, and back restores it.
 func aside(r *http.Request) {
 	r.Header["X-Aside"] = r.Header["Collection-Synchronization"]
 	r.Header.Del("Collection-Synchronization")
@@ -185,8 +185,9 @@ func many(n int) []string {
 	return names
 }
 
-// A follow that is none is taken back once, in the name of the user, by the Follow that was sent
-// if there was one; and the sender's server is asked once an hour.
+// When the sender lists a follow that alice does not have, alice sends one Undo of it. The Undo
+// names the Follow that alice once sent, if there is one. The engine fetches the sender's list
+// once an hour.
 func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -235,7 +236,7 @@ func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 		s.Long("us:/alice/activities/f"), s.Long("us:/alice"), s.Long("p:/carol"))
 	exec(`INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw) VALUES (gen_random_uuid(), $1, 'outbound', 'Undo', $2, $3, $4, '{}')`,
 		s.Long("us:/alice/activities/u"), s.Long("us:/alice"), s.Long("us:/alice/activities/f"), s.Now())
-	next(time.Hour, 1, "") // her own Undo is on its way
+	next(time.Hour, 1, "") // alice's own Undo is under way
 	next(11*time.Hour, 1, "us:/alice/activities/f")
 	next(24*time.Hour, 1, "")
 	exec(`INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at) VALUES (gen_random_uuid(), $1, 'following', 'rejected', $2, now(), now())`,
@@ -246,7 +247,7 @@ func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 	}
 }
 
-// A follow that has changed since the sender's server was asked is not ended.
+// A follow that changed after the fetch of the sender's list does not end.
 func TestOnlyTheFollowThatWasThereEnds(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -281,10 +282,11 @@ func TestOnlyTheFollowThatWasThereEnds(t *testing.T) {
 	}
 }
 
-// named are ids that are made of what they stand for.
+// named matches ids of alice's activities that are derived from names (UUID version 5).
 var named = regexp.MustCompile(`us:/alice/activities/[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// A server that lets us wait is waited for by nobody, and no longer than until the end.
+// A comparison of followers whose server does not answer delays no request, and ends when the
+// inbox closes.
 func TestComparingFollowersEndsWithTheInbox(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -308,11 +310,11 @@ func TestComparingFollowersEndsWithTheInbox(t *testing.T) {
 	if by := <-asked; !strings.Contains(by, `keyid="`+peertest.Origin+`/actor#`) {
 		t.Errorf("the list was asked for with %q, want the instance's signature", by)
 	}
-	tell() // while the first is under way
+	tell() // while the first comparison is running
 	if n := s.Inbox.Offers(); n != 0 {
 		t.Errorf("%d more comparisons wait, want none for a sender who is being compared", n)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less than a request may take
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less than the limit of a fetch
 	defer cancel()
 	if err := s.Inbox.Close(ctx); err != nil {
 		t.Error(err)

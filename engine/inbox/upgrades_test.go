@@ -6,11 +6,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// The Welcome to the other side's upgrade settles which of two goes on. It changes nothing more
-// when it comes again, under whichever id, and messages of the one that ended are still taken.
+// The Welcome to the other side's upgrade decides which of the two upgrades stays. A repeat of the
+// Welcome, under any id, changes nothing. Messages of the closed conversation are still accepted.
 func TestTheOtherSidesUpgradeIsMetOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		own  string // the URI of alice's
+		own  string // the URI of alice's upgrade
 		want []string
 	}{
 		"the other one goes on": {"zzz:", []string{"dave f f t 0", "alice t t f 2"}},

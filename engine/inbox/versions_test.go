@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Friendica and Mobilizon send each edit of a post under the same id.
+// Each newer edit takes effect although all edits come under one id. Friendica and Mobilizon send
+// edits this way.
 func TestEditsUnderOneIDTakeEffectInTurn(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/carol", mine, `{"id":"p:/notes/1/Create","type":"Create","actor":"p:/carol","to":"us:/alice","object":`+version("first", "")+`}`)
@@ -44,7 +45,7 @@ func version(content, updated string) string {
 	return fmt.Sprintf(`{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol","to":"us:/alice","content":%q,"published":"2026-01-01T00:00:00Z"%s,"tag":{"type":"Mention","href":"us:/alice"}}`, content, updated)
 }
 
-// Alice's database does not answer while two edits come under one id.
+// Two edits under one id both wait in the journal while alice's database does not answer.
 func TestEditsUnderOneIDWaitBesideEachOther(t *testing.T) {
 	alice, _ := two(t)
 	alice.MustSend("p:/dave", mine, asDave(`{"id":"p:/notes/1/Create","type":"Create","actor":"p:/carol","to":"us:/alice","object":`+version("first", "")+`}`))
@@ -63,7 +64,8 @@ func TestEditsUnderOneIDWaitBesideEachOther(t *testing.T) {
 	edited(t, alice, "third")
 }
 
-// A version that was set aside is given back although another one took effect under the id.
+// An edit that was set aside can be given back although another edit under the same id took
+// effect.
 func TestAnEditThatWasSetAsideIsGivenBackBesideAnother(t *testing.T) {
 	s := newScene(t)
 	edit := func(content, updated string) string {
@@ -77,7 +79,7 @@ func TestAnEditThatWasSetAsideIsGivenBackBesideAnother(t *testing.T) {
 		}
 	}
 	alter(`ADD CONSTRAINT ill CHECK (raw ->> 'content' <> 'third') NOT VALID`)
-	for range 2 { // the second is a duplicate
+	for range 2 { // the second one is a duplicate
 		s.MustSend("p:/carol", mine, edit("third", "2026-01-03T00:00:00Z"))
 	}
 	aside := poisoned(t, s)
@@ -101,7 +103,8 @@ func TestAnEditThatWasSetAsideIsGivenBackBesideAnother(t *testing.T) {
 	}
 }
 
-// BookWyrm sends the Delete of a post under the id of the post's Create.
+// The Delete of a post takes effect although it comes under the id of the post's Create. BookWyrm
+// sends Deletes this way.
 func TestADeleteUnderTheIDOfItsCreateTakesEffect(t *testing.T) {
 	t.Parallel()
 	create := `{"id":"p:/notes/1/activity","type":"Create","actor":"p:/carol","to":"us:/alice","object":` + version("first", "") + `}`
@@ -119,7 +122,8 @@ func TestADeleteUnderTheIDOfItsCreateTakesEffect(t *testing.T) {
 	}
 }
 
-// Alice's database does not answer while a post and its Delete come under one id.
+// A post and its Delete under one id both wait in the journal while alice's database does not
+// answer.
 func TestADeleteUnderTheIDOfItsCreateWaitsBesideIt(t *testing.T) {
 	alice, _ := two(t)
 	alice.Down(t, alice.Alice)
@@ -139,8 +143,8 @@ func TestADeleteUnderTheIDOfItsCreateWaitsBesideIt(t *testing.T) {
 	}
 }
 
-// Hubzilla makes the id of an Accept from the contact, so that all Accepts and Rejects of a contact
-// have the same ids.
+// An Accept answers the next Follow although its id is that of an earlier Accept. Hubzilla derives
+// the id from the contact, so that all its answers to a contact have the same id.
 func TestAnAnswerUnderAnIDOfBeforeAnswersTheNextFollow(t *testing.T) {
 	s := newScene(t)
 	for n := range 2 {
@@ -163,7 +167,7 @@ func TestAnAnswerUnderAnIDOfBeforeAnswersTheNextFollow(t *testing.T) {
 	}
 }
 
-// An answer that changes, too, may come under the id of the first.
+// A Reject under the id of the earlier Accept ends the follow.
 func TestARejectUnderTheIDOfTheAcceptEndsTheFollow(t *testing.T) {
 	s := newScene(t)
 	s.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
@@ -177,7 +181,8 @@ func TestARejectUnderTheIDOfTheAcceptEndsTheFollow(t *testing.T) {
 
 func asDave(body string) string { return strings.ReplaceAll(body, "p:/carol", "p:/dave") }
 
-// Takahē and Mobilizon send every change of an actor under one id, and without a time.
+// Each change of an actor takes effect although all changes come under one id and without a time.
+// Takahē and Mobilizon send changes this way.
 func TestAnActorChangesUnderOneIDAgainAndAgain(t *testing.T) {
 	s := newScene(t)
 	s.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// passed is a reply of carol's to erin, who has another server and passes it on to her followers.
+// passed is carol's reply to erin of another server. erin forwards it to her followers.
 const passed = `{"id":"p:/acts/1","type":"Create","actor":"p:/carol","to":"as:Public","cc":["us:/alice","q:/erin/followers"],
 	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":"hi","inReplyTo":"q:/notes/1"}}`
 
@@ -25,15 +25,15 @@ const (
 
 const removed = `{"id":"p:/acts/2","type":"Delete","actor":"p:/carol","to":"q:/erin/followers","object":"p:/replies/1"}`
 
-// came is what passed makes when it is believed.
+// came holds the changes that passed makes when the engine accepts it.
 var came = []string{"+ object p:/replies/1 Note hi", "+ activity inbound Create p:/acts/1 p:/replies/1", "+ feed p:/acts/1 by p:/carol",
 	"+ event create.received p:/acts/1 p:/replies/1 by stranger p:/carol"}
 
-// went is what a Delete of it makes that our engine wrote itself.
+// went holds the changes of a Delete of the reply that the engine itself made.
 var went = []string{"- object p:/replies/1 Note hi", "- feed p:/acts/1 by p:/carol", "+ object p:/replies/1 Tombstone",
 	"+ activity inbound Delete p:/replies/1#delete p:/replies/1", "+ event delete.received p:/replies/1#delete p:/replies/1 by stranger p:/carol", "+ tombstones 1"}
 
-// changed returns a proven activity with something changed afterwards.
+// changed returns a proven activity that is changed after it was signed.
 func changed(s *peertest.Scene, by, body string, change func(vocab.Doc)) []byte {
 	d, err := vocab.ParseDoc(s.Proven(by, body))
 	if err != nil {
@@ -82,7 +82,7 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 		kind  fault.Kind
 		code  string
 		want  []string
-		asked []string // what is asked for of what there is to ask for
+		asked []string // the documents that are fetched, of those that could be
 	}{
 		{name: "FE-06 with its author's proof", body: proven("p:/carol", passed), kind: accepted, want: came},
 		{name: "FE-06 to the shared inbox", inbox: shared, body: proven("p:/carol", passed), kind: accepted, want: came},
@@ -162,7 +162,7 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 				inbox = mine
 			}
 			var err error
-			for range 2 { // what it made, is made once; what is remembered of a server makes no difference
+			for range 2 { // the second arrival changes nothing; what the engine remembers of the server does not matter
 				expect(t, s, tt.want, tt.kind, func() error { err = s.Pass(from, inbox, body); return err })
 				if e := fault.Of(err); tt.code != "" && (e == nil || e.Code != tt.code) {
 					t.Errorf("err = %v, want code %s", err, tt.code)
@@ -179,7 +179,8 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 	}
 }
 
-// An actor who signs the request itself needs no proof, but what it proves must be so.
+// An activity whose actor signs the request needs no proof. If it has a proof, the proof must be
+// the actor's and valid.
 func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -192,7 +193,7 @@ func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		body func(*peertest.Scene) []byte
-		code string // of the refusal; empty when it is taken
+		code string // the code of the refusal; empty when it is accepted
 	}{
 		{"FE-06 its own", by("p:/carol"), ""},
 		{"SIG-34 another actor's", by("p:/dave"), "foreign_proof"},
@@ -218,7 +219,7 @@ func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := stage.Scene(t)
-			s.Dialect = signature.Cavage // its key is not the one of proofs
+			s.Dialect = signature.Cavage // the key of the request is not that of the proofs
 			body := tt.body(s)
 			want, kind := came, accepted
 			if tt.code != "" {
@@ -233,8 +234,8 @@ func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 	}
 }
 
-// FE-06: who follows erin gets what others answer her, into the thread that is there; it is not
-// for the feed.
+// FE-06: alice follows erin and gets answers to erin from others. They enter erin's thread, and
+// not the feed.
 func TestAThreadIsCompletedByWhoIsFollowed(t *testing.T) {
 	s := newScene(t)
 	s.Follows("q:/erin")
@@ -256,8 +257,8 @@ func TestAThreadIsCompletedByWhoIsFollowed(t *testing.T) {
 		accepted, func() error { return s.Pass("q:/erin", shared, s.Proven("p:/carol", removed)) })
 }
 
-// SEE-05: a reply for erin's followers is for alice, who follows erin, although it is not for
-// everybody.
+// SEE-05: an answer for erin's followers is for alice, who follows erin, although it is not
+// public.
 func TestAThreadIsCompletedForFollowers(t *testing.T) {
 	s := newScene(t)
 	s.Follows("q:/erin")
@@ -267,7 +268,8 @@ func TestAThreadIsCompletedForFollowers(t *testing.T) {
 		accepted, func() error { return s.Pass("q:/erin", shared, s.Proven("p:/carol", toErin)) })
 }
 
-// SIG-32: a Delete that nobody signed proves nothing but that its object is gone: it takes no id.
+// SIG-32: an unsigned Delete proves only that its object is gone. Its id stays free for another
+// activity.
 func TestADeleteThatIsPassedOnTakesNoId(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/carol", mine, passed)
@@ -303,7 +305,8 @@ func TestActorsWhoseDeletionIsPassedOn(t *testing.T) {
 	}
 }
 
-// FRS-03: the account may be back since it proved its Delete.
+// FRS-03: a forwarded proof of an account's Delete is refused, because the account may be back
+// since.
 func TestAnOldProofBuriesNobody(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/carol", mine, passed)
@@ -327,14 +330,16 @@ func TestNobodyIsAskedForWhatBlockedHostsHaveToDoWith(t *testing.T) {
 	}
 }
 
-// ORG-28: what a blocked actor says does not come in by way of others.
+// ORG-28: activities of an actor that alice blocks have no effect when another actor forwards
+// them.
 func TestABlockedActorIsNotHeardThroughOthers(t *testing.T) {
 	s := newScene(t)
 	s.Act("p:/carol", `{"id":"us:/alice/activities/b","type":"Block","actor":"us:/alice","object":"p:/carol"}`)
 	expect(t, s, nil, accepted, func() error { return s.Pass("q:/erin", mine, s.Proven("p:/carol", passed)) })
 }
 
-// NET-00: for one passer's domain other servers are asked about so much and no more.
+// NET-00: the engine asks other servers about a bounded number of activities without proof per
+// forwarding domain.
 func TestWhatIsPassedOnWithoutProofHasAnEnd(t *testing.T) {
 	s := newScene(t)
 	s.Actor("p:/carol")
@@ -354,7 +359,7 @@ func TestWhatIsPassedOnWithoutProofHasAnEnd(t *testing.T) {
 	}
 }
 
-// SIG-29: nobody of this server passes anything on from outside.
+// SIG-29: a request that is signed by a user of this server and comes from outside is refused.
 func TestALocalActorPassesNothingOnFromOutside(t *testing.T) {
 	s := newScene(t)
 	keys, err := s.Keys.Keys(s.Alice)

@@ -39,7 +39,7 @@ func hold(t *testing.T, s *peertest.Scene) (release func()) {
 	return release
 }
 
-// waiting lets the test go on once so many activities are queued or being committed.
+// waiting waits until n activities are queued or being committed.
 func waiting(t *testing.T, s *peertest.Scene, n int) {
 	t.Helper()
 	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(20*time.Second)
@@ -54,8 +54,8 @@ func waiting(t *testing.T, s *peertest.Scene, n int) {
 	}
 }
 
-// queue sends bodies one after the other while the writer is held, and returns what they will be
-// answered.
+// queue sends bodies one after the other while the writer is held. It returns a channel for each
+// answer.
 func queue(t *testing.T, s *peertest.Scene, bodies ...string) (answers []chan error) {
 	t.Helper()
 	for n, body := range bodies {
@@ -75,7 +75,7 @@ func listens(n int) (bodies []string) {
 	return bodies
 }
 
-// events returns what alice was told, in order.
+// events returns the events that alice got, in order.
 func events(t *testing.T, s *peertest.Scene) []string {
 	t.Helper()
 	return slices.DeleteFunc(s.Rows(), func(line string) bool { return !strings.HasPrefix(line, "event ") })
@@ -106,7 +106,7 @@ func TestRepeatsWithinABatch(t *testing.T) {
 	s.Posts("us:/alice/objects/1", "as:Public")
 	release := hold(t, s)
 	once := listens(1)[0]
-	twin := strings.Replace(once, "p:/listens", "HTTP"+strings.TrimPrefix(s.Long("p:/listens"), "http"), 1) // the same id, written otherwise
+	twin := strings.Replace(once, "p:/listens", "HTTP"+strings.TrimPrefix(s.Long("p:/listens"), "http"), 1) // the same id in another spelling
 	like := `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":"us:/alice/objects/1"}`
 	undo := `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":` + like + `}`
 	made := s.Changes(func() {
@@ -152,7 +152,7 @@ func TestWhatIsIgnoredFromOneInboxMayBeMeantForTheOther(t *testing.T) {
 	}
 }
 
-// broken makes activities of some types fail as an error of ours would.
+// broken registers handlers that fail as a bug of ours would.
 func broken(d *inbox.Deps) {
 	d.Handlers.Register(handler.Key{Type: "Explode"}, handler.Handler{Received: func(ctx context.Context, tx *user.Tx, r *handler.Received) (handler.Effects, error) {
 		return handler.Effects{}, tx.Activities.Add(ctx, user.Activity{URI: r.Activity.ID + "/x", Direction: "sideways", Raw: r.Activity.Raw})
@@ -197,8 +197,8 @@ func TestWhatCannotBeSetAsideComesAgain(t *testing.T) {
 	})
 }
 
-// A transaction that lost against another one is run again: what it did before it lost must not
-// count.
+// A transaction that fails with a serialization error is run again. The effects of its first run
+// do not count.
 func TestATransactionThatLostIsRunAgain(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	s := newScene(t, func(d *inbox.Deps) { d.Metrics = metrics })
@@ -275,7 +275,7 @@ func TestCloseWaitsForWhatWasTaken(t *testing.T) {
 
 func TestNoMoreWaitThanMay(t *testing.T) {
 	s := newScene(t)
-	s.Inbox.Limit(4, 1<<20) // of which one domain has three
+	s.Inbox.Limit(4, 1<<20) // of the 4, one domain may use three
 	release := hold(t, s)
 	answers := queue(t, s, listens(3)...)
 	if err := s.Send("p:/carol", mine, listen); fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 {
@@ -293,8 +293,8 @@ func TestNoMoreWaitThanMay(t *testing.T) {
 	}
 }
 
-// Several recipients read the same activity at once: nothing in it may be written. The race
-// detector is the judge.
+// Several recipients read the same activity at once. The race detector fails the test if a
+// recipient writes into it.
 func TestRecipientsShareTheActivity(t *testing.T) {
 	s := newScene(t)
 	names := []string{"us:/alice"}
