@@ -12,7 +12,7 @@ const (
 	blocked = `{"id":"p:/blocks/1","type":"Block","actor":"p:/carol","object":"us:/alice"}`
 )
 
-// ended is the activity of a kind that ends a Follow, to carol.
+// ended returns the body of the activity to carol that ends a Follow. kind is its type.
 func ended(kind, follow, actor, object string) string {
 	return strings.NewReplacer(`"type":"Accept"`, `"type":"`+kind+`"`, `{"actor":"p:/carol","id":"p:/follows/1","object":"us:/alice"`,
 		`{"actor":"`+actor+`","id":"`+follow+`","object":"`+object+`"`).Replace(acceptOf1)
@@ -81,8 +81,7 @@ func TestUndoOfBlock(t *testing.T) {
 	})
 }
 
-// Whatever a blocked actor sends, nothing of it is seen; what it takes away is taken away all the
-// same.
+// A blocked actor's activities have no visible effect. Its Deletes and Blocks still take effect.
 func TestBlockedActorsAreNotHeard(t *testing.T) {
 	announce := `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol",` + toAll + `,"object":"q:/notes/1"}`
 	evesNote := func(s *peertest.Scene) {

@@ -14,7 +14,8 @@ import (
 
 const community = "p:/c/beekeeping"
 
-// lemmy returns a document as Lemmy sends it; the group is on the peer p, and others are on q.
+// lemmy returns a document of Lemmy from the test data. The group is on the peer p, and other
+// actors are on q.
 func lemmy(t *testing.T, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../testdata/activities/lemmy/" + name + ".json")
@@ -24,7 +25,7 @@ func lemmy(t *testing.T, name string) string {
 	return strings.NewReplacer("https://lemmy.example/", "p:/", "https://other.example/", "q:/").Replace(string(raw))
 }
 
-// objectOf returns what the activity in an Announce carries.
+// objectOf returns the object of the activity that an Announce embeds.
 func objectOf(t *testing.T, body string) string {
 	t.Helper()
 	d, err := vocab.ParseDoc([]byte(body))
@@ -34,7 +35,7 @@ func objectOf(t *testing.T, body string) string {
 	return string(d.Sub("object").Sub("object").JSON())
 }
 
-// moderates makes the community, which alice follows.
+// moderates creates the community and lets alice follow it.
 func moderates(s *peertest.Scene) {
 	makeGroup(s)
 	s.Follows(community)
@@ -46,8 +47,8 @@ func makeGroup(s *peertest.Scene) {
 	g.Show()
 }
 
-// TestWhatAGroupAnnounces plays what Lemmy sends. Each row is one Announce by the community, and
-// what it does to alice.
+// TestWhatAGroupAnnounces sends Announces of Lemmy. Each row is one Announce by the community,
+// with the changes in alice's database.
 func TestWhatAGroupAnnounces(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -83,7 +84,7 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 		file    string
 		replace []string // in the document
 		want    []string
-		asked   string // which nobody is asked for
+		asked   string // an object that the engine does not fetch
 	}{
 		{name: "FE-21 the Create of a comment", given: both(moderates, shows(comment, "announce_create_comment")), file: "announce_create_comment", want: commented},
 		{name: "the Create of a post", given: both(moderates, shows(post, "announce_create")), file: "announce_create", want: []string{
@@ -198,7 +199,8 @@ func likedByEve(s *peertest.Scene) {
 
 const ownLike = `{"id":"q:/activities/like/l1","type":"Like","actor":"q:/u/eve","to":"as:Public","object":"p:/post/5"}`
 
-// The activity of a vote is made here: a group says who voted, and puts no words into its mouth.
+// The engine itself writes the activity of a vote. The activity names the voter and has none of
+// the group's words.
 func TestAVoteThatAGroupPassesOnHasNoWordsOfTheGroup(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -239,7 +241,7 @@ func TestAVoteThatAGroupPassesOnHasNoWordsOfTheGroup(t *testing.T) {
 	}
 }
 
-// With a proof of its author's nobody is asked.
+// An announced activity with its author's proof is accepted without a fetch.
 func TestAGroupAnnouncesWhatItsAuthorHasProven(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -108,7 +108,7 @@ func TestMine(t *testing.T) {
 	}
 }
 
-// Several users' writers read one activity at once: no handler may write into it.
+// No handler writes into an activity, because the writers of several users read it at once.
 func TestHandlersLeaveAloneWhatRecipientsShare(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

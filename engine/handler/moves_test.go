@@ -13,7 +13,7 @@ import (
 
 const moves = `{"id":"p:/moves/1","type":"Move","actor":"p:/carol","object":"p:/carol","target":"q:/carol","to":"p:/carol/followers"}`
 
-// says lets an actor's own server say more of it from now on.
+// says adds a property to an actor's document on its own server.
 func says(name, property, value string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		a := s.Actor(name)
@@ -25,7 +25,7 @@ func says(name, property, value string) func(*peertest.Scene) {
 	}
 }
 
-// linked lets both of carol's accounts say that she moved.
+// linked lets both of carol's accounts confirm that she moved.
 var linked = both(says("q:/carol", "alsoKnownAs", "p:/carol"), says("p:/carol", "movedTo", "q:/carol"))
 
 // grouped puts carol into two groups of alice's, and her other account into one.
@@ -130,8 +130,8 @@ func TestAnAccountMovesOnceInThirtyDays(t *testing.T) {
 	}
 }
 
-// The remembered copy of an account proves nothing, and a server that does not answer is asked
-// again.
+// A Move needs a fresh copy of its target. If the target's server does not answer, the Move is
+// answered Unavailable and takes effect when it is sent again.
 func TestAMoveWhoseTargetDoesNotAnswerComesAgain(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

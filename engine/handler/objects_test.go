@@ -17,7 +17,7 @@ func wrote(s *peertest.Scene) {
 	s.MustSend("p:/carol", "us:/inbox", createOf(strings.Replace(note, `"content"`, `"published":"2026-01-01T10:00:00Z","content"`, 1), toAll))
 }
 
-// forgotten is what becomes of all that wrote made once carol is deleted.
+// forgotten holds the changes that carol's Delete of herself makes in a scene prepared by wrote.
 var forgotten = []string{
 	"- relationship following p:/carol accepted us:/alice/activities/f",
 	"- object p:/notes/1 Note hi",
@@ -105,7 +105,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// IN-08: what the new version leaves out is gone.
+// IN-08: properties that the new version omits are removed.
 func TestAnUpdateReplacesTheWholeObject(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -118,7 +118,8 @@ func TestAnUpdateReplacesTheWholeObject(t *testing.T) {
 	}
 }
 
-// BookWyrm sends edits in a form of its own, without the book and the quoted text in the content.
+// BookWyrm sends edits in its own form. Their content lacks the book and the quoted text. So the
+// engine stores the version that the post's server shows.
 func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -133,7 +134,7 @@ func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 			t.Errorf("alice holds %q, want %q", got, want)
 		}
 	}
-	update(1, toAll) // its server shows nothing
+	update(1, toAll) // the post's server shows nothing
 	holds("Note hi")
 	s.Later(10 * time.Minute)
 	s.Serve("p:/notes/1", strings.Replace(note, `"content":"hi"`, `"content":"Call me Ishmael (Moby-Dick)","published":"2026-01-01T10:00:00Z","updated":"2026-01-01T12:00:00Z"`, 1))
@@ -141,12 +142,12 @@ func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 	holds("Note Call me Ishmael (Moby-Dick)")
 	s.Later(10 * time.Minute)
 	s.Serve("p:/notes/1", `{}`)
-	update(3, `"to":"us:/alice"`) // BookWyrm shows other servers no private post
+	update(3, `"to":"us:/alice"`) // BookWyrm shows private posts to no other server
 	holds("Quotation bare")
 }
 
-// People read the content and programs the plain text, so the latter is that of the content,
-// whatever source a post has. The database keeps the source as it came.
+// The plain text of a received post is made from its content, even if the post has a source. So
+// people and programs read the same text. The database keeps the source as it came.
 func TestThePlainTextOfAReceivedPostIsThatOfItsContent(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -165,7 +166,8 @@ func TestThePlainTextOfAReceivedPostIsThatOfItsContent(t *testing.T) {
 	shows("ho")
 }
 
-// A server that retries what it could not deliver may send the change before what was changed.
+// A Create that comes after its Update does not undo the Update. A server that retries deliveries
+// may send them in that order.
 func TestACreateThatComesAfterItsUpdate(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -195,7 +197,8 @@ func TestUpdateIsRefused(t *testing.T) {
 	}
 }
 
-// PeerTube attributes a video to an account and a channel, both written out.
+// The Delete of an actor deletes its posts in every form in which they name their author. PeerTube
+// attributes a video to an account and a channel, both embedded.
 func TestDeleteOfAnActorFindsWhatItWroteInWhateverForm(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -219,7 +222,7 @@ func TestUpdateOfAnActorTakesWhatItsServerShows(t *testing.T) {
 			s.Follows("p:/carol")
 			s.Actor("p:/carol").Doc["name"] = "Caroline"
 			s.Actor("p:/carol").Show()
-			s.Later(2 * time.Minute) // an actor is not asked for more often than once a minute
+			s.Later(2 * time.Minute) // the engine asks for an actor at most once a minute
 			want := []string{
 				"- actor p:/carol",
 				"+ activity inbound Update p:/updates/1 p:/carol",
@@ -232,7 +235,8 @@ func TestUpdateOfAnActorTakesWhatItsServerShows(t *testing.T) {
 	}
 }
 
-// Posts to a group go where the user's copies of its members say.
+// An Update of a group member changes the inbox in the user's copy of the member. Posts to the
+// group go to that inbox.
 func TestUpdateOfAMemberOfAGroupTakesItsNewInbox(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -257,8 +261,8 @@ func TestAnActorIsNotDeletedByAnother(t *testing.T) {
 	}
 }
 
-// All that carol left goes, and nothing of others' that only had to do with her. dave wrote to the
-// same things.
+// carol's Delete of herself removes everything of hers. It leaves activities of dave, who wrote to
+// the same things.
 func TestDeleteOfAnActorLeavesNothingOfIt(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -293,7 +297,7 @@ func TestDeleteOfAnActorLeavesNothingOfIt(t *testing.T) {
 	}
 }
 
-// The words of a deleted object go with it, also out of the Delete that shows them once more.
+// A Delete removes the words of its object, also from the Delete itself if it embeds the object.
 func TestADeleteKeepsNoWords(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -304,7 +308,7 @@ func TestADeleteKeepsNoWords(t *testing.T) {
 	}
 }
 
-// An actor that said it is gone is gone for everybody, until its server shows it again.
+// Activities of an actor that deleted itself are refused until its server shows the actor again.
 func TestAnActorThatDeletedItselfIsRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -332,11 +336,11 @@ func TestDeleteOfAnActorWhoIsGone(t *testing.T) {
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
 	wrote(s)
 	s.Actor("p:/carol").Gone()
-	s.Later(25 * time.Hour) // what is known of carol is too old to be believed
+	s.Later(25 * time.Hour) // until the copy of carol is too old
 	expect(t, s, "a Like", nil, fault.Unauthenticated, func() error {
 		return s.Send("p:/carol", "us:/inbox", `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":"p:/notes/1"}`)
 	})
-	ours := fmt.Sprintf("p:/carol#delete-%.8x", sha256.Sum256([]byte(s.Long("p:/deletes/1")))) // carol's own words are not kept
+	ours := fmt.Sprintf("p:/carol#delete-%.8x", sha256.Sum256([]byte(s.Long("p:/deletes/1")))) // the engine does not keep carol's own Delete
 	want := strings.Split(strings.ReplaceAll(strings.Join(forgotten, "\n"), "p:/deletes/1", ours), "\n")
 	expect(t, s, "the Delete", want, accepted, func() error {
 		return s.Send("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/carol"}`)

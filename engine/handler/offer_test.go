@@ -11,7 +11,7 @@ import (
 
 const friendURI = "https://lightwebbrowser.org/ns/friendOf"
 
-// offerBy is an Offer to be friends as it is embedded.
+// offerBy returns an Offer of friendship in its embedded form.
 func offerBy(id, from, to string) string {
 	return `{"id":"` + id + `","type":"Offer","actor":"` + from + `","object":{"type":"Relationship","subject":"` + from + `","relationship":"` + friendURI + `","object":"` + to + `"}}`
 }
@@ -64,7 +64,7 @@ func TestOffersToBeFriends(t *testing.T) {
 	})
 }
 
-// An actor asks in its own name, and somebody else than itself.
+// An Offer is refused unless the actor asks in its own name and asks another actor.
 func TestOffersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -84,8 +84,8 @@ func TestOffersThatAreRefused(t *testing.T) {
 	}
 }
 
-// changesBy returns what an activity of carol's changes, with the type alone of what is sent to
-// her.
+// changesBy returns the changes that an activity of carol's makes. It shortens deliveries to her
+// to their types.
 func changesBy(s *peertest.Scene, body string) (made []string) {
 	for _, line := range s.Changes(func() { s.MustSend("p:/carol", "us:/alice/inbox", body) }) {
 		if sent, owed := strings.CutPrefix(line, "+ delivery p:/carol/inbox "); owed {
@@ -96,7 +96,7 @@ func changesBy(s *peertest.Scene, body string) (made []string) {
 	return made
 }
 
-// Of two Offers that cross, that with the lower id counts: the ids of carol's server are lower than
+// If two Offers cross, the one with the lower id counts. The ids of carol's server are lower than
 // those of alice's.
 func TestOffersThatCross(t *testing.T) {
 	t.Parallel()
@@ -233,7 +233,7 @@ func TestFriendshipsEnd(t *testing.T) {
 	})
 }
 
-// So many Offers of one domain wait for a user, and no more.
+// The number of a domain's Offers that wait for a user is bounded.
 func TestOffersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// asks puts a poll of alice's into her database, whose options are red and blue.
+// asks stores a poll of alice's with the options red and blue.
 func asks(kind, to, more string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		s.Act("", `{"id":"us:/alice/activities/q","type":"Create","actor":"us:/alice","to":"`+to+`","object":{"id":"us:/alice/objects/q","type":"Question",
@@ -19,7 +19,7 @@ func asks(kind, to, more string) func(*peertest.Scene) {
 	}
 }
 
-// ballot is a vote of carol's under a number.
+// ballot returns carol's vote number n for an option.
 func ballot(n int, name string) string {
 	return fmt.Sprintf(`{"id":"p:/votes/%d/create","type":"Create","actor":"p:/carol","to":"us:/alice","object":
 		{"id":"p:/votes/%d","type":"Note","name":"%s","attributedTo":"p:/carol","to":"us:/alice","inReplyTo":"us:/alice/objects/q"}}`, n, n, name)
@@ -67,7 +67,7 @@ func TestVote(t *testing.T) {
 	})
 }
 
-// Nothing that alice's followers, or a reader of her notifications, see tells who voted.
+// The name of a voter is in no activity, object or event, only in the vote.
 func TestNothingKeepsTheNameOfAVoterButTheVote(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -78,7 +78,8 @@ func TestNothingKeepsTheNameOfAVoterButTheVote(t *testing.T) {
 	}
 }
 
-// It is told nobody either: that carol is gone is only the business of who knew her.
+// The Delete of an actor removes its votes. Alice gets no event, because carol's Delete concerns
+// only users who hold something else of her.
 func TestADeletedActorsVotesCountNoMore(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -93,7 +94,7 @@ func TestADeletedActorsVotesCountNoMore(t *testing.T) {
 	})
 }
 
-// carolsPoll is a poll of carol's, as Mastodon writes it.
+// carolsPoll returns a poll of carol's in Mastodon's form.
 func carolsPoll(content, more, red, blue, voters string) string {
 	option := func(name, n string) string {
 		return `{"type":"Note","name":"` + name + `","replies":{"type":"Collection","totalItems":` + n + `}}`

@@ -17,7 +17,7 @@ const (
 	request = `{"id":"p:/requests/1","type":"QuoteRequest","actor":"p:/carol","object":"us:/alice/objects/1","instrument":` + quoting + `}`
 )
 
-// letting lets some quote what alice writes.
+// letting sets who may quote alice's posts.
 func letting(who registry.Quotes) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error { now.Quotes = who; return nil }); err != nil {
@@ -26,10 +26,10 @@ func letting(who registry.Quotes) func(*peertest.Scene) {
 	}
 }
 
-// derived are the ids that are the same whenever the same is done.
+// derived matches ids that the engine derives from names, so that they are always the same.
 var derived = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// quotesBy is changesBy, with # for the ids of stamps and refusals.
+// quotesBy returns the changes as changesBy does, with # for the ids of stamps and refusals.
 func quotesBy(s *peertest.Scene, body string) (made []string) {
 	for _, line := range changesBy(s, body) {
 		made = append(made, derived.ReplaceAllString(line, "#"))
@@ -52,7 +52,7 @@ var (
 		`+ sent "type":"Reject"}`}
 )
 
-// A request is answered by what the user has settled, for posts that everybody may see.
+// A request to quote a public post is answered as the user's settings say.
 func TestQuoteRequests(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -99,7 +99,8 @@ func TestQuoteRequests(t *testing.T) {
 	}
 }
 
-// A request is for a post of its actor's own that quotes what it asks for.
+// A request is refused unless its instrument is a post of its actor's that quotes the requested
+// post.
 func TestQuoteRequestsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -119,13 +120,13 @@ func TestQuoteRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// stampOf returns the id of the stamp that alice has made.
+// stampOf returns the id of the stamp that alice made.
 func stampOf(t *testing.T, s *peertest.Scene) string {
 	t.Helper()
 	return s.Column(t, s.Alice, `SELECT uri FROM objects WHERE raw ->> 'type' = 'QuoteAuthorization'`)[0]
 }
 
-// There is one stamp for a quote, however often it is asked for, and none once it was taken back.
+// A quote has one stamp, even if it is requested again, and none after alice took it back.
 func TestAQuoteHasOneStampAndNoneOnceItWasTakenBack(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -147,7 +148,7 @@ func TestAQuoteHasOneStampAndNoneOnceItWasTakenBack(t *testing.T) {
 	}
 }
 
-// A quote is told of once: by the request or by the post, whichever comes first.
+// A quote causes one event, by the request or by the post, whichever comes first.
 func TestAQuoteIsToldOfOnce(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -168,8 +169,8 @@ func TestAQuoteIsToldOfOnce(t *testing.T) {
 	}
 }
 
-// A stamp that a post claims counts when the server of what is quoted shows it, as the word of the
-// author of that, and until the author takes it back. Nothing is kept back for want of it.
+// A stamp counts if the quoted post's server shows it as the author's, until the author takes it
+// back. A post without a valid stamp is stored all the same.
 func TestAQuoteIsApprovedByTheAuthorOfWhatItQuotes(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -240,7 +241,7 @@ func TestAQuoteIsApprovedByTheAuthorOfWhatItQuotes(t *testing.T) {
 	}
 }
 
-// The words of a post that quotes go with it, also those that only the request brought.
+// The Delete of a quoting post removes its words, also words that only the request contained.
 func TestADeletedQuoteLeavesNoWords(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

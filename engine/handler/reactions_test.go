@@ -21,7 +21,7 @@ func posted(to string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) { s.Posts("us:/alice/objects/1", to) }
 }
 
-// member puts an actor into a group of alice's, to which her first post was.
+// member adds an actor to a group of alice's, to which her first post was addressed.
 func member(name string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		a, err := s.Actors.Resolve(context.Background(), s.Actor(name).ID)
@@ -215,7 +215,7 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// Undo knows of every type that does something whether it takes that back.
+// The test says for every type with an effect whether an Undo takes the effect back.
 func TestUndoKnowsEveryType(t *testing.T) {
 	t.Parallel()
 	takenBack := map[string]bool{"Follow": true, "Accept": true, "Like": true, "Dislike": true, "EmojiReact": true, "Announce": true, "Add": true, "Remove": true, "Block": true, "Offer": true,
@@ -243,8 +243,8 @@ func TestAnUndoneFollowStaysUndone(t *testing.T) {
 	}
 }
 
-// An Undo's embedded activity is checked before it reaches anybody: nobody can have it set aside
-// in a user's database.
+// An Undo whose embedded activity is malformed is refused. Otherwise a sender could have it set
+// aside in a user's database.
 func TestAnUndoOfSeveralThingsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -11,19 +11,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// a row is one activity that carol sends to alice, and what it does to alice: which rows it makes
-// (+) and removes (-).
+// a row is one activity that carol sends to alice, with the rows that it adds (+) to alice's
+// database and removes (-).
 type row struct {
 	name   string
 	given  func(*peertest.Scene)
 	inbox  string // alice's own when empty
 	body   string
 	want   []string
-	forged string // the like of it, sent by somebody else of carol's server as its own: it must do nothing
+	forged string // a like activity by another actor of carol's server, which must have no effect
 }
 
-// check plays a row: first what others make of it, who must have no effect; then the activity; then
-// its repeats.
+// check sends a row's activity first by other actors, who must have no effect, then by carol, and
+// then as repeats.
 func check(t *testing.T, s *peertest.Scene, r row) {
 	s.Actor("p:/carol")
 	if r.given != nil {
@@ -35,7 +35,7 @@ func check(t *testing.T, s *peertest.Scene, r row) {
 	}
 	forged := fault.Unauthenticated
 	if a, err := vocab.ParseActivity([]byte(s.Long(r.body))); err == nil && a.Type == "Delete" && !a.Object.ID.Same(a.Actor) {
-		forged = accepted // and dropped: the server of its object does not show that
+		forged = accepted // accepted and dropped, because the object's server does not confirm it
 	}
 	for _, other := range []string{"q:/mallory", "p:/dave"} {
 		expect(t, s, "signed by "+other, nil, forged, func() error { return s.Send(other, inbox, r.body) })
@@ -43,7 +43,7 @@ func check(t *testing.T, s *peertest.Scene, r row) {
 	asMallory := strings.ReplaceAll(r.body, `"actor":"p:/carol"`, `"actor":"q:/mallory"`)
 	expect(t, s, "by an actor of another origin", nil, fault.Invalid, func() error { return s.Send("q:/mallory", inbox, asMallory) })
 	if r.forged != "" {
-		made := s.Changes(func() { _ = s.Send("p:/dave", inbox, r.forged) }) // refused or ignored, as the case may be
+		made := s.Changes(func() { _ = s.Send("p:/dave", inbox, r.forged) }) // refused or ignored, depending on the type
 		if len(made) > 0 {
 			t.Errorf("by another actor of the same host: %q, want no change", made)
 		}
@@ -57,7 +57,7 @@ func check(t *testing.T, s *peertest.Scene, r row) {
 	expect(t, s, "again, to everybody", nil, accepted, func() error { return s.Send("p:/carol", "us:/inbox", r.body) })
 }
 
-// accepted stands for no fault.
+// accepted is an answer without a fault.
 const accepted = fault.Kind(255)
 
 func expect(t *testing.T, s *peertest.Scene, what string, want []string, kind fault.Kind, send func() error) {
@@ -150,7 +150,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// asksAgain is a second Follow, under an id of its own.
+// asksAgain is alice's second Follow of carol, under another id.
 const asksAgain = `{"id":"us:/alice/activities/g","type":"Follow","actor":"us:/alice","object":"p:/carol"}`
 
 func rejects(s *peertest.Scene) {
@@ -354,8 +354,8 @@ func TestCreateIsRefused(t *testing.T) {
 	}
 }
 
-// A post is as old as its author says, and never newer than its arrival: no clock of others pins it
-// to the top.
+// A post is as old as its author says, but never newer than its arrival. So a wrong clock does not
+// keep a post at the top of the feed.
 func TestAPostIsNoNewerThanItsArrival(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Alice's activities are stored and delivered by her outbox; these are the effects that go with it.
+// Alice's outbox stores and delivers her activities. The handlers make these further changes.
 func TestSent(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

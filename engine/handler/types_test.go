@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/handler"
 )
 
-// The tests of lower floors work with a copy of what the registry says.
+// The test databases of lower packages use a copy of the registry's types. The copy must not
+// differ.
 func TestDatabasesOfTestsKnowTheTypesOfTheRegistry(t *testing.T) {
 	t.Parallel()
 	if d := cmp.Diff(handler.StoredTypes(), dbtest.Config(t).Types); d != "" {
