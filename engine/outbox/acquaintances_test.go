@@ -25,8 +25,8 @@ type idle struct{}
 // Leases is outbox.Dispatcher's.
 func (idle) Leases() user.DeliveryLeases { return user.DeliveryLeases{} }
 
-// Whatever users and actors do to each other, the acquaintances know every actor that has anything
-// in a user's database, and every actor that a user follows or has asked to follow.
+// After any sequence of actions and activities, the acquaintances list every actor of which a
+// user's database holds anything, and every actor that a user follows or has asked to follow.
 func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
@@ -71,7 +71,7 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	w.checkParams("made again from the users' databases")
 }
 
-// town is two users and the actors around them.
+// town holds two users and the actors around them.
 type town struct {
 	t      *testing.T
 	in     *peertest.Inbound
@@ -84,7 +84,7 @@ type town struct {
 	n       int        // counts ids
 	objects []vocab.ID // that anybody made
 	sent    []sent     // by actors
-	done    []string   // since the seed began
+	done    []string   // in the run of the current seed
 	refused []string
 }
 
@@ -146,7 +146,7 @@ func (w *town) step() {
 		}
 	case 20, 21:
 		what, err = w.move(a, pick(w, w.actors), u)
-	case 22, 23: // which u passes on
+	case 22, 23: // an answer that u forwards
 		if own := w.madeBy(w.in.Local.ID(u)); len(own) > 0 {
 			n := w.note(a)
 			n["inReplyTo"], n["cc"] = string(pick(w, own)), string(w.in.Local.Followers(u))
@@ -160,7 +160,7 @@ func (w *town) step() {
 	w.done = append(w.done, what)
 }
 
-// anybody is an actor other than u's own.
+// anybody returns the id of a random actor, but not u's own.
 func (w *town) anybody(u vocab.Username) string {
 	if n := w.rand.IntN(len(w.actors) + 1); n < len(w.actors) {
 		return string(w.actors[n].ID)
@@ -173,7 +173,7 @@ func (w *town) anybody(u vocab.Username) string {
 	return ""
 }
 
-// note is a post of a's, which its server shows.
+// note returns a new post of a's. The server of a serves it.
 func (w *town) note(a *peertest.Actor) vocab.Doc {
 	w.n++
 	path := fmt.Sprintf("%s/notes/%d", a.ID, w.n)
@@ -187,10 +187,10 @@ func (w *town) note(a *peertest.Actor) vocab.Doc {
 	return d
 }
 
-// featured is the collection of what an actor shows first.
+// featured returns the id of an actor's featured collection.
 func featured(a *peertest.Actor) string { return string(a.ID) + "/featured" }
 
-// move lets both accounts say that the one became the other, for as long as they are asked.
+// move sends a Move to u. Both accounts confirm it until the Move is handled.
 func (w *town) move(from, to *peertest.Actor, u vocab.Username) (string, error) {
 	from.Doc["movedTo"], to.Doc["alsoKnownAs"] = string(to.ID), []any{string(from.ID)}
 	from.Show()
@@ -213,7 +213,7 @@ func (w *town) by(a *peertest.Actor) []sent {
 	return slices.DeleteFunc(slices.Clone(w.sent), func(s sent) bool { return s.by != a })
 }
 
-// dispatch does an action in u's name and hands what it says to the users of this server.
+// dispatch runs an action of u's and hands its activities over to the users of this server.
 func (w *town) dispatch(u vocab.Username, name string, params vocab.Doc) (string, error) {
 	what := fmt.Sprintf("%s: %s %s", u, name, params.JSON())
 	r, err := w.outbox.Dispatch(w.t.Context(), outbox.Dispatch{User: u, Action: pipeline.Action{Name: name, Params: params.JSON()}})
@@ -246,8 +246,8 @@ func (w *town) handOver(u vocab.Username) error {
 	return nil
 }
 
-// receive lets a send an activity to u's inbox, or to the one that all share, and hands on what u
-// says to it or passes on.
+// receive sends an activity of a's to u's inbox or to the shared inbox. It then hands over the
+// answers and forwarded activities of the users.
 func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object any, more ...vocab.Doc) (string, error) {
 	w.n++
 	d := vocab.Doc{"id": fmt.Sprintf("%s/activities/%d", a.ID, w.n), "type": kind, "actor": string(a.ID), "object": object, "to": string(vocab.Public)}
@@ -274,7 +274,7 @@ func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object 
 	return what, nil
 }
 
-// checkParams fails the test when anybody is unknown who must be known.
+// checkParams fails the test if an actor is missing from a user's acquaintances.
 func (w *town) checkParams(when string) {
 	w.t.Helper()
 	for _, u := range w.users {

@@ -82,8 +82,8 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 	}
 }
 
-// Taking back again names the last Undo, while what was never done, or what takes its place, is
-// nothing to take back.
+// An action that takes back a reaction returns the last Undo again if it is repeated. It is
+// refused if there was no reaction, or only a reaction of another type.
 func TestTakingBackAgain(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -113,8 +113,8 @@ func TestTakingBackAgain(t *testing.T) {
 	d.refused("UndoDislike", own, fault.NotFound, "not_reacted")
 }
 
-// An answer given again has the fan-out as it stands by then, also when most of what is known of
-// that is pruned.
+// A repeated answer has the current counts of its deliveries, even after most of the deliveries
+// are pruned.
 func TestAnsweringAgainShowsWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -183,7 +183,7 @@ func TestOneOfManyDispatchesUnderOneKeyTakesEffect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ action, params string }{
 		{"CreateNote", `{"content":"once"}`},
-		{"Unfollow", `{"actorUri":"` + bob + `"}`}, // after the first there is nothing left to do
+		{"Unfollow", `{"actorUri":"` + bob + `"}`}, // the first one leaves nothing to undo
 	} {
 		t.Run(c.action, func(t *testing.T) {
 			t.Parallel()

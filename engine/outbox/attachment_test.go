@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// posted dispatches an action and returns the object that it makes, as it is sent, with its proof
-// checked.
+// posted dispatches an action, checks the activity's proof, and returns the object as other
+// servers get it.
 func (d *desk) posted(action string, params map[string]any) vocab.Doc {
 	d.t.Helper()
 	a, err := vocab.ParseActivity(d.must(action, params).Raw)

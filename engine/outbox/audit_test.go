@@ -18,8 +18,8 @@ func (d *desk) measured(query string) (n int) {
 	return n
 }
 
-// Refused actions of a token leave some rows, and not one for each time. Every kind of waste is
-// tried.
+// Refused actions of a token leave a few rows in total, not one each, and no large rows. The cases
+// waste space in every way.
 func TestRefusedDispatchesAreCountedAndNotKept(t *testing.T) {
 	t.Parallel()
 	much := strings.Repeat("x", 256<<10)
@@ -71,7 +71,7 @@ func TestRefusedDispatchesAreCountedAndNotKept(t *testing.T) {
 	}
 }
 
-// The parameters are cut in one way, and say that they are.
+// Audited parameters are shortened in one way, and say how many were left out.
 func TestAuditedParametersSayWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 1000)

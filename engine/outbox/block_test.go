@@ -55,7 +55,8 @@ func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
 	}
 }
 
-// The other programs of the user learn which actor's relationship with the user has changed.
+// The user's other programs learn by an event which actor's relationship with the user has
+// changed.
 func TestAChangedRelationshipNamesTheOtherActor(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -93,8 +94,8 @@ func TestAChangedRelationshipNamesTheOtherActor(t *testing.T) {
 	}
 }
 
-// The list of blocks shows the actor, of which the user may have nothing else. An actor that cannot
-// be fetched is blocked without a copy.
+// A block stores a copy of the actor for the list of blocks. An actor that cannot be fetched is
+// blocked without a copy.
 func TestABlockKeepsACopyOfTheActor(t *testing.T) {
 	t.Parallel()
 	d := town(t)

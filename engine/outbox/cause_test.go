@@ -12,14 +12,14 @@ import (
 	"github.com/lightweb/lightweb/engine/pipeline"
 )
 
-// told is the payload of an event, as far as it is about causes.
+// told holds the members of an event's payload that are about causes.
 type told struct {
 	EventID  uuid.UUID
 	CausedBy uuid.UUID
 	Depth    int
 }
 
-// answered dispatches a note that answers an event, and returns the event that it makes.
+// answered dispatches a note that answers an event. It returns the event that the note makes.
 func (d *desk) answered(cause uuid.UUID) (told, error) {
 	d.t.Helper()
 	_, err := d.Dispatch(d.t.Context(), Dispatch{User: d.alice, Token: d.token, CausedBy: cause,
@@ -42,8 +42,8 @@ func (d *desk) lastEvent() (last told) {
 	return last
 }
 
-// An event names the one that it answers, and how many dispatches have followed from one another.
-// Nothing follows on the eighth, and what is refused leaves no event.
+// An event names the event that it answers, and how many dispatches came before it in the chain.
+// At most eight dispatches follow the first one. A refused dispatch makes no event.
 func TestDispatchesThatFollowFromOneAnotherAreCounted(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// interrupted is a store before whose next write something else is done.
+// interrupted is a store that calls the function first before its next write.
 type interrupted struct {
 	Store
 	first func()
@@ -26,7 +26,7 @@ func (s *interrupted) Write(ctx context.Context, u vocab.Username, work func(con
 	return s.Store.Write(ctx, u, work)
 }
 
-// before has something done between the choice of recipients by an action and its commit.
+// before calls commit between an action's choice of recipients and its commit.
 func (d *desk) before(commit func()) {
 	d.Store = &interrupted{Store: d.c, first: commit}
 }

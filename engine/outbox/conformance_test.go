@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// leaves does one of each thing that a user can send, and returns everything that is owed for it.
+// leaves dispatches actions of each type that is sent, and returns all their deliveries.
 func leaves(d *desk) (all []user.Delivery) {
 	d.finder.deliverBlocks = true
 	article, zoe := d.world.article(bob), d.world.person(d.t, "p.example", "zoe", true)
@@ -56,12 +56,12 @@ func leaves(d *desk) (all []user.Delivery) {
 	return all
 }
 
-// Whatever the action, what leaves keeps to what ActivityPub asks of a sender.
+// Activities of all actions have the form that ActivityPub requires of a sender.
 func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	rows := leaves(d)
-	kinds, ids := map[string]bool{}, map[vocab.ID]vocab.ID{} // of activities; their jobs
+	kinds, ids := map[string]bool{}, map[vocab.ID]vocab.ID{} // types of activities; jobs by activity id
 	for _, r := range rows {
 		kinds[r.Type] = true
 	}

@@ -24,7 +24,7 @@ func (d *desk) does(action string, params map[string]any) Result {
 	return r
 }
 
-// commitParams are the parameters of a commit, and the group that it makes.
+// commitParams returns the parameters of a commit and the group after it.
 func commitParams(r Result, by *mlstest.Device, g *mlstest.Group, c mlstest.Change) (map[string]any, *mlstest.Group) {
 	commit, next := g.Commit(by, c)
 	params := map[string]any{"conversationId": r.Conversation, "commit": base64Of(commit), "groupInfo": base64Of(next.Info(by))}
@@ -34,8 +34,8 @@ func commitParams(r Result, by *mlstest.Device, g *mlstest.Group, c mlstest.Chan
 	return params, next
 }
 
-// A conversation is made, its members are added and removed, and the user leaves it, by actions:
-// each is answered with its place in the log, and again under its key.
+// A user can create a conversation, add and remove members, and leave, by actions. Each answer has
+// the place in the log, also when it is repeated under its key.
 func TestAConversationIsPlayedByActions(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -74,7 +74,7 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 	if _, err := d.keyed("wrong", "AddMembers", remove); fault.Code(err) != "bad_proposal" {
 		t.Errorf("a removal that is said to add: %v", err)
 	}
-	if _, err := d.keyed("open", "RemoveMember", remove); fault.Code(err) != "not_private" { // bob's server knows the SWICG draft alone
+	if _, err := d.keyed("open", "RemoveMember", remove); fault.Code(err) != "not_private" { // bob's server knows only the SWICG draft
 		t.Errorf("a commit in the open: %v", err)
 	}
 	remove["commit"], remove["removed"] = base64Of(grown.PrivateCommit()), []string{bob}
@@ -90,8 +90,8 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 	}
 }
 
-// The actor of a conversation in the open, what it becomes and what follows it are named by actions
-// as by the route, and reading it is marked.
+// Actions create an unencrypted conversation with an actor, upgrade it, name its successor and
+// mark it as read, as the route does.
 func TestAConversationOfTwoIsPlayedByActions(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An action that was under way when a user was deleted tells nobody anything after the Delete.
+// After the Delete of a user has been sent, no action of the user sends anything more.
 func TestNothingIsSentOnceADeletionWasTold(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -40,7 +40,7 @@ func TestNothingIsSentOnceADeletionWasTold(t *testing.T) {
 	}
 }
 
-// A deletion comes after all that is being stored, so that none of it is sent.
+// A deletion waits for all actions that are being stored, so that none of them is sent after it.
 func TestADeletionWaitsForWhatIsBeingStored(t *testing.T) {
 	t.Parallel()
 	d := town(t)

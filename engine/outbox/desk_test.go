@@ -41,7 +41,7 @@ type dispatcher struct{}
 
 func (dispatcher) Leases() user.DeliveryLeases { return user.DeliveryLeases{} }
 
-// world is what other servers say.
+// world holds the actors and objects of other servers.
 type world struct {
 	local *actor.Local
 
@@ -50,9 +50,9 @@ type world struct {
 	objects     map[vocab.ID]string
 	fails       map[vocab.ID]error
 	asked       int
-	objectAsked func()   // is called while an object is asked for; may be nil
-	handleAsked func()   // is called while a handle is asked for; may be nil
-	stale       vocab.ID // has said that it changed; empty for nobody
+	objectAsked func()   // called during the fetch of an object; may be nil
+	handleAsked func()   // called during the look-up of a handle; may be nil
+	stale       vocab.ID // an actor that has changed since its copy was made; may be empty
 }
 
 func (w *world) HasStale() bool           { return w.stale != "" }
@@ -74,7 +74,7 @@ func (w *world) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return nil, fault.New(fault.NotFound, "no such actor")
 }
 
-// Refresh is Resolve: nothing changes.
+// Refresh does the same as Resolve, because no actor changes.
 func (w *world) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return w.Resolve(ctx, id)
 }
@@ -184,7 +184,7 @@ func (g gate) CheckActor(id vocab.ID) error {
 	return g.Check(id.Host())
 }
 
-// desk is an outbox over real databases, with alice at it.
+// desk is an outbox over real databases, with the user alice.
 type desk struct {
 	*Outbox
 	t       *testing.T
@@ -195,7 +195,7 @@ type desk struct {
 	relays  *relay.List
 	files   *registry.Registry
 	alice   vocab.Username
-	wakes   atomic.Int32 // commits that owe deliveries
+	wakes   atomic.Int32 // counts commits with new deliveries
 	clock   atomic.Int64 // milliseconds since 2026
 	token   uuid.UUID
 }
@@ -310,7 +310,8 @@ func (d *desk) sent() (n int) {
 	return n
 }
 
-// checkProof wants an activity to carry alice's proof, and none in what it embeds (FE-06).
+// checkProof checks that an activity has alice's proof, and that its embedded object has none
+// (FE-06).
 func (d *desk) checkProof(activity vocab.Doc) {
 	d.t.Helper()
 	keys, err := d.keyring.Keys(d.alice)
@@ -333,7 +334,7 @@ func (d *desk) checkProof(activity vocab.Doc) {
 	}
 }
 
-// owed claims everything that is to be delivered, and forgets it.
+// owed claims all deliveries and records them as delivered.
 func (d *desk) owed() (rows []user.Delivery) {
 	d.t.Helper()
 	d.write(func(ctx context.Context, tx *user.Tx) (err error) {
@@ -375,10 +376,10 @@ func (d *desk) events() (types []string) {
 	return types
 }
 
-// relates has the actions that change a relationship of the user's.
+// relates lists the actions that change a relationship of the user.
 var relates = []string{"Follow", "Unfollow", "AcceptFollow", "RejectFollow", "SendFriendRequest", "AcceptFriendRequest", "RejectFriendRequest", "RemoveRelationship", "Block", "Unblock"}
 
-// eventsOf returns the types of the events of an action that is sent as an activity of a type.
+// eventsOf returns the types of the events that an action makes. kind is the type of its activity.
 func eventsOf(action, kind string) []string {
 	types := []string{strings.ToLower(kind) + ".sent"}
 	if slices.Contains(relates, action) {
@@ -387,7 +388,7 @@ func eventsOf(action, kind string) []string {
 	return types
 }
 
-// audits returns what was recorded, the newest first.
+// audits returns the audit's records, the newest first.
 func (d *desk) audits() (all []user.Audit) {
 	d.t.Helper()
 	rows, err := dbtest.SQL(d.t, d.c, d.alice).QueryContext(d.t.Context(), `SELECT token_id, action, params, outcome, coalesce(activity_uri, '') FROM audit ORDER BY id DESC`)
@@ -410,7 +411,7 @@ func (d *desk) audits() (all []user.Audit) {
 	return all
 }
 
-// offers makes an actor's Offer to be friends, as it was received, and returns its id.
+// offers stores a received Offer of friendship by an actor and returns its id.
 func (d *desk) offers(a *vocab.Actor, kind, status string) vocab.ID {
 	d.t.Helper()
 	id := a.ID + vocab.ID("/offers/"+kind)
@@ -429,7 +430,7 @@ func (d *desk) offers(a *vocab.Actor, kind, status string) vocab.ID {
 	return id
 }
 
-// befriend makes an actor follow alice, with its Follow as it was received.
+// befriend makes an actor a follower of alice and stores its Follow as received.
 func (d *desk) befriend(a *vocab.Actor, status string) vocab.ID {
 	d.t.Helper()
 	id := a.ID + "/follows/1"

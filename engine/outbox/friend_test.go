@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Each action about friends refuses what it must, by its documented code, and changes nothing.
+// Each action about friends refuses wrong calls with the documented code, and changes nothing.
 func TestFriendActionsRefuse(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -95,7 +95,7 @@ func TestFriendActionsRefuse(t *testing.T) {
 	}
 }
 
-// friendships returns alice's friendships, a line each.
+// friendships returns alice's friendships, one a line.
 func (d *desk) friendships() string {
 	d.t.Helper()
 	var all []string
@@ -114,7 +114,8 @@ func (d *desk) friendships() string {
 	return strings.Join(all, "\n")
 }
 
-// The types are independent of each other, and what was undone or rejected may be asked again.
+// The types of friendship are independent. A friendship that was undone or rejected can be
+// requested again.
 func TestFriendshipsAreIndependent(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// group makes a group of these and returns its id; what that left behind is cleared away.
+// group creates a group with these members and returns its id. It records its deliveries as
+// delivered.
 func (d *desk) group(name string, members ...string) vocab.ID {
 	d.t.Helper()
 	id := d.must("CreateGroup", map[string]any{"name": name}).Object
@@ -34,7 +35,7 @@ func (d *desk) groups() (all []user.Group) {
 	return all
 }
 
-// refused wants a dispatch to be refused.
+// refused checks that a dispatch is refused with a kind and code.
 func (d *desk) refused(action string, params any, kind fault.Kind, code string) {
 	d.t.Helper()
 	if _, err := d.dispatch(action, params); fault.Of(err) == nil || fault.Of(err).Kind != kind || fault.Of(err).Code != code {
@@ -126,7 +127,7 @@ func TestANoteToAGroupReachesItsMembersUnnamed(t *testing.T) {
 	if got := inboxes(d.owed()); len(got) != 0 {
 		t.Errorf("Update after the group is gone goes to %q", got)
 	}
-	d.exec(`DELETE FROM delivery_jobs`) // so old that nobody knows where it went
+	d.exec(`DELETE FROM delivery_jobs`) // as if the jobs were pruned, so that the recipients are unknown
 	d.must("DeleteObject", map[string]any{"objectId": note})
 	if diff := cmp.Diff(all, inboxes(d.owed())); diff != "" {
 		t.Error("Delete, want who had it: ", diff)
@@ -209,7 +210,7 @@ func TestGroupsAreBounded(t *testing.T) {
 	d.must("CreateGroup", map[string]any{"name": "full"})
 }
 
-// exec changes alice's database beside the engine.
+// exec changes alice's database without the engine.
 func (d *desk) exec(statement string) {
 	d.t.Helper()
 	if _, err := dbtest.SQL(d.t, d.c, d.alice).ExecContext(d.t.Context(), statement); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// neighbour makes another user of alice's server, who follows her.
+// neighbour creates another user of alice's server who follows her.
 func (d *desk) neighbour(name string) *vocab.Actor {
 	d.t.Helper()
 	a, err := d.Local.Actor(d.user(name))
@@ -21,8 +21,8 @@ func (d *desk) neighbour(name string) *vocab.Actor {
 	return a
 }
 
-// A local post, its edits and its deletion are owed to followers on this server and to neighbours
-// that it names, and to no other server, whoever its text speaks of.
+// A local post, its edits and its deletion are owed to followers on this server and to the users
+// of this server that it names. No other server gets them, even if the text names its actors.
 func TestALocalPostStaysOnItsServer(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -60,8 +60,8 @@ func TestALocalPostStaysOnItsServer(t *testing.T) {
 	}
 }
 
-// Nobody elsewhere can be a recipient of a local post, which is passed on to nobody and shown in no
-// public collection. An answer to it is local, too.
+// A local post cannot have recipients on other servers, cannot be boosted, and is in no public
+// collection. An answer to it is local, too.
 func TestALocalPostIsPassedOnToNobody(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -35,8 +35,8 @@ func (d *desk) readUpTo() (id uuid.UUID) {
 	return id
 }
 
-// A mark moves forward alone. Nothing is stored but the mark: no activity, nothing owed; and other
-// programs are told once.
+// A mark moves only forward. Marking stores no activity and no deliveries. Other programs get one
+// event each time the mark moves.
 func TestAFeedIsMarkedAsRead(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -12,16 +12,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// wire is a post as it leaves.
+// wire holds the parts of a post that is sent.
 type wire struct {
-	to         []string // who is addressed, in to and cc
-	mentions   []string // the actors that its tags name
+	to         []string // the recipients in to and cc
+	mentions   []string // the actors in its tags
 	hashtags   []string
 	links      []string // the addresses in its content
 	unresolved []string
 }
 
-// wire dispatches an action and reads the post that it makes.
+// wire dispatches an action and reads the post from its activity.
 func (d *desk) wire(action string, params map[string]any) (w wire, object vocab.ID) {
 	d.t.Helper()
 	r, err := d.dispatch(action, params)
@@ -59,8 +59,8 @@ func (w wire) want(t *testing.T, name string, want wire) {
 	}
 }
 
-// Actors that a text names are told, by the visibility that the note has; a note for some actors
-// alone reaches nobody else because it speaks of them.
+// A public or followers' note also goes to the actors that its text names. A note for certain
+// actors goes to nobody else that its text names.
 func TestWhoeverATextNamesIsTold(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -91,7 +91,7 @@ func TestWhoeverATextNamesIsTold(t *testing.T) {
 	d.refused("CreateNote", map[string]any{"visibility": "direct", "content": "for @nobody@p.example"}, fault.Unprocessable, "invalid_parameter")
 }
 
-// New words of a post reach the actors that they name, unless it is private.
+// An edit goes to the actors that the new text names, unless the post is private.
 func TestNewWordsReachTheActorsThatTheyName(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -115,8 +115,8 @@ func TestNewWordsReachTheActorsThatTheyName(t *testing.T) {
 	}
 }
 
-// A text costs twenty look-ups at most. The handle of an actor that the user blocks stays text, and
-// an LLM engine learns of nobody that the user does not know.
+// A text causes at most twenty look-ups. The handle of a blocked actor stays text. An LLM engine
+// can look up only actors that the user knows.
 func TestWhatATextNamesIsBounded(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -11,11 +11,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An activity stands for its object: clients find the ids of both in an item of a feed.
+// An activity's id can be used for its object's id, because a feed shows clients both.
 func TestAnActivityStandsForItsObject(t *testing.T) {
 	t.Parallel()
 	d := town(t)
-	d.must("Like", naming(bobsPost)) // now it is here
+	d.must("Like", naming(bobsPost)) // stores a copy of bob's post
 	came := func(id, kind string, object vocab.ID) {
 		d.write(func(ctx context.Context, tx *user.Tx) error {
 			return tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: vocab.ID(id), Direction: user.Inbound, Type: kind, Actor: bob, Object: object, Published: d.Now(),
@@ -59,7 +59,8 @@ func TestAnActivityStandsForItsObject(t *testing.T) {
 	want("Like", naming(elsewhere), "https://p.example/notes/9")
 }
 
-// A message that waits stands for its Create: whoever reads it in the feed has the ids of both.
+// A request can be accepted by the id of its message or of the Create, because a feed shows
+// clients both.
 func TestARequestIsAnsweredByTheIDOfItsMessage(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"creates", "notes"} {
@@ -84,7 +85,8 @@ func TestARequestIsAnsweredByTheIDOfItsMessage(t *testing.T) {
 	}
 }
 
-// A Create of somebody else here leads to what the user may see, and tells nothing of the rest.
+// The id of another local user's Create leads to its object if alice may see it. Otherwise the
+// answer is as for an unknown object.
 func TestANeighboursCreateStandsForWhatMayBeSeen(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

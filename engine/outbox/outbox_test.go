@@ -25,7 +25,7 @@ const (
 	public    = string(vocab.Public)
 )
 
-// town is a desk with bob, carol and dan, and a public post of bob's.
+// town returns a desk with bob, carol and dan, and a public post of bob's.
 func town(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -36,7 +36,7 @@ func town(t *testing.T) *desk {
 	return d
 }
 
-// note posts one of alice's and returns its id; what that left behind is cleared away.
+// note posts a note of alice's and returns its id. It records its deliveries as delivered.
 func (d *desk) note(params map[string]any) vocab.ID {
 	d.t.Helper()
 	a := d.must("CreateNote", params)
@@ -49,11 +49,11 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 	type params = map[string]any
 	for _, c := range []struct {
 		name, action string
-		before       func(d *desk) params // what the action needs, and its parameters
-		kind, object string               // the activity's type, and its object's
+		before       func(d *desk) params // prepares the action and returns its parameters
+		kind, object string               // the types of the activity and of its object
 		to, cc       []string
 		inboxes      []string
-		feed         int // entries that the action adds
+		feed         int // the number of entries that the action adds
 	}{
 		{name: "Follow by id", action: "Follow", before: func(*desk) params { return params{"actorUri": bob} },
 			kind: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
@@ -215,8 +215,8 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 	}
 }
 
-// The answer names the object that an action makes or is about, so that no client has to fetch the
-// activity for it.
+// An answer names the object that the action made or is about, so that clients need not fetch the
+// activity.
 func TestAnswersNameTheObject(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -224,7 +224,7 @@ func TestAnswersNameTheObject(t *testing.T) {
 	own, article := d.note(map[string]any{"content": "hi"}), d.world.article(bob)
 	friends := d.group("friends")
 	member := map[string]any{"name": "friends", "actorUri": bob}
-	const made = "made" // what the activity is about
+	const made = "made" // the activity's object
 	for _, c := range []struct {
 		action string
 		params map[string]any
@@ -508,8 +508,8 @@ func TestNothingIsStoredThatCouldNotBeSigned(t *testing.T) {
 	}
 }
 
-// Half a year is longer than a post may live: its words are in no record of an action, whether it
-// was done or refused.
+// The audit holds no words of posts, for done and for refused actions. It keeps records for half a
+// year, which is longer than a post may live.
 func TestAuditKeepsNoWords(t *testing.T) {
 	t.Parallel()
 	const secret = "a word to be deleted"
@@ -531,7 +531,7 @@ func TestAuditKeepsNoWords(t *testing.T) {
 	}
 }
 
-// An action beyond the scope of an LLM engine is refused, audited and counted like any other.
+// A refused action beyond the scope of an LLM engine is audited and counted like any other.
 func TestAnAssistantsScopeIsAudited(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A public post names its page, beside the file that it may be. It does so from the moment when
-// there are pages, and no longer.
+// A public post names its page, beside its file if it has one, as soon as the server offers pages.
+// Posts for followers do not.
 func TestPublicPostsNameTheirPages(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// told returns what stands for the profile of which others were told.
+// told returns the digest of the profile that was last sent to others.
 func (d *desk) told() []byte {
 	d.t.Helper()
 	told, err := d.c.Instance.Users.ToldProfiles(d.t.Context(), []vocab.Username{d.alice})
@@ -85,7 +85,7 @@ func TestAProfileIsChangedAndToldToThoseWhoShowIt(t *testing.T) {
 		t.Errorf("events %q", types)
 	}
 
-	// The name stays, and a profile that is the same is not told again.
+	// The name stays, and an unchanged profile is not sent again.
 	if again := d.must("UpdateProfile", map[string]any{"name": "Alice"}); again.URI != update.URI || len(d.owed()) != 0 {
 		t.Errorf("the same profile is told again as %s", again.URI)
 	}
@@ -138,7 +138,7 @@ func TestAProfileThatIsNotTakenStaysAsItWas(t *testing.T) {
 	}
 }
 
-// The engine tells of a change that was made by hand, and of one that was written before a crash.
+// The engine sends a profile that was changed by hand, or written before a crash.
 func TestTheEngineTellsOfAProfile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -160,8 +160,8 @@ func TestTheEngineTellsOfAProfile(t *testing.T) {
 	}
 }
 
-// Handles in a summary lead to whoever they name, who is told nothing by that. Those that lead to
-// nobody stay text, and are named in the answer.
+// Handles in a summary become links to their actors. The actors are not notified. Unknown handles
+// stay text, and the answer lists them.
 func TestHandlesInASummaryAreLinked(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -189,7 +189,8 @@ func TestHandlesInASummaryAreLinked(t *testing.T) {
 		t.Errorf("%q lead nowhere", r.Unresolved)
 	}
 
-	// A summary by hand is linked when others are told of it. Of a known handle nobody is asked.
+	// A summary edited by hand gets its links when the profile is sent. The engine does not
+	// look up a known handle again.
 	if err := d.files.SetMember(d.alice, "profile.summary", "With @bob@r.example and @carol@s.example"); err != nil {
 		t.Fatal(err)
 	}
@@ -205,8 +206,8 @@ func TestHandlesInASummaryAreLinked(t *testing.T) {
 	}
 }
 
-// A program that changes the profile of a user who has just moved does not take from the engine to
-// tell the followers where to.
+// A program may change the profile of a user who has just moved. The engine still tells the
+// followers of the move.
 func TestAChangedProfileHidesNoMove(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -237,7 +238,8 @@ func TestAChangedProfileHidesNoMove(t *testing.T) {
 	}
 }
 
-// A summary that is changed while the handles of the one before it are looked up keeps its own.
+// A summary changed while the handles of the previous one are looked up gets the links of its own
+// handles.
 func TestHandlesOfAnOlderSummaryTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

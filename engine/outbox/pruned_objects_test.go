@@ -9,12 +9,12 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// An object is removed as old between the moment an action has read it and the moment the action is
-// stored. The action does not stand without it: it is refused, and done when it comes again.
+// An action whose object is pruned between the read and the commit of the action is refused. It
+// succeeds when it is repeated.
 func TestAnActionDoesNotStandWithoutAnObjectThatIsPrunedMeanwhile(t *testing.T) {
 	t.Parallel()
 	d := town(t)
-	d.must("Like", map[string]any{"objectId": bobsPost}) // so that there is a copy
+	d.must("Like", map[string]any{"objectId": bobsPost}) // stores a copy of the post
 	db := dbtest.SQL(t, d.c, d.alice)
 	prune, err := db.BeginTx(t.Context(), nil)
 	if err != nil {

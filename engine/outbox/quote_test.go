@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// asked returns the QuoteRequests that are owed, with their inboxes.
+// asked returns the owed QuoteRequests and their inboxes.
 func (d *desk) asked() (requests []vocab.Doc, inboxes []vocab.ID) {
 	d.t.Helper()
 	for _, row := range d.owed() {
@@ -61,7 +61,8 @@ func TestWhatIsQuotedIsNamedInEveryForm(t *testing.T) {
 	}
 }
 
-// Nobody is asked who may not read the post, and nobody for the user's own.
+// The engine sends no QuoteRequest to an author who may not read the quoting post, and none for
+// the user's own post.
 func TestWhoIsAskedForAQuote(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -110,7 +111,7 @@ func TestALLMEngineQuotesOnlyWhatIsHere(t *testing.T) {
 	}
 }
 
-// A stamp that is taken back is gone, and everybody who may know it is told.
+// A revoked stamp is deleted, and everybody who may know it gets the Delete.
 func TestAQuoteIsRevoked(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -141,13 +142,13 @@ func TestAQuoteIsRevoked(t *testing.T) {
 	d.refused("RevokeQuote", naming(quote), fault.NotFound, "not_quoted")
 }
 
-// approve lets bob approve of what a note of alice's quotes.
+// approve lets bob approve the quote in a note of alice's.
 func (d *desk) approve(note vocab.ID) error {
 	d.t.Helper()
 	return d.approveBy(note, "https://p.example/stamps/1")
 }
 
-// approveBy lets bob approve with the stamp that has the id.
+// approveBy lets bob approve with a stamp under the given id.
 func (d *desk) approveBy(note, id vocab.ID) error {
 	d.t.Helper()
 	stamp, err := vocab.ObjectOf(vocab.Stamp{Author: bob, Quoting: note, Quoted: bobsPost}.Doc(id, me))
@@ -157,7 +158,7 @@ func (d *desk) approveBy(note, id vocab.ID) error {
 	return d.answerQuote(note, vocab.Doc{"type": vocab.Accept, "result": string(stamp.ID)}, map[vocab.ID]*vocab.Object{stamp.ID: stamp})
 }
 
-// answerQuote lets bob's answer to the request for a quote arrive.
+// answerQuote handles bob's answer to the QuoteRequest for a note.
 func (d *desk) answerQuote(note vocab.ID, answer vocab.Doc, fetched map[vocab.ID]*vocab.Object) error {
 	d.t.Helper()
 	return d.c.Write(d.t.Context(), d.alice, func(ctx context.Context, tx *user.Tx) error {
@@ -176,7 +177,7 @@ func (d *desk) answerQuote(note vocab.ID, answer vocab.Doc, fetched map[vocab.ID
 	})
 }
 
-// toldOfApproval returns the inboxes that are told when bob approves.
+// toldOfApproval lets bob approve and returns the inboxes that get the Update.
 func (d *desk) toldOfApproval(note vocab.ID) (inboxes []string) {
 	d.t.Helper()
 	d.owed()
@@ -189,8 +190,8 @@ func (d *desk) toldOfApproval(note vocab.ID) (inboxes []string) {
 	return inboxes
 }
 
-// Of an approval everybody is told who has the post, but nobody gets words by it that were not for
-// it: who was a follower, or in a group, when the post was written may be none any more.
+// The Update of an approval goes to everybody who has the post. It does not go to actors that have
+// since left the followers or the group, because they may not get the newer words.
 func TestAnApprovalBringsNewWordsToNobodyWhoIsOut(t *testing.T) {
 	t.Parallel()
 	for visibility, wants := range map[string]bool{"followers": false, "public": true} {
@@ -211,8 +212,8 @@ func TestAnApprovalBringsNewWordsToNobodyWhoIsOut(t *testing.T) {
 	}
 }
 
-// The first stamp is for good. Each further one would cost an Update to everybody who has the post,
-// and bob can make as many as he likes.
+// Only the first stamp counts. Each further one would cost an Update to everybody who has the
+// post, and bob can make any number of them.
 func TestAQuoteIsApprovedOnce(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -237,7 +238,8 @@ func TestAQuoteIsApprovedOnce(t *testing.T) {
 	}
 }
 
-// The user sees the words that the user wrote, without the line for servers that know no quotes.
+// The user sees the words that the user wrote, without the line that the engine adds for servers
+// that do not support quotes.
 func TestThePlainTextOfAQuoteIsWhatTheUserWrote(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -259,8 +261,8 @@ func TestThePlainTextOfAQuoteIsWhatTheUserWrote(t *testing.T) {
 	shows(note, "look @bob@p.example")
 }
 
-// The Update that tells of an approval has a time: without one, servers ignore it when another
-// actor passes it on. The post has no time of a change, because it was not edited.
+// The Update of an approval has a published time. Without one, servers ignore the Update when
+// another actor forwards it. The post has no updated time, because it was not edited.
 func TestAnUpdateThatTellsOfAnApprovalHasATime(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -281,7 +283,7 @@ func TestAnUpdateThatTellsOfAnApprovalHasATime(t *testing.T) {
 	})
 }
 
-// An approval that comes while the user changes the words of a post waits for the new ones.
+// An approval that arrives during an edit waits for the new words.
 func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -316,7 +318,7 @@ func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 	}
 }
 
-// A Reject that comes while the user's words are looked through is final, whatever they become.
+// A Reject that arrives during an edit stays in force after the edit.
 func TestAnEditLosesNoRefusalThatIsJustComing(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An activity of bob's, which has been read and is not stored yet, undoes nothing that alice does
-// about him meanwhile: what she was answered stands.
+// An activity of bob's that is read but not stored yet does not undo an action that alice takes
+// about him meanwhile.
 func TestWhatComesUndoesNoActionAboutItsActor(t *testing.T) {
 	t.Parallel()
 	type params = map[string]any
@@ -22,7 +22,7 @@ func TestWhatComesUndoesNoActionAboutItsActor(t *testing.T) {
 		params  params
 		kind    string // of the relationship
 		comes   func(d *desk) vocab.Doc
-		accepts bool // the action, as long as nothing is in its way
+		accepts bool // the action succeeds if nothing prevents it
 	}{
 		{"Unfollow", about, user.Following, func(d *desk) vocab.Doc {
 			return vocab.Doc{"type": vocab.Accept, "object": string(d.must("Follow", about).URI)}

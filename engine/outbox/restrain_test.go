@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// assist dispatches as the LLM engine does.
+// assist dispatches an action as the LLM engine.
 func (d *desk) assist(token uuid.UUID, action string, params vocab.Doc) error {
 	_, err := d.Dispatch(d.t.Context(), Dispatch{User: d.alice, Token: token, Assistant: true, Action: pipeline.Action{Name: action, Params: params.JSON()}})
 	return err
@@ -57,7 +57,8 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 	}
 }
 
-// The address that is named could hold what the LLM engine has read: nobody is asked for it.
+// An LLM engine can name only objects and actors that are known here. The engine fetches no other
+// address, because it could contain words that the LLM engine has read.
 func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -94,7 +95,7 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 		t.Errorf("%d actors were asked for and %d activities sent, want none", d.world.asked-asked, d.sent()-sent)
 	}
 	d.world.objectAsked = nil
-	d.must("Like", vocab.Doc{"objectId": evil}) // the user itself does as ever
+	d.must("Like", vocab.Doc{"objectId": evil}) // the user itself may still name it
 	if err := d.assist(d.token, "Reply", vocab.Doc{"objectId": evil, "content": "x"}); err != nil {
 		t.Errorf("an answer to what the user likes: %v", err)
 	}
@@ -103,7 +104,7 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 	}
 }
 
-// A refused action counts as much as one that is done.
+// A refused action counts as much as a successful one.
 func TestAnAssistantsAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -159,7 +160,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// A stranger's letter that waits is nothing that the LLM engine is shown, and so is its author.
+// The LLM engine cannot use a message that waits among the requests, nor its author.
 func TestAnAssistantNamesNothingThatWaits(t *testing.T) {
 	t.Parallel()
 	d := town(t)

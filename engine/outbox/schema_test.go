@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the page of actions")
 
-// exampleOf returns a value that a schema takes.
+// exampleOf returns a valid value for a schema.
 func exampleOf(t *testing.T, name string, schema vocab.Doc) any {
 	t.Helper()
 	if of, is := schema["examples"].([]any); is {
@@ -36,8 +36,8 @@ func exampleOf(t *testing.T, name string, schema vocab.Doc) any {
 	return nil
 }
 
-// exampleParams returns parameters that an action takes: all it has, but one of those of which it
-// takes one, and without those that need another.
+// exampleParams returns valid parameters of an action. They include one of several alternatives,
+// and no parameter without the one that it needs.
 func exampleParams(t *testing.T, d Description) vocab.Doc {
 	t.Helper()
 	params := exampleOf(t, d.Action, d.Params).(vocab.Doc)
@@ -60,7 +60,7 @@ func readAction(name string, params vocab.Doc) error {
 	return err
 }
 
-// wantRefused checks that an action is refused, and that the answer names the parameter.
+// wantRefused checks that an action is refused with an answer that names the parameter.
 func wantRefused(t *testing.T, d Description, what, at string, params vocab.Doc) {
 	t.Helper()
 	e := fault.Of(readAction(d.Action, params))
@@ -113,7 +113,8 @@ func TestAnActionIsReadAsItsSchemaSays(t *testing.T) {
 	}
 }
 
-// isConditional reports whether a refusal is by a rule that a schema does not say, only its words.
+// isConditional reports whether a refusal is by a rule that a schema states only in its
+// description.
 func isConditional(err error) bool {
 	return strings.Contains(err.Error(), "there is nothing to change") || strings.Contains(err.Error(), "an Audio or Video has a file")
 }
@@ -240,7 +241,7 @@ func addParamRows(rows map[string]bool, prefix string, schema vocab.Doc) {
 	}
 }
 
-// typeWords tells the type and bounds of a parameter.
+// typeWords returns the words for the type and bounds of a parameter.
 func typeWords(s vocab.Doc) string {
 	switch {
 	case s["enum"] != nil:

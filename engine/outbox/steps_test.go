@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A dispatch goes through the steps that docs/architecture.md shows, in their order.
+// A dispatch runs the steps of docs/architecture.md in their order.
 func TestADispatchGoesThroughTheStepsOfTheArchitecture(t *testing.T) {
 	d := newDesk(t)
 	var log bytes.Buffer
@@ -43,8 +43,8 @@ func documentedSteps(t *testing.T) []string {
 	return nil
 }
 
-// stepsIn returns the steps that a log tells of, in the order in which they began: an outer one
-// ends after those it called.
+// stepsIn returns the steps in a log in the order in which they began. The log has them in the
+// order in which they ended, the outer steps last.
 func stepsIn(t *testing.T, log *bytes.Buffer) (steps []string) {
 	t.Helper()
 	for lines := bufio.NewScanner(log); lines.Scan(); {

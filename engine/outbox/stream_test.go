@@ -33,7 +33,7 @@ func TestAStreamIsFilledAndFollowersAreTold(t *testing.T) {
 		t.Errorf("the Remove is %s", remove.Raw)
 	}
 	d.refused("RemoveFromStream", map[string]any{"streamId": id, "objectId": bobsPost}, fault.NotFound, "not_in_stream")
-	create := d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"}) // an id of an activity stands for the object that it made
+	create := d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"}) // an activity's id can be used for its object's id
 	for _, action := range []string{"AddToStream", "RemoveFromStream"} {
 		if did := d.must(action, map[string]any{"streamId": id, "objectId": string(create.URI)}); did.Object != create.Object {
 			t.Errorf("%s of what %s made is about %s", action, create.URI, did.Object)
@@ -65,8 +65,8 @@ func TestOnlyPublicObjectsAreShownInStreams(t *testing.T) {
 	}
 }
 
-// A post that is written for a stream is put into it by an Add of its own, which followers get
-// beside the post. One that cannot be put there is not written.
+// A post written for a stream has an Add of its own, which followers get with the post. If the Add
+// is not possible, the post is not written.
 func TestAPostIsWrittenIntoAStream(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -112,7 +112,8 @@ func TestAPostIsWrittenIntoAStream(t *testing.T) {
 	}
 }
 
-// A pin that has no room pushes out no other one, of which peers would not learn.
+// A pin beyond the limit is refused. It does not replace another pin, because peers would not
+// learn of that.
 func TestATwentyFirstPinIsRefused(t *testing.T) {
 	t.Parallel()
 	d := town(t)

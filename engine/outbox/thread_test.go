@@ -6,7 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A note for everybody says where its answers are, and begins a thread or is in that of its parent.
+// A public note names its collection of answers and its thread, which is its parent's thread or a
+// new one.
 func TestANoteSaysInWhichThreadItIs(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -31,7 +31,7 @@ func TestAWishToMuteAddsTheActorOnce(t *testing.T) {
 	}
 }
 
-// A wish whose fault is Config waits, and does not count as tried.
+// A wish that fails with Config waits, and the attempt does not count.
 func TestAWishToMuteWaitsWhileTheUserMutesAsManyAsAUserMay(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -50,7 +50,7 @@ func TestAWishToMuteWaitsWhileTheUserMutesAsManyAsAUserMay(t *testing.T) {
 	}
 }
 
-// attempt lets a watcher attempt a wish of alice that has failed so many times. It returns the
+// attempt lets a watcher attempt a wish of alice's that has failed so many times. It returns the
 // wishes that are due 5 minutes later.
 func (d *desk) attempt(kind string, failed int) []instance.Wish {
 	d.t.Helper()
@@ -72,7 +72,7 @@ func (d *desk) attempt(kind string, failed int) []instance.Wish {
 	return due
 }
 
-// The zone of a host may be gone for a day, and the host with it.
+// A wish whose host does not resolve stays, because the DNS zone of a host may be gone for a day.
 func TestAWishWaitsForAHostThatThereIsNot(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{instance.WishBlock, instance.WishMute, instance.WishFollow} {
@@ -84,7 +84,8 @@ func TestAWishWaitsForAHostThatThereIsNot(t *testing.T) {
 	}
 }
 
-// The user and this server may be unable to act for longer than a wish waits for an account.
+// A wish waits without limit while the user's database, the user's keys or this server's
+// federation are unavailable. Such attempts do not count.
 func TestAWishWaitsForTheUserAndThisServerWithoutEnd(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// waiting returns the inboxes that are owed Creates and Updates, once those that were given up are
-// tried again.
+// waiting requeues the failed deliveries and returns the inboxes that are owed Creates and
+// Updates.
 func (d *desk) waiting() (urls []string) {
 	d.t.Helper()
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -32,7 +32,7 @@ func TestWhatIsOwedToAnActorWhoIsShutOutIsNotSent(t *testing.T) {
 		name   string
 		posts  params
 		shuts  func(*desk)
-		failed bool // its server was tried until it was given up
+		failed bool // its server was tried until the delivery failed
 		dan    bool // gets it still
 	}{
 		{"blocked, of what is for followers", toFollowers, block, false, false},
@@ -70,7 +70,7 @@ func TestWhatIsOwedToAnActorWhoIsShutOutIsNotSent(t *testing.T) {
 	}
 }
 
-// Of several behind one inbox the others still get it.
+// If one of two recipients behind an inbox is blocked, the other one still gets the post.
 func TestOneOfTwoBehindAnInboxIsShutOut(t *testing.T) {
 	t.Parallel()
 	d := town(t)

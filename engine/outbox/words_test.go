@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// holding returns the columns of alice's database and of the instance's that hold a word.
+// holding returns the columns of alice's database and of the instance database that hold a word.
 func (d *desk) holding(word string) (found []string) {
 	d.t.Helper()
 	for name, sql := range map[string]*sql.DB{"user": dbtest.SQL(d.t, d.c, d.alice), "instance": dbtest.InstanceSQL(d.t, d.c, d.alice)} {
@@ -36,7 +36,7 @@ func (d *desk) holding(word string) (found []string) {
 	return found
 }
 
-// pairs returns the rows of a query of two texts.
+// pairs returns the rows of a query with two text columns.
 func pairs(t *testing.T, db *sql.DB, query string) (all [][2]string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
@@ -57,9 +57,9 @@ func pairs(t *testing.T, db *sql.DB, query string) (all [][2]string) {
 	return all
 }
 
-// written posts a note with a word, and leaves that wherever it can stand: answered with an echo by
-// servers that take it and refuse it, dispatched under a key, announced by a group, edited, and
-// liked.
+// written posts a note with a word and stores the word wherever it can occur. Servers echo it when
+// they accept and refuse the note, and the note has an idempotency key, a group's Announce and a
+// Like.
 func (d *desk) written(word string) vocab.ID {
 	d.t.Helper()
 	r, err := d.keyed("a key", "CreateNote", map[string]any{"content": word, "summary": word, "tags": []string{word}, "visibility": "public", "quote": bobsPost})
@@ -138,8 +138,7 @@ func TestEditedWordsAreNowhere(t *testing.T) {
 	}
 }
 
-// A Create that was given up is retried with the present words, and the edits before the last one
-// are not sent.
+// A retried Create has the current words, and only the last edit is sent.
 func TestRetriedCreateHasThePresentWords(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -169,7 +168,7 @@ func TestRetriedCreateHasThePresentWords(t *testing.T) {
 	}
 }
 
-// New words go to nobody by way of an old Create: a follower who left before the edit gets neither.
+// A follower who left before an edit gets neither the edit nor the Create with the new words.
 func TestFormerFollowerIsOwedNoEditedWords(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -188,7 +187,7 @@ func TestDeleteWithdrawsWhatWasNeverTried(t *testing.T) {
 	t.Parallel()
 	const create = `type = 'Create'`
 	for _, c := range []struct {
-		name, visibility, state string // what became of the Create to dan's server
+		name, visibility, state string // the state of the Create to dan's server
 		dan                     []string
 	}{
 		{"never tried", "followers", `status = 'pending'`, nil},

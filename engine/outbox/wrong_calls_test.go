@@ -15,23 +15,23 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// wrong is a call that an action refuses, with the code that docs/api.md has for it.
+// wrong is a call that an action refuses, with the code in docs/api.md.
 type wrong struct {
 	why    string // foreign, deleted, blocked, unknown or state
 	params map[string]any
 	code   string
 }
 
-// play is what the wrong calls of all actions are about.
+// play holds the actors and objects of the wrong calls.
 type play struct {
-	own, private, deleted, gone, blocked, liked string // objects: of alice's, hers, deleted, deleted elsewhere, of who is blocked, liked by her
+	own, private, deleted, gone, blocked, liked string // objects: alice's own, alice's private one, deleted, deleted elsewhere, of a blocked actor, liked by alice
 	eve, dan, bob, nobody                       string // actors: blocked, a follower, a stranger, none
 	stream                                      string
 }
 
 const noConversation = "019c8052-5f00-7000-8000-000000000001"
 
-// newPlay makes the things that wrong calls are about.
+// newPlay creates the actors and objects of the wrong calls.
 func newPlay(d *desk) play {
 	d.t.Helper()
 	eve := string(d.world.person(d.t, "e.example", "eve", true).ID)
@@ -51,8 +51,8 @@ func newPlay(d *desk) play {
 	return p
 }
 
-// actor returns the wrong calls of an action that names an actor: one that is blocked, with the
-// code for that, and one that there is not.
+// actor returns the wrong calls of an action on an actor: with a blocked actor, if blocked gives
+// the code for it, and with an unknown one.
 func (p play) actor(name, blocked string, more map[string]any) []wrong {
 	calls := []wrong{{"unknown", withAll(more, name, p.nobody), "no_such_user"}}
 	if blocked != "" {
@@ -61,8 +61,8 @@ func (p play) actor(name, blocked string, more map[string]any) []wrong {
 	return calls
 }
 
-// object returns the wrong calls of an action on an object that others may have written: one of
-// somebody who is blocked, and deleted ones.
+// object returns the wrong calls of an action on an object of any author: with a blocked author's
+// object, with deleted objects, and with an unknown one.
 func (p play) object(more map[string]any) []wrong {
 	return []wrong{{"blocked", withAll(more, "objectId", p.blocked), "blocked"}, {"deleted", withAll(more, "objectId", p.deleted), "gone"},
 		{"deleted", withAll(more, "objectId", p.gone), "gone"}, {"unknown", withAll(more, "objectId", "https://p.example/none"), "not_found"}}
@@ -76,7 +76,7 @@ func withAll(more map[string]any, name string, value any) map[string]any {
 	return all
 }
 
-// calls are the wrong calls of each action beyond those that follow from its schema.
+// calls returns the wrong calls of each action except those that follow from its schema.
 func (p play) calls() map[string][]wrong {
 	type m = map[string]any
 	post := func(more m) []wrong {
@@ -134,12 +134,13 @@ func (p play) calls() map[string][]wrong {
 	}
 }
 
-// actorIn is actor for a list of them.
+// actorIn returns the wrong calls for a parameter that is a list of actors.
 func (p play) actorIn(name string, more map[string]any) []wrong {
 	return []wrong{{"unknown", withAll(more, name, []string{p.nobody}), "no_such_user"}, {"blocked", withAll(more, name, []string{p.eve}), "blocked"}}
 }
 
-// state returns what the user's database holds but for the audit, and what the user's file says.
+// state returns digests of the tables in alice's database except the audit, and the contents of
+// her file.
 func (d *desk) state() string {
 	d.t.Helper()
 	sql := dbtest.SQL(d.t, d.c, d.alice)
@@ -167,7 +168,7 @@ func (d *desk) state() string {
 	return b.String() + string(file)
 }
 
-// Each action refuses what it cannot do by a code of its page, and has changed nothing then.
+// Each action refuses its wrong calls with a documented code, and changes nothing.
 func TestWrongCallsOfEveryActionChangeNothing(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -187,7 +188,7 @@ func TestWrongCallsOfEveryActionChangeNothing(t *testing.T) {
 		}
 		before := d.state()
 		for _, c := range slices.Concat(calls[of.Action], schemaCalls(t, of)) {
-			d.token = uuid.New() // what a token is refused too often is only counted
+			d.token = uuid.New() // a new token, because repeated refusals of one token are only counted
 			_, err := d.dispatch(of.Action, c.params)
 			if got := fault.Code(err); err == nil || got != c.code {
 				t.Errorf("%s, %s, with %v: %v (%s), want %s", of.Action, c.why, short(c.params), err, got, c.code)
@@ -206,7 +207,7 @@ func TestWrongCallsOfEveryActionChangeNothing(t *testing.T) {
 	}
 }
 
-// schemaCalls are the wrong calls that follow from a schema.
+// schemaCalls returns the wrong calls that follow from a schema.
 func schemaCalls(t *testing.T, d Description) (calls []wrong) {
 	t.Helper()
 	good := exampleParams(t, d)
