@@ -48,7 +48,8 @@ func TestEd25519IsUsedWhereItIsKnownToBeTaken(t *testing.T) {
 	}
 }
 
-// A process may have leased the delivery before the post was deleted, and read its body after.
+// A delivery whose post was deleted is skipped. A process may have leased the delivery before the
+// post was deleted, and read its body afterwards.
 func TestAWithdrawnPostIsNotSent(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"p.example", ""} {
@@ -94,7 +95,7 @@ func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
 	}
 }
 
-// keysByName are keys whose id is the name of their owner.
+// keysByName returns keys whose ids are their owners' names.
 type keysByName struct{}
 
 func (keysByName) Keys(u vocab.Username) (transport.Keys, error) {

@@ -11,7 +11,7 @@ func TestTheBreakerOpensAfterFiveFailuresWithinTenMinutes(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		between time.Duration // failures
-		through int           // after so many failures something gets through
+		through int           // after so many failures one request succeeds
 		want    string
 	}{
 		{"five within ten minutes", 2 * time.Minute, 0, HostOpen},

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// The clock is set while attempts are due, an hour forward, two back, and right again: none is
-// skipped, no host is hammered, and no wait is off by more than the clock was.
+// The clock is set forward by an hour, back by two, and right again, while attempts are due. No
+// attempt is skipped, no host gets more attempts than planned, and no wait is wrong by more than
+// the clock was.
 func TestAClockThatIsSetSkipsAndHammersNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(500))
 		var ahead atomic.Int64
-		b.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())).Round(0) } // what is set is the clock on the wall
+		b.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())).Round(0) } // the wall clock is set
 		place := b.m.add("Create", "p.example", 1, 0)
 		b.run(t)
 		began := time.Now()

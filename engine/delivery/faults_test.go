@@ -27,15 +27,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// scheduled says that attempts come as Backoff has them, with nothing in between.
+// scheduled means that attempts follow Backoff's schedule exactly.
 const scheduled = time.Duration(0)
 
-// fates is what becomes of a delivery whose host always answers so: after how many requests an
-// attempt ends, how many attempts are made at a post and at a Delete, how far apart at least, how
-// both end, and how the host is thought of after the first attempt and after four weeks of
-// attempts at a Delete.
+// fates holds the results of deliveries whose host always gives the same answer. Each row has the
+// number of requests in an attempt, the numbers of attempts at a post and at a Delete, the least
+// time between attempts, and the final state of both. It also has the host's state after the first
+// attempt, and after four weeks of attempts at a Delete.
 var fates = []struct {
-	answers       string // statuses, or failures by their names
+	answers       string // statuses, or names of failures
 	retryAfter    string
 	requests      int
 	posts, delete int
@@ -65,53 +65,54 @@ var fates = []struct {
 	{"429", "soon, 1e9", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
 	{"500 501 502 503 504 505 507 508 511 520 599", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},
 	{"500", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostFailing, HostInactive},
-	{"000 101 600 999", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK}, // no statuses, but somebody is there
+	{"000 101 600 999", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK}, // no valid statuses, but the host answers
 	{"refused nohost reset silent closed garbage untls selfsigned headers interim", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},
 }
 
-// How many attempts are made at a Delete: as at anything else for two days, then one a day until
-// thirty are over; or one a day from the first. A wait may be a tenth longer or shorter.
+// The numbers of attempts at a Delete. daily has the usual attempts of two days, then one a day
+// until thirty days are over. monthly has one a day from the first. A wait may be a tenth longer
+// or shorter.
 const (
 	daily   = 35
 	monthly = 30
 	slack   = 4
 )
 
-// failures are the ways to have no answer.
+// failures holds the ways in which a host gives no answer.
 var failures = map[string]func(net.Conn){
 	"reset": func(c net.Conn) {
-		_ = c.(*net.TCPConn).SetLinger(0) // else it would be closed in order
+		_ = c.(*net.TCPConn).SetLinger(0) // otherwise Close would end the connection in order
 	},
 	"silent": func(c net.Conn) {
-		_, _ = io.Copy(io.Discard, c) // until who asks has hung up
+		_, _ = io.Copy(io.Discard, c) // until the client closes the connection
 	},
 	"closed": func(c net.Conn) {
-		_, _ = http.ReadRequest(bufio.NewReader(c)) // and that was all
+		_, _ = http.ReadRequest(bufio.NewReader(c)) // then the connection is closed
 	},
 	"garbage": func(c net.Conn) {
 		_, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.9\r\n")
 	},
-	"headers": func(c net.Conn) { // a megabyte of them, if anybody takes it
+	"headers": func(c net.Conn) { // sends a megabyte of headers
 		_, _ = http.ReadRequest(bufio.NewReader(c))
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n"+strings.Repeat("X-Padding: "+strings.Repeat("x", 1000)+"\r\n", 1000)+"\r\n")
 	},
-	"interim": func(c net.Conn) { // answers that are none
+	"interim": func(c net.Conn) { // sends only interim answers
 		_, _ = http.ReadRequest(bufio.NewReader(c))
 		_, _ = io.WriteString(c, strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100))
 	},
 }
 
-// experience is what an attempt at a host brought, and with how many requests.
+// experience is the result of an attempt at a host, with its number of requests.
 type experience struct {
 	transport.Attempt
 	err      error
 	requests int
 }
 
-// provoke makes an attempt at a host that answers so, on a real connection.
+// provoke makes an attempt at a host with the given answer, on a real connection.
 func provoke(t *testing.T, c *transport.Client, keys transport.Keys, answers, retryAfter string) (got experience) {
 	t.Helper()
-	if answers == "nohost" { // whose resolver says so is no matter here
+	if answers == "nohost" { // the way of resolving the name does not matter here
 		return experience{err: fault.New(fault.NoHost, "no such host"), requests: 1}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,7 +130,7 @@ func provoke(t *testing.T, c *transport.Client, keys transport.Keys, answers, re
 		s.StartTLS()
 		defer s.Close()
 		scheme, answer = "https", func(c net.Conn) {
-			_ = tls.Server(c, s.TLS).HandshakeContext(t.Context()) // who asks hangs up
+			_ = tls.Server(c, s.TLS).HandshakeContext(t.Context()) // the client closes the connection
 		}
 	}
 	if answer == nil {
@@ -165,14 +166,15 @@ func provoke(t *testing.T, c *transport.Client, keys transport.Keys, answers, re
 	return got
 }
 
-// anyHost lets every host be contacted, and remembers nothing of it.
+// anyHost allows every host to be contacted and records nothing about it.
 type anyHost struct{}
 
 func (anyHost) Check(string) error                                        { return nil }
 func (anyHost) Dialect(context.Context, string) (signature.Dialect, bool) { return 0, false }
 func (anyHost) Learn(context.Context, string, signature.Dialect)          {}
 
-// Every answer and every failure is met on a real connection, and then played for a month.
+// The test gets every answer and failure once on a real connection, and then repeats it for a
+// month of simulated time.
 func TestWhatBecomesOfADelivery(t *testing.T) {
 	t.Parallel()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -197,7 +199,7 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 			e := heard[p.Inbox.Host()]
 			return e.Attempt, e.err
 		})
-		b.m.nobody = true // to be swept for
+		b.m.nobody = true // so that only sweeps find the user
 		places := map[string]int{}
 		for _, host := range slices.Sorted(maps.Keys(heard)) {
 			kind := "Create"
@@ -247,7 +249,7 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 					}
 				}
 				want := f.month
-				if f.first == HostOpen { // it is so again after each attempt, for as long as it asked for
+				if f.first == HostOpen { // the breaker opens again after each attempt, for the time that the host asked for
 					want = opened(times[remove], monthAt, f.apart)
 				}
 				if got := month[remove]; got != want {
@@ -258,7 +260,7 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 	})
 }
 
-// apart wants of attempts that they keep to the schedule, and to what the host asked for.
+// apart checks that attempts keep to the schedule and to the wait that the host asked for.
 func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 	t.Helper()
 	for n := 1; n < len(at); n++ {
@@ -266,7 +268,7 @@ func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 		if !again {
 			wait = day
 		}
-		low, high := max(wait*9/10, atLeast), max(wait*11/10, atLeast)+2*time.Minute // which a host that is inactive is looked after late
+		low, high := max(wait*9/10, atLeast), max(wait*11/10, atLeast)+2*time.Minute // an inactive host is probed up to 2 minutes late
 		if got := at[n].Sub(at[n-1]); got < low || got > high {
 			t.Errorf("%s: attempt %d came after %v, want %v to %v", what, n+1, got, low, high)
 			return
@@ -274,8 +276,8 @@ func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 	}
 }
 
-// opened returns the state of a host at a time, if after each attempt it wants to be left alone
-// for wait.
+// opened returns the state of a host at a time, if the host's breaker opens for wait after each
+// attempt.
 func opened(attempts []time.Time, at time.Time, wait time.Duration) string {
 	for _, a := range attempts {
 		if !a.After(at) && at.Sub(a) < wait {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// forward owes n deliveries to a host of what others said.
+// forward adds n deliveries of forwarded activities to a host.
 func (m *memory) forward(host string, n int) {
 	first := m.add("Create", host, n, 0)
 	m.mu.Lock()
@@ -32,7 +32,8 @@ func after(d time.Duration) func(context.Context, transport.Post) (transport.Att
 	}
 }
 
-// PAY-08: a thousand deliveries of what others said wait for a host, and the user's own go first.
+// PAY-08: the user's own deliveries go first while a thousand forwarded deliveries wait for the
+// same host.
 func TestForwardedDeliveriesWaitBehindOnesOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +62,7 @@ func TestForwardedDeliveriesWaitBehindOnesOwn(t *testing.T) {
 	})
 }
 
-// Slow hosts of followers hold up only what is forwarded to them.
+// Slow hosts of followers delay only forwarded deliveries, not the user's own.
 func TestForwardedDeliveriesLeaveRoomForOnesOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

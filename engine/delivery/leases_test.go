@@ -47,7 +47,8 @@ func TestNothingIsLeasedForAHostThatIsLeftAlone(t *testing.T) {
 	})
 }
 
-// A job may be leased as a whole only as far as it leaves something to the next one.
+// Two leases in advance of one domain's deliveries leave room for others. The next lease excludes
+// the domain.
 func TestNoJobIsLeasedEverything(t *testing.T) {
 	t.Parallel()
 	l, now := newLoop(&newBench(t, nil).Deps), time.Now()

@@ -13,14 +13,15 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// line is a line of the log about an outcome.
+// line is a line of the log about a delivery's outcome.
 type line struct {
 	Level, Msg, Host, Inbox, User, Err string
 	Attempt, Status, Unlogged          int
 	Next                               time.Time
 }
 
-// reporter is a sender at one moment, that writes its log of level Info down.
+// reporter returns a sender whose clock is at now, and a function that reads its log of level
+// Info.
 func reporter(t *testing.T, now time.Time) (s *sender, read func() []line) {
 	t.Helper()
 	var log bytes.Buffer
@@ -67,8 +68,8 @@ func TestOutcomesAreLoggedWithTheNextAttempt(t *testing.T) {
 	}
 }
 
-// A post to thousands does not fill the log, does not hide what is put off, and a domain that
-// fails hides no other.
+// Outcomes are logged in samples, so that a post to thousands does not fill the log. Successes do
+// not crowd out deliveries that were put off, and a failing domain does not crowd out another one.
 func TestOutcomesAreLoggedInSamples(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s, read := reporter(t, now)

@@ -21,24 +21,23 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// memory is a queue of one user that keeps to what the queries of db do, with the clock of the
-// test.
+// memory is one user's queue in memory. It behaves as the queries of db, with the test's clock.
 type memory struct {
 	mu     sync.Mutex
 	owner  vocab.Username
 	rows   []*remembered
 	turns  int
-	fail   error // of every turn while set
-	unsure int   // how many turns are committed and end in an error nevertheless
+	fail   error // the error of every turn while set
+	unsure int   // the number of turns that commit and then return an error
 	gone   bool  // the user is removed
 
 	nobody bool // the list of users is empty
 
-	away   error            // of the instance database while set
-	lost   error            // in place of the answer to what MarkDue has done
+	away   error            // the error of the instance database while set
+	lost   error            // the error that MarkDue returns after it succeeded
 	others []vocab.Username // who owe nothing
 	hosts  map[string]instance.Host
-	due    *time.Time // what the instance database says of the user
+	due    *time.Time // the user's due time in the instance database
 	parked map[instance.Parked]bool
 }
 
@@ -70,7 +69,7 @@ func (m *memory) List(context.Context, bool) ([]instance.Host, error) {
 	return m.known(func(instance.Host) bool { return true })
 }
 
-// ListChanged is Hosts's. Nobody changes a host but as a test says.
+// ListChanged implements Hosts. Only tests set a host's time of change.
 func (m *memory) ListChanged(_ context.Context, since time.Time) ([]instance.Host, error) {
 	return m.known(func(h instance.Host) bool { return h.ChangedAt != nil && h.ChangedAt.After(since) })
 }
@@ -131,7 +130,8 @@ type remembered struct {
 	last   user.Outcome
 }
 
-// add owes n deliveries to a host, attempted so often before, and returns the first one's place.
+// add adds n deliveries to a host with a number of attempts, and returns the index of the first
+// one.
 func (m *memory) add(kind, host string, n, attempts int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,14 +256,14 @@ func (m *memory) owingUsers(context.Context) ([]vocab.Username, error) {
 	return append([]vocab.Username{m.owner}, m.others...), nil
 }
 
-// taken returns how many turns there were.
+// taken returns the number of turns so far.
 func (m *memory) taken() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.turns
 }
 
-// host returns what is remembered of a host.
+// host returns the stored state of a host.
 func (m *memory) host(name string) instance.Host {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -285,7 +285,7 @@ func (m *memory) in(status string) int {
 	return m.count(func(r *remembered) bool { return r.status == status })
 }
 
-// peers is the world: answer says what becomes of a post.
+// peers records all posts. The function answer returns the result of each.
 type peers struct {
 	answer func(ctx context.Context, p transport.Post) (transport.Attempt, error)
 
@@ -328,7 +328,7 @@ func status(code int) func(context.Context, transport.Post) (transport.Attempt, 
 	}
 }
 
-// deps is everything else, which fails as it is told.
+// deps implements the dispatcher's other dependencies, which return the errors that tests set.
 type deps struct {
 	keys, local, gate atomic.Pointer[error]
 	known             atomic.Pointer[vocab.Actor]
@@ -365,13 +365,13 @@ func (d *deps) Fresh(context.Context, vocab.ID) (*vocab.Actor, error) {
 	return nil, fault.New(fault.Unavailable, "nobody answers")
 }
 
-// bench is a dispatcher in a bubble of time.
+// bench is a dispatcher whose clock is that of a synctest bubble.
 type bench struct {
 	*Dispatcher
 	m     *memory
 	peers *peers
 	deps  *deps
-	stop  func() // and wait for the end of Run
+	stop  func() // stops Run and waits for its end
 }
 
 var lastingTypes = []string{"Delete", "Move", "Undo"}
@@ -391,16 +391,16 @@ func newBench(t *testing.T, answer func(context.Context, transport.Post) (transp
 		InboxOwner: func(id vocab.ID) (vocab.Username, bool) { return alice, id.Host() == "here.example" },
 		Drain:      20 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	b.users, b.Hosts, b.Due = b.m, b.m, b.m
-	b.poll = time.Minute // of a clock that is played for weeks
+	b.poll = time.Minute // because tests simulate weeks
 	return b
 }
 
-// wake tells the dispatcher that a user owes something new.
+// wake tells the dispatcher that a user has new deliveries.
 func (b *bench) wake(u vocab.Username) {
 	b.Committed(context.Background(), user.Commit{User: u, Owes: true})
 }
 
-// look calls f with what the running dispatcher knows.
+// look calls f with the state of the running dispatcher.
 func (b *bench) look(f func(l *loop)) {
 	ask(b.mail, func() bool { f(b.loop); return true })
 }

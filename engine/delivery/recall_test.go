@@ -44,7 +44,7 @@ func TestWhatAnotherProcessMadeDueIsFoundSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(202))
-		b.m.nobody = true // no sweep finds anybody
+		b.m.nobody = true // so that no sweep finds the user
 		b.run(t)
 		time.Sleep(time.Second)
 		b.m.add("Create", "p.example", 1, 0)

@@ -25,7 +25,7 @@ func TestARemovedUserHasNoMoreTurns(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		gone bool
-		want int // turns that fail within the hour
+		want int // failed turns within the hour
 	}{"removed": {true, 1}, "whose database is away": {false, 12}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

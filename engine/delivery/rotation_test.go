@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// slowDomain answers after nine seconds on every host below evil.example, and everywhere else at
-// once.
+// slowDomain answers after nine seconds on every host below evil.example, and at once on other
+// hosts.
 func slowDomain(ctx context.Context, p transport.Post) (transport.Attempt, error) {
 	if strings.HasSuffix(p.Inbox.Host(), ".evil.example") {
 		select {
@@ -25,7 +25,7 @@ func slowDomain(ctx context.Context, p transport.Post) (transport.Attempt, error
 	return transport.Attempt{Status: 202}, nil
 }
 
-// addWildcard owes a delivery to each of n hosts below evil.example.
+// addWildcard adds a delivery to each of n hosts below evil.example.
 func (b *bench) addWildcard(n int) {
 	for i := range n {
 		b.m.add("Create", fmt.Sprintf("h%d.evil.example", i), 1, 0)
@@ -41,7 +41,7 @@ func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
 		b.run(t)
 		delivered := func(when string, places ...int) {
 			t.Helper()
-			time.Sleep(2 * time.Second) // the most that a turn waits for
+			time.Sleep(2 * time.Second) // the longest wait of a turn
 			synctest.Wait()
 			for _, place := range places {
 				if r := b.m.row(place); r.status != user.DeliveryDelivered {

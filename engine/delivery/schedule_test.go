@@ -17,7 +17,7 @@ func userNamed(t *testing.T, name string) vocab.Username {
 	return u
 }
 
-// begin begins every turn that may begin, and returns whose they are.
+// begin begins every turn that may begin and returns the names of their users.
 func (s *schedule) begin(now time.Time) (names []string) {
 	for u := s.beginTurn(now); u != nil; u = s.beginTurn(now) {
 		names = append(names, u.name.String())

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// owe stores a job of u about an object, for one inbox.
+// owe stores a job of u's about an object, with one inbox.
 func owe(t *testing.T, c *db.Cluster, u vocab.Username, kind, object, host string, now time.Time) uuid.UUID {
 	t.Helper()
 	job := uuid.Must(uuid.NewV7())
@@ -45,7 +45,7 @@ func counts(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) (n use
 	return n
 }
 
-// sink records the bodies posted, in order, and answers when it is told to.
+// sink records the posted bodies in order, and answers each when the test says so.
 type sink struct {
 	answers chan transport.Attempt
 
@@ -196,7 +196,7 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	wantFailed(t, c, u, job)
 }
 
-// wantFailed checks that the only delivery of a job has failed, and that u was told so once.
+// wantFailed checks that a job's only delivery has failed, and that u got one event for it.
 func wantFailed(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) {
 	t.Helper()
 	if got, want := counts(t, c, u, job), (user.JobCounts{Total: 1, Failed: 1}); got != want {

@@ -7,7 +7,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FE-08: each server is told of all its followers and of no others.
+// FE-08: each server gets a digest of its own followers only.
 func TestEachServerIsToldOfItsFollowers(t *testing.T) {
 	t.Parallel()
 	follower := func(id vocab.ID, shared bool) user.Destination {
@@ -57,7 +57,8 @@ func TestAServerWithTooManyFollowersIsToldNothing(t *testing.T) {
 	}
 }
 
-// A retry comes late: followers have come and gone since.
+// Only the first attempt sends the digest of followers. By the time of a retry, followers may have
+// changed.
 func TestOnlyTheFirstAttemptSaysWhoFollows(t *testing.T) {
 	t.Parallel()
 	digest := vocab.DigestOf("https://p.example/a")

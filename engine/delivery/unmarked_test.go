@@ -22,14 +22,14 @@ func (m *memory) stillParked(t turn, resumed map[string]int) (hosts []string) {
 	return hosts
 }
 
-// A process that is killed may have parked deliveries in a user's database without a mark in the
-// instance database.
+// Parked deliveries without a mark in the instance database are resumed. A killed process may
+// leave them in a user's database.
 func TestDeliveriesThatWereParkedWithoutAMarkAreResumed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		host func() instance.Host // as it is remembered
-		soon int                  // so many are delivered within a minute
+		host func() instance.Host // the stored state of the host
+		soon int                  // the number of deliveries within a minute
 	}{
 		{"to an inactive host", func() instance.Host {
 			return instance.Host{Host: "p.example", Failures: 9, FailingSince: timePointer(time.Now().Add(-8 * day)), InactiveAt: timePointer(time.Now().Add(-day)), ClosedUntil: timePointer(time.Now().Add(time.Hour))}
