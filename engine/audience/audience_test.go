@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/audience.md")
 
-// viewers are the columns of the table as the package knows them.
+// viewers holds the viewers that are the columns of the table.
 var viewers = []audience.Viewer{
 	{},
 	{ID: Stranger},
@@ -90,7 +90,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// An edit whose activity and object address different actors is for those of both.
+// An edit is for the actors that its activity or its object addresses.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	a := of(t, Named(t, "somebody else")).With(Named(t, "bob").Object(t).Addressing)
@@ -102,8 +102,8 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// With the followers of the author unknown, what is for them is for nobody: the most private that
-// it can be.
+// If the author's followers collection is unknown, a post for followers is for nobody, which is
+// the most private audience.
 func TestUnknownFollowers(t *testing.T) {
 	t.Parallel()
 	a := audience.OfObject(Named(t, "followers").Object(t), "")
@@ -183,7 +183,7 @@ func words(of string) []string {
 	return out
 }
 
-// The counterpart has one id, however the addressing spells it.
+// Counterpart returns the same id for every spelling of it in the addressing.
 func TestCounterpart(t *testing.T) {
 	t.Parallel()
 	const other = "https://erin.example/erin"

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// concerns are what the handlers of some types say.
+// concerns holds the concerns that the handlers of some types declare.
 var concerns = map[string]audience.Concern{
 	"Create":   {Owner: true, PublicOnly: true, Post: true},
 	"Update":   {Holders: true, Edit: true},
@@ -19,7 +19,7 @@ var concerns = map[string]audience.Concern{
 	"Move":     {Holders: true, FollowersOnly: true},
 }
 
-// arrived returns an activity of carol's with these members, as it came.
+// arrived returns the Arrival of an activity of carol's with these members.
 func arrived(t *testing.T, members string) audience.Arrival {
 	t.Helper()
 	a, err := vocab.ParseActivity([]byte(`{"id":"` + Carol + `/activities/1","actor":"` + Carol + `",` + members + `}`))
@@ -29,7 +29,7 @@ func arrived(t *testing.T, members string) audience.Arrival {
 	return audience.Arrival{Activity: a, Concern: concerns[a.Type], Sender: &vocab.Actor{ID: Carol, Followers: Circle}}
 }
 
-// Dave forwards what carol said; local users own notes below Us.
+// dave forwards activities of carol's. The local user us owns the notes with ids below us.
 const (
 	dave = vocab.ID("https://dave.example/users/dave")
 	us   = "https://us.example/users/alice"
@@ -54,7 +54,7 @@ func TestReach(t *testing.T) {
 		forwarder      *vocab.Actor
 		inbox          vocab.ID
 		relayed        bool
-		owners         string // those that are named, apart from Public, and those concerned
+		owners         string // the named actors except Public, and the concerned ones
 		followers      string
 		acquainted     bool
 	}{
@@ -96,7 +96,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// named writes ids as one text, without Public and what has no id.
+// named joins ids to one text, without Public and empty ids.
 func named(ids []vocab.ID) string {
 	var b []string
 	for _, id := range ids {
@@ -120,7 +120,8 @@ func TestInPerson(t *testing.T) {
 	}
 }
 
-// Whoever an edit addresses, its object or its activity, in whatever member, is addressed.
+// Every actor that the activity or the object of an edit addresses is addressed, whichever
+// property names the actor.
 func TestWithJoinsEveryMember(t *testing.T) {
 	t.Parallel()
 	const erin = "https://erin.example/erin"

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// note is an item of the tests: it is known by its id.
+// note is a test's item. It is identified by its id.
 type note struct {
 	id string
 	at time.Time
@@ -35,12 +35,12 @@ func (n *note) ArrivedAt() time.Time { return n.at }
 func (n *note) Size() int64          { return 100 }
 func (n *note) Outcome() Outcome     { return Kept }
 
-// steps is a pipeline that remembers what was committed.
+// steps is a pipeline that records the committed items.
 type steps struct {
-	refuses atomic.Bool // batches, as a database does that cannot be used
-	panics  atomic.Bool // once, after the next commit
+	refuses atomic.Bool // refuses batches, as an unusable database does
+	panics  atomic.Bool // panics once after the next commit
 
-	room chan struct{} // told of a commit, after which there may be room; nil: nobody waits
+	room chan struct{} // gets a value after a commit, when there may be room; nil if no test waits for it
 
 	mu        sync.Mutex
 	committed []string
@@ -80,7 +80,7 @@ func (s *steps) Ignored(Item) {}
 
 func (s *steps) SetAside(vocab.Username, Item, error) user.Poisoned { return user.Poisoned{} }
 
-// of returns what was committed of one sender, in order.
+// of returns the committed ids of one sender, in order.
 func (s *steps) of(sender string) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (noRivals) Ask(vocab.Username, int64, Item) bool { return false }
 func (noRivals) IsOpen(vocab.Username, int64) bool    { return false }
 func (noRivals) Forget(vocab.Username, int64)         {}
 
-// open returns an intake for users of these names.
+// open returns an intake, and users with these names.
 func open(t *testing.T, s *steps, names ...string) (i *Intake, users []vocab.Username) {
 	t.Helper()
 	store := dbtest.New(t)
@@ -115,7 +115,7 @@ func open(t *testing.T, s *steps, names ...string) (i *Intake, users []vocab.Use
 	return i, users
 }
 
-// accept accepts one activity of a sender for users.
+// accept passes one activity of a sender for users to the intake.
 func accept(ctx context.Context, i *Intake, sender string, n int, users ...vocab.Username) error {
 	id := fmt.Sprintf("https://peer.example/%s/%07d", sender, n)
 	return i.Accept(ctx, Arrival{Recipients: users,
@@ -140,8 +140,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A user whose database can be used again is stalled no more although something arrives all the
-// time. Each sender's activities take effect once and in order.
+// A user stops being stalled once the user's database can be used again, even while activities
+// keep arriving. Each sender's activities take effect once and in order.
 func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 	t.Parallel()
 	s := steps{room: make(chan struct{}, 1)}
@@ -159,7 +159,7 @@ func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 				default:
 				}
 				switch err := accept(t.Context(), i, fmt.Sprint("sender", k), sent[k], users...); {
-				case errors.Is(err, errFull): // a peer comes again, too, and not at once
+				case errors.Is(err, errFull): // a peer also tries again after a wait
 					select {
 					case <-s.room:
 					case <-stop:
@@ -194,7 +194,7 @@ func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 	}
 }
 
-// A database that fails again while its drain catches up loses nothing that is held back.
+// No activity is lost when a database fails again while its drain catches up.
 func TestAStallThatIsInterruptedLosesNothing(t *testing.T) {
 	t.Parallel()
 	var s steps
@@ -240,7 +240,7 @@ func TestActivitiesOfASuspendedUserWaitWithoutAStall(t *testing.T) {
 	}
 	setState(instance.UserSuspended)
 	eventually(t, "a suspended user is not stalled", func() bool { return len(i.Stalled()) == 0 })
-	s.refuses.Store(false) // only now, because a try that began before the suspension may still apply the activity
+	s.refuses.Store(false) // not earlier, because a try that began before the suspension may still apply the activity
 	if n, err := i.Store.Instance.Journal.CountWaiting(t.Context(), users[0]); n != 1 || err != nil {
 		t.Errorf("%d activities wait, %v; want 1", n, err)
 	}
@@ -265,8 +265,8 @@ func TestActivitiesOfASuspendedUserWaitWithoutAStall(t *testing.T) {
 	}
 }
 
-// The request that a panic hits is answered with an error. A row of the journal that one hits is
-// found as a stray one.
+// A request whose handling panics is answered with an error. A row of the journal whose handling
+// panics is taken up again as a stray.
 func TestAPanicOfAWriterLosesNothing(t *testing.T) {
 	t.Parallel()
 	var s steps
@@ -295,8 +295,8 @@ func TestAPanicOfAWriterLosesNothing(t *testing.T) {
 	}
 }
 
-// A drain that does not keep up refuses what comes; one that works off what came during a fault
-// does not.
+// New activities are refused while a drain does not keep up. They are accepted while the database
+// is unusable, and while the drain works off the activities of that time.
 func TestADrainThatDoesNotKeepUpRefuses(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -14,11 +14,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// desk is an owner that records what is handled.
+// desk is an owner that records the handled batches.
 type desk struct {
-	slot     func() error                                // is waited for before each batch; nil: there is one at once
+	slot     func() error                                // called before each batch; nil: no wait
 	settle   func(batch []*Letter[int], err error) error // nil: every letter is answered with err
-	handle   func(batch []int)                           // is called with each batch that is handled; may be nil
+	handle   func(batch []int)                           // called with each handled batch; may be nil
 	together func(first []*Letter[int]) int              // of the owner
 	batches  [][]int
 	panicked atomic.Int32
@@ -97,7 +97,7 @@ func (a *answers) count() int {
 	return len(a.by)
 }
 
-// later lets time pass, and the worker come to rest.
+// later waits for d, and then until the worker is idle.
 func later(d time.Duration) {
 	time.Sleep(d) // of the bubble's clock
 	synctest.Wait()
@@ -159,8 +159,8 @@ func TestAFullMailboxSaysSoAtOnce(t *testing.T) {
 	})
 }
 
-// The worker is started again after a wait, and handles what came after the batch that made it
-// panic.
+// A panic costs only its batch. The worker is started again after a wait and handles the later
+// letters.
 func TestAPanicCostsItsBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, a := &desk{}, &answers{}
@@ -287,14 +287,15 @@ func TestCloseDrains(t *testing.T) {
 	})
 }
 
-// A batch that fails is not tried for ever once nobody waits for it.
+// Close answers the letters of a batch that keeps failing, so that the batch is not tried for
+// ever.
 func TestCloseAnswersWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, a := &desk{slot: func() error { return errors.New("no slot") }}, &answers{}
 		d.settle = func(_ []*Letter[int], err error) error { return err }
 		m := d.open(limits)
 		put(t, m, a, 1, 2)
-		synctest.Wait() // it waits to try again
+		synctest.Wait() // the worker waits to try again
 		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -304,8 +305,8 @@ func TestCloseAnswersWhatFails(t *testing.T) {
 	})
 }
 
-// Whatever is put, reserved, withdrawn and fails, in whatever order: every letter that was not
-// withdrawn is answered once, and letters are handled in the order in which they took their places.
+// After any sequence of puts, reservations, withdrawals and failures, every letter that was not
+// withdrawn is answered once. The letters are handled in the order of their places.
 func TestOrderHoldsAndNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fails := rapid.SliceOfN(rapid.IntRange(0, 3), 0, 20).Draw(r, "fails")
@@ -378,7 +379,7 @@ func TestOrderHoldsAndNothingIsLost(t *testing.T) {
 	})
 }
 
-// Odd numbers are handled alone: a panic of one is answered to that one.
+// Odd numbers are handled alone, so that the panic of one is answered to that one only.
 func TestAnOwnerSaysWhatIsHandledTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

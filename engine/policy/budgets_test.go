@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Payer 1 spends everything that it may, and then tries a thousand times more: payer 2 is served. A
-// row that is bounded in a way for which there is no test fails.
+// Payer 1 spends its whole share of each budget, and then tries a thousand times more. Payer 2
+// still gets something. The test fails for a row whose kind of bound it does not know.
 func TestEveryBudgetLeavesSomethingToTheNextPayer(t *testing.T) {
 	for _, b := range Budgets() {
 		t.Run(fmt.Sprintf("%s by %s", b.Bounds, b.Payer), func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestEveryBudgetLeavesSomethingToTheNextPayer(t *testing.T) {
 			}
 			take := taker(b)
 			if take == nil {
-				if b.Payer != Request && b.Hourly == 0 { // whoever counts in a database plays that there
+				if b.Payer != Request && b.Hourly == 0 { // a budget counted in a database is tested there
 					t.Error("there is no test for how the row is bounded")
 				}
 				return
@@ -45,8 +45,8 @@ func TestEveryBudgetLeavesSomethingToTheNextPayer(t *testing.T) {
 	}
 }
 
-// taker returns a function that takes one unit of a budget for a payer, or nil where nothing is
-// taken.
+// taker returns a function that takes one unit of a budget for a payer. It returns nil for a
+// budget from which nothing is taken.
 func taker(b *Budget) func(payer string) bool {
 	r := b.Rate
 	if b.Setting != "" {

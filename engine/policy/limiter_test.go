@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clock is a time that only the test moves.
+// clock is a time that only the test changes.
 type clock struct{ time.Time }
 
 func (c *clock) now() time.Time          { return c.Time }
@@ -97,7 +97,7 @@ func TestLimiterSpendsWhatIsNotThere(t *testing.T) {
 	if ok, _ := l.Ready("a"); !ok {
 		t.Fatal("not ready with 40 left")
 	}
-	l.Spend("a", 1000) // no more than a burst is ever owed for one
+	l.Spend("a", 1000) // the debt of a key is at most one burst
 	ok, wait := l.Ready("a")
 	if want := 6100 * time.Millisecond; ok || wait < want || wait > want+2*time.Millisecond {
 		t.Errorf("Ready = %v after %v, want not for about %v", ok, wait, want)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Each payer takes what it gets, one after the other: alone most of the pool, and never what the
-// next ones need.
+// Payers take all they can, one after the other. A single payer gets most of the pool, but never
+// the part that later payers need.
 func TestAPoolIsShared(t *testing.T) {
 	p := NewPool(100)
 	for n, want := range []int64{75, 9, 2, 1, 1} {
@@ -37,8 +37,7 @@ func TestAPoolIsShared(t *testing.T) {
 	}
 }
 
-// Many payers who come by turns have the same each, and leave the last eighth to those who come
-// then.
+// Many payers who take in turns get equal shares, and leave an eighth of the pool to new payers.
 func TestManyPayersShareAPool(t *testing.T) {
 	p := NewPool(1000)
 	for range 1000 {
@@ -108,7 +107,7 @@ func TestAPartOfARateIsKept(t *testing.T) {
 	c := newClock()
 	l := newSharedLimiter(Rate{PerSecond: 1.0 / 3, Burst: 20}, c.now, 10)
 	took := 0
-	for n := range 100 { // each by another payer
+	for n := range 100 { // each time another payer
 		if ok, _ := l.Allow("k", fmt.Sprint(n), 0.5); ok {
 			took++
 		}
