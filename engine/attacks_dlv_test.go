@@ -23,7 +23,7 @@ func TestAttacksOnDelivery(t *testing.T) {
 	newSiege(t).play(deliveryAttacks)
 }
 
-// hostile is a server of its own with one inbox, which answers as a row has it.
+// hostile is a server with one inbox, which answers as the attack says.
 type hostile struct {
 	*peertest.Actor
 	host, inbox string
@@ -34,7 +34,7 @@ type hostile struct {
 	ramp      []int // of them, as each came
 }
 
-// against starts a server that answers what is posted as answer does. The body has been read then.
+// against starts a server that reads each POST to its inbox and then calls answer.
 func (s *siege) against(answer http.HandlerFunc) *hostile {
 	s.Helper()
 	p := peertest.New(s, "127.0.0.5")
@@ -66,14 +66,14 @@ func (h *hostile) posted() []peertest.Posted {
 	return slices.Clone(h.got)
 }
 
-// busy returns how many requests there are, and how many there were at once at most.
+// busy returns how many requests run now, and how many ran at once at most.
 func (h *hostile) busy() (now, most int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now, h.most
 }
 
-// tell has alice write to somebody, and returns the activity's id.
+// tell lets alice write to actors, and returns the activity's id.
 func (s *siege) tell(to ...*peertest.Actor) string {
 	s.Helper()
 	ids := make([]any, len(to))
@@ -84,7 +84,7 @@ func (s *siege) tell(to ...*peertest.Actor) string {
 	return create
 }
 
-// tells wants that somebody else is still served: what alice writes to carol arrives.
+// tells checks that other servers are still served: a post from alice to carol arrives.
 func (s *siege) tells() {
 	s.Helper()
 	create := s.tell(s.carol)
@@ -93,14 +93,14 @@ func (s *siege) tells() {
 	})
 }
 
-// owed returns what is known of the deliveries to h, the same only once.
+// owed returns the given columns of the deliveries to h, each distinct row once.
 func (s *siege) owed(h *hostile, columns string, args ...any) []string {
 	s.Helper()
 	return s.alice.Column(s, `SELECT DISTINCT concat_ws(' ', `+columns+`) FROM deliveries WHERE host = $1 ORDER BY 1`, append([]any{h.host}, args...)...)
 }
 
-// ended waits until so many attempts were made at every delivery to h, or it is at an end, and
-// wants what is known of them then to be this.
+// ended waits until each delivery to h has ended or has had this many attempts. Then it checks
+// that the columns of these deliveries are as wanted.
 func (s *siege) ended(h *hostile, attempts int, columns string, want ...string) {
 	s.Helper()
 	defer func() {
@@ -116,7 +116,7 @@ func (s *siege) ended(h *hostile, attempts int, columns string, want ...string) 
 	}
 }
 
-// multiply owes n more of a delivery, as other activities.
+// multiply adds n copies of a delivery, each for an activity of its own.
 func (s *siege) multiply(activity string, n int) {
 	s.Helper()
 	s.alice.Column(s, `WITH more AS (
@@ -128,7 +128,7 @@ func (s *siege) multiply(activity string, n int) {
 	s.due()
 }
 
-// due makes everything due that alice owes and nobody tries at the moment.
+// due makes all of alice's deliveries due that no worker has claimed.
 func (s *siege) due() {
 	s.Helper()
 	s.changeDeliveries(`UPDATE deliveries SET next_at = now() WHERE status = 'pending' AND lease_owner IS NULL`)
@@ -137,14 +137,14 @@ func (s *siege) due() {
 	}
 }
 
-// over gives up what alice still owes.
+// over gives up the deliveries that alice still owes.
 func (s *siege) over() {
 	s.Helper()
 	s.changeDeliveries(`UPDATE deliveries SET status = 'failed', lease_owner = NULL WHERE status = 'pending'`)
 }
 
-// changeDeliveries changes alice's deliveries while the engine writes none of them: two that change
-// the same rows, each in its own order, would wait for each other.
+// changeDeliveries changes alice's deliveries while the table is locked. Without the lock the
+// engine could change the same rows in another order, and both would wait for each other.
 func (s *siege) changeDeliveries(statement string) {
 	s.Helper()
 	if _, err := s.home.SQL(s, "lightweb_alice").ExecContext(s.Context(), `LOCK TABLE deliveries IN EXCLUSIVE MODE; `+statement); err != nil {
@@ -152,7 +152,8 @@ func (s *siege) changeDeliveries(statement string) {
 	}
 }
 
-// one wants that everything that was posted is one thing: under one id, with one body and one key.
+// one checks that h got the same delivery in every request: the same body and the same
+// Idempotency-Key.
 func (s *siege) one(h *hostile, times int) {
 	s.Helper()
 	got := h.posted()
@@ -170,17 +171,17 @@ func answers(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
-// hangUp answers with what is given, and nothing more.
+// hangUp sends a text and closes the connection.
 func hangUp(w http.ResponseWriter, with string) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
 		return
 	}
-	_, _ = io.WriteString(conn, with) // who asked may have had enough
+	_, _ = io.WriteString(conn, with) // the engine may have hung up
 	_ = conn.Close()
 }
 
-// unless answers with a status while it is down.
+// unless returns a handler that answers with status while down is set, and 202 otherwise.
 func unless(down *atomic.Bool, status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
@@ -279,7 +280,7 @@ var deliveryAttacks = []attack{
 		enginetest.Eventually(s, "it is being sent", func() bool { return len(h.posted()) == 1 })
 		s.home.Kill()
 		close(stall)
-		s.alice.Column(s, `UPDATE deliveries SET next_at = now() + interval '1 hour' WHERE status = 'pending'`) // no lease ends by itself
+		s.alice.Column(s, `UPDATE deliveries SET next_at = now() + interval '1 hour' WHERE status = 'pending'`) // a lease must not end by itself
 		s.home.Start(s)
 		s.ended(h, 9, `status, attempts, lease_owner`, "delivered 1")
 		s.one(h, 2)
@@ -335,7 +336,7 @@ var deliveryAttacks = []attack{
 		h := s.against(answers(http.StatusAccepted))
 		s.change("host", "pause", h.host)
 		enginetest.Eventually(s, "the server is held back", func() bool { return strings.Contains(s.home.Run(s, "host", "show", h.host).Stdout, "paused") })
-		s.home.Kill() // a second later the engine would have seen it
+		s.home.Kill() // before the engine can see the pause, which takes a second
 		s.home.Start(s)
 		s.multiply(s.tell(h.Actor), 19)
 		s.tells()

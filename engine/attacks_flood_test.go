@@ -15,8 +15,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The cost of a flood to the engine has bounds, and is given back. With LIGHTWEB_SIEGE the floods
-// have the size that docs/security.md tells of, and the log has its figures.
+// The engine's memory and goroutines stay within bounds during a flood and are freed after it.
+// With LIGHTWEB_SIEGE the floods have the size that docs/security.md gives, and the log contains
+// the figures.
 func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 	t.Parallel()
 	large := os.Getenv("LIGHTWEB_SIEGE") != ""
@@ -62,7 +63,7 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 		s.at32(bombs, func(n int) {
 			s.answered(s.boost(s.show(fmt.Sprint("/bomb", n), func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
-				_, _ = w.Write(bomb) // who asked may have had enough
+				_, _ = w.Write(bomb) // the engine may have hung up
 			})), 202, 503)
 		})
 	})
@@ -74,7 +75,7 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 	s.settle()
 }
 
-// at32 does something n times, 32 at once.
+// at32 calls do n times, 32 calls at once.
 func (s *siege) at32(n int, do func(n int)) {
 	turns := make(chan int)
 	var all sync.WaitGroup
@@ -92,7 +93,7 @@ func (s *siege) at32(n int, do func(n int)) {
 	all.Wait()
 }
 
-// usage is what the engine holds.
+// usage is the memory in bytes and the goroutines that the engine uses.
 type usage struct{ memory, goroutines float64 }
 
 func (u usage) String() string { return fmt.Sprintf("%.0f MiB, %.0f", u.memory/(1<<20), u.goroutines) }
@@ -104,16 +105,16 @@ func (s *siege) usage() usage {
 // Bounds of the cost of a flood.
 const (
 	floodMemory     = 256 << 20 // bytes
-	floodGoroutines = 50        // that stay, of connections that end soon
+	floodGoroutines = 50        // may remain, for connections that end soon
 )
 
-// flood tells what the engine holds before, during and after what do does.
+// flood runs do and logs the engine's usage before, during and after it.
 func (s *siege) flood(what string, do func()) {
 	s.Helper()
 	s.floodWithin(floodMemory, what, do)
 }
 
-// floodWithin is flood with another bound, in bytes.
+// floodWithin is flood with another bound of memory, in bytes.
 func (s *siege) floodWithin(memory float64, what string, do func()) {
 	s.Helper()
 	before := s.usage()

@@ -33,7 +33,7 @@ var frs05 = attack{id: "FRS-05", sends: "a private key in a file that others may
 		path := filepath.Join(s.home.DataDir, "users", "bob", "keys", "rsa.pem")
 		ways := []func() error{func() error { return os.Chmod(path, 0o666) }, func() error { return errors.Join(os.Rename(path, path+".real"), os.Symlink(path+".real", path)) }}
 		mend := []func() error{func() error { return os.Chmod(path, 0o600) }, func() error { return os.Rename(path+".real", path) }}
-		if os.Geteuid() == 0 { // nobody else can give a file away
+		if os.Geteuid() == 0 { // only root can change the owner
 			ways = append(ways, func() error { return os.Chown(path, 54321, 54321) })
 			mend = append(mend, func() error { return os.Chown(path, 0, 0) })
 		}
@@ -104,8 +104,8 @@ var frs07 = attack{id: "FRS-07", sends: "an archive that holds one entry twice",
 		}
 	}}
 
-// repeatEntry writes the archive good to path, with the first entry of these names twice, under
-// true sums.
+// repeatEntry copies the archive good to path, and writes the first entry that has one of the
+// names twice. The checksums are right.
 func repeatEntry(t testing.TB, good, path string, names ...string) {
 	t.Helper()
 	in, err := os.Open(good)

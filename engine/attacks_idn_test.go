@@ -63,8 +63,8 @@ var idn01 = attack{id: "IDN-01", sends: "one actor under several spellings of it
 		m.gets(s.alice.ID+"/followers", false)
 	}}
 
-// manyNames is a server whose name can be written in many ways, with mallory, who does, and dave,
-// an honest actor who always writes it in the same way: not the canonical one.
+// manyNames is a server that has a name with many spellings. mallory uses many of them. dave is
+// honest and always uses the same one, which is not canonical.
 type manyNames struct {
 	*siege
 	peer          *peertest.Peer
@@ -104,8 +104,8 @@ func newManyNames(s *siege) *manyNames {
 	return m
 }
 
-// names lets alice do what names dave and what is his, and wants him to be sent nothing but his own
-// spelling.
+// names lets alice act on dave and on his posts. It checks that dave's server always receives his
+// ids in his own spelling.
 func (m *manyNames) names() {
 	m.Helper()
 	note := m.writes(m.dave, "note", m.alice.ID, everybody)
@@ -133,7 +133,7 @@ func (m *manyNames) names() {
 	}
 }
 
-// post sends something by mallory under a spelling.
+// post sends an activity of mallory's under one spelling of her id.
 func (m *manyNames) post(spelling int, kind string, object any) enginetest.Answer {
 	m.Helper()
 	m.n++
@@ -142,7 +142,8 @@ func (m *manyNames) post(spelling int, kind string, object any) enginetest.Answe
 	return m.send(peertest.Forgery{URL: m.alice.ID + "/inbox", Body: string(d.JSON()), Dialect: signature.RFC9421, Key: m.mallory.Keys.RSA}.Request(m))
 }
 
-// stands wants mallory to stand n times in each of these tables, and dave once.
+// stands checks the tables relationships and group_members. Each has n rows of mallory, under her
+// canonical id, and one of dave.
 func (m *manyNames) stands(n int) {
 	m.Helper()
 	for _, table := range []string{"relationships", "group_members"} {
@@ -156,9 +157,9 @@ func (m *manyNames) stands(n int) {
 	}
 }
 
-// gets lets alice write to somebody besides dave, and wants mallory to get it once or not, and dave
-// once, who is named as he writes himself. The synchronization of followers on their server is of
-// exactly those.
+// gets lets alice write to dave and to another recipient. It checks that dave receives the post
+// once, that his id is spelled as he writes it, and that mallory receives it once if want is true
+// and otherwise not. A digest of their server's followers must cover exactly these two.
 func (m *manyNames) gets(to string, want bool) {
 	m.Helper()
 	before := len(m.peer.Posted())
@@ -182,13 +183,13 @@ func (m *manyNames) gets(to string, want bool) {
 	}
 }
 
-// spelledDave is dave's id in yet another spelling.
+// spelledDave returns dave's id in a third spelling.
 func (m *manyNames) spelledDave() string {
 	return strings.Replace(m.written, "LocalHost", "LOCALHOST", 1)
 }
 
-// saysOf wants the digest of the followers on the server (FEP-8fcf), if there is one, to be that of
-// dave and, if she follows, mallory, as their server writes them.
+// saysOf checks the digest of the server's followers (FEP-8fcf) in a request, if there is one. It
+// must cover dave and, if she follows, mallory, in the spelling of their server.
 func (m *manyNames) saysOf(p peertest.Posted, follows bool) {
 	m.Helper()
 	field := p.Header.Get("Collection-Synchronization")
@@ -220,8 +221,8 @@ var idn02 = attack{id: "IDN-02", sends: "mallory uses, undoes, deletes and write
 		q.restarts()
 	}}
 
-// squat is mallory's server with carol, who is honest, and whose ids mallory uses before her. dave
-// on the same server has nothing to do with it.
+// squat is a scene on mallory's server. mallory uses ids of carol, who is honest, before carol
+// does. dave, on the same server, is not involved.
 type squat struct {
 	*siege
 	carol, dave *peertest.Actor
@@ -231,12 +232,12 @@ func newSquat(s *siege) *squat {
 	return &squat{siege: s, carol: s.p.Actor("/users/carol"), dave: s.p.Actor("/users/dave")}
 }
 
-// by returns an activity of a's under an id of anybody's.
+// by returns an activity of an actor under any id, even one of another actor.
 func (q *squat) by(a *peertest.Actor, id, kind string, object any) vocab.Doc {
 	return vocab.Doc{"id": id, "type": kind, "actor": string(a.ID), "object": object, "to": []any{q.alice.ID, everybody}}
 }
 
-// noteBy returns a note of a's under an id of anybody's.
+// noteBy returns a note of an actor under any id, even one of another actor.
 func (q *squat) noteBy(a *peertest.Actor, id, content string) vocab.Doc {
 	return vocab.Doc{"id": id, "type": "Note", "attributedTo": string(a.ID), "content": content, "to": []any{q.alice.ID, everybody}}
 }
@@ -246,8 +247,8 @@ func (q *squat) sends(a *peertest.Actor, activity vocab.Doc) {
 	q.accepted(q.post(a, q.alice.ID+"/inbox", activity))
 }
 
-// shown wants a feed of a user's to show an activity as that actor's, once, and as nobody else's on
-// the server unless they are named.
+// shown checks that a user's feed shows an activity once for the actor and once for each of the
+// others, and for no other actor.
 func (q *squat) shown(u *enginetest.User, feed string, a *peertest.Actor, activity string, others ...*peertest.Actor) {
 	q.Helper()
 	q.settle()
@@ -268,7 +269,7 @@ func (q *squat) shown(u *enginetest.User, feed string, a *peertest.Actor, activi
 	}
 }
 
-// follows: an id that mallory liked under.
+// follows sends carol's Follow after mallory has used its id for a Like.
 func (q *squat) follows() {
 	q.Helper()
 	id := q.id(q.carol, "follow")
@@ -291,7 +292,7 @@ func (q *squat) follows() {
 	}
 }
 
-// likes: an id that mallory took back before it came.
+// likes sends carol's Like after mallory has undone its id.
 func (q *squat) likes() {
 	q.Helper()
 	id := q.id(q.carol, "like")
@@ -305,7 +306,7 @@ func (q *squat) likes() {
 			q.Errorf("%s likes %d notes, want 1", a.ID, n)
 		}
 	}
-	// A post that carol takes back herself stays taken back.
+	// An Undo by carol herself counts: her reaction that comes after it has no effect.
 	q.sends(q.carol, q.by(q.carol, q.id(q.carol, "undo"), "Undo", q.id(q.carol, "like2")))
 	q.sends(q.carol, q.by(q.carol, q.id(q.carol, "like2"), "Dislike", q.note))
 	if kinds := q.alice.Column(q, `SELECT type FROM reactions WHERE actor_uri = $1`, string(q.carol.ID)); !slices.Equal(kinds, []string{"Like"}) {
@@ -313,8 +314,8 @@ func (q *squat) likes() {
 	}
 }
 
-// writes: an id that mallory created something else under, of a note that mallory deleted before it
-// came.
+// writes sends carol's Create after mallory has used its id for another note and has deleted
+// carol's note.
 func (q *squat) writes() {
 	q.Helper()
 	create, note := q.id(q.carol, "create"), q.id(q.carol, "note")
@@ -328,11 +329,11 @@ func (q *squat) writes() {
 	if n := len(q.p.Asked()) - asked; n != 0 {
 		q.Errorf("their server was asked %d times, and nobody needed to know", n)
 	}
-	q.sends(q.mallory, q.by(q.mallory, q.id(q.mallory, "undo2"), "Undo", create)) // mallory's own is nothing that can be undone
+	q.sends(q.mallory, q.by(q.mallory, q.id(q.mallory, "undo2"), "Undo", create)) // mallory's Create cannot be undone
 	q.shown(q.alice, "main", q.carol, create, q.mallory)
 }
 
-// holds wants a user to have an object as an actor's.
+// holds checks that a user has one object with this id, by this actor and with this content.
 func (q *squat) holds(u *enginetest.User, id string, a *peertest.Actor, content string) {
 	q.Helper()
 	got := u.Column(q, `SELECT concat(raw ->> 'attributedTo', ' ', raw ->> 'content') FROM objects WHERE uri = $1`, id)
@@ -341,8 +342,8 @@ func (q *squat) holds(u *enginetest.User, id string, a *peertest.Actor, content 
 	}
 }
 
-// overwrites: a note that mallory wrote under the same id, for one user and for two, and one that
-// mallory wrote and deleted.
+// overwrites sends carol's note after mallory has written a note under its id: for one user, for
+// two users, or with a later Delete.
 func (q *squat) overwrites() {
 	q.Helper()
 	for _, way := range []string{"one", "both", "deleted"} {
@@ -363,7 +364,7 @@ func (q *squat) overwrites() {
 		} else {
 			q.holds(q.alice, note, q.mallory, "a lie")
 		}
-		q.brought(q.mallory, note) // which is not there yet, as the engine may remember
+		q.brought(q.mallory, note) // the note is not there yet, and the engine may remember that
 		q.shows(q.p, q.noteBy(q.carol, note, "carol's words"))
 		asked := len(q.p.Asked())
 		q.accepted(q.post(q.carol, inbox, but(q.by(q.carol, create, "Create", q.noteBy(q.carol, note, "carol's words")), "to", to)))
@@ -375,7 +376,7 @@ func (q *squat) overwrites() {
 		q.shown(q.alice, "main", q.dave, q.id(q.dave, way+"-create"))
 		q.askedOnce(asked, note)
 
-		// Nor does mallory get it by the way that carol did.
+		// mallory cannot take the note back by sending it once more.
 		asked = len(q.p.Asked())
 		again := q.id(q.mallory, way+"-again")
 		q.sends(q.mallory, q.by(q.mallory, again, "Create", q.noteBy(q.mallory, note, "a lie")))
@@ -388,7 +389,7 @@ func (q *squat) overwrites() {
 	}
 }
 
-// askedOnce wants the server to have been asked for one thing once, and for nothing else.
+// askedOnce checks that the server was asked for one id once, and otherwise only for actors.
 func (q *squat) askedOnce(before int, id string) {
 	q.Helper()
 	known := []string{"/users/mallory", "/users/carol", "/users/dave"}
@@ -398,7 +399,7 @@ func (q *squat) askedOnce(before int, id string) {
 	}
 }
 
-// restarts: the engine dies while their server, which is down, is asked.
+// restarts kills the engine while it asks carol's server, which is down, for her note.
 func (q *squat) restarts() {
 	q.Helper()
 	create, note := q.id(q.carol, "late-create"), q.id(q.carol, "late-note")
@@ -484,14 +485,14 @@ var idn04 = attack{id: "IDN-04", sends: "notes whose author is a number, a bare 
 		s.namesOnlyAuthors(honest.Sub("object").Text("id"))
 	}}
 
-// brought boosts something.
+// brought lets an actor send alice an Announce of an object.
 func (s *siege) brought(a *peertest.Actor, id string) {
 	s.Helper()
 	s.answered(s.post(a, s.alice.ID+"/inbox", s.openly(s.does(a, "Announce", id))), 202)
 }
 
-// namesOnlyAuthors wants alice's feeds to name nobody of mallory's as an author but mallory, and
-// carol of what is hers.
+// namesOnlyAuthors checks alice's feeds: the object with the id honest has carol as its only
+// author, and all others of this attack have mallory.
 func (s *siege) namesOnlyAuthors(honest string) {
 	s.Helper()
 	seen := map[string]bool{}
@@ -506,7 +507,7 @@ func (s *siege) namesOnlyAuthors(honest string) {
 					want = string(s.carol.ID)
 				}
 				seen[want] = true
-				liked := item.Text("type") == "Like" // what alice wrote
+				liked := item.Text("type") == "Like" // alice wrote the liked note
 				for _, by := range authors(item) {
 					if by != want && !(liked && by == s.alice.ID) {
 						s.Errorf("the feed names %s in %s", by, item.JSON())
@@ -527,7 +528,7 @@ func (s *siege) namesOnlyAuthors(honest string) {
 	}
 }
 
-// authors returns all that a document says of who made it or anything in it.
+// authors returns every author that a document or its parts name.
 func authors(v any) (all []string) {
 	switch v := v.(type) {
 	case []any:

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// hostileImports are files that whoever imports them must be safe from, by what they try.
+// hostileImports returns files that attack the user who imports them, by the kind of attack.
 func hostileImports(t *testing.T) map[string]string {
 	t.Helper()
 	with := func(name, content string) map[string]string {
@@ -41,7 +41,7 @@ func hostileImports(t *testing.T) map[string]string {
 	}
 }
 
-// linked returns an archive in which the outbox is a link or device.
+// linked returns an archive in which the outbox is a link or a device.
 func linked(t *testing.T, kind byte) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// logIn tries a password from an address of this machine.
+// logIn tries to sign in with a password, from an address of this machine.
 func logIn(t testing.TB, i *enginetest.Instance, address, name, password string) enginetest.Answer {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"username": name, "password": password})
@@ -112,7 +112,7 @@ func guessPasswords(s *siege) {
 	}
 }
 
-// looks asks as a browser does, and follows nothing.
+// looks asks for a page as a browser does, without following a redirect.
 func (s *siege) looks(address string) *http.Response {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, address, nil)
@@ -123,7 +123,8 @@ func (s *siege) looks(address string) *http.Response {
 	return s.asks(r)
 }
 
-// signsIn returns what tries to sign in with another member in the body.
+// signsIn returns a function that tries to sign in, with one more member in the body of the
+// request.
 func (s *siege) signsIn(name, value string) func(address string) *http.Response {
 	return func(address string) *http.Response {
 		s.Helper()

@@ -40,7 +40,7 @@ var nameAttacks = []attack{
 				s.Errorf("user create %q ended with %d %s", name, got.Code, got.Stderr)
 			}
 			if name == "" || name == ".." || name == "a/b" {
-				continue // no name stands in such an address
+				continue // such a name cannot be part of this address
 			}
 			s.answered(enginetest.Fetch(s, s.home.URL+"/users/"+url.PathEscape(name)), 404, 400)
 		}
@@ -50,7 +50,7 @@ var nameAttacks = []attack{
 			a := s.p.Actor("/users/nam-04-" + string(rune('a'+n)))
 			a.Doc["preferredUsername"] = name
 			a.Show()
-			like := vocab.Doc{"id": string(a.ID) + "/1", "type": "Like", "actor": string(a.ID), "object": s.q.Origin + "/notes/1"} // nobody's here
+			like := vocab.Doc{"id": string(a.ID) + "/1", "type": "Like", "actor": string(a.ID), "object": s.q.Origin + "/notes/1"} // the object is on another server
 			s.answered(s.forge(peertest.Forgery{URL: s.home.URL + "/inbox", Key: a.Keys.RSA, Body: string(like.JSON())}), 202, 401)
 		}
 	}},

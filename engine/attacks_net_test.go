@@ -32,12 +32,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The engine may contact two addresses of loopback, which mallory's and carol's servers have, and
-// no others.
+// The engine may contact two addresses of loopback only: those of mallory's and carol's servers.
 const (
 	someAddresses = "LIGHTWEB_FEDERATION_ALLOW_ADDRESSES=127.0.0.2/32,127.0.0.3/32"
 	fetchTime     = 5 * time.Second
-	manyKeys      = 200 // of one domain are asked for at once
+	manyKeys      = 200 // this many keys of one domain are fetched at once
 )
 
 func TestAttacksOnFetching(t *testing.T) {
@@ -51,7 +50,7 @@ func TestAttacksOnFetching(t *testing.T) {
 	s.play(fetchAttacks)
 }
 
-// authority signs certificates that the engine takes.
+// authority signs certificates that the engine accepts.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -83,8 +82,8 @@ func (a *authority) sign(t testing.TB, cert *x509.Certificate, key *ecdsa.Privat
 	return signed
 }
 
-// certify returns what a server needs that has a certificate for an address, with what change
-// changes about it.
+// certify returns the configuration of a server with a certificate for an address. The
+// certificate is passed to change before it is signed.
 func (a *authority) certify(t testing.TB, address string, change func(*x509.Certificate)) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -97,8 +96,8 @@ func (a *authority) certify(t testing.TB, address string, change func(*x509.Cert
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{a.sign(t, cert, key)}, PrivateKey: key}}}
 }
 
-// wall listens where the engine may not connect to, and fails the row when it does. It returns the
-// port.
+// wall listens at an address that the engine may not connect to, and returns the port. A
+// connection fails the attack.
 func (s *siege) wall(address string) (port string) {
 	s.Helper()
 	l, err := net.Listen("tcp", address)
@@ -114,7 +113,7 @@ func (s *siege) wall(address string) (port string) {
 				return // closed
 			}
 			s.Errorf("the engine connected to %s", conn.LocalAddr())
-			_ = conn.Close() // nothing was said over it
+			_ = conn.Close() // nothing was sent over it
 		}
 	}()
 	s.Cleanup(func() { _ = l.Close(); <-done }) // nothing is lost with it
@@ -125,21 +124,21 @@ func (s *siege) wall(address string) (port string) {
 	return port
 }
 
-// boost lets mallory announce an object, which the engine fetches from its own server.
+// boost lets mallory announce an object, which the engine then fetches from the object's server.
 func (s *siege) boost(object string) enginetest.Answer {
 	s.Helper()
 	return s.post(s.mallory, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(s.mallory, "boost-"+url.QueryEscape(object)), "type": "Announce",
 		"actor": string(s.mallory.ID), "object": object, "to": []any{s.alice.ID}})
 }
 
-// claim sends an activity whose actor, and its key, would have to be fetched from an address.
+// claim sends a Like by an actor whose document and key the engine has to fetch.
 func (s *siege) claim(inbox, actor string, d signature.Dialect) enginetest.Answer {
 	s.Helper()
 	body := vocab.Doc{"id": actor + "/like", "type": "Like", "actor": actor, "object": s.note}
 	return s.forge(peertest.Forgery{URL: inbox, Dialect: d, Body: string(body.JSON()), Params: keyed(d, actor+"#main-key")})
 }
 
-// redirect lets mallory's server lead on from a path.
+// redirect lets mallory's server answer path with a redirect, and returns the address of path.
 func (s *siege) redirect(path, to string) (from string) {
 	s.p.Handle(path, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", to)
@@ -148,26 +147,26 @@ func (s *siege) redirect(path, to string) (from string) {
 	return s.p.Origin + path
 }
 
-// finger lets the WebFinger of mallory's server say that everybody it is asked about is one actor.
+// finger lets the WebFinger of mallory's server answer every query with the same actor.
 func (s *siege) finger(actor string) {
 	s.p.Handle("/.well-known/webfinger", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/jrd+json")
 		doc := vocab.Doc{"subject": r.URL.Query().Get("resource"), "links": []any{vocab.Doc{"rel": "self", "type": vocab.ActivityJSON, "href": actor}}}
-		_, _ = w.Write(doc.JSON()) // who asked may have hung up
+		_, _ = w.Write(doc.JSON()) // the engine may have hung up
 	})
 }
 
 // host returns the authority of an address.
 func host(id string) string { return vocab.ID(id).Host() }
 
-// port is that of mallory's server.
+// port returns the port of mallory's server.
 func (s *siege) port() string { return s.p.Origin[strings.LastIndexByte(s.p.Origin, ':')+1:] }
 
-// asksOfLead is how often mallory's server is asked in one lead.
+// asksOfLead is how often one call of lead asks mallory's server.
 const asksOfLead = 4
 
-// lead leads the engine to a place in every way there is, for strangers and for users, and wants
-// each to be refused: what was dialed in vain would be answered 503.
+// lead lets strangers and alice name an address in every way there is, and checks that the engine
+// refuses each. A 503 would mean that the engine tried to connect.
 func (s *siege) lead(to string) {
 	s.Helper()
 	at := func(way string) string { return fmt.Sprintf("%s/%s-%s", to, strings.ToLower(s.row.id), way) }
@@ -191,12 +190,12 @@ func (s *siege) lead(to string) {
 	}
 }
 
-// served is a public note of mallory's under a path of the server.
+// served returns a public note of mallory's under a path of her server.
 func (s *siege) served(path string) vocab.Doc {
 	return vocab.Doc{"@context": vocab.ContextAS, "id": s.p.Origin + path, "type": "Note", "attributedTo": string(s.mallory.ID), "content": "served", "to": string(vocab.Public)}
 }
 
-// show lets mallory's server answer for a path however it likes, and returns the address.
+// show lets mallory's server answer path with h, and returns the address.
 func (s *siege) show(path string, h http.HandlerFunc) string {
 	s.p.Handle(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", vocab.ActivityJSON)
@@ -205,7 +204,7 @@ func (s *siege) show(path string, h http.HandlerFunc) string {
 	return s.p.Origin + path
 }
 
-// stream writes until the reader has had enough, and counts what was taken.
+// stream returns a handler that writes until the reader hangs up, and counts the bytes written.
 func stream(taken *atomic.Int64, part []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
@@ -218,7 +217,7 @@ func stream(taken *atomic.Int64, part []byte) http.HandlerFunc {
 	}
 }
 
-// trickle writes a byte at a time until the reader has gone.
+// trickle writes a byte at a time until the reader hangs up.
 func trickle(w io.Writer) (err error) {
 	for range time.Tick(50 * time.Millisecond) {
 		if _, err = io.WriteString(w, "x"); err != nil {
@@ -231,8 +230,8 @@ func trickle(w io.Writer) (err error) {
 	return err
 }
 
-// hijacked answers with bytes as they are, after which the connection stays open until the other
-// side has gone.
+// hijacked returns a handler that passes the raw connection to write. Afterwards the connection
+// stays open until the engine closes it.
 func hijacked(s *siege, write func(io.Writer) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -260,7 +259,7 @@ func packed(s *siege, text []byte) []byte {
 	return b.Bytes()
 }
 
-// unchanged wants do to leave no traces.
+// unchanged checks that do changes no database.
 func (s *siege) unchanged(do func()) {
 	s.Helper()
 	s.settle()
@@ -272,7 +271,8 @@ func (s *siege) unchanged(do func()) {
 	}
 }
 
-// say lets a name have addresses for the engine, turn by turn.
+// say sets the addresses that the engine's name server returns for a name, one answer after the
+// other.
 func (s *siege) say(name string, turns ...[]netip.Addr) {
 	s.Helper()
 	if s.names == nil {
@@ -293,7 +293,7 @@ var fetchAttacks = []attack{
 		var signed atomic.Value
 		id := s.show("/net-00", func(w http.ResponseWriter, r *http.Request) {
 			signed.Store(r.Header.Get("Signature-Input") + r.Header.Get("Signature"))
-			_, _ = io.WriteString(w, `{"secret":"of another server"}`) // who asked may have hung up
+			_, _ = io.WriteString(w, `{"secret":"of another server"}`) // the engine may have hung up
 		})
 		a := s.claim("", id, signature.RFC9421)
 		s.unauthorized(a)
@@ -467,7 +467,7 @@ var fetchAttacks = []attack{
 		answer := func(encoding string, body []byte) http.HandlerFunc {
 			return func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", encoding)
-				_, _ = w.Write(body) // who asked may have had enough
+				_, _ = w.Write(body) // the engine may have hung up
 			}
 		}
 		padded := func(path string, n int) []byte { return append(s.served(path).JSON(), bytes.Repeat([]byte(" "), n)...) }
@@ -571,7 +571,7 @@ var fetchAttacks = []attack{
 		for n, kind := range []string{"text/html", "text/html; charset=utf-8", "application/xhtml+xml"} {
 			object := s.show(fmt.Sprint("/net-18-", n), func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", kind)
-				_, _ = w.Write(page) // who asked may have hung up
+				_, _ = w.Write(page) // the engine may have hung up
 			})
 			if n == 0 {
 				s.unauthorized(s.claim("", object+"?actor", signature.RFC9421))

@@ -23,8 +23,8 @@ func TestAttacksOnOrigins(t *testing.T) {
 	newSiege(t).play(originAttacks)
 }
 
-// everywhere sends an activity to alice's inbox and to the shared one, which must answer with one
-// of the statuses.
+// everywhere sends an activity to alice's inbox and to the shared inbox, and checks that both
+// answer with one of the statuses.
 func (s *siege) everywhere(a *peertest.Actor, activity vocab.Doc, statuses ...int) {
 	s.Helper()
 	for _, inbox := range []string{s.alice.ID + "/inbox", s.home.URL + "/inbox"} {
@@ -32,8 +32,8 @@ func (s *siege) everywhere(a *peertest.Actor, activity vocab.Doc, statuses ...in
 	}
 }
 
-// refused and dropped are what becomes of an activity: its sender is told to change it, or is told
-// nothing.
+// refused sends an activity everywhere and checks that the answer is 400. dropped does the same
+// for 202, the answer to an activity that the engine ignores.
 func (s *siege) refused(a *peertest.Actor, activity vocab.Doc) {
 	s.Helper()
 	s.everywhere(a, activity, http.StatusBadRequest)
@@ -44,8 +44,8 @@ func (s *siege) dropped(a *peertest.Actor, activity vocab.Doc) {
 	s.everywhere(a, activity, http.StatusAccepted)
 }
 
-// untouched wants do to leave every database as it is, but for who may know which actors, which may
-// say too much.
+// untouched checks that do changes no database. Only the table acquaintances may change, because
+// it may have more rows than necessary.
 func (s *siege) untouched(do func()) {
 	s.Helper()
 	s.settle()
@@ -59,8 +59,8 @@ func (s *siege) untouched(do func()) {
 	}
 }
 
-// approves lets a user approve of followers, or take them all, and waits until others are told of
-// that: nothing of it is done while an attack must change nothing.
+// approves sets whether a user approves followers by hand, and waits until the Update of the
+// user's profile is made. So no Update is made during an attack that must change nothing.
 func (s *siege) approves(u *enginetest.User, approves bool) {
 	s.Helper()
 	shows := func() bool {
@@ -82,7 +82,7 @@ func (s *siege) approves(u *enginetest.User, approves bool) {
 	enginetest.Eventually(s, "others are told of it", func() bool { return told() > before })
 }
 
-// guest is somebody new on a peer, known to alice.
+// guest makes a new actor on a peer and sends a Like of it to alice, so that the engine knows it.
 func (s *siege) guest(p *peertest.Peer, name string) *peertest.Actor {
 	s.Helper()
 	a := p.Actor("/users/" + strings.ToLower(s.row.id) + "-" + name)
@@ -90,18 +90,18 @@ func (s *siege) guest(p *peertest.Peer, name string) *peertest.Actor {
 	return a
 }
 
-// does is an activity of a's, under a new id.
+// does returns an activity of an actor under a new id.
 func (s *siege) does(a *peertest.Actor, kind string, object any) vocab.Doc {
 	return vocab.Doc{"id": s.id(a, fmt.Sprint(kind, time.Now().UnixNano())), "type": kind, "actor": string(a.ID), "object": object}
 }
 
-// everybody is the collection that is addressed for all to read.
+// everybody is the id that addresses a document to the public.
 const everybody = string(vocab.Public)
 
 // openly addresses a document to alice and everybody.
 func (s *siege) openly(d vocab.Doc) vocab.Doc { return but(d, "to", []any{s.alice.ID, everybody}) }
 
-// writes is a note of a's, and shows lets its server show a document under its id.
+// writes returns a note of an actor. shows lets a peer serve a document under its id.
 func (s *siege) writes(a *peertest.Actor, name string, to ...any) vocab.Doc {
 	return vocab.Doc{"id": s.id(a, name), "type": "Note", "attributedTo": string(a.ID), "content": "in my own words", "to": to}
 }
@@ -110,7 +110,7 @@ func (s *siege) shows(p *peertest.Peer, doc vocab.Doc) {
 	p.Serve(strings.TrimPrefix(doc.Text("id"), p.Origin), doc.JSON())
 }
 
-// brings lets alice have an object of a's.
+// brings sends alice an object of an actor and checks that she has it.
 func (s *siege) brings(a *peertest.Actor, object vocab.Doc) {
 	s.Helper()
 	to := append([]any{s.alice.ID}, object["to"].([]any)...)
@@ -121,20 +121,20 @@ func (s *siege) brings(a *peertest.Actor, object vocab.Doc) {
 	}
 }
 
-// held is what alice's database has of an object's words.
+// held returns the content that alice's database has of an object.
 func (s *siege) held(id string) string {
 	s.Helper()
 	return strings.Join(s.alice.Column(s, `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, id), "\n")
 }
 
-// but is a document with another value of one property.
+// but returns a copy of a document with another value of one property.
 func but(d vocab.Doc, name string, value any) vocab.Doc {
 	d = maps.Clone(d)
 	d[name] = value
 	return d
 }
 
-// followOf is the Follow between alice and an actor.
+// followOf returns the id of the Follow between alice and an actor.
 func (s *siege) followOf(kind string, a *peertest.Actor) string {
 	s.Helper()
 	found := s.alice.Column(s, `SELECT activity_uri FROM relationships WHERE type = $1 AND actor_uri = $2`, kind, string(a.ID))
@@ -144,20 +144,20 @@ func (s *siege) followOf(kind string, a *peertest.Actor) string {
 	return found[0]
 }
 
-// wants lets alice ask to follow an actor.
+// wants lets alice ask to follow an actor. The actor does not answer yet.
 func (s *siege) wants(a *peertest.Actor) (follow string) {
 	s.Helper()
 	return s.alice.Do(s, "Follow", map[string]any{"actorUri": string(a.ID)}).ActivityID
 }
 
-// follows lets alice follow an actor.
+// follows lets alice follow an actor, who accepts.
 func (s *siege) follows(a *peertest.Actor) {
 	s.Helper()
 	s.accepted(s.post(a, s.alice.ID+"/inbox", s.does(a, "Accept", s.wants(a))))
 	s.settle()
 }
 
-// poll puts a poll into alice's database, as she has no way yet to ask one.
+// poll writes a poll into alice's database, because alice cannot post one yet.
 func (s *siege) poll(name, more string) string {
 	s.Helper()
 	id := s.alice.ID + "/objects/" + strings.ToLower(s.row.id) + "-" + name
@@ -168,7 +168,8 @@ func (s *siege) poll(name, more string) string {
 	return id
 }
 
-// disguise is an actor of any id with mallory's key, and actsAs lets her act as it.
+// disguise returns an actor document with any id and mallory's key. actsAs lets mallory send a
+// Like as the actor with that id.
 func (s *siege) disguise(id string) vocab.Doc {
 	key := but(but(s.mallory.Doc.Sub("publicKey"), "id", id+"#main-key"), "owner", id)
 	return vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "inbox": id + "/inbox", "publicKey": key}
@@ -180,13 +181,13 @@ func (s *siege) actsAs(id string) enginetest.Answer {
 	return s.forge(peertest.Forgery{Body: string(body.JSON()), Params: keyed(signature.Cavage, id+"#main-key")})
 }
 
-// vote is a vote of a's.
+// vote returns an actor's vote in a poll.
 func (s *siege) vote(a *peertest.Actor, poll string, option any) vocab.Doc {
 	id := s.id(a, fmt.Sprint("vote", time.Now().UnixNano()))
 	return but(s.does(a, "Create", vocab.Doc{"id": id, "type": "Note", "attributedTo": string(a.ID), "name": option, "inReplyTo": poll, "to": []any{s.alice.ID}}), "to", []any{s.alice.ID})
 }
 
-// blockDomain has the operator block a domain until the row is over.
+// blockDomain lets the operator block a domain until the attack is over.
 func (s *siege) blockDomain(domain string) {
 	s.Helper()
 	dir := filepath.Join(s.home.DataDir, "registry")
@@ -300,7 +301,7 @@ var originAttacks = []attack{
 			s.refused(s.mallory, but(s.does(s.mallory, "Move", string(victim.ID)), "target", string(s.mallory.ID)))
 		})
 		thief := s.p.Actor("/users/org-05b-thief")
-		for thief.Keys.RSA.Private == victim.Keys.RSA.Private { // keys are few
+		for thief.Keys.RSA.Private == victim.Keys.RSA.Private { // there are few test keys, so two actors may share one
 			thief = s.p.Actor("/users/org-05b-thief")
 		}
 		stolen := but(thief.Doc.Sub("publicKey"), "id", victim.Keys.RSA.ID)
@@ -572,7 +573,7 @@ var originAttacks = []attack{
 				s.everywhere(s.mallory, but(like, "id", id), 202, 400)
 			}
 			others := twins(s.note)
-			for _, id := range slices.Concat(others[1:3], others[4:]) { // the two left out are the note's own id, spelt otherwise
+			for _, id := range slices.Concat(others[1:3], others[4:]) { // the two left out are other spellings of the note's own id
 				s.everywhere(s.mallory, s.does(s.mallory, "Like", id), 202, 400)
 			}
 		})
@@ -669,7 +670,7 @@ var originAttacks = []attack{
 			s.refused(dave, s.does(dave, "Update", more))
 			s.dropped(dave, s.does(dave, "Update", but(more, "attributedTo", string(dave.ID))))
 		})
-		for _, option := range []any{"", nil, 1} { // no vote, but a private message of a stranger
+		for _, option := range []any{"", nil, 1} { // not a vote, but a private message from a stranger
 			s.dropped(s.mallory, s.vote(s.mallory, open, option))
 		}
 		s.settle()
@@ -752,12 +753,12 @@ var originAttacks = []attack{
 		if got := claims(); got != "true" {
 			s.Fatalf("after the author took the stamp back the quote claims %q", got)
 		}
-		s.untouched(func() { s.dropped(s.carol, accept(s.carol, real)) }) // its server shows the stamp still
+		s.untouched(func() { s.dropped(s.carol, accept(s.carol, real)) }) // carol's server still serves the stamp
 
 		theirs := but(s.writes(s.mallory, "quote", everybody), "quote", original["id"])
 		for n, by := range []*peertest.Actor{s.mallory, s.carol, dave} {
 			post := but(theirs, "id", fmt.Sprint(theirs["id"], n))
-			claimed := real // for another post
+			claimed := real // this stamp is for another post
 			if by != s.carol {
 				claimed = stamp(by, "for-theirs", post.Text("id"))
 			}

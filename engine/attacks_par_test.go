@@ -30,18 +30,18 @@ func TestAttacksOnTheParser(t *testing.T) {
 	newSiege(t).play(parserAttacks)
 }
 
-// text sends mallory's words as they are, signed.
+// text sends a signed request of mallory's with any text as its body.
 func (s *siege) text(body string) enginetest.Answer {
 	s.Helper()
 	return s.forge(peertest.Forgery{Body: body, Dialect: signature.RFC9421})
 }
 
-// with returns mallory's Like as text, with more members in it.
+// with returns a Like of mallory's as text, with additional members.
 func (s *siege) with(name, members string) string {
 	return fmt.Sprintf(`{"id":%q,"type":"Like","actor":%q,"object":%q,%s}`, s.id(s.mallory, name), s.mallory.ID, s.note, members)
 }
 
-// spurned wants texts to be refused as what they are, not as what they say.
+// spurned checks that the engine refuses each text with 400.
 func (s *siege) spurned(texts ...string) {
 	s.Helper()
 	for _, text := range texts {
@@ -51,21 +51,21 @@ func (s *siege) spurned(texts ...string) {
 	}
 }
 
-// ignored lets mallory's server show texts in place of a note and of an actor, and wants neither to
-// be taken.
+// ignored lets mallory's server serve each text in place of a note and of an actor, and checks
+// that the engine uses neither.
 func (s *siege) ignored(texts ...string) {
 	s.Helper()
 	for n, text := range texts {
 		at := s.show(fmt.Sprintf("/%s-%d", strings.ToLower(s.row.id), n), func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, text) // who asked may have had enough
+			_, _ = io.WriteString(w, text) // the engine may have hung up
 		})
 		s.accepted(s.boost(at))
 		s.unauthorized(s.claim("", at+"?actor", signature.RFC9421))
 	}
 }
 
-// write lets mallory write to alice, with what change makes of the note, and wants it to be taken.
-// It returns the note.
+// write passes a note of mallory's to change, sends it to alice and checks that the answer is
+// 202. It returns the note's id.
 func (s *siege) write(name string, change func(note vocab.Doc)) (note string) {
 	s.Helper()
 	create := s.create(s.mallory, name)
@@ -75,8 +75,8 @@ func (s *siege) write(name string, change func(note vocab.Doc)) (note string) {
 	return o.Text("id")
 }
 
-// feed returns the words of what is in alice's feed as it shows them in plain text, by the ids of
-// the notes. It wants every page to be one that can be read.
+// feed returns the plain text of the notes in alice's feed, by their ids. It checks that every
+// page is valid and at most 8 MiB.
 func (s *siege) feed() map[string]string {
 	s.Helper()
 	words := map[string]string{}
@@ -105,7 +105,7 @@ func (s *siege) feed() map[string]string {
 	return words
 }
 
-// wholesome wants nothing to have been set aside, whatever was taken.
+// wholesome checks that no activity of alice's was set aside as poison.
 func (s *siege) wholesome() {
 	s.Helper()
 	s.settle()
@@ -114,7 +114,8 @@ func (s *siege) wholesome() {
 	}
 }
 
-// pour writes a head, and then parts, until there is an answer. It returns how much was taken.
+// pour writes a head and then parts until the engine answers. It returns the answer and how many
+// bytes were written.
 func (s *siege) pour(head string, part []byte) (a enginetest.Answer, taken int64) {
 	s.Helper()
 	conn := s.dial()
@@ -128,12 +129,12 @@ func (s *siege) pour(head string, part []byte) (a enginetest.Answer, taken int64
 		}
 	}()
 	a = s.answer(conn)
-	_ = conn.Close() // which ends the writing
+	_ = conn.Close() // this ends the writing
 	<-done
 	return a, taken
 }
 
-// answers sends bytes as they are and no more, and returns the statuses of all answers to them.
+// answers sends raw bytes and closes its side, and returns the statuses of all answers.
 func (s *siege) answers(request string) (statuses []int) {
 	s.Helper()
 	conn := s.dial()
@@ -151,14 +152,14 @@ func (s *siege) answers(request string) (statuses []int) {
 			return statuses
 		}
 		statuses = append(statuses, resp.StatusCode)
-		if err := resp.Body.Close(); err != nil { // which reads to the end
+		if err := resp.Body.Close(); err != nil { // Close reads to the end
 			return statuses
 		}
 	}
 }
 
-// answeredRaw sends bytes as they are and wants one of these statuses, 0 for none, of the first
-// answer.
+// answeredRaw sends raw bytes and checks that the first answer has one of the statuses. 0 means
+// no answer.
 func (s *siege) answeredRaw(request string, statuses ...int) {
 	s.Helper()
 	got := append(s.answers(request), 0)[0]
@@ -167,14 +168,14 @@ func (s *siege) answeredRaw(request string, statuses ...int) {
 	}
 }
 
-// random returns n bytes of text that cannot be packed.
+// random returns n bytes of text that cannot be compressed.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // it never fails
 	return base64.RawURLEncoding.EncodeToString(b)[:n]
 }
 
-// repeated returns n values of a list, with %d in their text counted.
+// repeated returns a list of n values, with %d in each replaced by its number.
 func repeated(n int, value string) string {
 	var b strings.Builder
 	for i := range n {
@@ -186,8 +187,8 @@ func repeated(n int, value string) string {
 	return b.String()
 }
 
-// slowly opens connections over which something comes byte by byte, and returns when the engine has
-// closed all of them.
+// slowly opens connections and sends a head and then a byte at a time over each. It returns when
+// the engine has closed all of them.
 func (s *siege) slowly(connections int, head string) {
 	var all sync.WaitGroup
 	for range connections {
@@ -201,7 +202,7 @@ func (s *siege) slowly(connections int, head string) {
 			closed := make(chan struct{})
 			go func() {
 				defer close(closed)
-				_, _ = io.Copy(io.Discard, conn) // until it is closed, or cut
+				_, _ = io.Copy(io.Discard, conn) // until the connection is closed or cut
 			}()
 			if _, err = io.WriteString(conn, head); err != nil {
 				return
@@ -506,7 +507,7 @@ var parserAttacks = []attack{
 			path := fmt.Sprint("/par-16-", n)
 			object := s.show(path, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Content-Type"] = []string{kind}
-				_, _ = w.Write(s.served(path).JSON()) // who asked may have had enough
+				_, _ = w.Write(s.served(path).JSON()) // the engine may have hung up
 			})
 			s.accepted(s.boost(object))
 		}
@@ -526,7 +527,7 @@ var parserAttacks = []attack{
 			}
 			return n
 		}
-		const late = 2 // more may be taken while the others are refused
+		const late = 2 // the limit may admit this many more during the test
 		first := taken(s.mallory)
 		if first < 10 || first > 10+late {
 			s.Errorf("%d activities of one actor were taken, want 10", first)

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// invented returns the nth of many actors of mallory's server, whose document is as large as is
-// read of one.
+// invented returns the nth of many actors on mallory's server. The actor's document is nearly as
+// large as the engine reads.
 func (s *siege) invented(n int) *peertest.Actor {
 	s.Helper()
 	a := s.p.Actor(fmt.Sprint("/users/invented-", n))
@@ -19,8 +19,7 @@ func (s *siege) invented(n int) *peertest.Actor {
 	return a
 }
 
-// knownActors are the rows that the instance has of actors of a server, and how many bytes they
-// take.
+// knownActors counts the rows that the instance has about actors of a server, and their bytes.
 type knownActors struct{ actors, keys, bytes, largest, acquaintances int }
 
 func (s *siege) known(origin string) (k knownActors) {
@@ -34,7 +33,7 @@ func (s *siege) known(origin string) (k knownActors) {
 	return k
 }
 
-// pruneLater prunes as of 40 days later.
+// pruneLater prunes as if 40 days had passed, and returns how many actors were forgotten.
 func (s *siege) pruneLater() (forgotten int) {
 	s.Helper()
 	for _, older := range []string{`UPDATE actors SET used_at = used_at - interval '40 days'`, `UPDATE acquaintances SET idle_at = idle_at - interval '40 days'`} {

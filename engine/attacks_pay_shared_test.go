@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sharedAttacks are those on what all clients share. They are laid from several addresses, with the
-// rates of production.
+// sharedAttacks use up resources that all clients share. The requests come from several
+// addresses, and the rate limits are those of production.
 var sharedAttacks = []attack{pay01, pay02, pay05}
 
 func TestAttacksOnWhatAllShare(t *testing.T) {
@@ -66,7 +66,7 @@ var pay02 = attack{id: "PAY-02", sends: "32 requests of 1 MiB from two addresses
 			all.Go(func() {
 				by.answered(by.post(a, s.alice.ID+"/inbox", like), http.StatusUnauthorized)
 			})
-			enginetest.Eventually(s, "it waits for its key, and so do all before it", func() bool { return stalled.Load() == int32(n+1) }) // while it is read it may hold more
+			enginetest.Eventually(s, "it waits for its key, and so do all before it", func() bool { return stalled.Load() == int32(n+1) }) // the request may need more memory while it is read
 		}
 		known := s.from("127.3.0.2")
 		known.accepted(known.post(s.carol, s.alice.ID+"/inbox", s.like(s.carol, "known")))
@@ -74,7 +74,7 @@ var pay02 = attack{id: "PAY-02", sends: "32 requests of 1 MiB from two addresses
 		all.Wait()
 	}}
 
-// slow returns one of eight servers, each at an address of its own.
+// slow returns the nth slow server, each at an address of its own.
 func (s *siege) slow(n int) *peertest.Peer {
 	s.Helper()
 	for len(s.slowOnes) <= n {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// holder returns the user as a program does that has another token of that scope.
+// holder returns the user with another token, which has the given scope.
 func (s *siege) holder(u *enginetest.User, scope string) *enginetest.User {
 	s.Helper()
 	var token struct{ Token string }

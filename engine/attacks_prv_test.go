@@ -21,7 +21,7 @@ func TestAttacksOnPrivacy(t *testing.T) {
 	newSiege(t).play(privacyAttacks)
 }
 
-// get asks for a document, signed by an actor, or by nobody.
+// get asks for a document. The request is signed by the actor, or unsigned if the actor is nil.
 func (s *siege) get(a *peertest.Actor, url string) enginetest.Answer {
 	s.Helper()
 	if a == nil {
@@ -30,7 +30,8 @@ func (s *siege) get(a *peertest.Actor, url string) enginetest.Answer {
 	return s.send(peertest.Forgery{Method: http.MethodGet, URL: url, Key: a.Keys.RSA}.Request(s))
 }
 
-// nothing wants the answer that what never was gets, to the letter but for the id of the request.
+// nothing checks that an answer equals the answer for an object that never existed, apart from
+// the request's id and the date.
 func (s *siege) nothing(got enginetest.Answer, a *peertest.Actor) {
 	s.Helper()
 	s.answered(got, http.StatusNotFound)
@@ -61,7 +62,7 @@ func (s *siege) activityOf(note string) string {
 	return found[0]
 }
 
-// wire returns what the peers were sent, and what everybody can read of alice.
+// wire returns all that was sent to the peers, and alice's public documents.
 func (s *siege) wire() []byte {
 	s.Helper()
 	var all bytes.Buffer
@@ -193,7 +194,7 @@ var privacyAttacks = []attack{
 			create["to"], create["cc"] = []any{s.alice.ID}, []any{spelling}
 			create.Sub("object")["to"], create.Sub("object")["cc"] = create["to"], create["cc"]
 			if got := s.post(s.carol, s.alice.ID+"/inbox", create); got.Status == http.StatusBadRequest && !is {
-				continue // not even an id
+				continue // the spelling is not a valid id
 			} else {
 				s.accepted(got)
 			}
@@ -342,8 +343,8 @@ var privacyAttacks = []attack{
 	}},
 }
 
-// spyOnCiphertext sends messages of an encrypted conversation, and looks for them wherever others
-// read.
+// spyOnCiphertext sends messages of an encrypted conversation, and checks that no other place
+// contains them.
 func spyOnCiphertext(s *siege) {
 	group := mlstest.NewGroup(mlstest.NewDevice(string(s.mallory.ID), time.Now()))
 	sealed := base64.StdEncoding.EncodeToString(group.Message())

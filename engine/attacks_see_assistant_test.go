@@ -24,7 +24,7 @@ var see07 = attack{id: "SEE-07", sends: "200 activities of an LLM engine whose a
 				want = http.StatusTooManyRequests
 			}
 			s.answered(engine.Try(s, try.action, try.params), want)
-			if n == 100 { // beside it
+			if n == 100 { // the limit of the assistant's token does not count for alice
 				s.alice.Do(s, "CreateNote", map[string]any{"content": "as ever", "visibility": "direct", "to": []any{string(s.carol.ID)}})
 			}
 		}

@@ -21,7 +21,7 @@ func TestAttacksOnAudiences(t *testing.T) {
 	newSiege(t).play(audienceAttacks)
 }
 
-// befriend lets users follow a new actor at q, which agrees.
+// befriend lets users follow a new actor on q, which accepts.
 func (s *siege) befriend(path string, users ...*enginetest.User) *peertest.Actor {
 	s.Helper()
 	a := s.q.Actor(path)
@@ -32,7 +32,7 @@ func (s *siege) befriend(path string, users ...*enginetest.User) *peertest.Actor
 	return a
 }
 
-// says sends an activity of a's about a note of its own, to an inbox.
+// says sends an inbox an activity of an actor about the actor's note.
 func (s *siege) says(a *peertest.Actor, inbox, kind, note, words string, more vocab.Doc) {
 	s.Helper()
 	o := vocab.Doc{"id": s.id(a, note), "type": "Note", "attributedTo": string(a.ID), "content": words, "published": "2026-01-01T10:00:00Z"}
@@ -49,19 +49,19 @@ func (s *siege) says(a *peertest.Actor, inbox, kind, note, words string, more vo
 	s.accepted(s.post(a, inbox, d))
 }
 
-// words returns what a user holds of a note.
+// words returns the content that a user's database has of a note.
 func words(s *siege, u *enginetest.User, note string) []string {
 	s.Helper()
 	return u.Column(s, `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, note)
 }
 
-// fed tells whether a note stands in a user's feed.
+// fed reports whether a note is in a user's feed.
 func fed(s *siege, u *enginetest.User, note string) bool {
 	s.Helper()
 	return len(u.Column(s, `SELECT f.activity_uri FROM feed f JOIN activities a ON a.uri = f.activity_uri WHERE a.object_uri = $1`, note)) > 0
 }
 
-// sentTo tells whether a peer was sent what holds a text.
+// sentTo reports whether a peer was sent a request that contains text.
 func sentTo(p *peertest.Peer, text string) bool {
 	return slices.ContainsFunc(p.Posted(), func(p peertest.Posted) bool { return bytes.Contains(p.Content, []byte(text)) })
 }
@@ -83,7 +83,7 @@ var see01 = attack{id: "SEE-01", sends: "a letter to alice and bob, edited to be
 	for _, edit := range []struct {
 		kind, words string
 		to          []any
-		bob         string // what he holds then
+		bob         string // the content that bob has after the edit
 	}{
 		{"Create", "for both", []any{s.alice.ID, s.bob.ID}, "for both"},
 		{"Update", "for alice alone", []any{s.alice.ID}, "for both"},
@@ -190,7 +190,8 @@ var see04 = attack{id: "SEE-04", sends: "an Update of a note, then its Delete, a
 	}
 }}
 
-// writeAs sends alice a public note of an actor's, which its server shows, and returns its id.
+// writeAs sends alice a public note of an actor, which the actor's server serves, and returns its
+// id.
 func (s *siege) writeAs(a *peertest.Actor, name, words string) string {
 	s.Helper()
 	create := s.create(a, name)
@@ -202,7 +203,7 @@ func (s *siege) writeAs(a *peertest.Actor, name, words string) string {
 	return id
 }
 
-// changeAs sends alice an Update or Delete of a note of an actor's.
+// changeAs sends alice an Update or Delete of an actor's note.
 func (s *siege) changeAs(a *peertest.Actor, kind, note, words string) {
 	s.Helper()
 	change := vocab.Doc{"id": note + "/" + kind, "type": kind, "actor": string(a.ID), "to": []any{s.alice.ID, string(vocab.Public)}, "object": note}
@@ -212,7 +213,7 @@ func (s *siege) changeAs(a *peertest.Actor, kind, note, words string) {
 	s.accepted(s.post(a, s.alice.ID+"/inbox", change))
 }
 
-// everything returns all that alice's own programs can read of what she got and wrote.
+// everything returns all that alice's clients can read of her received and sent activities.
 func (s *siege) everything() string {
 	s.Helper()
 	var all strings.Builder
@@ -236,7 +237,7 @@ func (s *siege) everything() string {
 	return all.String()
 }
 
-// pages returns a page and those after it.
+// pages returns the page at path and all pages after it.
 func (s *siege) pages(path string, next func(page vocab.Doc) string) string {
 	s.Helper()
 	var all strings.Builder
@@ -311,8 +312,8 @@ var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or
 	}
 }}
 
-// stalls returns a follower of alice's that has said that it changed, and whose server answers
-// nothing until then; and whether it was asked.
+// stalls returns a follower of alice that has sent an Update of itself. When its server is asked
+// it sets asked, waits for until, and answers 503.
 func (s *siege) stalls(name string, until <-chan struct{}) (a *peertest.Actor, asked *atomic.Bool) {
 	s.Helper()
 	a, asked = s.follower(name), &atomic.Bool{}
@@ -330,7 +331,7 @@ func (s *siege) stalls(name string, until <-chan struct{}) (a *peertest.Actor, a
 	return a, asked
 }
 
-// follower returns a new actor at q that follows alice.
+// follower returns a new actor on q that follows alice.
 func (s *siege) follower(name string) *peertest.Actor {
 	s.Helper()
 	a := s.q.Actor("/users/" + strings.ToLower(s.row.id) + "-" + name)
@@ -338,7 +339,7 @@ func (s *siege) follower(name string) *peertest.Actor {
 	return a
 }
 
-// got tells whether an actor's inbox was sent what holds a text.
+// got reports whether an actor's inbox was sent a request that contains text.
 func (s *siege) got(a *peertest.Actor, text string) bool {
 	s.Helper()
 	return slices.ContainsFunc(s.q.Posted(), func(p peertest.Posted) bool {

@@ -36,7 +36,7 @@ func TestAttacksOnSignatures(t *testing.T) {
 	newSiege(t, fmt.Sprintf("LIGHTWEB_LIMITS_KEY_FETCH_RATE=20/min burst %d", keyFetches)).play(signatureAttacks)
 }
 
-// keyFetches is how often a server may be asked at once in these tests.
+// keyFetches is how many keys of one server the engine may fetch in a burst in these tests.
 const keyFetches = 100
 
 // dialects are both ways to sign.
@@ -50,7 +50,7 @@ func keyed(d signature.Dialect, keyID string) string {
 	return `keyId="` + keyID + `",algorithm="rsa-sha256"`
 }
 
-// dial connects to the engine, for a minute at most.
+// dial connects to the engine. The connection has a deadline of one minute.
 func (s *siege) dial() net.Conn {
 	s.Helper()
 	conn, err := net.Dial("tcp", host(s.home.URL))
@@ -63,7 +63,7 @@ func (s *siege) dial() net.Conn {
 	return conn
 }
 
-// raw sends bytes as they are, and returns the status of the answer, 0 for none.
+// raw sends raw bytes and returns the answer. Its status is 0 if there is none.
 func (s *siege) raw(request string) enginetest.Answer {
 	s.Helper()
 	conn := s.dial()
@@ -90,8 +90,8 @@ func (s *siege) answer(from io.Reader) enginetest.Answer {
 	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
 }
 
-// impostor shows an actor of p whose key is any document, and tells whether its signed Like is
-// believed. The engine has never seen it before.
+// impostor passes a new actor on p to change and serves it. It returns the answer to the actor's
+// signed Like, and the actor.
 func (s *siege) impostor(name string, private crypto.Signer, change func(a *peertest.Actor)) (enginetest.Answer, *peertest.Actor) {
 	s.Helper()
 	a := s.p.Actor("/users/" + strings.ToLower(s.row.id) + "-" + name)
@@ -103,7 +103,7 @@ func (s *siege) impostor(name string, private crypto.Signer, change func(a *peer
 	return s.forge(peertest.Forgery{Key: a.Keys.RSA, Body: string(s.like(a, "like").JSON())}), a
 }
 
-// forget lets the engine take an actor it has just fetched for one that it fetched an hour ago.
+// forget makes the engine believe that it fetched an actor an hour ago, and restarts the engine.
 func (s *siege) forget(a *peertest.Actor) {
 	s.Helper()
 	if _, err := s.home.SQL(s, "lightweb").ExecContext(s.Context(), `UPDATE actors SET fetched_at = now() - interval '1 hour' WHERE uri = $1`, string(a.ID)); err != nil {
@@ -117,7 +117,7 @@ func publicPEM(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// rsaPEM writes a public key that crypto/x509 would refuse to.
+// rsaPEM returns a public key in PEM. crypto/x509 would refuse to encode some of these keys.
 func rsaPEM(t testing.TB, n, e *big.Int) string {
 	t.Helper()
 	if e.IsInt64() && e.Int64() < 1<<31 {
@@ -139,7 +139,7 @@ func setPEM(text string) func(*peertest.Actor) {
 	return func(a *peertest.Actor) { a.Doc.Sub("publicKey")["publicKeyPem"] = text }
 }
 
-// proven returns a document with a proof by a key.
+// proven returns a document with a proof made with a key.
 func (s *siege) proven(d vocab.Doc, k signature.Key) vocab.Doc {
 	s.Helper()
 	d = with(d, "@context", vocab.ActivityContext())
@@ -150,7 +150,7 @@ func (s *siege) proven(d vocab.Doc, k signature.Key) vocab.Doc {
 	return d
 }
 
-// with returns a copy of d with another value.
+// with returns a copy of d with another value of one property.
 func with(d vocab.Doc, name string, v any) vocab.Doc {
 	d = maps.Clone(d)
 	d[name] = v

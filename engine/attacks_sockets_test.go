@@ -29,14 +29,14 @@ type rawSocket struct {
 // Kinds of frames (RFC 6455 §5.2).
 const (
 	frameText  = 0x1
-	frameMore  = 0x0 // goes on with the message before
+	frameMore  = 0x0 // continues the message
 	frameClose = 0x8
 	framePing  = 0x9
-	frameLast  = 0x80 // the message ends with it
+	frameLast  = 0x80 // set on the last frame of a message
 )
 
-// dialRaw opens a WebSocket with a token, and reads its greeting. It returns nil when the handshake
-// is answered otherwise than with 101.
+// dialRaw opens a WebSocket with a token and reads its greeting. It returns nil and the status
+// unless the handshake is answered 101.
 func (s *siege) dialRaw(token string) (*rawSocket, int) {
 	s.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.home.URL, "http://"))
@@ -84,7 +84,7 @@ func (r *rawSocket) read() (kind byte, payload []byte) {
 	return head[0] & 0xf, payload
 }
 
-// write writes a frame, and reports whether the connection is still there. The mask is of zeros.
+// write writes a frame and reports whether the connection is still open. The mask is zero.
 func (r *rawSocket) write(kind byte, payload []byte) bool {
 	head := []byte{kind, 0x80 | 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	binary.BigEndian.PutUint64(head[2:], uint64(len(payload)))
@@ -95,7 +95,8 @@ func (r *rawSocket) write(kind byte, payload []byte) bool {
 	return err == nil
 }
 
-// nextText returns the next text, which is no ping.
+// nextText returns the payload of the next text frame. It returns the reason or nothing if the
+// socket is closed.
 func (r *rawSocket) nextText() string {
 	for {
 		kind, payload := r.read()
@@ -122,7 +123,8 @@ func (r *rawSocket) wantClosed(code uint16) {
 	}
 }
 
-// suspendUnderSocket suspends bob while streams of his are open.
+// suspendUnderSocket suspends bob while he has a socket and an event stream open. Both end with
+// code 4001.
 func suspendUnderSocket(s *siege) {
 	open, _ := s.dialRaw(s.bob.Token)
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.home.URL+"/api/events", nil)
@@ -146,7 +148,7 @@ func suspendUnderSocket(s *siege) {
 	runAll(s.T, s.home, []command{{"user unsuspend bob", 0, ""}})
 }
 
-// floodSockets opens too many sockets, and floods those that there are.
+// floodSockets opens one socket too many, and sends too much over the open ones.
 func floodSockets(s *siege) {
 	var all []*rawSocket
 	for range 10 {
@@ -180,7 +182,8 @@ func floodSockets(s *siege) {
 	}
 }
 
-// spyOnSignals wants to see what alice does, and to be seen by her.
+// spyOnSignals lets alice and bob, who do not follow each other, send each other signals. Neither
+// receives one, and no address shows them.
 func spyOnSignals(s *siege) {
 	alice, _ := s.dialRaw(s.alice.Token)
 	bob, _ := s.dialRaw(s.bob.Token) // she does not follow him
@@ -214,7 +217,7 @@ func (s *siege) redis(role string, words ...string) string {
 	return answer
 }
 
-// fillCache writes more than the cache holds.
+// fillCache writes more than the cache holds. The events and alice's session remain.
 func fillCache(s *siege) {
 	var made struct{ Session string }
 	s.alice.Ask(s, http.MethodPost, "/api/session", nil).Decode(s, &made)
@@ -240,7 +243,8 @@ func fillCache(s *siege) {
 	}
 }
 
-// repeatEvent has an event handed to a second consumer after the first has died.
+// repeatEvent lets a second consumer claim an event that the first one read and did not
+// acknowledge. Both get the same event id.
 func repeatEvent(s *siege) {
 	s.bob.Post(s, map[string]any{"content": "once"})
 	enginetest.Eventually(s, "the group is there", func() bool {
@@ -265,7 +269,7 @@ func repeatEvent(s *siege) {
 
 var eventIDInJSON = regexp.MustCompile(`"eventId":\s*"([^"]+)"`)
 
-// sendMadIDs sends ids that would break a protocol of lines, everywhere where one can stand.
+// sendMadIDs sends ids that would break a protocol of lines, in every place that can hold an id.
 func sendMadIDs(s *siege) {
 	for n, bad := range []string{"\r\nDEL alice:events\r\n", "\x00", " ", "\u2028", strings.Repeat("x", 1<<20)} {
 		for _, place := range []string{"id", "object", "note", "actor", "inReplyTo"} {

@@ -22,7 +22,7 @@ func TestAttacksOnTenancy(t *testing.T) {
 	newSiege(t, "LIGHTWEB_LIMITS_BODY=65536").play(tenancyAttacks)
 }
 
-// entries returns the ids of everything in a user's main feed.
+// entries returns the ids of the items in a user's main feed.
 func (s *siege) entries(u *enginetest.User) (ids []string) {
 	s.Helper()
 	for _, item := range u.Feed(s, "main") {
@@ -31,7 +31,7 @@ func (s *siege) entries(u *enginetest.User) (ids []string) {
 	return ids
 }
 
-// namesRefused has the engine refuse to make users of these names.
+// namesRefused checks that user create refuses each of these names with 65.
 func (s *siege) namesRefused(names ...string) {
 	s.Helper()
 	for _, name := range names {
@@ -76,7 +76,7 @@ var tenancyAttacks = []attack{
 		}
 	}},
 	{id: "TEN-07", sends: "an activity to the shared inbox for alice and bob while bob's database is down", happens: "202; alice has it at once, bob exactly once when his is back", changes: true, asks: 1, play: func(s *siege) {
-		s.home.SQL(s, "lightweb_bob").SetMaxIdleConns(0) // none of this test's own is ended
+		s.home.SQL(s, "lightweb_bob").SetMaxIdleConns(0) // the test holds no connection that the query below could end
 		allow := func(yes bool) {
 			for _, q := range []string{fmt.Sprint(`ALTER DATABASE lightweb_bob ALLOW_CONNECTIONS `, yes), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'lightweb_bob' AND pid <> pg_backend_pid()`} {
 				if _, err := s.home.SQL(s, "postgres").ExecContext(s.Context(), q); err != nil {
@@ -245,7 +245,7 @@ func TestAttacksOnTheClientAPI(t *testing.T) {
 	newSiege(t).play(clientAttacks)
 }
 
-// socketAnswered asks for a WebSocket of the user's events, and wants it answered so.
+// socketAnswered asks for a WebSocket of the user's events and checks the status of the answer.
 func (s *siege) socketAnswered(status int, query string, headers ...string) {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.home.URL+"/ws"+query, nil)
