@@ -29,8 +29,8 @@ type restored struct {
 	DryRun              bool `json:"dry_run"`
 }
 
-// An instance is backed up while it serves, lost, and lives on from the backup, on other servers
-// too.
+// An instance is backed up while it serves, and is lost. It is restored from the backup, also on
+// another PostgreSQL server, and federates again.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	a, peer := enginetest.StartTwo(t)
@@ -46,14 +46,14 @@ func TestBackupAndRestore(t *testing.T) {
 	t.Run("one user", s.oneUser)
 }
 
-// lost is an instance with users, followers and a delivery that waits, and its backup.
+// lost is an instance with users, followers and a delivery that waits. Its backup is in file.
 type lost struct {
-	test              *testing.T // of all parts: an instance that one restores lives on in the next
+	test              *testing.T // the whole test: later parts use an instance that an earlier part restored
 	from, peer        *enginetest.Instance
 	alice, bob, carol *enginetest.User // carol lives on the peer
-	unsent            string           // the activity that the peer was never sent
+	unsent            string           // the activity that was never sent to the peer
 	file              string
-	to                *enginetest.Instance // that is restored
+	to                *enginetest.Instance // the restored instance
 }
 
 func newLost(t *testing.T, a, peer *enginetest.Instance) *lost {
@@ -80,13 +80,13 @@ func newLost(t *testing.T, a, peer *enginetest.Instance) *lost {
 	return s
 }
 
-// place makes an empty instance in the place of the one that was lost.
+// place makes an empty instance with the address of the lost one.
 func (s *lost) place(t *testing.T, settings ...string) *enginetest.Instance {
 	t.Helper()
 	i := enginetest.Make(t, append(settings, "LIGHTWEB_PUBLIC_URL="+s.from.URL, "LIGHTWEB_LISTEN="+strings.TrimPrefix(s.from.URL, "http://"))...)
 	i.URL = s.from.URL
 	if len(settings) == 0 {
-		i.SQL(t, "postgres") // its PostgreSQL runs on from one command to the next
+		i.SQL(t, "postgres") // its PostgreSQL keeps running between commands
 	}
 	return i
 }
@@ -130,8 +130,8 @@ func (s *lost) besideServe(t *testing.T) {
 	}
 }
 
-// Each of several backups of an instance that is written to holds all that was acknowledged before
-// it began.
+// While two users post, several backups are made. Each contains every post that was acknowledged
+// before it began.
 func (s *lost) busy(t *testing.T) {
 	var mu sync.Mutex
 	var accepted []string
@@ -186,8 +186,8 @@ func (s *lost) busy(t *testing.T) {
 	}
 }
 
-// configured restores on a server that is configured, and goes from there to a private cluster
-// again.
+// configured restores to a PostgreSQL server set by database.url. Then it backs that instance up
+// and restores it to a private cluster.
 func (s *lost) configured(t *testing.T) {
 	there := s.place(t, "LIGHTWEB_DATABASE_URL="+startServer(t))
 	var r restored
@@ -231,7 +231,7 @@ func (s *lost) configured(t *testing.T) {
 	}
 }
 
-// same compares a database that was restored with the one that was lost, table by table.
+// same compares each table of a restored database with that of the lost database.
 func (s *lost) same(t *testing.T, database string) {
 	t.Helper()
 	rows := func(i *enginetest.Instance) map[string]string {
@@ -262,7 +262,7 @@ func (s *lost) same(t *testing.T, database string) {
 		return all
 	}
 	want, got := rows(s.from), rows(s.to)
-	for _, table := range []string{"deliveries", "hosts"} { // the fence changes them; how hosts are changes while the first one runs
+	for _, table := range []string{"deliveries", "hosts"} { // the fence changes deliveries; hosts changes while the first instance runs
 		delete(want, table)
 		delete(got, table)
 	}
@@ -271,7 +271,8 @@ func (s *lost) same(t *testing.T, database string) {
 	}
 }
 
-// killedBackup makes backups with processes that are killed on the way, and one that finishes.
+// killedBackup kills several backups while they are written. The next one succeeds, and no
+// partial file remains.
 func (s *lost) killedBackup(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
@@ -299,10 +300,11 @@ func (s *lost) killedBackup(t *testing.T) {
 	}
 }
 
-// killed restores with a process that is killed on the way, and another one that finishes.
+// killed kills several restores while they run. After each there are no users or all users, and
+// the last restore succeeds.
 func (s *lost) killed(t *testing.T) {
 	to := s.place(t)
-	to.Run(t, "user", "list") // makes the databases, so that restoring is what is interrupted
+	to.Run(t, "user", "list") // makes the databases, so that each kill below interrupts the restore itself
 	began := time.Now()
 	to.Run(t, "restore", s.file, "--dry-run")
 	whole := time.Since(began)
@@ -319,7 +321,7 @@ func (s *lost) killed(t *testing.T) {
 	if last.Code != 0 && last.Code != 73 {
 		t.Errorf("the last restore ended with %d: %s", last.Code, last.Stderr)
 	}
-	to.Run(t, "restore", s.file, "--dry-run") // drops what the last killed one left
+	to.Run(t, "restore", s.file, "--dry-run") // drops what the last killed restore left
 	var status struct{ Users []struct{ Usable bool } }
 	to.Run(t, "db", "status", "--json").Decode(t, &status)
 	if len(status.Users) != 2 || !status.Users[0].Usable || !status.Users[1].Usable {
@@ -368,7 +370,8 @@ func (s *lost) refusals(t *testing.T) {
 		t.Error("what was refused left files of users")
 	}
 
-	// Without keys nothing is restored that nobody would know again.
+	// A backup without keys is restored only where the keys of its user and of the instance
+	// are.
 	bare := filepath.Join(enginetest.Dir(t), "bare.tar.gz")
 	if got := s.from.Run(t, "backup", bare, "--user", "bob", "--no-keys"); got.Code != 0 {
 		t.Fatalf("backup ended with %d: %s", got.Code, got.Stderr)
@@ -389,7 +392,8 @@ func (s *lost) refusals(t *testing.T) {
 	runAll(t, empty, []command{{"restore " + bare + " --user bob -q", 0, ""}, {"user show bob -q", 0, ""}})
 }
 
-// livesOn serves what was restored: it federates, and sends nothing that the backup still owed.
+// livesOn starts the restored instance. It federates, and does not send the deliveries that the
+// backup still owed.
 func (s *lost) livesOn(t *testing.T) {
 	s.peer.Start(t)
 	s.to.Start(t)

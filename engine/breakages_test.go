@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// breakage is a way in which something breaks, for a user where it is about one. It works again
-// when mend returns.
+// breakage is one way in which the engine's surroundings break. If it concerns one user, that
+// user is u. Everything works again after mend returns.
 type breakage struct {
 	name   string
 	fills  bool // the disk
@@ -64,13 +64,13 @@ var breakages = []breakage{
 	{name: "a peer stalls", breaks: func(_ *testing.T, c *twoFaults, _ *enginetest.User) func() { return c.peer.Stall() }},
 }
 
-// writesLog begins another segment of PostgreSQL's log.
+// writesLog lets PostgreSQL begin another segment of its log, which fails when the disk is full.
 func (c *twoFaults) writesLog(t *testing.T) error {
 	_, err := c.home.SQL(t, "postgres").ExecContext(t.Context(), `SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()`)
 	return err
 }
 
-// slow makes transactions wait: one of the tables after the other is locked, each for a while.
+// slow locks one of the tables after the other, each for a while, so that transactions wait.
 func slow(t *testing.T, database *sql.DB, tables ...string) (mend func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,7 +96,7 @@ func slow(t *testing.T, database *sql.DB, tables ...string) (mend func()) {
 	return mend
 }
 
-// lockFor keeps everybody from a table for 200 ms.
+// lockFor locks a table for 200 ms.
 func lockFor(ctx context.Context, database *sql.DB, table string) error {
 	tx, err := database.BeginTx(ctx, nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func lockFor(ctx context.Context, database *sql.DB, table string) error {
 	return err
 }
 
-// rename gives a database another name, whoever is connected to it.
+// rename renames a database, and ends the connections to it first.
 func rename(t *testing.T, home *enginetest.Instance, from, to string) {
 	t.Helper()
 	enginetest.Eventually(t, from+" is "+to, func() bool {

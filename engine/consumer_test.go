@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A program reads a user's events in a group as user redis-acl lets it. Redis is emptied and loses
-// the group, and the engine is killed: each post is handled once.
+// A program reads alice's events in a consumer group, with the access that user redis-acl gives
+// it. It handles each post once, even when Redis loses the group and the engine is killed.
 func TestAConsumerHandlesEachPostOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

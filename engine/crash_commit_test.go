@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// The engine is killed while it accepts a commit. The same request, made again, is accepted as the
-// same commit: no epoch is lost, and none is taken twice (conversations.md 3.e, row 15).
-// LIGHTWEB_CRASH_COMMIT_ROUNDS says how often, 4 times unless it says otherwise.
+// The engine is killed while it accepts a commit. The client repeats the request, and the engine
+// accepts the same commit: each epoch has exactly one (conversations.md 3.e, row 15).
+// LIGHTWEB_CRASH_COMMIT_ROUNDS sets how often the engine is killed (default 4).
 func TestACommitIsAcceptedOnceWheneverTheEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	c := newCommitCrash(t)
@@ -26,8 +26,8 @@ func TestACommitIsAcceptedOnceWheneverTheEngineIsKilled(t *testing.T) {
 	c.check(t)
 }
 
-// The engine is killed after a commit is in the database and before its program is answered. The
-// same request, made again, gets the stored answer. LIGHTWEB_CRASH_COMMIT_ROUNDS as above.
+// The engine is killed after a commit is in the database and before its client is answered. The
+// repeated request gets the stored answer. LIGHTWEB_CRASH_COMMIT_ROUNDS works as above.
 func TestAStoredAnswerIsGivenWhenTheEngineIsKilledBeforeItsReply(t *testing.T) {
 	t.Parallel()
 	c := newCommitCrash(t)
@@ -51,8 +51,8 @@ func TestAStoredAnswerIsGivenWhenTheEngineIsKilledBeforeItsReply(t *testing.T) {
 	t.Logf("%d rounds: each time the program got the stored answer", c.rounds)
 }
 
-// waitsInCommit counts the transactions that have written to a log, are on the disk, and wait in
-// their COMMIT for a standby.
+// waitsInCommit counts the transactions that have written to a log and wait in COMMIT for a
+// standby. They are on the disk already.
 const waitsInCommit = `SELECT count(DISTINCT pid) FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE wait_event = 'SyncRep' AND relation = 'mls_log'::regclass`
 
 // commitCrash is an engine that is killed while it accepts the commits of a device.
@@ -64,7 +64,7 @@ type commitCrash struct {
 	group  *mlstest.Group
 	path   string
 	ask    func(into any) int // makes the request of the round
-	epoch  int                // that the commit of the round begins
+	epoch  int                // the epoch that the commit of the round begins
 	probed chan error         // gets the error of the probe of holdReplies
 }
 
@@ -94,8 +94,8 @@ func (c *commitCrash) begin(t *testing.T) chan int {
 	return asked
 }
 
-// repeat sends the commit of the round again, and fails the test unless it is accepted as the
-// first one was or would have been.
+// repeat sends the commit of the round again. It fails the test unless the answer has the number
+// and epoch of the first one.
 func (c *commitCrash) repeat(t *testing.T, first int) {
 	t.Helper()
 	var accepted struct{ Seq, Epoch int }
@@ -118,8 +118,8 @@ func (c *commitCrash) check(t *testing.T) {
 	}
 }
 
-// holdReplies makes PostgreSQL reply to no COMMIT until freeReplies: the transaction is on the
-// disk, and PostgreSQL waits for a standby that does not exist.
+// holdReplies stops PostgreSQL from replying to COMMIT until freeReplies. The transaction is on
+// the disk, and PostgreSQL waits for a standby that does not exist.
 func (c *commitCrash) holdReplies(t *testing.T) {
 	t.Helper()
 	c.setStandby(t, "SET synchronous_standby_names = 'nobody'")

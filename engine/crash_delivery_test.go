@@ -21,7 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// How much a round of the test sends: every post goes to a follower on each host.
+// The size of a round of the test. Every post goes to a follower on each host.
 const (
 	senderHosts   = 50
 	senderAuthors = 5
@@ -29,10 +29,10 @@ const (
 	senderKills   = 3
 )
 
-// An activity answered 201 reaches every inbox under one id and with one key, whenever the sender
-// is killed; and what was not is there once it has been asked for again, once.
-// LIGHTWEB_CRASH_DELIVERY_ROUNDS says how many rounds of 5,000 deliveries are played, 3 unless it
-// says otherwise; LIGHTWEB_CRASH_SEED as above.
+// The sender is killed at random moments. A post that was answered 201 reaches every inbox under
+// one id and with one key. A post without an answer is requested again, and then exists once.
+// LIGHTWEB_CRASH_DELIVERY_ROUNDS sets the number of rounds of 5,000 deliveries (default 3).
+// LIGHTWEB_CRASH_SEED sets the random moments.
 func TestNothingOwedIsLostHoweverOftenTheSenderIsKilled(t *testing.T) {
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("LIGHTWEB_CRASH_DELIVERY_ROUNDS"), "3"))
 	if err != nil {
@@ -54,22 +54,22 @@ func TestNothingOwedIsLostHoweverOftenTheSenderIsKilled(t *testing.T) {
 		rounds, c.kills, len(c.taken), c.received.Load()-int64(len(c.taken)), c.again.Load())
 }
 
-// senderCrash is an engine whose users are followed by somebody on each of many hosts.
+// senderCrash is an engine whose users have one follower on each of many hosts.
 type senderCrash struct {
 	random   *rand.Rand
 	home     *enginetest.Instance
 	authors  []*enginetest.User
 	inboxes  []string
 	kills    int
-	again    atomic.Int64 // requests for a post that had no answer
+	again    atomic.Int64 // repeated requests for a post without an answer
 	received atomic.Int64
 
 	mu      sync.Mutex
-	taken   map[owed]taken // what the hosts took, each thing once
-	strange []string       // what was another the second time
+	taken   map[owed]taken // the deliveries that the hosts accepted, each once
+	strange []string       // deliveries that differed when they came again
 }
 
-// owed is an activity at an inbox.
+// owed identifies a delivery by its inbox and activity.
 type owed struct{ inbox, activity string }
 
 type taken struct{ body, key string }
@@ -108,7 +108,8 @@ func newSenderCrash(t *testing.T, random *rand.Rand) *senderCrash {
 	return c
 }
 
-// take is what a host does with a delivery: it keeps one of each.
+// take is the handler of a host's inbox. It stores each delivery once, and notes a delivery that
+// differs when it comes again.
 func (c *senderCrash) take(w http.ResponseWriter, r *http.Request, inbox string) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -131,10 +132,11 @@ func (c *senderCrash) take(w http.ResponseWriter, r *http.Request, inbox string)
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// round posts, kills the sender on the way, and looks at what the hosts have afterwards.
+// round sends posts and kills the sender meanwhile. Then it checks that every host has every post
+// exactly once.
 func (c *senderCrash) round(t *testing.T, n int) {
 	before, base := len(c.taken), c.received.Load()
-	at := make([]int64, senderKills) // how many deliveries of the round have arrived when it is killed
+	at := make([]int64, senderKills) // how many deliveries have arrived when the sender is killed
 	for k := range at {
 		at[k] = base + int64(c.random.IntN(senderPosts*senderHosts*9/10))
 	}
@@ -177,8 +179,8 @@ func (c *senderCrash) round(t *testing.T, n int) {
 	}
 }
 
-// kill kills the sender and starts it again. A delivery that it held on lease is nobody's for an
-// hour, unless the next process knows better.
+// kill kills the sender and starts it again. The deliveries that the sender had claimed are due
+// in an hour, unless the next process releases them.
 func (c *senderCrash) kill(t *testing.T) {
 	t.Helper()
 	c.home.Kill()
@@ -189,8 +191,8 @@ func (c *senderCrash) kill(t *testing.T) {
 	c.home.Start(t)
 }
 
-// post has somebody post, asking under one key until there is an answer, and returns the activity's
-// id.
+// post lets an author post. It repeats the request under one key until there is an answer, and
+// returns the activity's id.
 func (c *senderCrash) post(t *testing.T, author *enginetest.User, name string) string {
 	body := fmt.Appendf(nil, `{"action":"CreateNote","params":{"content":"number %s","visibility":"public"}}`, name)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -223,7 +225,7 @@ func (c *senderCrash) post(t *testing.T, author *enginetest.User, name string) s
 	}
 }
 
-// answered makes a request, and tells whether there was an answer that counts.
+// answered sends a request and reports whether the answer is final.
 func answered(r *http.Request) (a enginetest.Answer, ok bool) {
 	resp, err := crashClient.Do(r)
 	if err != nil {
@@ -234,11 +236,11 @@ func answered(r *http.Request) (a enginetest.Answer, ok bool) {
 	if a.Body, err = io.ReadAll(resp.Body); err != nil {
 		return a, false
 	}
-	return a, a.Status != http.StatusServiceUnavailable && a.Status != http.StatusConflict // another try is at it still
+	return a, a.Status != http.StatusServiceUnavailable && a.Status != http.StatusConflict // 409: an earlier request is still running
 }
 
-// settled wants of every delivery, soon, that it is done, at the first attempt, and that nobody
-// holds it.
+// settled waits until every delivery is done. Each must be delivered at its first attempt and
+// have no lease.
 func (c *senderCrash) settled(t *testing.T) {
 	t.Helper()
 	for _, a := range c.authors {

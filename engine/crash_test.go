@@ -22,7 +22,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// How much a round of the crash test sends, from how many sides at once, to how many users.
+// The size of a round of the crash test.
 const (
 	crashActivities = 160
 	crashSenders    = 8
@@ -30,16 +30,16 @@ const (
 	crashAuthors    = 4
 )
 
-// victims are what is killed, one or both of them.
+// victims are the processes that are killed: the engine, PostgreSQL, or both.
 var victims = []struct {
 	name             string
 	engine, postgres bool
 }{{"the engine", true, false}, {"PostgreSQL", false, true}, {"both", true, true}}
 
-// An activity answered 202 is in the database of each recipient exactly once, with its side effects
-// and its events, whatever is killed meanwhile; and nothing else is there. LIGHTWEB_CRASH_ROUNDS
-// says how often something is killed, 5 times unless it says otherwise; LIGHTWEB_CRASH_SEED plays
-// one run again, as far as other processes let it.
+// The engine, PostgreSQL or both are killed at random moments. An activity that was answered 202
+// is in the database of each recipient exactly once, with its side effects and its events, and
+// nothing else is there. LIGHTWEB_CRASH_ROUNDS sets the number of kills (default 5).
+// LIGHTWEB_CRASH_SEED plays one run again, as far as other processes allow it.
 func TestNothingAcceptedIsLostOrDoubledWhateverIsKilled(t *testing.T) {
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("LIGHTWEB_CRASH_ROUNDS"), "5"))
 	if err != nil {
@@ -68,12 +68,12 @@ type crash struct {
 	peer    *peertest.Peer
 	authors []*peertest.Actor
 	users   []*enginetest.User
-	posts   []string      // one of each user, to be liked
-	seen    []int64       // the last event of each user that was looked at
-	pauses  bool          // while something is being broken
-	within  int           // how many activities of a round are accepted at most when something breaks
-	padding int           // bytes of content in each post beside its number
-	rest    time.Duration // before a request is made again
+	posts   []string      // one post of each user, for Likes
+	seen    []int64       // the last event of each user that was checked
+	pauses  bool          // nothing is sent while something breaks
+	within  int           // something breaks after at most this many activities of a round
+	padding int           // bytes of content that are added to each post
+	rest    time.Duration // the time before a request is repeated
 
 	accepted, again, requests atomic.Int64
 }
@@ -83,7 +83,7 @@ func newCrash(t *testing.T, random *rand.Rand, home *enginetest.Instance) *crash
 	return newCrashOf(t, random, home, crashUsers)
 }
 
-// newCrashOf is newCrash with as many users.
+// newCrashOf is newCrash with another number of users.
 func newCrashOf(t *testing.T, random *rand.Rand, home *enginetest.Instance, users int) *crash {
 	t.Helper()
 	c := &crash{random: random, home: home, peer: peertest.New(t, "127.0.0.2"), within: crashActivities - 1, rest: 20 * time.Millisecond}
@@ -102,25 +102,25 @@ func newCrashOf(t *testing.T, random *rand.Rand, home *enginetest.Instance, user
 			}
 		}
 	}
-	c.home.DB(t) // what is looked through holds PostgreSQL from now on
+	c.home.DB(t) // from now on the test keeps PostgreSQL running for its checks
 	return c
 }
 
-// sending is an activity that an actor sends until it is accepted, and what it must have brought
-// about then.
+// sending is an activity that an actor sends until it is accepted, with the effects that it must
+// have.
 type sending struct {
-	actor   *peertest.Actor // nil: a user of the instance said it
+	actor   *peertest.Actor // nil: a user of the instance is the actor
 	id      string
 	body    []byte
 	inboxes []string // it is posted to each, at the same time
 	readers []int    // who must have it
 	event   string
-	effect  string // a query that counts what it did beside being stored, for each reader; empty: nothing
+	effect  string // a query that counts its effects on a reader; empty: none
 	args    []any
 }
 
-// round sends many activities, breaks something on the way, and looks at everything afterwards.
-// When c pauses, nothing is sent while something is being broken, until goOn is called.
+// round sends many activities, breaks something meanwhile, and checks the data of all users
+// afterwards. When c pauses, nothing is sent from the break until goOn is called.
 func (c *crash) round(t *testing.T, n int, breaks func(goOn func())) {
 	all := make([]sending, crashActivities)
 	for k := range all {
@@ -173,7 +173,7 @@ func (c *crash) kill(t *testing.T, engine, postgres bool) {
 		c.home.Kill()
 		c.home.Start(t)
 	}
-	if postgres { // the last activity may be accepted already: what follows reads the databases
+	if postgres { // the checks that follow read the databases
 		enginetest.Eventually(t, "another PostgreSQL", func() bool {
 			now := c.home.Postmaster()
 			return now > 0 && now != pid && c.home.Ready(t) == http.StatusOK
@@ -181,8 +181,8 @@ func (c *crash) kill(t *testing.T, engine, postgres bool) {
 	}
 }
 
-// invent makes an activity up: most are public posts, which all users read; the rest is for one of
-// them.
+// invent makes up an activity. Most are public posts, which all users read; the others are for
+// one user.
 func (c *crash) invent(t *testing.T, round, k int) sending {
 	name := fmt.Sprint(round, "-", k)
 	a := c.authors[c.random.IntN(len(c.authors))]
@@ -199,7 +199,7 @@ func (c *crash) invent(t *testing.T, round, k int) sending {
 	case 6:
 		doc["type"], doc["object"] = "Like", c.posts[reader]
 		one.event, one.effect, one.args = "like.received", `SELECT count(*) FROM reactions WHERE object_uri = $1 AND actor_uri = $2`, []any{c.posts[reader], string(a.ID)}
-	case 7: // somebody new follows the user, who answers once
+	case 7: // a new actor follows the user, who answers once
 		one.actor = c.peer.Actor("/follower" + name)
 		one.id = fmt.Sprint(one.actor.ID, "/follows/1")
 		doc = vocab.Doc{"id": one.id, "actor": string(one.actor.ID), "type": "Follow", "object": u.ID}
@@ -218,7 +218,7 @@ func (c *crash) invent(t *testing.T, round, k int) sending {
 func (c *crash) note(a *peertest.Actor, name, to string) vocab.Doc {
 	padding := make([]byte, c.padding)
 	for n := range padding {
-		padding[n] = byte('a' + c.random.IntN(26)) // what can be compressed takes no room
+		padding[n] = byte('a' + c.random.IntN(26)) // content that compresses would not fill the disk
 	}
 	return vocab.Doc{"id": fmt.Sprint(a.ID, "/notes/", name), "type": "Note", "attributedTo": string(a.ID), "content": "number " + name + string(padding), "to": []any{to}}
 }
@@ -255,11 +255,11 @@ func (c *crash) send(t *testing.T, s sending) {
 	all.Wait()
 }
 
-// crashClient does not keep connections to an engine that may be another process by the next
+// crashClient keeps no connections, because the engine may be another process at the next
 // request.
 var crashClient = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// post sends a signed request and returns the status, 0 when there was no answer.
+// post sends a signed request and returns the status, or 0 if there was no answer.
 func (c *crash) post(t *testing.T, a *peertest.Actor, inbox string, body []byte) int {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, inbox, bytes.NewReader(body))
 	if err != nil {
@@ -276,15 +276,15 @@ func (c *crash) post(t *testing.T, a *peertest.Actor, inbox string, body []byte)
 	if err != nil {
 		return 0
 	}
-	_ = resp.Body.Close() // status and header say it all
+	_ = resp.Body.Close() // only status and header matter here
 	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
 		t.Error("a 503 does not say when to come again")
 	}
 	return resp.StatusCode
 }
 
-// look counts what each reader has of everything that was sent, and wants of everything a reader
-// has that it was sent.
+// look checks that each reader has exactly the activities that were sent to it. It returns how
+// often each of their events and effects was found.
 func (c *crash) look(t *testing.T, round int, all []sending) *tally {
 	t.Helper()
 	enginetest.Eventually(t, "the journal is empty", func() bool {

@@ -17,13 +17,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// The account that PostgreSQL runs as passes through the data directory, and nobody else sees what
-// is in it. One that is there already stays as its owner wants it.
+// The account of PostgreSQL passes through the data directory, and other accounts cannot list it.
+// A directory that exists already keeps its mode.
 func TestTheDataDirectoryIsPassedThroughAndNotListed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		mode os.FileMode // of a folder that is there; 0: none is
+		mode os.FileMode // of a folder that exists; 0: none exists
 		want os.FileMode
 	}{{"new", 0, 0o711}, {"there", 0o755, 0o755}} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestTheDataDirectoryIsPassedThroughAndNotListed(t *testing.T) {
 	}
 }
 
-// The keys of the instance are made by what makes the instance: a folder in which commands have
-// only looked about can be restored into.
+// Only commands that make the instance make its keys. A folder in which commands have only read
+// can still be restored into.
 func TestKeysOfTheInstanceAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(enginetest.Dir(t), "data")
@@ -96,7 +96,8 @@ func TestKeysOfTheInstanceAreMadeOnce(t *testing.T) {
 	}
 }
 
-// Of two commands that make the first users at once each finds the keys that the other one made.
+// A command that makes the first user uses the keys of the instance that another command has made
+// meanwhile.
 func TestKeysThatAnotherCommandMadeMeanwhileAreUsed(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -106,7 +107,7 @@ func TestKeysThatAnotherCommandMadeMeanwhileAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // which lets go of what it holds
+	defer func() { _ = tx.Rollback() }() // this ends the lock, too
 	if _, err := tx.ExecContext(t.Context(), `LOCK TABLE users IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +132,8 @@ func TestKeysThatAnotherCommandMadeMeanwhileAreUsed(t *testing.T) {
 	}
 }
 
-// While database.url is set for the service alone, commands without it make no empty instance
-// beside the one that is served.
+// The service has database.url and the commands do not. They fail instead of making an empty
+// instance beside the one that is served.
 func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(enginetest.Dir(t), "data")
@@ -156,7 +157,8 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 			t.Errorf("%s was made: %v", path, err)
 		}
 	}
-	// Commands made such a folder before the instance noted where its databases are.
+	// Older versions made this folder, because the instance did not note where its databases
+	// are.
 	if err := os.Mkdir(filepath.Join(dir, "pg"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 	}
 }
 
-// startServer starts a PostgreSQL server of its own, and returns the URL for database.url. The
+// startServer starts a separate PostgreSQL server and returns its URL for database.url. The
 // server ends with the test.
 func startServer(t *testing.T) string {
 	t.Helper()

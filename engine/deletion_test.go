@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A deleted user is gone at once for whoever asks, then from everybody who knew it, and at last
-// from this server, but for the name.
+// A deleted user is gone at once for every request. Then the servers that knew the user delete
+// it, and at last this server keeps the name only.
 func deletionReachesEverybody(t *testing.T, a, b *enginetest.Instance) {
 	della, doria, dino := a.CreateUser(t, "della"), a.CreateUser(t, "doria"), b.CreateUser(t, "dino")
 	befriend(t, dino, della)
@@ -66,7 +66,7 @@ func deletionReachesEverybody(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// expectDeleted waits until nothing is left of a user but its name.
+// expectDeleted waits until only the name of a user is left.
 func expectDeleted(t *testing.T, i *enginetest.Instance, u *enginetest.User) {
 	t.Helper()
 	enginetest.Eventually(t, u.Name+" is deleted", func() bool { return enginetest.Fetch(t, u.ID).Status == http.StatusGone })
@@ -91,7 +91,7 @@ func expectDeleted(t *testing.T, i *enginetest.Instance, u *enginetest.User) {
 	}
 }
 
-// A deletion goes on wherever it is killed.
+// A deletion is completed even if its command or the engine is killed at a random moment.
 func TestADeletionThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	const kills = 20
@@ -126,8 +126,8 @@ func TestADeletionThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// cutRemoval kills the engine, and leaves what it has left if that was while it removed the user
-// cut: the database is gone, and the row says that the removal has begun.
+// cutRemoval kills the engine and makes the state of a removal of the user cut that was killed
+// halfway: the database is gone, and the row says that the removal has begun.
 func cutRemoval(t *testing.T, i *enginetest.Instance) {
 	t.Helper()
 	i.Kill()
@@ -141,7 +141,8 @@ func cutRemoval(t *testing.T, i *enginetest.Instance) {
 	}
 }
 
-// The removal of a user is killed when its database is gone already: nobody can be told any more.
+// The removal of a user is killed after its database is gone, so that other servers can no longer
+// be informed. The next start completes the removal.
 func TestARemovalThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -151,8 +152,8 @@ func TestARemovalThatIsKilledGoesOn(t *testing.T) {
 	expectDeleted(t, i, u)
 }
 
-// A user is deleted while the instance is backed up, before the backup has come to the user. The
-// backup holds the user as a whole, and the deletion goes on when the backup has ended.
+// A user is deleted during a backup that has not reached the user yet. The backup holds the whole
+// user, and the deletion continues when the backup has ended.
 func TestADeletionDuringABackupWaitsForItsEnd(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -181,8 +182,8 @@ func TestADeletionDuringABackupWaitsForItsEnd(t *testing.T) {
 	}
 }
 
-// A backup is taken after a removal that was killed: of the user there is no more than the name.
-// Restored, the removal goes on.
+// A backup is made after a removal was killed. It holds only the name of the user. The removal
+// continues where the backup is restored.
 func TestABackupHoldsAUserWhoIsBeingRemovedByNameOnly(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -205,7 +206,7 @@ func TestABackupHoldsAUserWhoIsBeingRemovedByNameOnly(t *testing.T) {
 	}
 }
 
-// Commands change nothing of a user who is being deleted, and know no deleted user.
+// Commands do not change a user who is being deleted, and refuse a deleted user.
 func TestCommandsRefuseDeletedUsers(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t, "EDITOR=true")

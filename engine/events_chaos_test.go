@@ -21,7 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sights are the events that the consumer of one user was handed, repeats left out.
+// sights are the events that the consumer of one user received, without repeats.
 type sights struct {
 	mu      sync.Mutex
 	numbers []uint64
@@ -40,7 +40,7 @@ func (s *sights) handle(_ context.Context, e event.Event) error {
 	return nil
 }
 
-// missing returns how many activities were not told of.
+// missing returns how many of the activities had no event.
 func (s *sights) missing(ids []string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,10 +52,10 @@ func (s *sights) missing(ids []string) (n int) {
 	return n
 }
 
-// While activities arrive, Redis is killed, emptied, paused and made to evict at random, and the
-// engine is killed twice. A consumer of the group llm has been handed every accepted activity in
-// the end, each for the first time in the order of the numbers. LIGHTWEB_CHAOS_ACTIVITIES says how
-// many arrive, 400 unless it says otherwise.
+// While activities arrive, Redis is killed, emptied, paused and made to evict in turn, and the
+// engine is killed twice. In the end a consumer of the group llm has received every accepted
+// activity, in the order of the event numbers. LIGHTWEB_CHAOS_ACTIVITIES sets the number of
+// activities (default 400).
 func TestAConsumerIsHandedEverythingWhateverBecomesOfRedis(t *testing.T) {
 	t.Parallel()
 	all := 400
@@ -101,8 +101,8 @@ func TestAConsumerIsHandedEverythingWhateverBecomesOfRedis(t *testing.T) {
 	t.Logf("%d activities were accepted, %d requests made again", all, c.again.Load())
 }
 
-// sendUnderChaos sends activities in batches, from four sides at once, and breaks something during
-// each. It returns what each user was sent.
+// sendUnderChaos sends activities in batches, from four authors at once, and disturbs Redis or
+// the engine during each batch. It returns the activities that each user was sent.
 func (c *crash) sendUnderChaos(t *testing.T, redis *redistest.Server, all int) (accepted [][]string) {
 	accepted = make([][]string, len(c.users))
 	batch := all / 20
@@ -129,7 +129,7 @@ func (c *crash) sendUnderChaos(t *testing.T, redis *redistest.Server, all int) (
 	return accepted
 }
 
-// chaosNote is a post of an author for one user.
+// chaosNote returns a post of an author to one user.
 func (c *crash) chaosNote(author, user int, name string) sending {
 	a := c.authors[author]
 	one := sending{actor: a, id: fmt.Sprint(a.ID, "/activities/", name), inboxes: []string{c.users[user].ID + "/inbox"}, readers: []int{user}}
@@ -138,7 +138,7 @@ func (c *crash) chaosNote(author, user int, name string) sending {
 	return one
 }
 
-// disturb does something to Redis, and in two rounds to the engine.
+// disturb disturbs Redis, or in two of the rounds the engine.
 func (c *crash) disturb(t *testing.T, redis *redistest.Server, round int) {
 	switch {
 	case round == 7 || round == 14:
@@ -154,7 +154,7 @@ func (c *crash) disturb(t *testing.T, redis *redistest.Server, round int) {
 		redis.Resume()
 	default:
 		redis.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
-		redis.Do("CONFIG", "SET", "maxmemory", "1mb") // less than it holds empty: every key goes
+		redis.Do("CONFIG", "SET", "maxmemory", "1mb") // less than an empty Redis needs, so every key is evicted
 		redis.Do("CONFIG", "SET", "maxmemory", "0")
 	}
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// codeBlock is an example of a page, with its language.
+// codeBlock matches an example of a page and its language.
 var codeBlock = regexp.MustCompile("(?ms)^```(sh|ts)\n(.*?)^```")
 
-// applyRedisAccess gives programs of a user access to its streams, and returns the URL with it.
+// applyRedisAccess gives programs of a user access to the user's streams, and returns the URL of
+// Redis with that access.
 func applyRedisAccess(t *testing.T, a *enginetest.Instance, server *redistest.Server, user string) string {
 	t.Helper()
 	var access struct {
@@ -29,7 +30,7 @@ func applyRedisAccess(t *testing.T, a *enginetest.Instance, server *redistest.Se
 	return "redis://" + access.User + ":" + access.Password + "@" + server.Addr
 }
 
-// The examples of docs/events.md are told of what happens.
+// The examples of docs/events.md run, and receive the events of alice's posts.
 func TestTheExamplesOfTheEventsPageRun(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/events.md")
@@ -79,7 +80,8 @@ func TestTheExamplesOfTheEventsPageRun(t *testing.T) {
 	})
 }
 
-// begin runs an example until the test ends, and returns how to see what it has written.
+// begin runs an example until the test ends, and returns a function that returns its output so
+// far.
 func begin(t *testing.T, dir string, env []string, program string, args ...string) (told func() string) {
 	t.Helper()
 	var out output
@@ -99,7 +101,7 @@ func begin(t *testing.T, dir string, env []string, program string, args ...strin
 	return out.String
 }
 
-// output is what a process has written so far.
+// output holds the output of a process so far.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer

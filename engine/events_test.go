@@ -12,14 +12,14 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// onStream reports whether the activity is told of on the user's stream.
+// onStream reports whether a user's stream has an event of this kind about the activity.
 func onStream(server *redistest.Server, u *enginetest.User, kind, activity string) bool {
 	all := server.Do("XRANGE", u.Name+":events", "-", "+")
 	return strings.Contains(all, kind) && strings.Contains(all, activity)
 }
 
-// A post is told of on the streams of its author and of a follower. Without Redis the engine
-// serves on, and tells later; so does an engine that was killed before it could.
+// A post has an event on the streams of its author and of a follower. Without Redis the engine
+// continues to serve and emits the events later, even if it was killed in between.
 func TestEventsReachTheStreams(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -81,7 +81,8 @@ func isRunning(i *enginetest.Instance, role string) bool {
 	return s.IsAlive()
 }
 
-// A program is told that the engine stops, and nothing that it was sent before is lost.
+// When the engine stops, a client receives all events from before, and then learns that the
+// engine stops.
 func TestSocketsAreClosedFirstWhenTheEngineStops(t *testing.T) {
 	t.Parallel()
 	a := enginetest.Start(t)

@@ -56,8 +56,8 @@ func strangersPrivatePostWaits(t *testing.T, a, b *enginetest.Instance) {
 	})
 }
 
-// A receiver that does not answer costs an attempt; what the sender held when it was killed goes
-// out at its next start.
+// A receiver that does not answer costs one attempt. The deliveries that a killed sender had
+// claimed are sent after its next start.
 func receiverThatIsAway(t *testing.T, a, b *enginetest.Instance) {
 	reader, writer := b.CreateUser(t, "ivan"), a.CreateUser(t, "judy")
 	befriend(t, reader, writer)
@@ -85,7 +85,7 @@ func receiverThatIsAway(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// A user's database that a migration left half-way makes that user unavailable, and nobody else.
+// A migration that failed halfway in one user's database makes only that user unavailable.
 func dirtyDatabase(t *testing.T, a, b *enginetest.Instance) {
 	ill, well, friend := a.CreateUser(t, "kate"), a.CreateUser(t, "liam"), b.CreateUser(t, "mona")
 	befriend(t, ill, friend)
@@ -119,8 +119,8 @@ func dirtyDatabase(t *testing.T, a, b *enginetest.Instance) {
 	ill.Await(t, "main", "what came meanwhile", func(i enginetest.Item) bool { return i.ActivityURI == id })
 }
 
-// PostgreSQL is killed under a serving engine, which starts it again by itself. Everything
-// accepted before and meanwhile, from its own user and from the other engine, is there afterwards.
+// PostgreSQL is killed under a serving engine, which starts it again. Every activity that was
+// accepted before or meanwhile, from a local user or from the other engine, is there afterwards.
 func databaseServerThatDies(t *testing.T, a, b *enginetest.Instance) {
 	here, there := a.CreateUser(t, "nina"), b.CreateUser(t, "oscar")
 	befriend(t, here, there)

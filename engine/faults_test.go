@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// stop sends PostgreSQL signals, one after the other while requests are answered.
+// stop sends signals to PostgreSQL. After each signal it waits for 20 requests.
 func (c *crash) stop(t *testing.T, pid int, signals ...syscall.Signal) {
 	t.Helper()
 	for _, s := range signals {
@@ -23,9 +23,9 @@ func (c *crash) stop(t *testing.T, pid int, signals ...syscall.Signal) {
 	}
 }
 
-// The disk of PostgreSQL runs full under load, and has room again: what was accepted before,
-// meanwhile and afterwards is there once, and the log says what to do. First tables cannot grow,
-// then PostgreSQL itself ends, having no room for the write-ahead log.
+// The disk of PostgreSQL becomes full under load, and has space again later. Every activity that
+// was accepted before, meanwhile or afterwards is stored once, and the log says what to do. First
+// tables cannot grow. Then PostgreSQL ends, because it has no space for the write-ahead log.
 func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	disk := enginetest.NewDisk(t, 256)
@@ -33,7 +33,7 @@ func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	home.Start(t)
 	c := newCrash(t, rand.New(rand.NewPCG(1, 0)), home)
 	c.within, c.padding = crashActivities/4, 8<<10
-	c.pauses = true // or all is taken before the disk is full
+	c.pauses = true // otherwise everything is accepted before the disk is full
 	full := func(meanwhile func()) func(func()) {
 		return func(goOn func()) {
 			before := c.again.Load()
@@ -54,7 +54,8 @@ func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	t.Logf("%d activities accepted, %d requests refused or unanswered and made again", c.accepted.Load(), c.again.Load())
 }
 
-// The engine that is started on a full disk says what to do, and starts when it is done.
+// An engine that is started on a full disk says how much space it needs. It starts when there is
+// space.
 func TestServeOnAFullDiskSaysToMakeRoom(t *testing.T) {
 	t.Parallel()
 	disk := enginetest.NewDisk(t, 256)
@@ -67,15 +68,15 @@ func TestServeOnAFullDiskSaysToMakeRoom(t *testing.T) {
 	i.Start(t)
 }
 
-// PostgreSQL is stopped under load in each way it knows, and started again by the engine.
+// PostgreSQL is stopped under load in each of its ways, and the engine starts it again.
 func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 	t.Parallel()
 	c := newCrash(t, rand.New(rand.NewPCG(2, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))
 	c.within = crashActivities / 4
 	ways := [][]syscall.Signal{
-		{syscall.SIGINT},                  // at once, in order: what closes it for a restart
-		{syscall.SIGQUIT},                 // at once, to be recovered
-		{syscall.SIGTERM, syscall.SIGINT}, // first it only takes no new connections
+		{syscall.SIGINT},                  // a fast shutdown, as before a restart
+		{syscall.SIGQUIT},                 // an immediate shutdown, with recovery afterwards
+		{syscall.SIGTERM, syscall.SIGINT}, // a smart shutdown, which only refuses new connections, then a fast one
 	}
 	for n, signals := range ways {
 		pid := c.home.Postmaster()
@@ -88,8 +89,8 @@ func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 	}
 }
 
-// hang stops every process of the instance's PostgreSQL where it is, until resume: connections stay
-// open, and nothing answers.
+// hang stops every process of the instance's PostgreSQL until resume. Connections stay open, and
+// nothing answers.
 func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
 	t.Helper()
 	pids := []int{home.Postmaster()}
@@ -120,8 +121,7 @@ func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
 	return func() { signal(syscall.SIGCONT) }
 }
 
-// PostgreSQL hangs: who asks whether the engine is ready is told so, and told again when it goes
-// on.
+// While PostgreSQL hangs, the engine answers that it is not ready. Afterwards it is ready again.
 func TestReadinessIsAnsweredWhilePostgreSQLHangs(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)
@@ -133,7 +133,8 @@ func TestReadinessIsAnsweredWhilePostgreSQLHangs(t *testing.T) {
 	enginetest.Eventually(t, "the engine is ready again", func() bool { return home.Ready(t) == http.StatusOK })
 }
 
-// PostgreSQL hangs: gauges of what lies in it are not shown until they can be read again.
+// While PostgreSQL hangs, the gauges that are read from it are absent. Afterwards they are shown
+// again.
 func TestGaugesThatCannotBeReadAreAbsent(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// amount reads how much a test is to do.
+// amount returns the number in an environment variable, or ordinary if there is none.
 func amount(t *testing.T, variable, ordinary string) int {
 	t.Helper()
 	n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), ordinary))
@@ -29,25 +29,25 @@ func amount(t *testing.T, variable, ordinary string) int {
 	return n
 }
 
-// While the database of one user is away everything for that user waits in the journal and not in
-// memory, and arrives once and in order when it is back. LIGHTWEB_FLOOD says how many activities,
-// 2,000 unless it says otherwise.
+// While the database of one user is away, the activities for that user wait in the journal,
+// outside of memory. When it is back, each arrives once and in order. LIGHTWEB_FLOOD sets the
+// number of activities (default 2,000).
 func TestAFloodForOneUserWhoseDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, amount(t, "LIGHTWEB_FLOOD", "2000"))
 	f.play(t, f.users[0].ID+"/inbox")
 }
 
-// The same for many users at once, where each user gets everything. LIGHTWEB_FLOOD_USERS says how
-// many users, 10 unless it says otherwise, and LIGHTWEB_FLOOD_EACH
-// how many activities for each, 200.
+// The same for many users at once, and each user gets all activities. LIGHTWEB_FLOOD_USERS sets
+// the number of users (default 10), and LIGHTWEB_FLOOD_EACH the number of activities for each
+// user (default 200).
 func TestAFloodForManyUsersWhoseDatabasesAreAway(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, amount(t, "LIGHTWEB_FLOOD_USERS", "10"), amount(t, "LIGHTWEB_FLOOD_EACH", "200"))
 	f.play(t, f.home.URL+"/inbox")
 }
 
-// flood is an engine that is sent more than it can give to its users now.
+// flood is an engine that receives more than it can store in its users' databases at the moment.
 type flood struct {
 	home    *enginetest.Instance
 	authors []*peertest.Actor
@@ -55,7 +55,8 @@ type flood struct {
 	each    int // activities for each user
 }
 
-// floodSenders send at once, each for an author of its own: what one author sends has an order.
+// floodSenders is how many senders there are at once. Each sends for one author, whose activities
+// must stay in order.
 const floodSenders = 8
 
 func newFlood(t *testing.T, users, each int) *flood {
@@ -102,7 +103,7 @@ func (f *flood) play(t *testing.T, inbox string) {
 	}
 }
 
-// away makes the users' databases refuse connections, or take them again.
+// away closes the databases of all users to connections, or opens them again.
 func (f *flood) away(t *testing.T, is bool) {
 	t.Helper()
 	for _, u := range f.users {
@@ -114,7 +115,7 @@ func (f *flood) memory(t *testing.T) int64 {
 	return int64(f.home.Metric(t, "process_resident_memory_bytes"))
 }
 
-// send posts everything; what is refused for now is sent again.
+// send posts all activities. It sends a refused one again.
 func (f *flood) send(t *testing.T, inbox string) {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: floodSenders}}
 	defer client.CloseIdleConnections()
@@ -153,15 +154,15 @@ func floodPost(t *testing.T, client *http.Client, a *peertest.Actor, inbox strin
 		t.Error(err)
 		return 0
 	}
-	_ = resp.Body.Close() // status and header say it all
+	_ = resp.Body.Close() // only status and header matter here
 	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
 		t.Error("a 503 does not say when to come again")
 	}
 	return resp.StatusCode
 }
 
-// drained waits until the journal is empty, for as long as it becomes less. A user is tried again
-// every minute at the latest.
+// drained waits until the journal is empty. It fails the test when the journal has not shrunk for
+// two minutes; the engine tries a user again at least every minute.
 func (f *flood) drained(t *testing.T) {
 	t.Helper()
 	const patience = 2 * time.Minute
@@ -185,7 +186,7 @@ func (f *flood) drained(t *testing.T) {
 	}
 }
 
-// look wants everything once, and what each author sent in its order.
+// look checks that a user has every activity once, and those of each author in order.
 func (f *flood) look(t *testing.T, u *enginetest.User) {
 	t.Helper()
 	for _, a := range f.authors {

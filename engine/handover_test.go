@@ -12,12 +12,13 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// A post reaches two readers while a backup runs: after the snapshot of one, before those of the
-// other and of the author. Restored, both readers have it once.
+// A backup takes one snapshot per user. A post reaches alice after her snapshot, and bob before
+// his; its author zoe has the last snapshot. After the restore both readers have the post exactly
+// once.
 func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
-	early, late, author := i.CreateUser(t, "alice"), i.CreateUser(t, "bob"), i.CreateUser(t, "zoe") // snapshots come by name
+	early, late, author := i.CreateUser(t, "alice"), i.CreateUser(t, "bob"), i.CreateUser(t, "zoe") // snapshots are taken in the order of names
 	befriend(t, early, author)
 	befriend(t, late, author)
 	before, _ := author.Post(t, map[string]any{"content": "before the backup"})
@@ -58,8 +59,7 @@ func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
 	}
 }
 
-// backUp backs an instance up while it serves, and calls meanwhile after the snapshot of its first
-// user.
+// backUp backs up an instance that serves. It calls meanwhile after the snapshot of each user.
 func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string) {
 	t.Helper()
 	file = filepath.Join(enginetest.Dir(t), "backup.tar.gz")
@@ -72,7 +72,7 @@ func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string
 	return file
 }
 
-// besideEngine opens an instance as a command does that runs beside its engine.
+// besideEngine opens an instance beside its engine, as commands do, and calls work.
 func besideEngine(t *testing.T, i *enginetest.Instance, work func(*admin.Tasks)) {
 	t.Helper()
 	c := instance.DefaultConfig(i.DataDir)
@@ -89,7 +89,7 @@ func besideEngine(t *testing.T, i *enginetest.Instance, work func(*admin.Tasks))
 	work(admin.New(in))
 }
 
-// reached waits until an activity was delivered to everybody it is for.
+// reached waits until all deliveries of an activity have arrived.
 func reached(t *testing.T, author *enginetest.User, activity string) {
 	t.Helper()
 	enginetest.Eventually(t, activity+" is delivered", func() bool {

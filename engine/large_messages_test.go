@@ -24,10 +24,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fullMessage makes a body of 15 MiB of an MLS message in base64.
+// fullMessage is the size of an MLS message whose body in base64 has 15 MiB.
 const fullMessage = 11 << 20
 
-// group is an MLS group that dave of another server made, with no host: alice's device is in it.
+// group is an MLS group without a host. dave, on another server, made it and added alice's
+// device.
 type group struct {
 	*siege
 	dave *peertest.Actor
@@ -46,7 +47,7 @@ func (s *siege) groupWithoutAHost() *group {
 	return g
 }
 
-// joined lets alice's device say that it is in the group.
+// joined lets alice's device confirm that it is in the group.
 func (g *group) joined() *group {
 	g.Helper()
 	var all struct{ Items []struct{ ID string } }
@@ -71,8 +72,8 @@ func (g *group) object(o vocab.Doc) vocab.Doc {
 	return vocab.Doc{"@context": vocab.MessageActivityContext(), "type": "Create", "id": g.id(g.dave, name), "actor": string(g.dave.ID), "to": o["to"], "object": o}
 }
 
-// A message of MLS as large as may be reaches the devices of a user who is in a conversation with
-// its sender, by either inbox.
+// The largest MLS message allowed reaches the devices of a user in a conversation with its
+// sender, by either inbox.
 func TestALargeMessageGoesFromTheWireToTheDevices(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost()
@@ -109,7 +110,7 @@ func TestALargeMessageGoesFromTheWireToTheDevices(t *testing.T) {
 	}
 }
 
-// collection returns what the collection of messages holds, the newest first.
+// collection returns the items of alice's collection of messages, the newest first.
 func (g *group) collection() (all [][]byte) {
 	g.Helper()
 	path := strings.TrimPrefix(g.alice.ID, g.home.URL) + "/messages"
@@ -127,8 +128,8 @@ func (g *group) collection() (all [][]byte) {
 	return all
 }
 
-// Between two servers a message goes that is larger than other bodies may be, by the shared inbox:
-// the member's server knows the host from the conversation.
+// A message that is larger than the limit of bodies goes from one server to another by the shared
+// inbox, because the member's server knows the host from the conversation.
 func TestALargeMessageOfAHostReachesAMemberElsewhere(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t, "LIGHTWEB_LIMITS_BODY=64KiB")
@@ -146,7 +147,7 @@ func TestALargeMessageOfAHostReachesAMemberElsewhere(t *testing.T) {
 	})
 }
 
-// Whoever may not send a large body is refused before it is read, whatever the reason.
+// A sender who may not send a large body is refused before the body is read, for any reason.
 func TestALargeBodyOfAStrangerIsNotRead(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost().joined()
@@ -170,7 +171,7 @@ func TestALargeBodyOfAStrangerIsNotRead(t *testing.T) {
 	g.answered(a, http.StatusRequestEntityTooLarge)
 }
 
-// head returns all of a request but its body, whose length it says.
+// head returns a request without its body, with a Content-Length of length.
 func (g *group) head(by *peertest.Actor, inbox string, body []byte, length int) string {
 	g.Helper()
 	r := peertest.Forgery{URL: inbox, Body: string(body), Key: by.Keys.RSA, Dialect: signature.RFC9421}.Request(g)
@@ -182,7 +183,8 @@ func (g *group) head(by *peertest.Actor, inbox string, body []byte, length int) 
 	return head.String() + "\r\n"
 }
 
-// Beside messages of MLS a known sender has the bound of all; what is larger leaves nothing.
+// Only MLS messages may be large. A known sender has the usual limit for all others, and a larger
+// body leaves no trace.
 func TestOnlyMessagesOfMLSMayBeLarge(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost().joined()
@@ -215,7 +217,7 @@ func TestOnlyMessagesOfMLSMayBeLarge(t *testing.T) {
 	}
 }
 
-// The body of a large message is the one that was signed for, and as long as its head says.
+// A large body must match its signature and its Content-Length.
 func TestALargeBodyIsTheOneThatWasSignedFor(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost().joined()
@@ -238,14 +240,15 @@ func TestALargeBodyIsTheOneThatWasSignedFor(t *testing.T) {
 	g.accepted(g.send(forge(peertest.Forgery{})))
 }
 
-// Many large messages at once have the memory of a few, whoever sends them; others are served. The
-// peer that is to come again sees that answer, though it reads none before it has sent all.
+// Many large messages at once use the memory of a few, and other senders are served. A peer that
+// is told to come again receives that answer, even if it reads none before it has sent
+// everything.
 func TestManyLargeMessagesTakeTheMemoryOfAFew(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost().joined()
 	bodies := make([][]byte, 20)
 	for n := range bodies {
-		bodies[n] = g.message("PrivateMessage", g.mls.LongMessage(8<<20)).JSON() // all of them are what a domain may have stored in a day
+		bodies[n] = g.message("PrivateMessage", g.mls.LongMessage(8<<20)).JSON() // together as much as a domain may have stored in a day
 	}
 	send := func(body []byte) enginetest.Answer {
 		conn := g.dial()
@@ -281,7 +284,7 @@ func TestManyLargeMessagesTakeTheMemoryOfAFew(t *testing.T) {
 	if taken == 0 {
 		t.Error("none was taken")
 	}
-	for _, b := range bodies[:3] { // its server sends them again
+	for _, b := range bodies[:3] { // the peer's server sends them again
 		g.accepted(send(b))
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Beside an engine that serves, databases are migrated and repaired, and their users are served at
-// once.
+// Beside a serving engine, commands migrate and repair databases. Their users are served at once.
 func TestMigratingByTheCommandLine(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -27,7 +26,7 @@ func TestMigratingByTheCommandLine(t *testing.T) {
 		{"db migrate Alice", 65, "not a username"},
 	})
 
-	// A change that was killed left nothing of itself.
+	// A migration was killed before it had made a table.
 	for _, q := range []string{`DROP SCHEMA public CASCADE`, `CREATE SCHEMA public`,
 		`CREATE TABLE schema_migrations (version bigint PRIMARY KEY, dirty boolean NOT NULL)`, `INSERT INTO schema_migrations VALUES (1, true)`,
 		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`} {
@@ -70,7 +69,7 @@ func TestMigratingByTheCommandLine(t *testing.T) {
 	runAll(t, i, []command{{"db migrate --check", 4, "lightweb db migrate --repair"}, {"db migrate", 78, "lightweb db migrate --repair"}, {"user list", 78, ""}})
 	mark(false)
 
-	// The lock that a migrating process holds.
+	// Another process holds the lock for migrations.
 	lock, err := i.SQL(t, "lightweb").Conn(t.Context())
 	if err == nil {
 		_, err = lock.ExecContext(t.Context(), `SELECT pg_advisory_lock(7305808869232649)`)

@@ -20,9 +20,10 @@ const (
 	paceSenders = 16
 )
 
-// pace is an engine under steady traffic: a tenth is for all users, the rest for one each.
+// pace is an engine under steady traffic. Each tenth activity is for all users, and the others
+// are for one user each.
 type pace struct {
-	crash    *crash // which signs and posts
+	crash    *crash // signs and posts the activities
 	author   *peertest.Actor
 	users    []*enginetest.User
 	sent     atomic.Int64
@@ -42,11 +43,11 @@ func newPace(t *testing.T, home *enginetest.Instance) *pace {
 		}
 		p.users = append(p.users, u)
 	}
-	home.DB(t) // what is looked through holds PostgreSQL from now on
+	home.DB(t) // from now on the test keeps PostgreSQL running for its checks
 	return p
 }
 
-// next returns the next activity, the inbox that it is for, and how many users get it.
+// next returns the next activity, its inbox, and how many users receive it.
 func (p *pace) next() (inbox string, body []byte, readers int64) {
 	n := p.sent.Add(1)
 	id, to := fmt.Sprint(p.author.ID, "/notes/", n), string(vocab.Public)
@@ -59,7 +60,7 @@ func (p *pace) next() (inbox string, body []byte, readers int64) {
 	return inbox, vocab.Doc{"id": id + "/create", "type": "Create", "actor": string(p.author.ID), "to": []any{to}, "object": note}.JSON(), readers
 }
 
-// send sends one activity until it is accepted.
+// send sends an activity until it is accepted.
 func (p *pace) send(t *testing.T) {
 	inbox, body, readers := p.next()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -83,8 +84,8 @@ func (p *pace) send(t *testing.T) {
 	}
 }
 
-// load sends an activity for each tick until stop is called, or without ticks, as fast as the
-// engine answers.
+// load sends an activity for each tick until stop is called. Without ticks it sends as fast as
+// the engine answers.
 func (p *pace) load(t *testing.T, ticks <-chan time.Time) (stop func()) {
 	ended := make(chan struct{})
 	var senders sync.WaitGroup
@@ -110,8 +111,7 @@ func (p *pace) load(t *testing.T, ticks <-chan time.Time) (stop func()) {
 	return sync.OnceFunc(func() { close(ended); senders.Wait() })
 }
 
-// capacity returns how long the engine takes for one activity when it is sent as many as it
-// answers.
+// capacity returns the time that the engine takes for one activity under full load.
 func (p *pace) capacity(t *testing.T) time.Duration {
 	const some = 400
 	began := time.Now()
@@ -121,9 +121,9 @@ func (p *pace) capacity(t *testing.T) time.Duration {
 	return time.Since(began) / time.Duration(p.accepted.Load())
 }
 
-// PostgreSQL is killed under half of the load that the engine can bear. Soon after it is back
-// everybody gets everything at once again, while the load goes on: users were stalled for as long
-// as it lasted. The figure is in docs/reliability.md.
+// PostgreSQL is killed under half of the load that the engine can bear. Soon after it is back no
+// user is stalled any more, while the load continues. The test logs how long that takes; the
+// figure is in docs/reliability.md.
 func TestNobodyIsStalledForLongAfterPostgreSQLDied(t *testing.T) {
 	home := enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info")
 	p := newPace(t, home)

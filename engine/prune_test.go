@@ -8,13 +8,13 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// ages makes everything that is in a user's database arrive so many days earlier than it did.
+// ages makes all activities and objects in a user's database older by a number of days.
 func ages(t *testing.T, u *enginetest.User, days int) {
 	t.Helper()
 	for _, table := range []string{"activities", "objects"} {
 		u.Column(t, fmt.Sprintf(`UPDATE %s SET created_at = created_at - interval '%d days', id = overlay(id::text placing v7 from 1 for 13)::uuid
 			FROM (SELECT uri AS of, overlay(lpad(to_hex((extract(epoch FROM created_at - interval '%[2]d days') * 1000)::bigint), 12, '0') placing '-' from 9 for 0) AS v7 FROM %[1]s) x
-			WHERE uri = of RETURNING uri`, table, days)) // a row's id begins with the milliseconds at which it arrived
+			WHERE uri = of RETURNING uri`, table, days)) // a row's id begins with the milliseconds of its arrival
 	}
 }
 
@@ -90,8 +90,8 @@ func TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn(t *testing.T) {
 	}
 }
 
-// Whether or not anything of others is ever old, it is forgotten in time what became of the user's
-// own.
+// Deliveries and jobs of a user's own posts are pruned in time, even if remote posts are kept
+// forever.
 func TestPruneForgetsWhatBecameOfDeliveries(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t, "LIGHTWEB_RETENTION_REMOTE_DAYS=0", "LIGHTWEB_DELIVERY_RETENTION=720h")

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// A program that user redis-acl let in reads its user's events, and nobody else's. Without --apply
-// the command that is written does the same.
+// A program with the access that user redis-acl gives reads the events of its user only. The same
+// holds if the operator runs the printed command in place of --apply.
 func TestAProgramReadsItsUsersEventsOnly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

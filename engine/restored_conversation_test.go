@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// Members hold messages, and the group of a reset, that came after the host's backup. They take
-// what comes after a restore, and after another one of the same backup.
+// The members have messages, and the group of a reset, that are newer than the host's backup.
+// They accept the messages after a restore, and after a second restore of the same backup.
 func TestMembersTakeWhatComesAfterTheirHostIsRestored(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
@@ -65,7 +65,7 @@ func TestMembersTakeWhatComesAfterTheirHostIsRestored(t *testing.T) {
 	}
 }
 
-// generation returns the generation that the user sees.
+// generation returns the conversation's generation that the user sees.
 func (w *talker) generation(t *testing.T) int32 {
 	t.Helper()
 	var c conversation
@@ -73,7 +73,8 @@ func (w *talker) generation(t *testing.T) int32 {
 	return c.Generation
 }
 
-// beginAnew resets the conversation, waits until all are told, and returns the next group.
+// beginAnew resets the conversation, waits until all talkers see the reset, and returns the next
+// group.
 func (w *talker) beginAnew(t *testing.T, all []*talker) *mlstest.Group {
 	t.Helper()
 	var reset struct{ GroupID string }

@@ -29,7 +29,8 @@ func linesOfTail(t *testing.T, text string) (all []lineOfTail) {
 	return all
 }
 
-// A tail shows what is there and what comes, over an absence of Redis, and says how it is resumed.
+// A tail shows old and new events, even if Redis is away for a while. At its end it says how to
+// resume it.
 func TestATailFollowsTheStream(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -5,10 +5,11 @@ import (
 	"testing"
 )
 
-// tally names what should have happened once and did not happen, or happened more often.
+// tally lists the things that should have happened once and were lost, or that happened more
+// often.
 type tally struct{ lost, doubled []string }
 
-// once counts how often something happened that should have happened once.
+// once records how often a thing happened that should have happened once.
 func (y *tally) once(times int, what string) {
 	switch {
 	case times == 0:
@@ -18,7 +19,7 @@ func (y *tally) once(times int, what string) {
 	}
 }
 
-// report fails the test when anything was lost or doubled.
+// report fails the test if anything was lost or doubled.
 func (y *tally) report(t *testing.T) {
 	t.Helper()
 	for _, what := range y.lost {

@@ -12,13 +12,13 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// twoFaultsPairs is how many pairs an ordinary run plays; the seed draws which.
+// twoFaultsPairs is how many pairs are played by default. The seed selects them.
 const twoFaultsPairs = "3"
 
-// Two things break at once, while activities come in and posts leave, and work again one after the
-// other. An accepted activity is there once, with its effect; one that is owed reaches every inbox
-// under one id. LIGHTWEB_FAULT_PAIRS says how many of the 21 pairs are played, LIGHTWEB_FAULT_SEED
-// plays a run again, as far as other processes let it.
+// Two things break at once, while activities arrive and posts leave, and are repaired one after
+// the other. An accepted activity exists once, with its effect, and a user's post reaches every
+// inbox under one id. LIGHTWEB_FAULT_PAIRS sets how many of the 21 pairs are played.
+// LIGHTWEB_FAULT_SEED plays a run again, as far as other processes allow it.
 func TestNothingAcceptedIsLostOrDoubledWhateverTwoThingsFail(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("LIGHTWEB_FAULT_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
@@ -27,7 +27,7 @@ func TestNothingAcceptedIsLostOrDoubledWhateverTwoThingsFail(t *testing.T) {
 	}
 	t.Logf("LIGHTWEB_FAULT_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	var whole, small []pair // those with a full disk are played on a small one
+	var whole, small []pair // pairs with a full disk are played on a small disk
 	for _, p := range drawPairs(random, amount(t, "LIGHTWEB_FAULT_PAIRS", twoFaultsPairs)) {
 		if p.fills() {
 			small = append(small, p)
@@ -48,7 +48,7 @@ func TestNothingAcceptedIsLostOrDoubledWhateverTwoThingsFail(t *testing.T) {
 	}
 }
 
-// A peer that stalls is not waited for long, so that a delivery to it fails.
+// The engine waits 2 s for a peer that stalls, so that a delivery to it fails soon.
 var twoFaultsSettings = []string{"LIGHTWEB_LOG_LEVEL=info", "LIGHTWEB_DELIVERY_TIMEOUT=2s"}
 
 // pair is two things that break at once.
@@ -56,7 +56,7 @@ type pair struct{ first, second breakage }
 
 func (p pair) String() string { return p.first.name + ", " + p.second.name }
 
-// fills tells whether one of them is that the disk is full.
+// fills reports whether one of the two fills the disk.
 func (p pair) fills() bool { return p.first.fills || p.second.fills }
 
 // pairsOf returns every pair once.
@@ -69,7 +69,7 @@ func pairsOf(all []breakage) (pairs []pair) {
 	return pairs
 }
 
-// drawPairs returns so many pairs, none again before all were drawn.
+// drawPairs returns n pairs. It repeats a pair only after it has drawn all of them.
 func drawPairs(random *rand.Rand, n int) (drawn []pair) {
 	all := pairsOf(breakages)
 	for len(drawn) < n {
@@ -80,13 +80,13 @@ func drawPairs(random *rand.Rand, n int) (drawn []pair) {
 	return drawn[:n]
 }
 
-// played says what came of a pair, each time that it was played.
+// played counts the results of a pair over all of its runs.
 type played struct {
 	accepted, again int64
 	lost, doubled   int
 }
 
-// play breaks pair after pair until one fails, and logs the table of docs/reliability.md.
+// play plays pairs until one fails, and logs the table of docs/reliability.md.
 func (c *twoFaults) play(t *testing.T, pairs []pair) {
 	sums := map[string]*played{}
 	for _, p := range pairs {
@@ -103,16 +103,16 @@ func (c *twoFaults) play(t *testing.T, pairs []pair) {
 	}
 }
 
-// How much comes and goes around the moment at which something breaks or works again, and while
-// both things are broken.
+// How many activities are sent while nothing, one thing or both things are broken.
 const (
 	noFault    = 8
 	oneFault   = 12
 	bothFaults = 16
 )
 
-// pair breaks two things under load and looks at everything afterwards. Nothing else can be mended
-// while the disk is full, and an engine is killed while the other thing is broken.
+// pair breaks two things under load and checks everything afterwards. While the disk is full
+// nothing else can be repaired, so a full disk is repaired first. A kill of the engine comes
+// second, while the other thing is broken.
 func (c *twoFaults) pair(t *testing.T, p pair, sum *played) {
 	accepted, again := c.accepted.Load(), c.again.Load()+c.out.again.Load()
 	one, other := p.first, p.second

@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// twoFaults is an engine whose users follow the authors of a peer and each other, and are followed
-// by somebody on that peer and by somebody on another one.
+// twoFaults is an engine whose users follow the authors of a peer and each other. Each user has
+// one follower on that peer and one on another peer.
 type twoFaults struct {
 	*crash
 	out    *senderCrash
@@ -25,17 +25,17 @@ type twoFaults struct {
 	isFull bool             // the disk
 	isDown bool             // the engine, until there is room
 
-	round  int // pairs that were begun
-	made   int // activities of this one
+	round  int // how many pairs have begun
+	made   int // how many activities this pair has
 	going  sync.WaitGroup
-	posted atomic.Int64 // answered, well or not
+	posted atomic.Int64 // posts that have ended, with an answer or without
 
 	mu     sync.Mutex
 	all    []sending // that were made
 	leaves []leaving
 }
 
-// leaving is a post of a user that must leave.
+// leaving is a post of a user that must reach its recipients.
 type leaving struct{ name, id string }
 
 func newTwoFaults(t *testing.T, random *rand.Rand, home *enginetest.Instance, disk *enginetest.Disk) *twoFaults {
@@ -61,17 +61,17 @@ func newTwoFaults(t *testing.T, random *rand.Rand, home *enginetest.Instance, di
 	return c
 }
 
-// friend returns which user follows another one.
+// friend returns the number of the user that follows a user.
 func (c *twoFaults) friend(of int) int { return (of + 1) % len(c.users) }
 
-// begin forgets what was sent for the pair before.
+// begin begins a pair and forgets the activities of the pair before.
 func (c *twoFaults) begin() {
 	c.round++
 	c.made, c.all, c.leaves = 0, nil, nil
 }
 
-// traffic makes activities, each sent by somebody of its own, and waits until the engine answered
-// as many requests, or did not. Something else happens before they all are.
+// traffic sends n activities, each by a goroutine of its own, and waits until as many requests
+// have ended. It calls meanwhile before that.
 func (c *twoFaults) traffic(t *testing.T, n int, meanwhile func()) {
 	t.Helper()
 	tries := func() int64 { return c.requests.Load() + c.posted.Load() + c.out.again.Load() }
@@ -105,7 +105,8 @@ func (c *twoFaults) traffic(t *testing.T, n int, meanwhile func()) {
 	enginetest.Eventually(t, "requests are answered, or not", func() bool { return tries() >= before+int64(n) })
 }
 
-// edited is a public post that is edited twice, each time when what came before was accepted.
+// edited returns a public post and two edits of it. Each is sent after the one before was
+// accepted.
 func (c *twoFaults) edited(k int) (chain []sending) {
 	a, began, name := c.authors[c.random.IntN(len(c.authors))], time.Now().Add(-time.Hour), fmt.Sprint(c.round, "-edited", k)
 	note := c.note(a, name, string(vocab.Public))
@@ -123,7 +124,7 @@ func (c *twoFaults) edited(k int) (chain []sending) {
 	return chain
 }
 
-// leave has a user post something, which goes to both peers and to another user.
+// leave lets a user post to both peers and to another user.
 func (c *twoFaults) leave(t *testing.T, k int) {
 	author, name := k/4%len(c.users), fmt.Sprint("out-", c.round, "-", k, ".")
 	c.going.Go(func() {
@@ -138,8 +139,8 @@ func (c *twoFaults) leave(t *testing.T, k int) {
 	})
 }
 
-// settle waits until nothing is owed to anybody. A delivery that failed is due again in a minute,
-// or now when the operator says so.
+// settle waits until no delivery is owed. A failed delivery is due again in a minute, or at once
+// after a retry by the operator.
 func (c *twoFaults) settle(t *testing.T) {
 	t.Helper()
 	enginetest.Eventually(t, "the engine is ready", func() bool { return c.home.Ready(t) == http.StatusOK })
@@ -155,7 +156,7 @@ func (c *twoFaults) settle(t *testing.T) {
 	}
 }
 
-// find counts what became of everything that was accepted since begin.
+// find counts the results of everything that was accepted since begin.
 func (c *twoFaults) find(t *testing.T) *tally {
 	t.Helper()
 	c.settle(t)
@@ -165,7 +166,7 @@ func (c *twoFaults) find(t *testing.T) *tally {
 	return found
 }
 
-// findPosts counts under how many ids each post came to each inbox.
+// findPosts counts the ids under which each post reached each inbox.
 func (c *twoFaults) findPosts(t *testing.T, found *tally) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -185,7 +186,7 @@ func (c *twoFaults) findPosts(t *testing.T, found *tally) {
 	}
 }
 
-// findAnswers counts under how many ids each Follow was answered.
+// findAnswers counts the ids under which each Follow was answered.
 func (c *twoFaults) findAnswers(t *testing.T, found *tally) {
 	answers := map[string]map[vocab.ID]bool{}
 	for _, p := range c.peer.Posted() {
