@@ -11,8 +11,8 @@ import (
 
 var caseRow = regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \| ([^|]+) \|$`)
 
-// Each case of encrypted conversations (conversations.md 3.e, and the restored host as 31) has a
-// test that exists, or says why it has none.
+// Each case of encrypted conversations in docs/conversations.md has a test that exists, or says
+// why it has none (conversations.md 3.e; case 31 is the restored host).
 func TestEveryCaseOfEncryptedConversationsHasItsTest(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/conversations.md")

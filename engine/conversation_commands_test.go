@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// operated is what the commands write of a conversation.
+// operated is the JSON that the commands write about a conversation.
 type operated struct {
 	ID, User, Mode, Status, Host string
 	Epoch                        int
@@ -22,8 +22,9 @@ type operated struct {
 	Asked                        bool
 }
 
-// The operator sees a conversation that the engine serves, and asks for a reset of it: the engine
-// refuses messages from then on, names the same group, and tells the user.
+// The operator lists a conversation that the engine serves, and asks for its reset. From then on
+// the engine refuses messages. A second request for the reset gets the same new group id, and
+// alice's stream has one event of it.
 func TestTheOperatorSeesAndResetsConversations(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// A conversation whose members are on its host's server and on another one, which is away for a
-// while, from its first member to the group after a reset.
+// A conversation has members on its host's server and on another server, which is away for a
+// while. It is followed from its first member to the group after a reset.
 func conversationOnTwoServers(t *testing.T, a, b *enginetest.Instance) {
 	host, near, far := newTalker(a, t, "mlshost"), newTalker(a, t, "mlsnear"), newTalker(b, t, "mlsfar")
 	befriend(t, near.user, host.user)

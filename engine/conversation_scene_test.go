@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// talker is a member of a conversation with one device, and what its own server has of it.
+// talker is a member of a conversation with one device. path is the conversation's address on the
+// member's own server.
 type talker struct {
 	user   *enginetest.User
 	device *mlstest.Device
@@ -43,7 +44,8 @@ func (w *talker) want(t *testing.T, status int, got enginetest.Answer) enginetes
 	return got
 }
 
-// claim claims the key package of another one's device, which must be it.
+// claim claims a key package of another talker, and checks that it belongs to that talker's
+// device.
 func (w *talker) claim(t *testing.T, of *talker) {
 	t.Helper()
 	var got struct{ Items []struct{ Content []byte } }
@@ -53,7 +55,8 @@ func (w *talker) claim(t *testing.T, of *talker) {
 	}
 }
 
-// commit ends an epoch, and returns the group of the next one.
+// commit sends a commit, which ends the epoch, and returns the group of the next epoch and the
+// answer.
 func (w *talker) commit(t *testing.T, g *mlstest.Group, c mlstest.Change) (*mlstest.Group, accepted) {
 	t.Helper()
 	commit, next := g.Commit(w.device, c)
@@ -66,7 +69,7 @@ func (w *talker) commit(t *testing.T, g *mlstest.Group, c mlstest.Change) (*mlst
 	return next, a
 }
 
-// join joins by the Welcome that comes.
+// join waits for a Welcome and joins the conversation with it.
 func (w *talker) join(t *testing.T) {
 	t.Helper()
 	var all struct {
@@ -87,7 +90,8 @@ func (w *talker) send(t *testing.T, g *mlstest.Group) accepted {
 	return a
 }
 
-// hears waits until the log has a number, and wants its kinds from another number on.
+// hears waits until the log has the entry numbered to, and checks the kinds of the entries from
+// number from on.
 func (w *talker) hears(t *testing.T, from, to int64, kinds ...string) {
 	t.Helper()
 	var page struct{ Items []entry }
@@ -107,7 +111,7 @@ func (w *talker) hears(t *testing.T, from, to int64, kinds ...string) {
 	}
 }
 
-// state waits for a generation and an epoch, and returns what is known of the conversation then.
+// state waits until the conversation has this generation and epoch, and returns it.
 func (w *talker) state(t *testing.T, generation int32, epoch int64) (c conversation) {
 	t.Helper()
 	enginetest.Eventually(t, fmt.Sprintf("epoch %d of generation %d for %s", epoch, generation, w.user.Name), func() bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// askJSON sends a body as a user's program. The status is 0 when there was no answer.
+// askJSON sends a JSON body as a client of the user. The status is 0 if there was no answer.
 func askJSON(t *testing.T, u *enginetest.User, method, path, key string, body, into any) (status int) {
 	t.Helper()
 	b, err := json.Marshal(body)

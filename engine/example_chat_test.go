@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
-// Two people chat encrypted in the client of the demonstration, each in browsers of their own and
-// on a server of their own. With -update it makes a picture of the client's page.
+// Two people chat encrypted in the client of the demonstration. Each has browsers and a server of
+// their own. With -update the test makes a picture of the client's page.
 func TestTwoPeopleChatEncryptedInTheExampleClient(t *testing.T) {
 	browser, devices := browsertest.Start(t), enginetest.StartDevices(t)
 	links := clientLinks(t, "--ts-mls", enginetest.MLSPackages(t))
@@ -54,7 +54,7 @@ type chatStory struct {
 	others     []tab // further windows
 }
 
-// in lets a part of the test use all windows.
+// in makes t the test of all windows.
 func (s *chatStory) in(t *testing.T) {
 	s.alice.t, s.bob.t = t, t
 	for i := range s.others {
@@ -62,7 +62,7 @@ func (s *chatStory) in(t *testing.T) {
 	}
 }
 
-// open takes a further window of a person's, which is signed in.
+// open adds a further window of a person who is signed in.
 func (s *chatStory) open(page *browsertest.Page, of tab) tab {
 	of.page = page
 	of.await("the handle of who is signed in", `document.querySelector("#me").textContent === `+strconv.Quote(of.handle))
@@ -122,7 +122,8 @@ func (s *chatStory) hostileWords(t *testing.T) {
 	}
 }
 
-// hostileName has a server say a name that looks like HTML, which ours would make text of.
+// hostileName lets the server answer with a name that looks like HTML. A real engine would turn
+// such a name into text.
 func (s *chatStory) hostileName(t *testing.T) {
 	beside := s.open(s.alice.page.OpenBeside(t, s.links["alice"]), s.alice)
 	beside.page.Run(t, `{
@@ -137,7 +138,8 @@ func (s *chatStory) hostileName(t *testing.T) {
 	beside.await("the name as text", `document.querySelector("#members").textContent.includes("<img src=x") && !document.querySelector("#members img") && !window.taken`)
 }
 
-// pagesAreLoadedAgain has a page away while three messages come, which it reads from the log.
+// pagesAreLoadedAgain closes bob's page while three messages come. The page then reads them from
+// the log.
 func (s *chatStory) pagesAreLoadedAgain(*testing.T) {
 	var chat string
 	s.bob.page.Run(s.bob.t, "location.href", &chat)
@@ -154,7 +156,7 @@ func (s *chatStory) pagesAreLoadedAgain(*testing.T) {
 	s.alice.awaitSaid("I am back.")
 }
 
-// loseAnswer loses the answer to the next request to an end of a path.
+// loseAnswer loses the answer to the next request whose path ends with end.
 func (c tab) loseAnswer(end string) {
 	c.t.Helper()
 	c.page.Run(c.t, `{
@@ -168,7 +170,8 @@ func (c tab) loseAnswer(end string) {
 	}`, nil)
 }
 
-// answerIsLost loses the answer to a message. It waits, and is sent again: it is said once.
+// answerIsLost loses the answer to a message. The client sends the message again, and it is shown
+// once.
 func (s *chatStory) answerIsLost(*testing.T) {
 	s.alice.loseAnswer("/messages")
 	s.alice.sayInChat("Sent twice.")
@@ -180,7 +183,7 @@ func (s *chatStory) answerIsLost(*testing.T) {
 	}
 }
 
-// twoTabs has two tabs of one user, which share a device, speak at once.
+// twoTabs lets two tabs of one user, which share a device, send messages at once.
 func (s *chatStory) twoTabs(t *testing.T) {
 	beside := s.others[0]
 	var texts []string
@@ -199,7 +202,8 @@ func (s *chatStory) twoTabs(t *testing.T) {
 	}
 }
 
-// bothAddBrowsers has both add a browser in the same epoch: one commit is refused, and made again.
+// bothAddBrowsers lets both people add a browser in the same epoch. One commit is refused and
+// made again.
 func (s *chatStory) bothAddBrowsers(t *testing.T) {
 	alice, bob := s.open(s.browser.Open(t, s.links["alice"]), s.alice), s.open(s.browser.Open(t, s.links["bob"]), s.bob)
 	for _, c := range []tab{alice, bob} {
@@ -239,7 +243,7 @@ func (s *chatStory) bothAddBrowsers(t *testing.T) {
 	alice.await("nothing from before it was let in", `!document.querySelector("#list").innerText.includes("evening")`)
 }
 
-// anotherProgram lets a device in that is none of this client, and that sends what it likes.
+// anotherProgram adds a device that runs another program, which sends unusual messages.
 func (s *chatStory) anotherProgram(t *testing.T) {
 	seat := takeSeat(t, s.devices, s.bob.user(), "program")
 	seat.publish(t)
@@ -256,7 +260,7 @@ func (s *chatStory) anotherProgram(t *testing.T) {
 	s.alice.await("it to be bob's, by the key", findPost("The end.")+`.querySelector(".name").textContent === `+strconv.Quote(s.bob.handle))
 	s.alice.await("no element of it", `!document.querySelector("#list b, #list script") && !window.taken`)
 	s.bob.sayInChat("Read by a program.")
-	for _, c := range []tab{s.alice, s.others[2]} { // bob's other browser cannot read it once he is removed
+	for _, c := range []tab{s.alice, s.others[2]} { // bob's other browser must read it before bob is removed
 		c.awaitSaid("Read by a program.")
 	}
 	seat.catchUp(t, began+6) // its own five, and this
@@ -265,7 +269,8 @@ func (s *chatStory) anotherProgram(t *testing.T) {
 	}
 }
 
-// packagesRunLow claims key packages of bob's until few are left: his browser publishes more.
+// packagesRunLow claims key packages of bob until few are left. Then bob's browser publishes
+// more.
 func (s *chatStory) packagesRunLow(t *testing.T) {
 	bob := s.bob.user()
 	for range 5 {
@@ -300,7 +305,7 @@ func (s *chatStory) memberIsRemoved(t *testing.T) {
 	}
 }
 
-// user is the person of a window as a program of theirs: by its session.
+// user returns the person of a window as a user with the token of the window's session.
 func (c tab) user() *enginetest.User {
 	c.t.Helper()
 	u := &enginetest.User{Home: &enginetest.Instance{}}
@@ -312,7 +317,7 @@ func (c tab) user() *enginetest.User {
 	return u
 }
 
-// devices lists the devices that the user has key packages of.
+// devices returns the ids of the devices that have key packages of the user.
 func (c tab) devices() []string {
 	c.t.Helper()
 	var all struct{ Items []struct{ DeviceID string } }
@@ -332,7 +337,7 @@ func (c tab) reload() {
 	c.await("the page anew", `!window.isOld && document.querySelector("#me")?.textContent`)
 }
 
-// openChat opens the chat with somebody.
+// openChat opens the chat with another person.
 func (c tab) openChat(with tab) {
 	c.t.Helper()
 	c.goTo("chats")
@@ -347,7 +352,7 @@ func (c tab) sayInChat(text string) {
 	c.page.Press(c.t, "Enter")
 }
 
-// addInChat adds the devices of somebody that are not in the chat.
+// addInChat adds those devices of a person that are not in the chat yet.
 func (c tab) addInChat(whose tab) {
 	c.t.Helper()
 	c.page.Run(c.t, `document.querySelector("#chat details").open = true`, nil)
@@ -355,7 +360,7 @@ func (c tab) addInChat(whose tab) {
 	c.page.Press(c.t, "Enter")
 }
 
-// awaitSaid waits until messages have been said, in this order.
+// awaitSaid waits until the page shows these messages in this order.
 func (c tab) awaitSaid(texts ...string) {
 	c.t.Helper()
 	wanted, err := json.Marshal(texts)
@@ -377,7 +382,7 @@ func (c tab) awaitMembers(members ...tab) {
 	c.await("no others", `document.querySelectorAll("#members li").length === `+strconv.Itoa(len(members)))
 }
 
-// awaitKeys waits until so many devices are in the chat.
+// awaitKeys waits until the chat has n devices.
 func (c tab) awaitKeys(n int) {
 	c.t.Helper()
 	c.await(strconv.Itoa(n)+" devices", `[...document.querySelectorAll("#members .keys")].flatMap((code) => code.textContent.split(", ")).length === `+strconv.Itoa(n))

@@ -12,8 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
-// Two people use the client of the demonstration, each in a browser: what one does the other sees
-// without asking. With -update it makes the pictures of the client's page.
+// Two people use the client of the demonstration, each in a browser. Each sees the actions of the
+// other without reloading the page. With -update the test makes the pictures of the client's
+// page.
 func TestTwoPeopleUseTheExampleClient(t *testing.T) {
 	browser := browsertest.Start(t)
 	links := clientLinks(t)
@@ -34,7 +35,7 @@ func TestTwoPeopleUseTheExampleClient(t *testing.T) {
 	}
 }
 
-// noClientBesideServe is a part of the test of a serve that is no demonstration.
+// noClientBesideServe checks that serve without --demo does not serve the example client.
 func noClientBesideServe(t *testing.T, i *enginetest.Instance) {
 	for _, path := range []string{"/client/", "/client/client.js"} {
 		if got := enginetest.Fetch(t, i.URL+path); got.Status != http.StatusNotFound {
@@ -84,25 +85,25 @@ func openClient(t *testing.T, browser *browsertest.Browser, link string) tab {
 	return c
 }
 
-// in returns the client as a part of the test uses it.
+// in returns the client for use in a subtest.
 func (c tab) in(t *testing.T) tab { c.t = t; return c }
 
 func (c tab) await(event, script string) { c.t.Helper(); c.page.Await(c.t, event, script) }
 
-// findPost is the script of the item of the list that shows a text.
+// findPost returns a script that finds the item of the list with a text.
 func findPost(text string) string {
 	return `[...document.querySelectorAll("#list > li")].find((li) => li.innerText.includes(` + strconv.Quote(text) + `))`
 }
 
 func (c tab) awaitPost(text string) { c.t.Helper(); c.await("the post "+text, findPost(text)) }
 
-// awaitIn waits until a part of a post says something.
+// awaitIn waits until a part of a post contains a text.
 func (c tab) awaitIn(text, part, says string) {
 	c.t.Helper()
 	c.await(part+" of "+text+" says "+says, findPost(text)+`?.querySelector(`+strconv.Quote(part)+`).textContent.includes(`+strconv.Quote(says)+`)`)
 }
 
-// clickIn clicks on a part of a post as soon as that can be pressed.
+// clickIn clicks a part of a post as soon as the part is enabled.
 func (c tab) clickIn(text, part string) {
 	c.t.Helper()
 	c.await(part+" of "+text+" to press", `((part) => part && !part.disabled && (part.click(), true))(`+findPost(text)+`?.querySelector(`+strconv.Quote(part)+`))`)
@@ -189,7 +190,7 @@ func refusedInClient(alice tab) {
 	alice.page.Run(alice.t, `{ const s = document.querySelector("#composer select"); s.value = "public"; s.dispatchEvent(new Event("change")); s.form.reset() }`, nil)
 }
 
-// lackTSMLS reads what the page says when it is served without ts-mls.
+// lackTSMLS checks the text of the page when it is served without ts-mls.
 func lackTSMLS(alice tab) {
 	alice.goTo("chats")
 	alice.await("a sentence about ts-mls", `document.querySelector("#lack:not([hidden])")?.innerText.includes("--ts-mls") && document.querySelector("#beginner").hidden`)

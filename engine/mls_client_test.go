@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Clients that share no code with the engine keep a conversation by it (conversations.md 3.e, row
-// 29). Here they are the devices of one user.
+// Devices of one user hold a conversation through the engine. Their clients share no code with
+// the engine (conversations.md 3.e, row 29).
 func TestDevicesMadeWithTSMLS(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
@@ -24,7 +24,7 @@ func TestDevicesMadeWithTSMLS(t *testing.T) {
 	r.play(t)
 }
 
-// room is a conversation that the first of its seats hosts, and the last one is removed from.
+// room is a conversation. Its first seat is the host, and its last seat is removed in the end.
 type room struct{ seats []*seat }
 
 func (r *room) host() *seat     { return r.seats[0] }
@@ -52,7 +52,7 @@ func (r *room) play(t *testing.T) {
 	}
 }
 
-// allHear lets everybody read the log up to a number.
+// allHear lets all seats read the log up to a number.
 func (r *room) allHear(t *testing.T, seq int64) {
 	t.Helper()
 	for _, s := range r.seats {
@@ -65,7 +65,7 @@ func (r *room) allAreAdded(t *testing.T) {
 	for _, s := range r.others() {
 		s.publish(t)
 	}
-	packages := map[string][]string{} // of each user, in the order in which they are shown
+	packages := map[string][]string{} // of each user, in the order of the user's collection
 	for _, s := range r.others() {
 		if _, known := packages[s.user.ID]; !known {
 			packages[s.user.ID] = publicPackages(t, s.user)
@@ -106,8 +106,8 @@ func (r *room) allTalk(t *testing.T) {
 	}
 }
 
-// allCommitAtOnce has everybody commit in the same epoch: one is taken, and the others are told all
-// that they need to commit again.
+// allCommitAtOnce lets all seats commit in the same epoch. One commit is accepted, and the others
+// get the log entries that they need to commit again.
 func (r *room) allCommitAtOnce(t *testing.T) {
 	before := r.host().state(t).Epoch
 	for pending := slices.Clone(r.seats); len(pending) > 0; {
@@ -156,7 +156,7 @@ func (r *room) anotherOrder(t *testing.T) {
 }
 
 // messagesComeAgain sends a message twice, a commit under another key, and a message to a device
-// that has it.
+// that has it already.
 func (r *room) messagesComeAgain(t *testing.T) {
 	message := r.last().encrypt(t, "once")
 	first := r.last().send(t, message)
@@ -190,7 +190,7 @@ func (r *room) messagesComeAgain(t *testing.T) {
 	}
 }
 
-// messagesComeLate sends messages that were written one and six epochs ago.
+// messagesComeLate sends messages that were encrypted one and six epochs ago.
 func (r *room) messagesComeLate(t *testing.T) {
 	late, tooLate := r.last().encrypt(t, "late"), r.last().encrypt(t, "too late")
 	for n := range 6 {
@@ -206,7 +206,8 @@ func (r *room) messagesComeLate(t *testing.T) {
 	}
 }
 
-// serversAreKilled kills each server while a commit is on its way, and restarts it.
+// serversAreKilled kills each server during a commit, and restarts it. The repeated commit is
+// accepted.
 func (r *room) serversAreKilled(t *testing.T) {
 	var killed []*enginetest.Instance
 	for _, s := range r.seats {
@@ -232,8 +233,8 @@ func (r *room) serversAreKilled(t *testing.T) {
 	r.host().expectHeard(t, "still here")
 }
 
-// oneIsRemoved removes a device. It cannot read on, and when it was its actor's only one, the
-// server refuses that actor.
+// oneIsRemoved removes a device, which cannot read later messages. If it was its actor's only
+// device, the server refuses that actor.
 func (r *room) oneIsRemoved(t *testing.T) {
 	gone, staying := r.last(), r.seats[:len(r.seats)-1]
 	a, _ := r.host().commit(t, map[string]any{"remove": []int{gone.state(t).Leaf}})
@@ -263,8 +264,8 @@ func (r *room) oneIsRemoved(t *testing.T) {
 	}
 }
 
-// nothingIsReadHere wants no word of what was said, nothing of what was sent, and no member's name
-// in a metric, where operators look (conversations.md 3.e, row 30).
+// nothingIsReadHere checks the logs and metrics, which operators read. They contain no plaintext
+// and no message, and the metrics contain no member's id (conversations.md 3.e, row 30).
 func (r *room) nothingIsReadHere(t *testing.T) {
 	for _, s := range r.seats {
 		log, metrics := s.user.Home.Log(), s.user.Home.Metrics(t)

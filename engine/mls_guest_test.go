@@ -14,15 +14,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// guest is a member who knows the SWICG draft alone, as Emissary does: it takes a Create in its
-// inbox and sends a Create to inboxes, knows no GroupInfo, shows a bare key package in a public
-// collection, and merges a commit of its own before it sends it.
+// guest is a member that knows only the SWICG draft, as Emissary does. It receives and sends a
+// Create by inboxes and knows no GroupInfo. It shows a bare key package in a public collection,
+// and merges its own commit before it sends it.
 type guest struct {
 	*seat
 	peer  *peertest.Peer
 	actor *peertest.Actor
 	to    []*seat // the members that it sends to
-	seen  int     // what was posted to it and it has read
+	seen  int     // how many requests to sam have been read
 }
 
 func newGuest(t *testing.T, devices *enginetest.Devices, address string, to ...*seat) *guest {
@@ -36,7 +36,7 @@ func newGuest(t *testing.T, devices *enginetest.Devices, address string, to ...*
 	return g
 }
 
-// showPackage shows one fresh key package.
+// showPackage shows one fresh key package in the public collection.
 func (g *guest) showPackage(t *testing.T) {
 	t.Helper()
 	var made struct{ Content string }
@@ -46,7 +46,7 @@ func (g *guest) showPackage(t *testing.T) {
 	g.peer.Serve("/users/sam/keyPackages/1", vocab.Doc{"id": id, "type": "KeyPackage", "attributedTo": string(g.actor.ID), "mediaType": "message/mls", "encoding": "base64", "content": made.Content}.JSON())
 }
 
-// send sends a message to all inboxes under an id of its own.
+// send sends a message to all inboxes in a Create with an id of its own.
 func (g *guest) send(t *testing.T, message string) {
 	t.Helper()
 	id := string(g.actor.ID)
@@ -78,7 +78,7 @@ func (g *guest) say(t *testing.T, text string) {
 	g.send(t, g.encrypt(t, text))
 }
 
-// commit makes a commit and merges it; the others hear of it when it is sent.
+// commit makes a commit, merges it, and returns its message, which the test sends later.
 func (g *guest) commit(t *testing.T) (message string) {
 	t.Helper()
 	m := g.makeCommit(t, map[string]any{"isPrivate": true})
@@ -86,7 +86,7 @@ func (g *guest) commit(t *testing.T) (message string) {
 	return m.Commit
 }
 
-// hears reads what comes until a test holds.
+// hears reads incoming messages until holds returns true.
 func (g *guest) hears(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	enginetest.Eventually(t, "sam hears "+what, func() bool {
@@ -98,7 +98,7 @@ func (g *guest) hears(t *testing.T, what string, holds func() bool) {
 	})
 }
 
-// take takes a Create of a member, from that member's own server.
+// take processes a Create from a member, which comes from the member's own server.
 func (g *guest) take(t *testing.T, body []byte) {
 	t.Helper()
 	d, err := vocab.ParseDoc(body)

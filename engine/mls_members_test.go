@@ -6,7 +6,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Three members on two servers keep a conversation by clients that share no code with the engine.
+// Three members on two servers hold a conversation. Their clients share no code with the engine.
 func TestThreeMembersOnTwoServersWithTSMLS(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)

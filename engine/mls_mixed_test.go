@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Three members on two servers and one who knows the SWICG draft alone keep a conversation by
-// clients that share no code with the engine.
+// Three members on two servers and a fourth, who knows only the SWICG draft, hold a conversation.
+// Their clients share no code with the engine.
 func TestAMixedConversationWithTSMLS(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
@@ -36,20 +36,20 @@ func TestAMixedConversationWithTSMLS(t *testing.T) {
 	}
 }
 
-// mixedRoom is a room with a member who knows the draft alone.
+// mixedRoom is a room with sam, who knows only the SWICG draft.
 type mixedRoom struct {
 	room
 	sam *guest
 }
 
-// allCatchUp lets everybody read until the host's log has a number.
+// allCatchUp waits until the host's log has a number, and lets all seats read up to it.
 func (r *mixedRoom) allCatchUp(t *testing.T, seq int64) {
 	t.Helper()
 	enginetest.Eventually(t, "the host's log grows", func() bool { return r.host().conversation(t).LastSeq >= seq })
 	r.allHear(t, seq)
 }
 
-// expectAll wants sam to have come to the secret of the others.
+// expectAll checks that sam has the same epoch and secret as the others.
 func (r *mixedRoom) expectAll(t *testing.T) {
 	t.Helper()
 	expectAgreement(t, r.seats...)
@@ -60,7 +60,7 @@ func (r *mixedRoom) expectAll(t *testing.T) {
 	}
 }
 
-// packageOfSam asks a member's server for it.
+// packageOfSam lets a member claim sam's key package.
 func (r *mixedRoom) packageOfSam(t *testing.T, by *seat) string {
 	t.Helper()
 	var got struct{ Items []struct{ Content string } }
@@ -71,7 +71,7 @@ func (r *mixedRoom) packageOfSam(t *testing.T, by *seat) string {
 	return got.Items[0].Content
 }
 
-// samIsAdded has carol add sam, whose Welcome her own server sends.
+// samIsAdded lets carol add sam. carol's server sends the Welcome.
 func (r *mixedRoom) samIsAdded(t *testing.T) {
 	carol := r.last()
 	a, _ := carol.commit(t, map[string]any{"add": []string{r.packageOfSam(t, carol)}})
@@ -134,7 +134,7 @@ func (r *mixedRoom) serversAreKilled(t *testing.T) {
 	r.expectAll(t)
 }
 
-// messagesComeAgain sends the second of two messages first, and each again under another id.
+// messagesComeAgain sends the second of two messages first, and then each again under another id.
 func (r *mixedRoom) messagesComeAgain(t *testing.T) {
 	next := r.host().conversation(t).LastSeq + 2
 	one, two := r.sam.encrypt(t, "one"), r.sam.encrypt(t, "two")
@@ -150,7 +150,8 @@ func (r *mixedRoom) messagesComeAgain(t *testing.T) {
 	}
 }
 
-// commitLoses has sam commit in an epoch that alice ends: the others go on, and alice is told.
+// commitLoses lets sam commit in an epoch that alice ends. The others continue, and alice's
+// events report that sam has forked.
 func (r *mixedRoom) commitLoses(t *testing.T) {
 	late := r.sam.commit(t)
 	a := r.host().commitSealed(t, nil, nil, nil)
@@ -169,7 +170,8 @@ func (r *mixedRoom) commitLoses(t *testing.T) {
 	}
 }
 
-// conversationIsReset begins the next group with alice's device, which adds all devices anew.
+// conversationIsReset begins the next group on alice's device, which adds all other devices
+// again.
 func (r *mixedRoom) conversationIsReset(t *testing.T) {
 	host := r.host()
 	var next struct{ GroupID string }
@@ -180,7 +182,7 @@ func (r *mixedRoom) conversationIsReset(t *testing.T) {
 	if got := host.user.Ask(t, http.MethodPost, host.path+"/reset", map[string]any{"groupInfo": made.GroupInfo}); got.Status != http.StatusCreated {
 		t.Fatalf("the next group is answered %d %s", got.Status, got.Body)
 	}
-	r.sam.seen = len(r.sam.peer.Posted()) // of the group that it has left
+	r.sam.seen = len(r.sam.peer.Posted()) // messages of the group that sam has left
 	r.sam.group = ""
 	r.sam.showPackage(t)
 	add := []string{r.packageOfSam(t, host)}
@@ -197,7 +199,7 @@ func (r *mixedRoom) conversationIsReset(t *testing.T) {
 	r.expectAll(t)
 }
 
-// samIsRemoved has alice remove sam, who cannot read on.
+// samIsRemoved lets alice remove sam, who cannot read later messages.
 func (r *mixedRoom) samIsRemoved(t *testing.T) {
 	id := string(r.sam.actor.ID)
 	a := r.host().commitSealed(t, map[string]any{"remove": []int{r.sam.state(t).Leaf}}, nil, []string{id})
@@ -212,7 +214,7 @@ func (r *mixedRoom) samIsRemoved(t *testing.T) {
 	if c := r.host().conversation(t); slices.ContainsFunc(c.Members, func(m struct{ Actor, Role string }) bool { return m.Actor == id }) {
 		t.Errorf("sam is a member of %+v", c)
 	}
-	b, _ := r.host().commit(t, nil) // in the open, as all are Lightweb members
+	b, _ := r.host().commit(t, nil) // in plain text, because all members use Lightweb
 	r.allHear(t, b.Seq)
 	expectAgreement(t, r.seats...)
 	if n := len(r.sam.peer.Posted()); n != r.sam.seen {

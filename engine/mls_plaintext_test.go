@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Fixtures F10 and F11 lie inside the ciphertext (conversations.md 4.2): a Note without a Create,
-// under an mls: id, and an attachment packed with gzip. A member elsewhere reads them byte for
-// byte, and to the servers they are messages like any other, of which nothing else is stored.
+// Fixtures F10 and F11 are plaintexts of messages (conversations.md 4.2): a Note without a
+// Create, with an mls: id, and an attachment packed with gzip. A member elsewhere reads them byte
+// for byte. The servers treat them as any other message and store nothing else of them.
 func TestF10F11WhatIsInAMessageIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
@@ -76,8 +76,8 @@ func packedText(t *testing.T, text string) []byte {
 	return packed.Bytes()
 }
 
-// holders returns the tables of a user's database that hold a text: as text, in JSON, in bytes or
-// in base64.
+// holders returns the tables of a user's database that contain a text, as text, in JSON, as bytes
+// or in base64.
 func holders(t *testing.T, u *enginetest.User, text string) (tables []string) {
 	t.Helper()
 	quoted, err := json.Marshal(text)

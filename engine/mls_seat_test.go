@@ -13,16 +13,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// seat is a device in a conversation, and the server that its user asks.
+// seat is a device in a conversation, with the user whose server it uses.
 type seat struct {
 	user   *enginetest.User
 	device *enginetest.Device
 	name   string // of the device
 	group  string
-	path   string          // of the conversation, at the user's server
+	path   string          // the address of the conversation on the user's server
 	read   int64           // the number up to which it has read the log
 	known  map[string]bool // messages that it has sent or applied
-	heard  []string        // what others said to it
+	heard  []string        // the plaintexts of others since the last expectHeard
 }
 
 func takeSeat(t *testing.T, devices *enginetest.Devices, u *enginetest.User, name string) *seat {
@@ -30,7 +30,7 @@ func takeSeat(t *testing.T, devices *enginetest.Devices, u *enginetest.User, nam
 	return &seat{user: u, device: devices.Make(t, u.ID), name: name, known: map[string]bool{}}
 }
 
-// groupState is what a device has of a group.
+// groupState is the state of a group on a device.
 type groupState struct {
 	Epoch    int64
 	Members  map[string]string // the actor of each leaf
@@ -45,7 +45,7 @@ func (s *seat) state(t *testing.T) (g groupState) {
 	return g
 }
 
-// publish publishes a key package for one claim, and one of last resort.
+// publish publishes two key packages, one for a single claim and one of last resort.
 func (s *seat) publish(t *testing.T) {
 	t.Helper()
 	var packages []any
@@ -59,7 +59,7 @@ func (s *seat) publish(t *testing.T) {
 	}
 }
 
-// publicPackages returns the key packages of a user that everybody sees.
+// publicPackages returns the key packages in a user's public collection.
 func publicPackages(t *testing.T, u *enginetest.User) (contents []string) {
 	t.Helper()
 	items, err := fetchDoc(t, fetchDoc(t, u.ID).Text("keyPackages")).IDs("items")
@@ -82,7 +82,7 @@ func fetchDoc(t *testing.T, url string) vocab.Doc {
 	return d
 }
 
-// begin makes a conversation.
+// begin makes a conversation with the device as its first member.
 func (s *seat) begin(t *testing.T) {
 	t.Helper()
 	s.group = "urn:uuid:" + uuid.NewString()
@@ -95,7 +95,7 @@ func (s *seat) begin(t *testing.T) {
 	s.path = got.Header.Get("Location")
 }
 
-// join takes the Welcome that waits for the device.
+// join joins with the Welcome that waits for the device.
 func (s *seat) join(t *testing.T) {
 	t.Helper()
 	var all struct {
@@ -115,10 +115,10 @@ func (s *seat) join(t *testing.T) {
 		t.Fatalf("one of %d Welcomes is confirmed with %d %s", len(all.Items), got.Status, got.Body)
 	}
 	s.group, s.path = joined.Group, "/api/conversations/"+w.ConversationID
-	s.read = s.conversation(t).LastSeq // what came before is not for this device
+	s.read = s.conversation(t).LastSeq // earlier entries are not for this device
 }
 
-// conversation is what the server says of it.
+// conversation is the server's view of a conversation.
 type conversation struct {
 	GroupID, Status string
 	Generation      int32
@@ -137,14 +137,14 @@ func (s *seat) conversation(t *testing.T) (c conversation) {
 	return c
 }
 
-// entry is a message of the log.
+// entry is an entry of a conversation's log.
 type entry struct {
 	Seq, Epoch int64
 	Kind       string
 	Content    string
 }
 
-// catchUp reads the log until a number is read, and applies what is new.
+// catchUp reads the log up to a number and applies the new entries.
 func (s *seat) catchUp(t *testing.T, to int64) {
 	t.Helper()
 	enginetest.Eventually(t, fmt.Sprintf("entry %d of the log, for %s", to, s.name), func() bool {
@@ -166,7 +166,7 @@ func (s *seat) log(t *testing.T, after int64) []entry {
 	return page.Items
 }
 
-// apply hands a message that is not the device's own to it, once.
+// apply lets the device process a message of another device, once.
 func (s *seat) apply(t *testing.T, e entry) {
 	t.Helper()
 	if s.known[e.Content] {
@@ -214,13 +214,13 @@ func (s *seat) send(t *testing.T, message string) (a accepted) {
 	return a
 }
 
-// say says something to all the others.
+// say encrypts a text and sends it to the others.
 func (s *seat) say(t *testing.T, text string) accepted {
 	t.Helper()
 	return s.send(t, s.encrypt(t, text))
 }
 
-// made is a commit that the server has not taken yet.
+// made is a commit that the server has not accepted yet.
 type made struct {
 	Commit    string   `json:"commit"`
 	GroupInfo string   `json:"groupInfo"`
@@ -246,8 +246,8 @@ func (s *seat) propose(t *testing.T, m made) enginetest.Answer {
 	return s.user.AskOnce(t, http.MethodPost, s.path+"/commits", m.key, m)
 }
 
-// commit commits a change. When another commit was first it applies what is missing, and commits
-// again; it returns how often it was refused.
+// commit commits a change. If another commit came first, it applies the missing entries and tries
+// again. It returns how often it was refused.
 func (s *seat) commit(t *testing.T, change map[string]any) (a accepted, refused int) {
 	t.Helper()
 	for ; ; refused++ {
@@ -258,7 +258,7 @@ func (s *seat) commit(t *testing.T, change map[string]any) (a accepted, refused 
 	}
 }
 
-// conclude merges a commit that was taken, or applies those that are missing.
+// conclude merges a commit that was accepted, or applies the missing entries and returns false.
 func (s *seat) conclude(t *testing.T, m made, got enginetest.Answer, a *accepted) bool {
 	t.Helper()
 	switch got.Status {
@@ -288,7 +288,7 @@ func (s *seat) conclude(t *testing.T, m made, got enginetest.Answer, a *accepted
 	return false
 }
 
-// expectHeard wants the seat to have heard this since it was asked last.
+// expectHeard checks the plaintexts that the seat has received since the last call.
 func (s *seat) expectHeard(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.Equal(s.heard, want) {
@@ -297,7 +297,8 @@ func (s *seat) expectHeard(t *testing.T, want ...string) {
 	s.heard = nil
 }
 
-// expectAgreement wants all seats to have the same secret in the epoch that the server says.
+// expectAgreement checks that all seats have the same secret, each in the epoch that its server
+// reports.
 func expectAgreement(t *testing.T, seats ...*seat) {
 	t.Helper()
 	first := seats[0].state(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// converse puts an encrypted conversation into a user's database, and makes the user and the others
-// follow each other.
+// converse writes an encrypted conversation into a user's database, and makes the user and the
+// other members follow each other.
 func converse(t *testing.T, u *enginetest.User, uri, host string, others ...string) {
 	t.Helper()
 	d := u.Home.SQL(t, "lightweb_"+u.Name)
@@ -48,7 +48,7 @@ func follow(t *testing.T, u *enginetest.User, actors ...string) {
 	}
 }
 
-// told is a signal as a program is told it.
+// told is a signal as a client receives it.
 type told struct {
 	Type, From, Conversation string
 	On                       *bool
@@ -64,8 +64,9 @@ func (r *rawSocket) nextSignal() (s told) {
 	return s
 }
 
-// Members of an encrypted conversation are told who types and what was read, also those of another
-// server. Whoever is not in it tells nobody anything, and is not told that; nothing is stored.
+// Members of an encrypted conversation receive typing and read signals, also from members on
+// another server. Signals of other actors are ignored, and their senders get the same answer.
+// Nothing is stored.
 func TestSignalsGoBetweenServers(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// history is what a program is shown of a conversation that may be closed.
+// history is a conversation, which may be closed, as a client sees it.
 type history struct {
 	URI, Status, Predecessor, Successor, ClosedAt string
 	Items                                         []struct{ Kind string }
@@ -22,8 +22,8 @@ func (w *talker) history(t *testing.T) (h history) {
 	return h
 }
 
-// A host vanishes without a word. The first member that meets that goes on in another conversation,
-// and the copies of the others name it.
+// A host's account disappears. The first member that notices continues in another conversation,
+// and the other members' copies of the old one name the new one.
 func TestMembersGoOnWithoutTheirHost(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// upgrader is one side of a conversation of two.
+// upgrader is one of the two members of a conversation.
 type upgrader struct {
 	*talker
 	home  *enginetest.Instance
@@ -19,7 +19,7 @@ type upgrader struct {
 	uri   string
 }
 
-// begin opens the conversation in the open, and gives it a group.
+// begin opens a conversation that is not encrypted, and registers a group for its upgrade.
 func (u *upgrader) begin(t *testing.T) {
 	t.Helper()
 	var c struct{ ID, URI string }
@@ -31,7 +31,7 @@ func (u *upgrader) begin(t *testing.T) {
 	u.path, u.uri = "/api/conversations/"+c.ID, c.URI
 }
 
-// upgrade commits, and says something.
+// upgrade makes the first commit, which adds the other member, and sends a message.
 func (u *upgrader) upgrade(t *testing.T) {
 	t.Helper()
 	u.group, _ = u.commit(t, u.group, mlstest.Change{Add: []*mlstest.Device{u.other.device}})
@@ -49,7 +49,7 @@ func makeFriends(t *testing.T, a, b *enginetest.User) {
 	})
 }
 
-// at finds the user's copy of a conversation.
+// at waits for the user's copy of a conversation and returns a talker for it.
 func (u *upgrader) at(t *testing.T, uri string) *talker {
 	t.Helper()
 	w := *u.talker
@@ -67,8 +67,9 @@ func (u *upgrader) at(t *testing.T, uri string) *talker {
 	return &w
 }
 
-// Two friends upgrade at the same moment, each while the other's server is away. One conversation
-// goes on for both, whichever server comes back first, and what was said in the other can be read.
+// Two friends upgrade at the same moment, each while the other's server is away. Both continue in
+// one conversation, in either order of the servers' return. The messages of the other
+// conversation can still be read.
 func TestTwoUpgradesAtOnceBecomeOneConversation(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
