@@ -13,7 +13,7 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)
 	alice, bob := home.CreateUser(t, "alice"), home.CreateUser(t, "bob")
-	home.CreateUser(t, "carol") // who has to do with nobody
+	home.CreateUser(t, "carol") // carol follows nobody and has no followers
 	alice.Do(t, "Follow", map[string]any{"actorUri": bob.ID})
 	enginetest.Eventually(t, "bob lets alice follow", func() bool {
 		return len(alice.Column(t, `SELECT 1 FROM relationships WHERE status = 'accepted'`)) == 1

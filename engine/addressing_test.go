@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// One package decides the readers of a post: elsewhere the members that address somebody are
-// written, and not read.
+// Only the packages in decides read the addressing of a post to find its readers. The rest of the
+// code writes these members and does not read them.
 var (
 	decides = []string{"engine/vocab/", "engine/audience/", "db/user/audience.go", "db/dbtest/", "engine/bench/", "engine/enginetest/"}
 	members = []string{"to", "cc", "bto", "bcc", "audience"}
 	inSQL   = regexp.MustCompile(`'\{?(to|cc|bto|bcc|audience)[',}]`)
 )
 
-// readers are the other places that read them, and why.
+// readers are the places outside decides that read these members, with the reason.
 var readers = map[string]string{
 	"engine/outbox/note.go To":               "the parameters of CreateNote",
 	"engine/outbox/note.go Cc":               "the parameters of CreateNote",
@@ -85,7 +85,7 @@ func TestOneRoomDecidesWhoSomethingIsFor(t *testing.T) {
 }
 
 // readings returns the members of an addressing that a file reads, as fields or by their names,
-// with where it does.
+// with the position of each.
 func readings(f *ast.File) map[string]token.Pos {
 	read, written := map[string]token.Pos{}, map[ast.Node]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -126,8 +126,8 @@ func readings(f *ast.File) map[string]token.Pos {
 	return read
 }
 
-// isMap reports whether a literal is a map that is gone through, as opposed to a document that is
-// written.
+// isMap reports whether a literal is a map that code ranges over. A document that code writes is
+// not.
 func isMap(l *ast.CompositeLit) bool {
 	_, is := l.Type.(*ast.MapType)
 	return is

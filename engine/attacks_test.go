@@ -23,16 +23,16 @@ import (
 
 var update = flag.Bool("update", false, "write what the tests make into docs/security.md and testdata")
 
-// attack is one thing that hostile servers and clients do, and what becomes of it.
+// attack is one thing that a hostile server or client does, and how the engine responds.
 type attack struct {
 	id      string
 	sends   string // what is sent or done
 	happens string // what the engine answers and does
 	play    func(*siege)
 	asks    int    // requests to other servers that it may cause
-	changes bool   // it takes effect, as play itself has a look at
-	later   string // the part of the engine that it is about, when that is yet to come
-	never   string // why it cannot be done here
+	changes bool   // it may change databases; play checks the changes
+	later   string // the part of the engine that it needs, if that part does not exist yet
+	never   string // why it cannot be played here
 }
 
 // section is a table of attacks, with the ids it must hold.
@@ -42,7 +42,7 @@ type section struct {
 	attacks []attack
 }
 
-// sections are all of them.
+// sections are the tables of all attacks.
 var sections = []section{
 	{"Signatures and identity", numbered("SIG", 1, 38, "34b"), signatureAttacks},
 	{"Origin, ownership, authorisation", numbered("ORG", 1, 30, "05b"), originAttacks},
@@ -60,8 +60,8 @@ var sections = []section{
 	{"Freshness", numbered("FRS", 1, 7), freshnessAttacks},
 }
 
-// numbered returns the ids of a section in their order: prefix-01 and so on, and those that came
-// between.
+// numbered returns the ids of a section in order: prefix-01 and so on, and the additional ones
+// such as 34b.
 func numbered(prefix string, first, last int, between ...string) (ids []string) {
 	for n := first; n <= last; n++ {
 		between = append(between, fmt.Sprintf("%02d", n))
@@ -94,7 +94,7 @@ func TestEveryAttackStandsInItsTable(t *testing.T) {
 	}
 }
 
-// The page shows the tables as they are played.
+// docs/security.md shows the tables of attacks that the tests play.
 func TestTheSecurityPageShowsTheAttacks(t *testing.T) {
 	const path, begin, end = "../docs/security.md", "<!-- attacks: written by go test ./engine -run SecurityPage -update -->\n", "<!-- end of attacks -->\n"
 	page, err := os.ReadFile(path)
@@ -135,9 +135,9 @@ func tables() string {
 	return b.String() + "\n"
 }
 
-// siege is an engine with two users, and the servers around it: mallory's at p, which lies, and
-// carol's at q, which is honest. alice follows carol and is followed by her; bob knows nobody. Both
-// are in a group of alice's.
+// siege is an engine with two users, and two other servers. p is mallory's server, which is
+// hostile; q is carol's, which is honest. alice and carol follow each other. bob has no followers
+// and follows nobody. carol and bob are in a group of alice's.
 type siege struct {
 	*testing.T
 	home           *enginetest.Instance
@@ -146,16 +146,16 @@ type siege struct {
 	mallory, carol *peertest.Actor
 	row            attack
 	note           string // a public note of alice's
-	secret         string // one that only carol may read
+	secret         string // a post of alice's that only carol may read
 	circle         string // a group of alice's: carol and bob
 
 	slowOnes  []*peertest.Peer
 	client    *http.Client    // sends requests; nil: besieger
-	authority *authority      // signs certificates that the engine takes, if any
-	names     *dnstest.Server // the engine's own, if any
+	authority *authority      // signs certificates that the engine accepts; may be nil
+	names     *dnstest.Server // the engine's name server; may be nil
 }
 
-// newSiege starts the engine with settings, and makes everybody known to each other.
+// newSiege starts an engine with settings and returns a siege of it.
 func newSiege(t *testing.T, settings ...string) *siege {
 	return besiege(t, enginetest.Start(t, settings...))
 }
@@ -179,7 +179,8 @@ func besiege(t *testing.T, home *enginetest.Instance) *siege {
 	return s
 }
 
-// play plays a table of attacks, one after the other, and looks at what each has left behind.
+// play plays a table of attacks in order. After each attack it checks that the databases have not
+// changed, unless the attack may change them, and that the engine has not sent too many requests.
 func (s *siege) play(attacks []attack) {
 	for _, a := range attacks {
 		if a.play == nil {
@@ -204,30 +205,30 @@ func (s *siege) play(attacks []attack) {
 	}
 }
 
-// id returns an id of an actor's that is new in this row.
+// id returns an id on the actor's server that no other attack uses.
 func (s *siege) id(a *peertest.Actor, name string) string {
 	return fmt.Sprintf("%s/%s-%s", a.ID, cmp.Or(strings.ToLower(s.row.id), "scene"), name)
 }
 
-// like returns an activity that would take effect, if it were believed.
+// like returns an actor's Like of alice's note. It has an effect if the engine accepts it.
 func (s *siege) like(a *peertest.Actor, name string) vocab.Doc {
 	return vocab.Doc{"id": s.id(a, name), "type": "Like", "actor": string(a.ID), "object": s.note}
 }
 
-// create returns a Create of a note of a's, to alice.
+// create returns a Create of an actor's public note that mentions alice.
 func (s *siege) create(a *peertest.Actor, name string) vocab.Doc {
 	return vocab.Doc{"id": s.id(a, name), "type": "Create", "actor": string(a.ID), "to": []any{s.alice.ID, string(vocab.Public)}, "object": vocab.Doc{
 		"id": s.id(a, name+"-note"), "type": "Note", "attributedTo": string(a.ID), "content": "believe me", "to": []any{s.alice.ID, string(vocab.Public)},
 		"tag": []any{vocab.Doc{"type": "Mention", "href": s.alice.ID}}}}
 }
 
-// post sends a's activity as an honest server would.
+// post sends an activity to an inbox with the actor's signature.
 func (s *siege) post(a *peertest.Actor, inbox string, activity vocab.Doc) enginetest.Answer {
 	s.Helper()
 	return s.send(peertest.Forgery{URL: inbox, Body: string(activity.JSON()), Key: a.Keys.RSA, Dialect: signature.RFC9421}.Request(s))
 }
 
-// forge sends mallory's Like to alice, with what f changes about it.
+// forge sends mallory's Like to alice, with the changes of f.
 func (s *siege) forge(f peertest.Forgery) enginetest.Answer {
 	s.Helper()
 	f.URL = cmp.Or(f.URL, s.alice.ID+"/inbox")
@@ -240,11 +241,11 @@ func (s *siege) forge(f peertest.Forgery) enginetest.Answer {
 	return s.send(f.Request(s))
 }
 
-// besieger asks as hostile peers do: it follows no redirects, and unpacks nothing.
+// besieger is the HTTP client of attackers. It follows no redirects and decompresses nothing.
 var besieger = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableCompression: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// from returns the siege as somebody at another address of this machine lays it.
+// from returns a copy of the siege that sends its requests from another address of this machine.
 func (s *siege) from(address string) *siege {
 	dial := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	other := *s
@@ -253,7 +254,7 @@ func (s *siege) from(address string) *siege {
 	return &other
 }
 
-// send sends a request. When the engine hangs up without an answer the status is 0.
+// send sends a request. The status is 0 if the engine hangs up without an answer.
 func (s *siege) send(r *http.Request) enginetest.Answer {
 	s.Helper()
 	resp, err := cmp.Or(s.client, besieger).Do(r)
@@ -269,11 +270,12 @@ func (s *siege) send(r *http.Request) enginetest.Answer {
 	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
 }
 
-// innards is what no answer to a stranger may hold: paths, source files, statements and keys.
+// innards matches details that no answer to a stranger may contain: paths, source files,
+// statements and keys.
 var innards = regexp.MustCompile(`(?i)\.go:\d|goroutine|/var/|/tmp/|/root|SQLSTATE|\bselect\b.*\bfrom\b|pgx|BEGIN (RSA |EC )?P|panic`)
 
-// answered wants one of these statuses, and of a refusal a body that tells nothing of what is
-// inside.
+// answered checks that an answer has one of these statuses. A refusal must also be a problem
+// document that shows no details of the engine.
 func (s *siege) answered(a enginetest.Answer, statuses ...int) {
 	s.Helper()
 	if !slices.Contains(statuses, a.Status) {
@@ -293,15 +295,15 @@ func (s *siege) answered(a enginetest.Answer, statuses ...int) {
 func (s *siege) accepted(a enginetest.Answer)     { s.Helper(); s.answered(a, http.StatusAccepted) }
 func (s *siege) unauthorized(a enginetest.Answer) { s.Helper(); s.answered(a, http.StatusUnauthorized) }
 
-// asked counts what the peers were asked for and sent, but for the documents of mallory and carol:
-// the engine, which knows both, may ask for their keys again once a minute.
+// asked counts the requests that the peers received. It leaves out the documents of mallory and
+// carol, because the engine may fetch their keys again once a minute.
 func (s *siege) asked() int {
 	known := func(path string) bool { return path == "/users/mallory" || path == "/users/carol" }
 	asked := slices.DeleteFunc(append(s.p.Asked(), s.q.Asked()...), known)
 	return len(asked) + len(s.p.Posted()) + len(s.q.Posted())
 }
 
-// settle waits until the engine has done what it has taken.
+// settle waits until the engine has processed every activity that it accepted.
 func (s *siege) settle() {
 	s.Helper()
 	enginetest.Eventually(s, "the engine has nothing left to do", func() bool {
@@ -320,16 +322,17 @@ func (s *siege) count(database, query string, args ...any) (n int) {
 	return n
 }
 
-// held returns a digest of every table but those where the engine remembers what other servers say
-// of themselves and what came of them for nobody, what a user's own programs have asked for, and,
-// written once a minute, how far these have read; and but for when somebody next looks at
-// deliveries, and which profile was told to others, written seconds after a start.
+// held returns a digest of every table that an attack may not change. It leaves out what the
+// engine remembers about other servers, the requests of a user's own clients, and the positions
+// of the event groups, which are written once a minute. It also leaves out two columns: next_due,
+// the time of the next look at deliveries, and told_profile, which is written seconds after a
+// start.
 const held = `SELECT table_name || ' ' || (xpath('/row/d/text()', query_to_xml(format(
 		'SELECT count(*) || '' rows '' || coalesce(md5(string_agg(x::text, '','' ORDER BY x::text)), '''') AS d FROM (SELECT to_jsonb(t) - ''next_due'' - ''told_profile'' AS x FROM %I t) x', table_name), false, true, '')))[1]::text
 	FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
 		AND table_name NOT IN ('audit', 'attempts', 'event_groups') AND NOT ($1 AND table_name IN ('actors', 'actor_keys', 'hosts', 'ignored')) ORDER BY 1`
 
-// state returns what is in the databases.
+// state returns the digests of all databases.
 func (s *siege) state() string {
 	s.Helper()
 	var b strings.Builder

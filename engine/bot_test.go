@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// The bot of the docs hears of a mention from another server, likes it, and answers.
+// The bot of the docs reads a mention from another server, likes it, and replies.
 func theExampleBotAnswers(t *testing.T, a, b *enginetest.Instance) {
 	program := filepath.Join(t.TempDir(), "bot")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../docs/examples/bot/bot.go").CombinedOutput(); err != nil {

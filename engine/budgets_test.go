@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// The page for operators shows the table of budgets as it is in the code.
+// docs/operations.md shows the table of budgets that the code has.
 func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
 	const path, begin, end = "../docs/operations.md", "<!-- budgets: written by go test ./engine -run OperationsPage -update -->\n", "<!-- end of budgets -->\n"
 	page, err := os.ReadFile(path)
@@ -34,8 +34,8 @@ func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
 	}
 }
 
-// A limiter or pool that is not made from a row of the table has neither a payer in the table nor a
-// test. A row that nothing is made from bounds nothing.
+// Every limiter and pool is made from a row of the table, so that it has a payer and a test.
+// Every row is used by a limiter or pool.
 func TestEveryLimiterIsARowOfTheTable(t *testing.T) {
 	rows := declaredBudgets(t)
 	for _, path := range sources(t) {
@@ -62,7 +62,8 @@ func TestEveryLimiterIsARowOfTheTable(t *testing.T) {
 	}
 }
 
-// declaredBudgets returns the names of the rows that somebody must use: those that have a payer.
+// declaredBudgets returns the names of the rows that need a limiter or pool: all but those of a
+// single request.
 func declaredBudgets(t *testing.T) map[string]bool {
 	file, err := parser.ParseFile(token.NewFileSet(), "policy/budgets.go", nil, 0)
 	if err != nil {
@@ -89,7 +90,7 @@ func declaredBudgets(t *testing.T) map[string]bool {
 	return rows
 }
 
-// sources returns the files of the engine that are not tests, nor the table itself.
+// sources returns the Go files of the engine, without tests, engine/policy and enginetest.
 func sources(t *testing.T) (paths []string) {
 	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// The command line does what scripts rely on: JSON with these keys, and these exit codes.
+// The commands write JSON with the keys and end with the exit codes that scripts rely on.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -50,8 +50,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// startDemo starts the demonstration with further arguments, and returns the lines that it tells.
-// It ends with the test.
+// startDemo starts the demonstration with further arguments and returns the lines that it prints.
+// The demonstration ends with the test.
 func startDemo(t *testing.T, args ...string) *bufio.Scanner {
 	t.Helper()
 	demo := exec.Command(enginetest.Binary(t), append([]string{"serve", "--demo"}, args...)...)
@@ -72,7 +72,7 @@ func startDemo(t *testing.T, args ...string) *bufio.Scanner {
 	return bufio.NewScanner(out)
 }
 
-// The commands that the demonstration prints work, and bob's like is seen on alice's stream.
+// The commands that the demonstration prints work, and alice's stream shows bob's like.
 func TestTheCommandsOfTheDemoWork(t *testing.T) {
 	t.Parallel()
 	script, isTold := "set -eu\n", false
@@ -120,11 +120,11 @@ func TestTheCommandsOfTheDemoWork(t *testing.T) {
 	}
 }
 
-// command is a run of lightweb with what it must end with.
+// command is a run of lightweb with its expected result.
 type command struct {
 	line   string
 	code   int
-	stderr string // what it must contain; of the command's error with --json its code
+	stderr string // a text that standard error contains; with --json, the code of the error
 }
 
 func runAll(t *testing.T, i *enginetest.Instance, commands []command) {
@@ -140,7 +140,7 @@ func runAll(t *testing.T, i *enginetest.Instance, commands []command) {
 	}
 }
 
-// fields are the facts of a user in JSON.
+// fields are the properties of a user in JSON.
 type fields struct {
 	User, Actor, Handle, State, Database, Token string
 	SchemaVersion                               int `json:"schema_version"`
@@ -207,7 +207,7 @@ func commandsBesideServe(t *testing.T, i *enginetest.Instance) {
 		t.Errorf("user list --json wrote %+v, want alice and bob", list)
 	}
 
-	// A token works at once, and after it was revoked never again.
+	// A token works at once, and no longer after it is revoked.
 	var token struct {
 		ID, Token string
 		Scopes    []string
@@ -235,7 +235,7 @@ func commandsBesideServe(t *testing.T, i *enginetest.Instance) {
 	suspendAndUnsuspend(t, i)
 }
 
-// The audit of a user has what was dispatched, as lines too.
+// user audit lists the dispatched actions, also as one JSON record a line.
 func auditOfAlice(t *testing.T, i *enginetest.Instance) {
 	var made struct{ Token string }
 	i.Run(t, "user", "token", "create", "alice", "--name", "phone", "--json").Decode(t, &made)
@@ -268,7 +268,7 @@ func auditOfAlice(t *testing.T, i *enginetest.Instance) {
 	})
 }
 
-// A suspended user is closed to everybody, and is as before when the suspension ends.
+// Tokens and addresses of a suspended user are refused. They work again after the suspension.
 func suspendAndUnsuspend(t *testing.T, i *enginetest.Instance) {
 	u := i.CreateUser(t, "mallory")
 	type answers struct{ token, actor, outbox int }
@@ -299,7 +299,7 @@ func suspendAndUnsuspend(t *testing.T, i *enginetest.Instance) {
 	want("unsuspended", answers{200, 200, 200})
 }
 
-// Of several who make the same user at once, one gets the user, and with it a token.
+// Of several commands that create the same user at once, one succeeds and gets a token.
 func createsAtOnce(t *testing.T, i *enginetest.Instance) {
 	const several = 4
 	made := make(chan enginetest.Ran, several)
@@ -361,7 +361,7 @@ func actorFetch(t *testing.T, i, other *enginetest.Instance) {
 			w.WriteHeader(http.StatusInternalServerError)
 		default:
 			w.Header().Set("Content-Type", "application/activity+json")
-			_, _ = w.Write([]byte(`{"no":`)) // whoever asked may have left
+			_, _ = w.Write([]byte(`{"no":`)) // the engine may have hung up
 		}
 	}))
 	defer nonsense.Close()
@@ -420,7 +420,7 @@ func actorFetch(t *testing.T, i, other *enginetest.Instance) {
 	})
 }
 
-// cacheCommands rebuild the cache of a serving engine.
+// cacheCommands rebuilds the cache of a serving engine.
 func cacheCommands(t *testing.T, i *enginetest.Instance) {
 	runAll(t, i, []command{
 		{"cache rebuild", 64, "give either users or --all"},
@@ -438,7 +438,7 @@ func cacheCommands(t *testing.T, i *enginetest.Instance) {
 		}
 		Skipped bool
 	}
-	for _, deleted := range []int{0, 4} { // the tokens of the feeds and of cards, once they were made
+	for _, deleted := range []int{0, 4} { // the second time, at least the tokens of the feeds and of cards are deleted
 		got := i.Run(t, "cache", "rebuild", "alice", "--actors", "--json")
 		got.Decode(t, &r)
 		if got.Code != 0 || !r.Skipped && (len(r.Users) != 1 || r.Users[0].Feeds != 3 || r.Users[0].Deleted < deleted) {
@@ -459,7 +459,7 @@ func refusalsOfServe(t *testing.T, i *enginetest.Instance) {
 	i.Stop(t)
 	runAll(t, i, []command{{"healthcheck", 69, "does not answer"}})
 
-	// A file that cannot be read must not be taken for an empty one.
+	// serve refuses a policy file that it cannot parse. It does not treat the file as empty.
 	policy := filepath.Join(i.DataDir, "registry", "server.json")
 	if err := os.WriteFile(policy, []byte(`{"blocked_domains":["blocked.example"`), 0o600); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// requirements are the ids of docs/conformance.md, in their order: of each form from 1 to the last.
+// requirements are the ids of docs/conformance.md in their order. Each form has the numbers from
+// 1 to last.
 var requirements = []struct {
 	form string
 	last int
@@ -63,10 +64,12 @@ func TestEveryRequirementStandsOnTheConformancePage(t *testing.T) {
 	}
 }
 
-// reference is how the page names a test: its package, the test, and what its rows are called by.
+// reference matches a test that the page names: its package, its name and, after a slash, the
+// name of one of its rows.
 var reference = regexp.MustCompile("`([a-z][a-z/]*)\\.((?:Test|Fuzz)[A-Za-z0-9]+)(?:/([^`]+))?`")
 
-// Tests that exist show the claims of the page; a row without a claim has its reason.
+// Every test that the page names exists. Each claim names a test, and each row without a claim
+// gives a reason.
 func TestTheTestsOfTheConformancePageExist(t *testing.T) {
 	t.Parallel()
 	_, rows := conformancePage(t)
@@ -95,8 +98,8 @@ func TestTheTestsOfTheConformancePageExist(t *testing.T) {
 	}
 }
 
-// source is what of a test's source can be named: whether it has rows that run by themselves, and
-// the texts they may be called by.
+// source holds the facts of a test that the page can name: whether it runs rows, and the texts
+// that may name a row.
 type source struct {
 	rows  bool
 	texts []string
@@ -107,8 +110,8 @@ func (s source) hasRow(name string) bool {
 	return s.rows && slices.ContainsFunc(s.texts, word.MatchString)
 }
 
-// testsOf reads the tests of a package. Rows are run by t.Run, or by a helper that is called play;
-// they stand in the test, or in a table outside of functions.
+// testsOf reads the tests of a package. A test has rows if it calls t.Run or a helper named play.
+// The rows are in the test itself or in a table outside of functions.
 func testsOf(t *testing.T, dir string) map[string]source {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
@@ -148,7 +151,7 @@ func textsIn(n ast.Node) (texts []string) {
 	return texts
 }
 
-// calls tells whether something of that name is called in f.
+// calls reports whether f calls a function of this name.
 func calls(f *ast.FuncDecl, name string) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -166,7 +169,7 @@ func calls(f *ast.FuncDecl, name string) (found bool) {
 	return found
 }
 
-// FE-01: FEDERATION.md is the summary of the page, and says the same of every FEP that both name.
+// FE-01: FEDERATION.md is the summary of the page. Both say the same of every FEP that both name.
 func TestTheFederationPageSaysTheSame(t *testing.T) {
 	t.Parallel()
 	summary, err := os.ReadFile("../FEDERATION.md")

@@ -16,7 +16,7 @@ var (
 	metricBy   = regexp.MustCompile(`by \(([a-z_, ]+)\)`)
 )
 
-// shownMetrics returns what a server says of each metric that its metrics page has.
+// shownMetrics returns the lines of a metrics page by the name of the metric.
 func shownMetrics(page string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(page) {
@@ -28,10 +28,10 @@ func shownMetrics(page string) map[string]string {
 }
 
 // Every metric that the dashboard and the alerts name is one that a server shows, with the labels
-// they sum it by.
+// that they sum it by.
 func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
-	redistest.Program(t) // a stand-in has no cache to tell of
+	redistest.Program(t) // without a Redis program the cache has no metrics
 	a, b := enginetest.StartTwo(t)
 	reader, writer := b.CreateUser(t, "reader"), a.CreateUser(t, "writer")
 	befriend(t, reader, writer)

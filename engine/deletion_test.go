@@ -91,7 +91,8 @@ func expectDeleted(t *testing.T, i *enginetest.Instance, u *enginetest.User) {
 	}
 }
 
-// A deletion is completed even if its command or the engine is killed at a random moment.
+// A deletion is completed after its command or the engine was killed at a random moment, when the
+// command runs again.
 func TestADeletionThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	const kills = 20

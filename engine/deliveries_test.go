@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/explain"
 )
 
-// shaky is a peer that is down while it is told to be.
+// shaky is a peer whose inbox answers 500 while down is set.
 type shaky struct {
 	*peertest.Peer
 	down  atomic.Bool
@@ -37,9 +37,9 @@ func newShaky(t *testing.T, address, actor string) (*shaky, *peertest.Actor) {
 	return p, who
 }
 
-// A post to two servers of which one is down: it is seen who has it and why the other does not,
-// through the API and on the command line, and the other gets it when it is back and somebody asks
-// for it.
+// alice posts to two servers, one of which is down. The API and the commands show which server
+// has the post and why the other has not. That server gets the post when it is up again and the
+// operator runs deliver retry.
 func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)
@@ -234,7 +234,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	})
 }
 
-// A retry sends nothing to a host that the operator has paused, and says that its deliveries wait.
+// A retry sends nothing to a paused host, and reports that its deliveries wait.
 func TestARetryLeavesAPausedHostAlone(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)

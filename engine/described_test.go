@@ -19,8 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/server/apitest"
 )
 
-// Every operation of the client API is asked for what it has and for what it has not, and answers
-// as it is described: the helpers of these tests hold every answer against the description.
+// Every operation of the client API is called with valid and with invalid requests. The helpers
+// of these tests compare every answer with the description of the API.
 func clientAPIIsAsDescribed(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "dora"), b.CreateUser(t, "dirk")
 	befriend(t, reader, author)
@@ -105,7 +105,8 @@ func clientAPIIsAsDescribed(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// askConversations asks for what encrypted conversations have, and for what they refuse.
+// askConversations calls the operations of encrypted conversations, with valid and with invalid
+// requests.
 func askConversations(t *testing.T, u *enginetest.User, ask func(method, path string, body any, want int)) {
 	t.Helper()
 	device := mlstest.NewDevice(u.ID, time.Now())

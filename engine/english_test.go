@@ -17,12 +17,12 @@ import (
 	"unicode/utf8"
 )
 
-// These tests keep what a program can check of plain English, in every Go file and page of the
-// tree. docs/glossary.md has the words.
+// These tests check plain English as far as a program can, in every Go file and page of the tree.
+// docs/glossary.md has the words.
 
 const (
 	proseColumns = 100 // the last column of a line of prose; a tab takes four
-	oneWordShare = 40  // percent of the functions of a package that one word may name
+	oneWordShare = 40  // percent of a package's functions that may have a name of one word
 )
 
 // bannedIdentifiers are exported names that may not occur, each with the word to use.
@@ -105,7 +105,7 @@ var (
 	beginsBadly = regexp.MustCompile(`(^|[.!?:] )(What|Who|Who` + `m) `)
 	saysBadly   = regexp.MustCompile(`^(?i:what|who) `)
 	says        = regexp.MustCompile(`^(New|Wrap|Errorf|warn|(Debug|Info|Warn|Error)(Context)?)$`)
-	mark        = regexp.MustCompile(`^(#+ |[-*] |\d+\. |> )?(\*\*|_)?`) // of a heading, list or emphasis
+	mark        = regexp.MustCompile(`^(#+ |[-*] |\d+\. |> )?(\*\*|_)?`) // the marks of a heading, list or emphasis
 	predicate   = regexp.MustCompile(`^([iI]s|[hH]as|[mM]ay|[cC]an)[A-Z]`)
 )
 
@@ -125,7 +125,7 @@ func checkPage(found offences, path, text string) {
 			found.add("lines of prose end before column 100", path, place)
 		}
 		if strings.HasPrefix(path, "docs/decisions/") && !strings.HasPrefix(line, "#") {
-			continue // a record keeps the words of its day, but for its headings
+			continue // the text of a record keeps the words of its day
 		}
 		cells := strings.Split(strings.TrimLeft(line, "| "), "| ")
 		if slices.ContainsFunc(cells, func(cell string) bool {
@@ -136,7 +136,7 @@ func checkPage(found offences, path, text string) {
 	}
 }
 
-// isTooLong reports whether a line of prose ends behind the last column and could be broken before.
+// isTooLong reports whether a line of prose is too long and has a space where it could be broken.
 func isTooLong(line string) bool {
 	line = strings.ReplaceAll(line, "\t", "    ")
 	if utf8.RuneCountInString(line) <= proseColumns {
@@ -202,14 +202,15 @@ func saidBy(n ast.Node) string {
 	return ""
 }
 
-// isProse reports whether a line is a comment of its own and neither code in one nor a directive.
+// isProse reports whether a line is a comment of prose: not code in a comment, and not a
+// directive.
 func isProse(line string) bool {
 	text, is := strings.CutPrefix(strings.TrimSpace(line), "// ")
 	return is && !strings.HasPrefix(text, " ") && !strings.HasPrefix(text, "\t")
 }
 
-// checkNames looks for exported names that may not occur, and for predicates that do not return a
-// bool or that assign to their receiver.
+// checkNames finds exported names that are banned, and predicates that do not return a bool or
+// that assign to their receiver.
 func checkNames(found offences, where, place string, d ast.Decl) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -267,7 +268,7 @@ func assignsToReceiver(fn *ast.FuncDecl) bool {
 	return assigns
 }
 
-// nameCount counts the functions of a package, and those that one word names.
+// nameCount counts the functions of a package, and those with a name of one word.
 type nameCount struct{ all, oneWord int }
 
 // count counts fn. The name of an exported function or method is whole: its caller writes the noun

@@ -11,10 +11,11 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// otherSide are the codes that only other servers and operators are told.
+// otherSide are the codes that only other servers and operators see.
 var otherSide = []string{"unsigned", "not_ready", "plain_text", "bad_encoding", "too_long"}
 
-// A program goes by the codes: each that the client API answers with stands on its page.
+// Programs act on the error codes, so docs/api.md names each code that the client API answers
+// with.
 func TestTheAPIPageNamesEveryErrorCode(t *testing.T) {
 	page, err := os.ReadFile("../docs/api.md")
 	if err != nil {

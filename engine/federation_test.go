@@ -11,9 +11,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// Two engines, as they are run, do to each other whatever an activity can do. Everything is looked
-// at from outside: what the API answers, what the databases of both sides hold, what was told to
-// those who listen to events.
+// Two engines send each other every kind of activity. The test checks the effects from outside:
+// the answers of the API, the databases of both sides, and the events.
 func TestFederation(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
@@ -75,9 +74,9 @@ const (
 	author
 )
 
-// step is one action and all it must bring about. In params and queries {follower} and {author} are
-// their ids, {author.handle} is a handle, {NAME} the activity of the step that makes NAME, and
-// {NAME.object} what that is about.
+// step is one action and everything that it must cause. In params and queries {follower} and
+// {author} stand for their ids, {author.handle} for a handle, {NAME} for the activity of the step
+// that makes NAME, and {NAME.object} for the object of that activity.
 type step struct {
 	name   string
 	by     who
@@ -85,14 +84,14 @@ type step struct {
 	params map[string]any
 	makes  string
 
-	sent     []string // events told to who acts, in any order; with those that the other's answer causes
-	received []string // events told to the other
-	shows    string   // the feed in which the other finds the activity
+	sent     []string // events of the acting person, in any order; with those that the other's answer causes
+	received []string // events of the other person
+	shows    string   // the feed in which the other person finds the activity
 	holds    []holds
-	gone     string // what is a Tombstone now, for everybody who asks
+	gone     string // the object that is a Tombstone now
 }
 
-// holds is what a query finds in somebody's database, joined by commas.
+// holds is a query in one person's database, with its expected results joined by commas.
 type holds struct {
 	whose       who
 	query, want string
@@ -107,7 +106,7 @@ const (
 	boosts      = `SELECT type FROM reactions WHERE kind = 'announce' AND object_uri = '{post.object}' AND actor_uri = '{follower}'`
 )
 
-// story has a step for each handler, seen from the sender and from the receiver.
+// story has a step for each handler. Each step is checked at the sender and at the recipient.
 var story = []step{
 	{name: "Follow is accepted at once", by: follower, action: "Follow", params: map[string]any{"actorUri": "{author.handle}"}, makes: "follow",
 		sent: []string{"follow.sent", "relationship.changed", "accept.received", "relationship.changed"}, received: []string{"follow.received", "relationship.changed", "accept.sent"},
@@ -152,7 +151,7 @@ var story = []step{
 		holds: []holds{{follower, following, ""}, {author, followed, ""}}},
 }
 
-// approval is what follows mean to an author who wants to be asked.
+// approval is a story of follows whose author approves followers by hand.
 var approval = []step{
 	{name: "Follow waits", by: follower, action: "Follow", params: map[string]any{"actorUri": "{author.handle}"}, makes: "follow",
 		sent: []string{"follow.sent", "relationship.changed"}, received: []string{"follow.received", "relationship.changed"}, shows: "notifications",
@@ -171,11 +170,11 @@ var approval = []step{
 		holds: []holds{{follower, following, "rejected"}, {author, followed, ""}}},
 }
 
-// scene is two people and what has happened between them.
+// scene is two people, with the events and ids of the steps so far.
 type scene struct {
 	people [2]*enginetest.User
 	seen   [2]int64          // the last event that was expected
-	names  map[string]string // what stands for {…}
+	names  map[string]string // the values of {…}
 }
 
 func newScene(f, a *enginetest.User) *scene {
@@ -207,7 +206,7 @@ func (s *scene) fillAll(params map[string]any) map[string]any {
 	return filled
 }
 
-// play makes the steps happen. A step builds on the state that the one before left.
+// play plays the steps in order. A step builds on the state that the steps before it left.
 func (s *scene) play(t *testing.T, steps []step) {
 	t.Helper()
 	for _, st := range steps {
@@ -247,7 +246,8 @@ func (s *scene) perform(t *testing.T, st step) {
 	}
 }
 
-// expect waits until exactly these events, in any order, follow those that were expected before.
+// expect waits for these events, in any order, after those that were expected before. It fails
+// the test if there are other events, too.
 func (s *scene) expect(t *testing.T, whose who, want []string) {
 	t.Helper()
 	u := s.people[whose]
@@ -267,8 +267,8 @@ func (s *scene) expect(t *testing.T, whose who, want []string) {
 	}
 }
 
-// delivered waits until everything owed of an activity has arrived, and wants something to be owed:
-// by HTTP, or handed over where both live on one engine.
+// delivered waits until all deliveries of an activity are done. It checks that there was at least
+// one: local if here is true, otherwise by HTTP.
 func delivered(t *testing.T, u *enginetest.User, activity string, here bool) {
 	t.Helper()
 	var got string

@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An engine and a server that shares no code with it understand each other in both directions,
-// whichever signature each of them tries first.
+// An engine and a Fedify server share no code and understand each other in both directions. Both
+// try the same dialect of signatures first, each dialect in turn.
 func TestFedify(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ours, theirs string }{
@@ -53,18 +53,18 @@ func TestFedify(t *testing.T) {
 	}
 }
 
-// meeting is alice, who is ours, and bob, who is Fedify's.
+// meeting is alice, a user of the engine, and bob, an actor of the Fedify server.
 type meeting struct {
-	i, far  *enginetest.Instance // alice's, and another one of ours
+	i, far  *enginetest.Instance // alice's engine, and another engine
 	alice   *enginetest.User
 	peer    *enginetest.Fedify
-	dialect string   // that both sign in
+	dialect string   // the dialect in which both sign
 	posts   []string // public notes of alice's, the oldest first
 	creates []string // their activities
 }
 
-// hears wants the peer to receive an activity of alice's next, signed as it should be. Fedify looks
-// at its proof before it looks at the signature of the request.
+// hears checks that the peer next receives an activity of alice's with a valid proof, in a
+// request that is signed in the dialect. Fedify checks the proof before the signature.
 func (m *meeting) hears(t *testing.T, kind, id, object string) vocab.Doc {
 	t.Helper()
 	h := m.peer.Expect(t, kind)
@@ -74,8 +74,8 @@ func (m *meeting) hears(t *testing.T, kind, id, object string) vocab.Doc {
 	return h.Activity
 }
 
-// acts makes bob act, and wants alice's inbox to take it at the first knock. It returns the
-// activity's id.
+// acts makes bob act, and checks that alice's inbox accepts the first request. It returns the ids
+// of the activity and its object.
 func (m *meeting) acts(t *testing.T, call string, args map[string]any) (id, object string) {
 	t.Helper()
 	answer := m.peer.Call(t, call, args)
@@ -86,7 +86,7 @@ func (m *meeting) acts(t *testing.T, call string, args map[string]any) (id, obje
 	return answer.Text("id"), answer.Text("object")
 }
 
-// finds wants one row in alice's database.
+// finds checks the result of a query in alice's database.
 func (m *meeting) finds(t *testing.T, want, query string, args ...any) {
 	t.Helper()
 	if got := strings.Join(m.alice.Column(t, query, args...), ","); got != want {
@@ -94,7 +94,7 @@ func (m *meeting) finds(t *testing.T, want, query string, args ...any) {
 	}
 }
 
-// proves wants an activity of bob's to have come with a proof that holds.
+// proves checks that an activity of bob's came with a valid proof.
 func (m *meeting) proves(t *testing.T, activity string) {
 	t.Helper()
 	raw := m.alice.Column(t, `SELECT raw FROM activities WHERE uri = $1`, activity)
@@ -245,7 +245,8 @@ func (m *meeting) theyRead(t *testing.T) {
 	}
 }
 
-// theyReadWhatClientsWrite lets alice use what the vocabulary of clients has beside plain posts.
+// theyReadWhatClientsWrite lets alice write posts with links, mentions, hashtags and the like,
+// and checks that Fedify reads them.
 func (m *meeting) theyReadWhatClientsWrite(t *testing.T) {
 	bob := "@bob@" + strings.TrimPrefix(m.peer.Origin, "http://")
 	create, note := m.alice.Post(t, map[string]any{"content": "see https://example.org/a?b=c with " + bob + " #Bees", "visibility": "public"})
@@ -291,7 +292,8 @@ func (m *meeting) theyReadWhatClientsWrite(t *testing.T) {
 	m.theyReadAStamp(t, note)
 }
 
-// theyReadAStamp has another user quote alice's note.
+// theyReadAStamp lets carol quote alice's note, and checks that Fedify reads the stamp of
+// approval.
 func (m *meeting) theyReadAStamp(t *testing.T, note string) {
 	carol := m.i.CreateUser(t, "carol")
 	carol.Post(t, map[string]any{"content": "look", "visibility": "public", "quote": note})
@@ -318,7 +320,7 @@ func (m *meeting) bothPart(t *testing.T) {
 	m.finds(t, "", `SELECT status FROM relationships`)
 }
 
-// weChangeKeys lets alice sign with keys that the peer has not seen.
+// weChangeKeys lets alice sign with new keys, which the peer has not seen.
 func (m *meeting) weChangeKeys(t *testing.T) {
 	if got := m.i.Run(t, "user", "rotate-keys", "alice", "--yes"); got.Code != 0 {
 		t.Fatalf("user rotate-keys ended with %d: %s", got.Code, got.Stderr)
@@ -330,8 +332,8 @@ func (m *meeting) weChangeKeys(t *testing.T) {
 	m.hears(t, "Create", create, note)
 }
 
-// weMove lets a user that bob follows go to another instance, and wants bob to stand there as its
-// follower and to be told of what it posts.
+// weMove moves a user that bob follows to another instance. bob becomes a follower of the new
+// account and receives its posts.
 func (m *meeting) weMove(t *testing.T) {
 	was, is := m.i.CreateUser(t, "wanda"), m.far.CreateUser(t, "wanja")
 	m.peer.Call(t, "follow", map[string]any{"actor": was.ID})
@@ -352,7 +354,7 @@ func (m *meeting) weMove(t *testing.T) {
 	if len(was.Column(t, `SELECT d.inbox FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE j.type = 'Update'`)) > 0 {
 		want["Update"] = was.ID // bob had not yet left the old account
 	}
-	heard := map[string]string{} // two servers told of it: either may be the first
+	heard := map[string]string{} // two servers send to bob, in any order
 	for range want {
 		h := m.peer.Expect(t, "")
 		heard[h.Activity.Text("type")] = h.Actor
@@ -373,7 +375,7 @@ func (m *meeting) weMove(t *testing.T) {
 	}
 }
 
-// weAreDeleted deletes alice, whose posts the peer has seen.
+// weAreDeleted deletes alice after the peer has seen her posts.
 func (m *meeting) weAreDeleted(t *testing.T) {
 	if got := m.i.Run(t, "user", "delete", "alice", "--yes"); got.Code != 0 {
 		t.Fatalf("user delete ended with %d: %s", got.Code, got.Stderr)

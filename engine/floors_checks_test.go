@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A check of the house that cannot fail is worth nothing: these are small houses with one thing
-// wrong.
+// These tests give the checks of floors and doors small trees with one thing wrong, because a
+// check that cannot fail is worth nothing.
 
 func TestBreaches(t *testing.T) {
 	t.Parallel()

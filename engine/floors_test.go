@@ -22,10 +22,10 @@ import (
 
 const module = "github.com/lightweb/lightweb"
 
-// floors is the order of the house: a package imports from lower floors only, never from its own,
-// never up. It is policy, kept by docs/decisions/0002-floors-and-doors.md and shown in
-// docs/architecture.md. A package may stand here before it exists; none may exist without standing
-// here.
+// floors is the order of the packages: a package imports only from lower floors, and never from
+// its own. It is policy, kept by docs/decisions/0002-floors-and-doors.md and shown in
+// docs/architecture.md. A package may be in this table before it exists, and every package must
+// be in it.
 var floors = map[string]int{
 	".":   14,
 	"cmd": 13,
@@ -103,21 +103,21 @@ var floors = map[string]int{
 	"migrations":           0,
 }
 
-// testOnly are the packages that serve tests: they stand on no floor and import what they like,
-// and only test files, or one of them, import them.
+// testOnly are the packages that serve tests. They have no floor and may import any package. Only
+// test files and packages of testOnly import them.
 var testOnly = map[string]bool{"db/dbtest": true, "engine/enginetest": true, "engine/enginetest/peertest": true,
 	"engine/enginetest/dnstest": true, "engine/enginetest/browsertest": true, "engine/enginetest/keytest": true, "engine/oidc/oidctest": true, "engine/keyspace/redistest": true, "engine/audience/audiencetest": true, "engine/server/apitest": true, "cmd/mutate": true}
 
-// Two doors are no package: anywhere lets every package in, inTests only test files and the
+// Two doors are not packages: anywhere admits every package, inTests only test files and the
 // packages of testOnly.
 const (
 	anywhere = "anywhere"
 	inTests  = "tests"
 )
 
-// doors names for each dependency the one package that may import it, or with "/..." the one tree,
-// so that it can be replaced or mistrusted in one place. A dependency that is missing here may not
-// be imported at all: adding one is a decision record.
+// doors has for each dependency the one package that may import it, or with "/..." the one tree.
+// So a dependency can be replaced or mistrusted in one place. A dependency that is missing here
+// may not be imported: adding one is a decision record.
 var doors = map[string]string{
 	"github.com/jackc/pgx":                "db/...",
 	"github.com/golang-migrate/migrate":   "db/...",
@@ -157,12 +157,12 @@ var doors = map[string]string{
 	"pgregory.net/rapid":              inTests,
 }
 
-// mayHoldClient are the packages whose production code may use net/http's client: transport is the
-// door to other servers; oidc hands transport's own client to its library; cmd asks this engine
-// itself whether it is well.
+// mayHoldClient are the packages with production code that may use net/http's client. transport
+// is the door to other servers, oidc gives transport's own client to its library, and cmd asks
+// this engine about its health.
 var mayHoldClient = map[string]bool{"engine/transport": true, "engine/oidc": true, "cmd": true}
 
-// goPackage is what this test reads of `go list -json`.
+// goPackage has the fields of `go list -json` that this test reads.
 type goPackage struct {
 	ImportPath, Dir                    string
 	GoFiles, IgnoredGoFiles            []string
@@ -234,16 +234,15 @@ func listPackages(t *testing.T) []goPackage {
 			t.Fatal(err)
 		}
 		packages = append(packages, p)
-		// The test cache does not know the files that the go command reads; read here, a file makes
-		// a cached result stale when it changes.
+		// The test cache does not know the files that the go command reads. Reading them
+		// here makes a cached result stale when one changes.
 		if _, err := os.ReadDir(p.Dir); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// breaches says, a sentence each, what the imports of packages do against floors, testOnly and
-// doors.
+// breaches returns a sentence for each import that breaks a rule of floors, testOnly or doors.
 func breaches(packages []goPackage) []string {
 	var found []string
 	for _, p := range packages {
@@ -267,8 +266,8 @@ func breaches(packages []goPackage) []string {
 	return slices.Compact(found)
 }
 
-// breach says what is wrong with from, a package of this module, importing the path to; "" when
-// nothing is. Test files keep to the floors of their package, but may use the packages of testOnly.
+// breach says why from, a package of this module, may not import the path to, or returns "". Test
+// files keep to the floors of their package, but may use the packages of testOnly.
 func breach(from, to string, inTestFile bool) string {
 	if to != module && !strings.HasPrefix(to, module+"/") {
 		return doorBreach(from, to, inTestFile || testOnly[from])
@@ -286,7 +285,7 @@ func breach(from, to string, inTestFile bool) string {
 	upper, ok := floors[from]
 	lower, known := floors[name]
 	switch {
-	case name == from || !ok || !known: // the package itself, from its external tests; a package without a floor is told once
+	case name == from || !ok || !known: // its own external tests, or a package without a floor, which is reported already
 		return ""
 	case lower >= upper:
 		return fmt.Sprintf("%s (floor %d) imports %s (floor %d)", from, upper, name, lower)
@@ -312,7 +311,7 @@ func doorBreach(from, to string, testing bool) string {
 	return fmt.Sprintf("%s imports %s, which has no door", from, to)
 }
 
-// isBehind reports whether a package stands behind a door: it is that package, or one of that tree.
+// isBehind reports whether a package is the one behind a door, or part of the tree behind it.
 func isBehind(door, name string) bool {
 	tree, isTree := strings.CutSuffix(door, "/...")
 	return name == tree || isTree && strings.HasPrefix(name, tree+"/")

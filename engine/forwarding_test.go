@@ -16,9 +16,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A reply that names alice's followers reaches them, though its author's server does not know them
-// (ActivityPub §7.1.2): once, in the bytes that came (IN-06), under alice's signature, and with
-// what proves its author: another engine believes that, and asks nobody.
+// carol's reply to a post addresses alice's followers. carol's server does not know them, so
+// alice's server forwards the reply (ActivityPub §7.1.2): once, in the same bytes (IN-06), under
+// alice's signature, and with carol's proof. Another engine accepts that proof and fetches no
+// more than carol's actor.
 func TestForwarding(t *testing.T) {
 	t.Parallel()
 	i, j := enginetest.StartTwo(t)
@@ -34,7 +35,7 @@ func TestForwarding(t *testing.T) {
 
 	reply := proven(t, carol, `{"id":"`+string(carol.ID)+`/create","type":"Create","actor":"`+string(carol.ID)+`","to":"as:Public","cc":["`+alice.ID+`","`+alice.ID+`/followers"],
 		"object":{"id":"`+string(carol.ID)+`/notes/1","type":"Note","content":"I doubt it","inReplyTo":"`+note+`"}}`)
-	reply = strings.NewReplacer(`"type":"Create"`, `"type" :  "Create"`, "doubt", `\u0064oubt`).Replace(reply) // as nobody here writes
+	reply = strings.NewReplacer(`"type":"Create"`, `"type" :  "Create"`, "doubt", `\u0064oubt`).Replace(reply) // in a spelling that no server here uses
 	for range 2 {
 		post(t, carol, alice.ID+"/inbox", reply)
 		post(t, carol, i.URL+"/inbox", reply)
@@ -71,7 +72,7 @@ func proven(t *testing.T, by *peertest.Actor, body string) string {
 	return string(d.JSON())
 }
 
-// post sends an activity, which must be taken.
+// post sends an activity and fails the test unless the answer is 202.
 func post(t *testing.T, from *peertest.Actor, inbox, body string) {
 	t.Helper()
 	r := from.Post(t, inbox, vocab.ActivityJSON, []byte(body), signature.RFC9421, time.Now())
@@ -86,7 +87,7 @@ func post(t *testing.T, from *peertest.Actor, inbox, body string) {
 	}
 }
 
-// arrives waits until a peer was posted what is wanted.
+// arrives waits until a peer has received a body that is accepts, and returns the request.
 func arrives(t *testing.T, at *peertest.Peer, what string, is func([]byte) bool) (found peertest.Posted) {
 	t.Helper()
 	enginetest.Eventually(t, what+" arrives", func() bool {
@@ -111,7 +112,7 @@ func signedBy(t *testing.T, p peertest.Posted, origin string, u *enginetest.User
 	}
 }
 
-// keyOf returns the RSA key that an actor lists.
+// keyOf returns the RSA key in an actor's document.
 func keyOf(t *testing.T, actor string) crypto.PublicKey {
 	t.Helper()
 	a, err := vocab.ParseActor(enginetest.Fetch(t, actor).Body)

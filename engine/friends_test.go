@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// standing returns what the friendships between a user and an actor are, as the user's programs are
-// told.
+// standing returns the state of the two kinds of friendship between a user and an actor, as the
+// API shows it.
 func standing(t *testing.T, u *enginetest.User, actor string) [2]string {
 	t.Helper()
 	var found struct {
@@ -34,7 +34,7 @@ func waiting(t *testing.T, u *enginetest.User) map[string]string {
 	return offers
 }
 
-// awaitIn returns the feeds in which a user finds an activity, once it is in one.
+// awaitIn waits until an activity is in a user's feeds, and returns the feeds that have it.
 func awaitIn(t *testing.T, u *enginetest.User, activity string) (feeds []string) {
 	t.Helper()
 	enginetest.Eventually(t, "the letter came", func() bool {
@@ -48,8 +48,8 @@ func awaitIn(t *testing.T, u *enginetest.User, activity string) (feeds []string)
 	return feeds
 }
 
-// Two users of two servers ask each other to be friends, one accepts, one refuses, both ask at
-// once, and either ends it.
+// Two users of two servers become friends and end it: one asks and the other accepts or refuses,
+// both ask at once, and either of them ends it.
 func friendsAreMadeAndLost(t *testing.T, a, b *enginetest.Instance) {
 	fay, finn := a.CreateUser(t, "fay"), b.CreateUser(t, "finn")
 	between := func(what string, fays, finns [2]string) {
@@ -82,7 +82,7 @@ func friendsAreMadeAndLost(t *testing.T, a, b *enginetest.Instance) {
 	between("each ends what the other had asked for", [2]string{"none", "none"}, [2]string{"none", "none"})
 
 	fay.Do(t, "SendFriendRequest", map[string]any{"actorUri": finn.ID, "relationshipType": "friendOf"})
-	finn.Try(t, "SendFriendRequest", map[string]any{"actorUri": fay.ID, "relationshipType": "friendOf"}) // refused when fay's is there already
+	finn.Try(t, "SendFriendRequest", map[string]any{"actorUri": fay.ID, "relationshipType": "friendOf"}) // refused if fay's request has arrived already
 	enginetest.Eventually(t, "whoever of them is asked answers", func() bool {
 		if offer := waiting(t, finn)["friendOf"]; offer != "" {
 			finn.Do(t, "AcceptFriendRequest", map[string]any{"offerId": offer})

@@ -13,9 +13,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// goToSocial is a server with the habits of GoToSocial: its instance actor bears the name of its
-// host, the key id is a path that shows a stub to everybody, and the whole actor is for signed
-// requests alone.
+// goToSocial returns a server with the habits of GoToSocial. Its instance actor has the name of
+// the host, the id of its key is a path that shows a stub to everybody, and only signed requests
+// get the whole actor.
 func goToSocial(t *testing.T, address string) (*peertest.Peer, *peertest.Actor) {
 	t.Helper()
 	p := picky{Peer: peertest.New(t, address), only: signature.Cavage}
@@ -41,8 +41,8 @@ func goToSocial(t *testing.T, address string) (*peertest.Peer, *peertest.Actor) 
 	return p.Peer, instance
 }
 
-// GoToSocial sends a report in the name of its instance actor, to an inbox of the account that is
-// reported: object holds the account and the posts, and nobody is named in to.
+// GoToSocial sends a report from its instance actor to an inbox of the reported account. The
+// field object holds the account and the posts, and the field to is empty.
 func TestAReportByGoToSocialReachesTheOperator(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FE-21: two users follow a community of Lemmy, whose members are on another server; what they
-// write, edit, like and delete there comes to both by the community's Announces.
+// FE-21: two users follow a community of Lemmy with members on another server. The members'
+// posts, edits, likes and deletions reach both users in the community's Announces.
 func TestACommunityOfLemmy(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

@@ -8,8 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A host that dies is left alone after five failures, one delivery finds out whether it is back
-// when the operator wants that, and what the operator holds back goes on when it may.
+// After five failures a dead host gets no more deliveries. When the operator probes it, one
+// delivery finds out whether it is back. Deliveries to a paused host continue when the operator
+// resumes it.
 func TestTheOperatorSeesAndSteersHosts(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

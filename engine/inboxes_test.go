@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// inboxDoc is what inbox list --json writes.
+// inboxDoc is the output of inbox list --json.
 type inboxDoc struct {
 	Items []struct {
 		User, State, Activity, Type, Actor, Reason string
@@ -22,8 +22,9 @@ func inboxList(t *testing.T, i *enginetest.Instance, who string) (l inboxDoc) {
 	return l
 }
 
-// Beside an engine that serves, what users do not have is seen, given back and dropped; a user
-// whose database cannot be used gets everything later, also when the engine was killed meanwhile.
+// Beside a serving engine, commands list, retry and drop the activities that users have not
+// received. A user whose database cannot be used gets the rest later, even if the engine was
+// killed meanwhile.
 func TestWhatUsersDoNotHave(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -76,7 +77,7 @@ func TestWhatUsersDoNotHave(t *testing.T) {
 		t.Errorf("in the end inbox list wrote %+v, want nothing", l)
 	}
 
-	// As if the engine had failed on it: given back, it takes effect at last.
+	// The engine seems to have failed on this activity. After a retry it takes effect.
 	ill.Column(t, `INSERT INTO poison (uri, raw, reason) SELECT uri, convert_to(raw::text, 'UTF8'), 'a bug' FROM activities WHERE uri = $1`, posts[4])
 	for _, q := range []string{`DELETE FROM feed WHERE activity_uri = $1`, `DELETE FROM activities WHERE uri = $1`} {
 		ill.Column(t, q, posts[4])

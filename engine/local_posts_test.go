@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A local post comes to a follower on its own server, and another user there may read it. Followers
-// elsewhere get neither it nor its edit nor an answer to it, and it is not there for them or for a
-// visitor.
+// A local post reaches a follower on the same server, and other users there may read it.
+// Followers on other servers receive neither the post nor its edit nor its answers. For them and
+// for visitors the post does not exist.
 func localPostStaysHere(t *testing.T, a, b *enginetest.Instance) {
 	author, near, neighbour, far := a.CreateUser(t, "lola"), a.CreateUser(t, "lars"), a.CreateUser(t, "lena"), b.CreateUser(t, "luis")
 	befriend(t, near, author)

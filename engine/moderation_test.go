@@ -16,21 +16,21 @@ import (
 
 const follows = `SELECT type || ' ' || status FROM relationships ORDER BY type`
 
-// mutual lets two people follow each other.
+// mutual makes two users follow each other.
 func mutual(t *testing.T, one, other *enginetest.User) {
 	t.Helper()
 	befriend(t, one, other)
 	befriend(t, other, one)
 }
 
-// awaitFollows waits until somebody's follows are these.
+// awaitFollows waits until a user has exactly these follows.
 func awaitFollows(t *testing.T, u *enginetest.User, want ...string) {
 	t.Helper()
 	enginetest.Eventually(t, fmt.Sprintf("%s has the follows %q", u.Name, want), func() bool { return slices.Equal(u.Column(t, follows), want) })
 }
 
-// A block ends the follows on both sides, tells the other no more than that, and lets nothing of it
-// in any more.
+// A block ends the follows on both sides and does not tell the other user of the block. Later
+// activities of the blocked user have no effect.
 func blockBetweenEngines(t *testing.T, a, b *enginetest.Instance) {
 	alice, troll := a.CreateUser(t, "sybil"), b.CreateUser(t, "trudy")
 	mutual(t, alice, troll)
@@ -70,8 +70,8 @@ func blockBetweenEngines(t *testing.T, a, b *enginetest.Instance) {
 	delivered(t, troll, again.ActivityID, false)
 }
 
-// blockThatIsDelivered: where the operator wants blocks told, the other learns of it, and of its
-// end.
+// blockThatIsDelivered sets that blocks are delivered. The blocked user's server receives the
+// Block and its Undo.
 func blockThatIsDelivered(t *testing.T, a, b *enginetest.Instance) {
 	b.Stop(t)
 	b.Set("LIGHTWEB_FEDERATION_DELIVER_BLOCKS=true")
@@ -92,7 +92,8 @@ func blockThatIsDelivered(t *testing.T, a, b *enginetest.Instance) {
 	enginetest.Eventually(t, "the block is forgotten", func() bool { return len(reader.Column(t, `SELECT 1 FROM blocks`)) == 0 })
 }
 
-// reportByAPeer: the operator reads what another server reports; the one who is reported does not.
+// reportByAPeer lets another server send a report. The operator reads it, and the reported user
+// does not.
 func reportByAPeer(t *testing.T, a *enginetest.Instance) {
 	alice := a.CreateUser(t, "quentin")
 	_, note := alice.Post(t, map[string]any{"content": "buy now"})
@@ -102,7 +103,7 @@ func reportByAPeer(t *testing.T, a *enginetest.Instance) {
 		"content": "spam\nagain", "object": []any{alice.ID, note}}.JSON()
 	for range 2 {
 		r := moderator.Post(t, a.URL+"/inbox", vocab.ActivityJSON, flag, signature.RFC9421, time.Now())
-		r.RequestURI = "" // of a server's request: this one is sent
+		r.RequestURI = "" // a field of requests that a server received; this one is sent
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// An account moves to another server, or on its own, and its followers go with it.
+// An account moves to another server, and its followers follow the new account.
 func followersGoWithWhoMoves(t *testing.T, a, b *enginetest.Instance) {
 	mona, mika := a.CreateUser(t, "mona"), b.CreateUser(t, "mika") // the same person
 	far, near := b.CreateUser(t, "far"), a.CreateUser(t, "near")
@@ -48,8 +48,7 @@ func followersGoWithWhoMoves(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// A move that is killed anywhere is finished by the same command: the followers are told of it
-// once.
+// The same command finishes a move that was killed at any moment. The followers receive one Move.
 func TestAMoveThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
 	t.Parallel()
 	const kills = 20
@@ -67,7 +66,7 @@ func TestAMoveThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
 		healed(t, b, from)
 		a.RunUntil(t, upTo(400), to...)
 		if dies := []*enginetest.Instance{a, b, nil}[n%3]; dies != nil {
-			a.Run(t, to...) // it may be refused: the new account is being told of its alias
+			a.Run(t, to...) // it may be refused while the new account does not show its alias yet
 			after := time.NewTimer(upTo(3000))
 			<-after.C
 			dies.Kill()
@@ -89,7 +88,7 @@ func TestAMoveThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
 	}
 }
 
-// healed wants a command that was killed to succeed when it is run again.
+// healed runs a command again that was killed, and checks that it succeeds.
 func healed(t *testing.T, i *enginetest.Instance, command []string) {
 	t.Helper()
 	if got := i.Run(t, command...); got.Code != 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A user who mutes somebody sees nothing of it any more, and again what came before when the file
-// is changed back.
+// A user who mutes an actor no longer sees its posts. The posts from before the mute are shown
+// again after it.
 func mutesHold(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "maud"), b.CreateUser(t, "mia")
 	befriend(t, reader, author)

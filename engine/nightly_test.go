@@ -15,7 +15,7 @@ func TestEveryNightHasItsWork(t *testing.T) {
 		defer cancel()
 		everyNight(ctx, time.Now, "https://example.org", func(context.Context) {
 			at = append(at, time.Now())
-			time.Sleep(30 * time.Minute) // of a clock that is not the wall's
+			time.Sleep(30 * time.Minute) // of the clock in the synctest bubble
 		})
 		if len(at) != 3 {
 			t.Fatalf("work was done at %v in three days", at)
@@ -52,7 +52,7 @@ func TestInstancesDoNotBeginTheirNightsTogether(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, now := range []time.Time{
-		time.Date(2026, 3, 28, 22, 0, 0, 0, zone),  // the clock is put on that night
+		time.Date(2026, 3, 28, 22, 0, 0, 0, zone),  // clocks go forward that night
 		time.Date(2026, 10, 24, 22, 0, 0, 0, zone), // and back
 		time.Date(2026, 12, 31, 6, 0, 0, 0, zone),
 	} {

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// An activity that is taken back leaves the notifications: an answer that was deleted, a like,
-// boost and follow that were undone, whether their author is on another server or on this one.
+// An activity that is taken back disappears from the notifications: a deleted reply, and an
+// undone like, boost or follow, by an author on another server or on this one.
 func takenBackLeavesTheNotifications(t *testing.T, a, b *enginetest.Instance) {
 	reader := a.CreateUser(t, "nora")
 	_, note := reader.Post(t, map[string]any{"content": "say something"})

@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/oidc/oidctest"
 )
 
-// A user that the operator has linked signs in by a provider, as a browser does it, also after the
-// engine was killed.
+// A user that the operator has linked signs in at an OpenID provider as a browser does, also
+// after the engine was killed. A session of a removed link ends.
 func TestAUserSignsInByAnOpenIDProvider(t *testing.T) {
 	t.Parallel()
 	provider := oidctest.Start(t, time.Now)
@@ -54,7 +54,7 @@ func TestAUserSignsInByAnOpenIDProvider(t *testing.T) {
 	browser(t, i).want(t, http.StatusUnauthorized)
 }
 
-// signedIn is how a login by a browser ended.
+// signedIn is the result of a login by a browser.
 type signedIn struct {
 	status  int
 	Session string
@@ -68,7 +68,7 @@ func (s signedIn) want(t *testing.T, status int) signedIn {
 	return s
 }
 
-// browser signs in by the provider with a browser's cookies and redirects.
+// browser signs in at the provider with the cookies and redirects of a browser.
 func browser(t *testing.T, i *enginetest.Instance) (s signedIn) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -86,7 +86,7 @@ func browser(t *testing.T, i *enginetest.Instance) (s signedIn) {
 	return s
 }
 
-// A setting that cannot be used is named.
+// config check names a setting that cannot be used.
 func TestAnOpenIDProviderIsConfiguredWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -8,7 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Other servers know users by their ids, and ids begin with public_url.
+// Other servers know users by their ids, which begin with public_url, so an instance keeps its
+// public_url.
 func TestTheOriginIsForGood(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -22,7 +23,8 @@ func TestTheOriginIsForGood(t *testing.T) {
 		}
 	}
 
-	// While nothing has left a new one is taken, and one line says so.
+	// Until an activity has left, the instance accepts a new origin, and one line in the log
+	// says so.
 	set(other)
 	if got := i.Run(t, "user", "create", "alice"); got.Code == 69 {
 		enginetest.Skip(t, "no PostgreSQL to test with:\n"+got.Stderr)
@@ -36,7 +38,8 @@ func TestTheOriginIsForGood(t *testing.T) {
 		t.Errorf("the log does not say once that the origin changed, or not that loopback is for trying only:\n%s", log)
 	}
 
-	// Beside an engine that serves another one is refused, whatever has left.
+	// Beside a serving engine, commands refuse another origin, before and after an activity
+	// has left.
 	beside := func(origin, says string) {
 		t.Helper()
 		set(origin)
@@ -51,7 +54,7 @@ func TestTheOriginIsForGood(t *testing.T) {
 	beside(other, "stop the engine first")
 	remembered(i.URL)
 
-	// An activity that left binds it.
+	// An activity that has left makes the origin permanent.
 	alice := i.CreateUser(t, "carol")
 	alice.Post(t, map[string]any{"content": "hello", "visibility": "public"})
 	beside(third, "for good")
@@ -62,7 +65,7 @@ func TestTheOriginIsForGood(t *testing.T) {
 		t.Errorf("serve under another origin ended with %d %s, want 78", got.Code, got.Stderr)
 	}
 
-	// An instance of an earlier lightweb has the origin of what it has sent.
+	// An instance of an earlier lightweb takes the origin of the activities that it has sent.
 	set(i.URL)
 	i.Start(t)
 	if _, err := i.SQL(t, "lightweb").ExecContext(t.Context(), `DELETE FROM origin`); err != nil {

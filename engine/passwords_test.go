@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// The operator gives passwords and takes them away; a serving engine knows at once, and ends what
-// was made by the password before.
+// The operator sets and removes passwords. A serving engine applies that at once, and ends the
+// sessions that were made with the old password.
 func passwordCommands(t *testing.T, i *enginetest.Instance) {
 	first, second := passwordFile(t, "correct horse battery"), passwordFile(t, "staple battery horse")
 	runAll(t, i, []command{

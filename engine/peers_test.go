@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Servers that are particular about signatures federate with the engine: follows are accepted,
-// posts arrive, and theirs are taken.
+// Servers that accept only some signatures federate with the engine: their Accepts arrive, posts
+// reach them, and the engine accepts their activities.
 func TestPeersThatArePicky(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -63,8 +63,8 @@ func TestPeersThatArePicky(t *testing.T) {
 	}
 }
 
-// picky is a server with dave on it, that takes signatures of one dialect, or of both, and in
-// secure mode shows its actors to nobody who does not sign.
+// picky is a server with the actor dave. It accepts signatures of one dialect or of both. In
+// secure mode it shows its actors only to signed requests.
 type picky struct {
 	*peertest.Peer
 	only   signature.Dialect // zero: either
@@ -75,7 +75,7 @@ type picky struct {
 	taken [][]byte
 }
 
-// guard lets the peer check what comes.
+// guard makes the peer check the signatures of requests.
 func (p *picky) guard(t *testing.T) {
 	p.mu = &sync.Mutex{}
 	p.Handle("/users/dave/inbox", func(w http.ResponseWriter, r *http.Request) {
@@ -105,8 +105,8 @@ func (p *picky) guard(t *testing.T) {
 	})
 }
 
-// holds tells whether a request is signed by the RSA key of an actor who lists it, in a dialect
-// that is taken.
+// holds reports whether a request is signed with the RSA key of an actor that lists it, in a
+// dialect that the server accepts.
 func (p *picky) holds(t *testing.T, r *http.Request, body []byte) bool {
 	claims, err := signature.Parse(r, body, signature.Options{Origin: p.Origin, Now: time.Now()})
 	if err != nil || len(claims) != 1 || p.only != 0 && claims[0].Dialect != p.only {
@@ -126,7 +126,7 @@ func (p *picky) holds(t *testing.T, r *http.Request, body []byte) bool {
 	return false
 }
 
-// gets waits until the peer has taken something that names an id.
+// gets waits until the peer has accepted an activity that contains an id.
 func (p *picky) gets(t *testing.T, what, id string) {
 	t.Helper()
 	enginetest.Eventually(t, what+" arrives", func() bool {

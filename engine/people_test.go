@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A program finds somebody on another server by a handle, sees who waits and who follows, and
-// mentions somebody by writing the handle.
+// A client finds a user on another server by a handle, lists the pending and the accepted
+// followers, and mentions a user by handle.
 func peopleAreFoundAndMentioned(t *testing.T, a, b *enginetest.Instance) {
 	pia, paul := a.CreateUser(t, "pia"), b.CreateUser(t, "paul")
 	paul.Configure(t, `{"follow_policy":"approval_required"}`)
@@ -68,12 +68,13 @@ func peopleAreFoundAndMentioned(t *testing.T, a, b *enginetest.Instance) {
 	browsed(t, post, pageOf(post), "#greeting")
 }
 
-// pageOf returns the address of the page of a user or a post by its id.
+// pageOf returns the address of the page of a user or post with this id.
 func pageOf(id string) string {
 	return strings.NewReplacer("/users/", "/@", "/objects/", "/").Replace(id)
 }
 
-// browsed fails unless a browser that asks for an id is led to its page, which shows some words.
+// browsed fails the test unless a browser that asks for an id is redirected to its page, and the
+// page contains words.
 func browsed(t *testing.T, id, page, words string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, id, nil)

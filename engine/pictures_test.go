@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// pictureOf returns a PNG of so many pixels.
+// pictureOf returns a PNG of w by h pixels.
 func pictureOf(t *testing.T, w, h int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -24,8 +24,7 @@ func pictureOf(t *testing.T, w, h int) []byte {
 	return b.Bytes()
 }
 
-// A picture that a program uploads is shown to the world, and others see it in place of the one
-// before.
+// A picture that a client uploads is public, and followers see it in place of the one before.
 func picturesAreTold(t *testing.T, a, b *enginetest.Instance) {
 	iris, ivo := a.CreateUser(t, "iris"), b.CreateUser(t, "ivo")
 	befriend(t, ivo, iris)

@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The operator says who may talk to the engine, and one that runs follows.
+// The operator changes the policy, and the running engine applies it.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	s := newSiege(t)
@@ -53,7 +53,7 @@ func (s *siege) change(args ...string) (c changed) {
 	return c
 }
 
-// becomes waits until what an actor likes is answered so.
+// becomes waits until a Like of the actor is answered with a status.
 func (s *siege) becomes(a *peertest.Actor, status int) {
 	s.Helper()
 	n := 0
@@ -92,7 +92,7 @@ func (s *siege) blockedDomain() {
 	}
 	after := boost("after")
 	s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", after))
-	for _, action := range []string{"Follow", "Block"} { // an actor that she cannot talk to she may still block
+	for _, action := range []string{"Follow", "Block"} { // alice cannot follow the actor, but can block it
 		want := map[string]int{"Follow": http.StatusForbidden, "Block": http.StatusCreated}[action]
 		if got := s.alice.Try(s, action, map[string]any{"actorUri": string(s.carol.ID) + "-other"}); got.Status != want {
 			s.Errorf("%s of somebody there is answered %d %s, want %d", action, got.Status, got.Body, want)
@@ -254,7 +254,7 @@ func (s *siege) domainLists() {
 	s.settle()
 }
 
-// mode starts the engine again in another mode of federation.
+// mode restarts the engine in another mode of federation.
 func (s *siege) mode(mode string) {
 	s.Helper()
 	s.home.Stop(s)
@@ -278,7 +278,7 @@ func (s *siege) pause() {
 	}
 	_, note := s.alice.Post(s, map[string]any{"content": "for later"})
 	s.bob.Do(s, "Follow", map[string]any{"actorUri": s.alice.ID})
-	awaitFollows(s.T, s.bob, "following accepted") // alice has had a turn, for the Accept
+	awaitFollows(s.T, s.bob, "following accepted") // the Accept is made, so alice's worker has run since the post
 	if got := enginetest.Fetch(s, note); got.Status != http.StatusOK {
 		s.Errorf("a public note is answered %d, want 200", got.Status)
 	}

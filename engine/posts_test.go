@@ -8,7 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A pinned post and a stream can be read on another server, and its users are told of them.
+// A pinned post and a stream can be read on another server, and followers there are informed of
+// them.
 func streamsAreShownElsewhere(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "stella"), b.CreateUser(t, "stan")
 	befriend(t, reader, author)
@@ -29,8 +30,8 @@ func streamsAreShownElsewhere(t *testing.T, a, b *enginetest.Instance) {
 	})
 }
 
-// Whoever follows an author gets its articles, videos and things with their titles, and may dislike
-// them.
+// A follower receives the author's articles, videos and other objects with their titles, and can
+// dislike them.
 func postsOfEveryTypeArrive(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "arthur"), b.CreateUser(t, "rita")
 	befriend(t, reader, author)

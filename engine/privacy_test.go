@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Two engines that show nothing to who does not sign neither wait for each other nor lack anything
-// of each other.
+// Two engines that answer only signed requests do not wait for each other, and get each other's
+// posts.
 func TestSecureEnginesFederate(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t, "LIGHTWEB_FEDERATION_SECURE_MODE=true")
@@ -21,7 +21,7 @@ func TestSecureEnginesFederate(t *testing.T) {
 	create, note := bob.Post(t, map[string]any{"content": "for friends", "visibility": "followers"})
 	alice.Await(t, "main", "the post", func(i enginetest.Item) bool { return i.ActivityURI == create })
 	_, public := bob.Post(t, map[string]any{"content": "for all"})
-	stranger.Do(t, "Like", map[string]any{"objectId": public}) // which it has to fetch
+	stranger.Do(t, "Like", map[string]any{"objectId": public}) // the engine has to fetch the post
 	if got := stranger.Try(t, "Like", map[string]any{"objectId": note}); got.Status == http.StatusCreated {
 		t.Errorf("PRV-16: a stranger likes what is for friends: %s", got.Body)
 	}
@@ -37,9 +37,9 @@ func TestSecureEnginesFederate(t *testing.T) {
 	}
 }
 
-// BenchmarkPrivateAndUnknownObjects asks a real engine a thousand times each for private posts and
-// for what is not there, as anybody, by turns, and reports both medians: nobody should learn from
-// the time what the answer does not tell.
+// BenchmarkPrivateAndUnknownObjects asks an engine for private posts and for unknown ids in turn,
+// a thousand times each and unsigned. It reports both medians, because the time of an answer
+// should not reveal more than the answer.
 func BenchmarkPrivateAndUnknownObjects(b *testing.B) {
 	home := enginetest.Start(b, "LIGHTWEB_LOG_LEVEL=info")
 	alice := home.CreateUser(b, "alice")

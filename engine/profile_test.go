@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A slip in a profile makes nobody unavailable, and the operator is told of it wherever the
-// operator looks.
+// A mistake in a profile does not make the user unavailable. user show, config check and the log
+// report it.
 func TestABrokenProfileIsToldOfAndServed(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -38,7 +38,7 @@ func TestABrokenProfileIsToldOfAndServed(t *testing.T) {
 	}
 }
 
-// A command would lose the part of a profile that it cannot read.
+// user create does not replace a profile that it cannot read, because it would lose a part of it.
 func TestUserCreateDoesNotReplaceABrokenProfile(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)

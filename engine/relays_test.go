@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// relayServer is a relay that is played by hand.
+// relayServer is a peer that a test uses as a relay.
 type relayServer struct {
 	*peertest.Peer
 	actor *peertest.Actor
@@ -44,7 +44,7 @@ func (r *relayServer) got(t *testing.T, kind string) (all []*vocab.Activity) {
 	return all
 }
 
-// next waits for the nth activity of a type, which signer must have sent and signed.
+// next waits for the nth activity of a type, and checks that signer sent and signed it.
 func (r *relayServer) next(t *testing.T, kind string, n int, signer string) *vocab.Activity {
 	t.Helper()
 	enginetest.Eventually(t, fmt.Sprintf("%s %d comes to the relay", kind, n), func() bool { return len(r.got(t, kind)) >= n })
@@ -68,7 +68,7 @@ func (r *relayServer) next(t *testing.T, kind string, n int, signer string) *voc
 	return a
 }
 
-// says posts an activity of the relay's to the shared inbox.
+// says posts an activity of the relay to the shared inbox.
 func (r *relayServer) says(t *testing.T, i *enginetest.Instance, id, rest string) {
 	t.Helper()
 	post(t, r.actor, i.URL+"/inbox", fmt.Sprintf(`{"id":"%s/%s","actor":"%s",%s}`, r.actor.ID, id, r.actor.ID, rest))
@@ -97,8 +97,8 @@ func stateOf(t *testing.T, i *enginetest.Instance, r *relayServer) string {
 	return ""
 }
 
-// FE-16: a server subscribes to relays of both styles, sends them what is public, takes from them
-// what somebody here follows, and unsubscribes; the running engine follows the command line.
+// FE-16: a server subscribes to relays of both styles, sends them public posts, takes posts by
+// followed authors from them, and unsubscribes. Relay commands take effect in the running engine.
 func TestRelays(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

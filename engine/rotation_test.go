@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A peer learns of rotated keys, and takes what is signed with them at once; what the old key has
-// proven stays proven.
+// A peer learns of rotated keys and at once accepts signatures of the new key. Proofs of the old
+// key stay valid.
 func rotatedKeysAreTaken(t *testing.T, a, b *enginetest.Instance) {
 	rita, rob := a.CreateUser(t, "rita"), b.CreateUser(t, "rob")
 	befriend(t, rob, rita)
@@ -32,7 +32,7 @@ func rotatedKeysAreTaken(t *testing.T, a, b *enginetest.Instance) {
 	rita.Await(t, "main", "the answer", func(i enginetest.Item) bool { return i.ActivityURI == back })
 }
 
-// awaitTold waits until u was told of a new profile of another's at least so many times.
+// awaitTold waits until u has received at least this many Updates of another user's profile.
 func awaitTold(t *testing.T, u, of *enginetest.User, times int) {
 	t.Helper()
 	enginetest.Eventually(t, u.Name+"'s server was told", func() bool {
@@ -49,8 +49,7 @@ func shownActor(t *testing.T, u *enginetest.User) vocab.Doc {
 	return d
 }
 
-// A rotation that is killed anywhere leaves keys that can be used, and is finished by the same
-// command.
+// A rotation that is killed at any moment leaves usable keys. The same command finishes it.
 func TestARotationThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(17, 1))

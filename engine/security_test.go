@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// playedBy says which tests show a sentence of the page on security. It names the sentence by its
-// first words, an attack by its id, and a test as docs/conformance.md does.
+// playedBy has the tests for each sentence of docs/security.md. It names a sentence by its first
+// words, an attack by its id, and a test as docs/conformance.md does.
 var playedBy = []struct{ says, tests string }{
-	// Where things lie: one row of the table each, by its first cell.
+	// The rows of the table "Where data lies", each by its first cell.
 	{"a user's posts, messages, follows", "db/dump.TestEveryTableComesBackAsItWas engine.TestADatabaseThatIsGoneConcernsItsUserOnly TEN-06"},
 	{"who knows which actors", "db/instance.TestAcquaintancesMaySayTooMuchNeverTooLittle engine.TestAcquaintancesAreMadeAgainByTheCommandLine"},
 	{"activities on their way to several users", "engine/inbox.TestOneRowForOneActivity engine/inbox.TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater db/instance.TestARowStaysForThoseWhoWait"},
@@ -96,7 +96,8 @@ var playedBy = []struct{ says, tests string }{
 	{"The rest is in the log, under the request id", "engine/server.TestTheLogSaysWhatTheOperatorCanDo engine/server.TestARefusedSignatureIsFoundInTheLog engine/server.TestRefusalsTellWhatMayBeKnown PRV-15"},
 }
 
-// TEN-12 was claimed and not true: a sentence of the page is shown by tests that exist, or it goes.
+// Every sentence of the page has tests that exist, or it is removed. TEN-12 was once claimed and
+// was not true.
 func TestEverySentenceOfTheSecurityPageIsPlayed(t *testing.T) {
 	t.Parallel()
 	sentences := securitySentences(t)
@@ -125,7 +126,7 @@ func TestEverySentenceOfTheSecurityPageIsPlayed(t *testing.T) {
 	}
 }
 
-// isPlayed reports whether an attack of that id is played.
+// isPlayed reports whether the attack with this id is played.
 func isPlayed(id string) bool {
 	return slices.ContainsFunc(sections, func(s section) bool {
 		return slices.ContainsFunc(s.attacks, func(a attack) bool { return a.id == id && a.play != nil })
@@ -133,12 +134,12 @@ func isPlayed(id string) bool {
 }
 
 var (
-	title = regexp.MustCompile(`\*\*([^*]*[.])\*\*\s*`) // of a paragraph: the sentences behind it say it
+	title = regexp.MustCompile(`\*\*([^*]*[.])\*\*\s*`) // the title of a paragraph; the sentences after it make the same claim
 	stop  = regexp.MustCompile(`[.]\s+([A-Z])`)
 )
 
-// securitySentences returns what the page claims, without its titles: its rows of where things lie,
-// and its sentences.
+// securitySentences returns the claims of the page without titles: the rows of "Where data lies",
+// and the sentences.
 func securitySentences(t *testing.T) (all []string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/security.md")

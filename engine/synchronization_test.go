@@ -8,9 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// FE-08: what two servers believe of one follow drifts apart, either way, and the next post to
-// followers brings it together: who does not count as a follower any more learns of it, and who
-// never asked to follow takes it back.
+// FE-08: two servers disagree about a follow, in either direction. The next post to followers
+// corrects both: an actor that no longer counts as a follower learns of it, and an actor that
+// never asked to follow sends an Undo.
 func TestFollowersThatDriftedApartAreBroughtTogether(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
@@ -66,7 +66,7 @@ func drift(t *testing.T, home, away *enginetest.Instance) {
 	})
 }
 
-// followStatus returns the state of u's follow of somebody, empty when there is none.
+// followStatus returns the state of u's follow of another user, or "" if there is none.
 func followStatus(t *testing.T, u, followed *enginetest.User) string {
 	t.Helper()
 	return strings.Join(u.Column(t, `SELECT status FROM relationships WHERE type = 'following' AND actor_uri = $1`, followed.ID), ",")

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// shownThread is the thread of an object as a program is shown it.
+// shownThread is the thread of an object as a client sees it.
 type shownThread struct {
 	Ancestors, Replies []shownObject
 	Item               shownObject
@@ -24,7 +24,7 @@ type shownObject struct {
 	Replies, Likes            int
 }
 
-// threadOf returns the thread of an object as u's programs are shown it, and the ids of its
+// threadOf returns the thread of an object as a client of u sees it, and the ids of its
 // ancestors, the object and its replies.
 func threadOf(t *testing.T, u *enginetest.User, object, query string) (thread shownThread, ids string) {
 	t.Helper()
@@ -44,8 +44,8 @@ func listThread(thread shownThread) string {
 	return strings.Join(ids, " ")
 }
 
-// Three people on two engines answer each other: the thread is whole on both sides, and what one of
-// them does not hold is shown from where it is.
+// Three users on two engines reply to each other. Both sides have the whole thread, and a user
+// who lacks a part gets it from its server.
 func threadIsWholeOnBothSides(t *testing.T, a, b *enginetest.Instance) {
 	ann, ben, cleo := a.CreateUser(t, "ann"), b.CreateUser(t, "ben"), b.CreateUser(t, "cleo")
 	for follower, followed := range map[*enginetest.User]*enginetest.User{ben: ann, cleo: ann, ann: ben} {
@@ -80,7 +80,7 @@ func threadIsWholeOnBothSides(t *testing.T, a, b *enginetest.Instance) {
 	if thread, ids := threadOf(t, dora, second, ""); ids != second || thread.Item.Held || thread.Item.AuthorURI != ann.ID {
 		t.Errorf("dora, who holds nothing, is shown %s", ids)
 	}
-	for _, u := range []*enginetest.User{dora, a.CreateUser(t, "emil")} { // neither holds anything of it
+	for _, u := range []*enginetest.User{dora, a.CreateUser(t, "emil")} { // neither has any part of the thread
 		if _, ids := threadOf(t, u, root, "&backfill=true"); ids != want {
 			t.Errorf("%s, who wants it filled in, is shown %s, want %s", u.Handle, ids, want)
 		}

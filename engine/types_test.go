@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Everything that several types of activities share is said by their handlers. Elsewhere a type is
-// named where one activity is built or looked for, by its constant, and no two types stand
+// Handlers contain everything that depends on the type of an activity. Other packages name a
+// type, by its constant, where they build or look for one activity. They do not list two types
 // together.
 var (
 	typeRooms = []string{"engine/handler/", "engine/vocab/types.go", "engine/bench/", "engine/enginetest/", "engine/audience/audiencetest/",
@@ -28,8 +28,8 @@ var (
 	typeInSQL = regexp.MustCompile(`'(` + strings.Join(typeNames, "|") + `)'`)
 )
 
-// namedTypes are the other places where the name of a type stands as text, or where two types
-// stand together, and why.
+// namedTypes are the exceptions, with the reason: places that name a type as text, or two types
+// together.
 var namedTypes = map[string]string{
 	"engine/server/negotiate.go Accept":       "the field of a request",
 	"engine/server/discovery.go Accept":       "the field of a request",
@@ -81,8 +81,8 @@ func TestOneRoomKnowsWhatATypeIs(t *testing.T) {
 	}
 }
 
-// typesIn returns the types that a file names as text, and those that stand together: in a list,
-// in the cases of a switch, or in the terms of one condition.
+// typesIn returns the types that a file names as text, and those that it names together: in a
+// list, in the cases of a switch, or in the terms of one condition.
 func typesIn(f *ast.File) map[string]token.Pos {
 	in := map[string]token.Pos{}
 	together := func(parts []ast.Expr) {
@@ -130,7 +130,7 @@ func typesIn(f *ast.File) map[string]token.Pos {
 	return in
 }
 
-// terms returns what the comparisons of one condition compare.
+// terms returns the operands of the comparisons in one condition.
 func terms(e ast.Expr) []ast.Expr {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
@@ -146,7 +146,7 @@ func terms(e ast.Expr) []ast.Expr {
 	return nil
 }
 
-// mostMethods is how many methods a type may have: one with more has several responsibilities.
+// mostMethods is how many methods a type may have. A type with more has several responsibilities.
 const mostMethods = 40
 
 func TestTypesHaveFewMethods(t *testing.T) {
@@ -158,8 +158,8 @@ func TestTypesHaveFewMethods(t *testing.T) {
 	}
 }
 
-// countMethods returns how many methods the types in Go files have, by package and name. Tests are
-// left out.
+// countMethods counts the methods of the types in Go files, by package and name. It leaves tests
+// out.
 func countMethods(t *testing.T, files map[string][]byte) map[string]int {
 	t.Helper()
 	methods := map[string]int{}
@@ -180,7 +180,7 @@ func countMethods(t *testing.T, files map[string][]byte) map[string]int {
 	return methods
 }
 
-// receiverName returns the name of the type that a receiver is, points to, or instantiates.
+// receiverName returns the name of the type of a receiver, without pointer and type arguments.
 func receiverName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Operators read, set, edit and check what users have settled.
+// Commands read, set, edit and check the configuration files of users.
 func TestUserConfigurationsAreChangedByCommands(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -71,7 +71,7 @@ func TestUserConfigurationsAreChangedByCommands(t *testing.T) {
 	}
 }
 
-// An edit is checked before it takes the place of the file, and words that are not taken are kept.
+// An edited file is checked before it replaces the old one. A refused edit is kept as a copy.
 func TestAnEditedConfigurationIsChecked(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -125,7 +125,8 @@ func TestAnEditedConfigurationIsChecked(t *testing.T) {
 	runAll(t, i, []command{{"user config check alice", 0, ""}})
 }
 
-// A full disk is no bug: the command says which file could not be written, and what to do.
+// A full disk is not reported as a bug: the command names the file that it could not write, and
+// says what to do.
 func TestAFullDiskIsReportedAsOne(t *testing.T) {
 	t.Parallel()
 	disk := enginetest.NewDisk(t, 1)

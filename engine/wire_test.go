@@ -17,19 +17,20 @@ import (
 	"github.com/lightweb/lightweb/engine/outbox"
 )
 
-// wireFile holds what each action of the vocabulary sends to another server.
+// wireFile has the activity that each action of the vocabulary sends to another server.
 var wireFile = filepath.Join("testdata", "actions_on_the_wire.json")
 
-// kept are the actions of which others hear nothing: a user's own groups, marks and requests; and
-// those for conversations, of which the host tells the members, not who acts. Block is delivered
-// only where the operator says so.
+// kept are the actions that send nothing to other servers: those for a user's own groups, marks
+// and requests, and those for conversations, because the host informs the members. Block is
+// delivered only where the operator has set that.
 var kept = []string{"AcceptRequest", "AddMembers", "AddToGroup", "Block", "CreateConversation", "CreateGroup", "DeclineRequest", "DeleteGroup", "LeaveConversation", "MarkRead", "RemoveMember", "RemoveFromGroup", "Unblock"}
 
-// wire plays actions between two users and collects what the receiving engine stores of each.
+// wire plays actions between two users and collects the activities that the receiving engine
+// stores.
 type wire struct {
 	*testing.T
 	users   [2]*enginetest.User
-	numbers map[string]string // by the part of an id that is made anew each time
+	numbers map[string]string // by the part of an id that is new in each run
 	sent    map[string]any    // by action
 }
 
@@ -39,7 +40,7 @@ var (
 	keys      = regexp.MustCompile(`-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----(\\n)?|z6Mk[1-9A-HJ-NP-Za-km-z]+`)
 )
 
-// does has a user act, and collects the activity as the other one's engine has stored it.
+// does lets a user act, and collects the activity as the other user's engine has stored it.
 func (w *wire) does(by int, action string, params map[string]any) enginetest.Dispatched {
 	w.Helper()
 	made := w.users[by].Do(w.T, action, params)
@@ -55,7 +56,7 @@ func (w *wire) does(by int, action string, params map[string]any) enginetest.Dis
 	return made
 }
 
-// readable returns an activity without what is another one each time.
+// readable returns an activity without the parts that differ in each run.
 func (w *wire) readable(raw string) any {
 	w.Helper()
 	for n, u := range w.users {
@@ -79,7 +80,7 @@ func (w *wire) readable(raw string) any {
 	return d
 }
 
-// Each action of the vocabulary arrives at another engine as the file says, down to the JSON.
+// The activity of each action arrives at another engine exactly as the file has it, in JSON.
 func actionsArriveAsWritten(t *testing.T, a, b *enginetest.Instance) {
 	w := &wire{T: t, users: [2]*enginetest.User{a.CreateUser(t, "walt"), b.CreateUser(t, "wanda")}, numbers: map[string]string{}, sent: map[string]any{}}
 	w.follow()
@@ -111,7 +112,7 @@ func actionsArriveAsWritten(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// follow plays the actions about following. The second user decides about each Follow.
+// follow plays the actions about following. The second user decides on each Follow.
 func (w *wire) follow() {
 	walt, wanda := w.users[0], w.users[1]
 	wanda.Configure(w.T, `{"follow_policy":"approval_required"}`)
@@ -145,7 +146,7 @@ func (w *wire) write() {
 	w.does(0, "RemoveFromStream", map[string]any{"streamId": stream, "objectId": note})
 	w.does(0, "DeleteStream", map[string]any{"streamId": stream})
 	quoting := wanda.Do(w.T, "CreateNote", map[string]any{"content": "look", "visibility": "public", "quote": note}).ObjectID
-	enginetest.Eventually(w.T, "wanda knows that the quote is approved", func() bool { // a Delete that comes before would leave nothing to store
+	enginetest.Eventually(w.T, "wanda knows that the quote is approved", func() bool { // an earlier Delete would leave nothing to store
 		return len(wanda.Column(w.T, `SELECT uri FROM objects WHERE raw ->> 'quoteAuthorization' IS NOT NULL`)) == 1
 	})
 	w.does(0, "RevokeQuote", map[string]any{"objectId": quoting})
