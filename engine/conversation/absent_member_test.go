@@ -10,15 +10,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// removing is a commit of a device that removes members who have no device in the group.
+// removing returns a commit of a device that removes the members in absent by their ids, and the
+// group after it. These members have no device in the group.
 func (s *scene) removing(by *mlstest.Device, c mlstest.Change, absent ...vocab.ID) (conversation.Commit, *mlstest.Group) {
 	r, next := s.request(by, s.group, c)
 	r.Removed = absent
 	return r, next
 }
 
-// After a reset the group has no device of the members who have not joined again, so that no
-// Remove can name them.
+// After a reset, a member who has not joined again has no device in the group. No Remove can name
+// such a member, so a commit removes the member by id.
 func TestAMemberWithoutADeviceIsRemovedByItsID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

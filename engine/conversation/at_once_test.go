@@ -13,14 +13,14 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// A hundred programs of a member each add another actor at once. Each rebases on the commits of
-// which its refusal tells, until its own is accepted: nobody is left out, and no epoch is
-// (conversations.md 3.e, rows 1 and 2).
+// One hundred clients of alice each add another actor at the same time. A client whose commit is
+// refused applies the missing commits and tries again. In the end every actor is a member, and
+// every epoch has one commit (conversations.md 3.e, rows 1 and 2).
 func TestAHundredAdditionsAtOnceAllSucceedInTheEnd(t *testing.T) {
 	t.Parallel()
 	const clients = 100
 	s := newScene(t)
-	var after sync.Map // the group that each commit makes, by the hash of the commit
+	var after sync.Map // the group after each commit, by the hash of the commit
 	var wg sync.WaitGroup
 	for n := range clients {
 		wg.Go(func() {
@@ -48,8 +48,8 @@ func TestAHundredAdditionsAtOnceAllSucceedInTheEnd(t *testing.T) {
 	}
 }
 
-// rebase returns the group in which a refused commit of the group g has to be made again: g with
-// the missing commits applied. It returns nil if the commit was accepted.
+// rebase returns the group in which a client must repeat its refused commit. This is g with the
+// missing commits applied. rebase returns nil if the commit was accepted.
 func rebase(t *testing.T, g *mlstest.Group, err error, after *sync.Map) *mlstest.Group {
 	var conflict *conversation.Conflict
 	switch {
@@ -75,7 +75,7 @@ func rebase(t *testing.T, g *mlstest.Group, err error, after *sync.Map) *mlstest
 	return g
 }
 
-// wantWholeLog fails unless the log has a commit of each epoch from 0, and nothing else.
+// wantWholeLog fails unless the log has one commit for each epoch from 0, and no other entries.
 func (s *scene) wantWholeLog(commits int) {
 	s.Helper()
 	log := s.log()
@@ -89,11 +89,11 @@ func (s *scene) wantWholeLog(commits int) {
 	}
 }
 
-// Fifty messages come in while the host reads: whatever they overtake, its unread entries are at
-// the end exactly those after its mark.
+// Bob sends fifty messages while the host moves its read mark. At the end, exactly the entries
+// after the mark are unread, in whatever order the messages and the marks were stored.
 func TestFiftySendsAndReadsAtOnceLeaveTheExactUnreadCount(t *testing.T) {
 	t.Parallel()
-	const sends, last = 50, 31 // the number up to which the host reads; 1 is the commit that adds bob
+	const sends, last = 50, 31 // the host reads up to this number; 1 is the commit that adds bob
 	s := newScene(t).withBob()
 	var wg sync.WaitGroup
 	for range sends {

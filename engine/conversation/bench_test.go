@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// BenchmarkCommit has one commit after the other accepted in one conversation.
+// BenchmarkCommit commits to one conversation, one commit after another.
 func BenchmarkCommit(b *testing.B) {
 	s := newScene(b)
 	for b.Loop() {
@@ -20,8 +20,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstCommit is BenchmarkCommit by a process for each, which knows nothing of the
-// conversation.
+// BenchmarkFirstCommit is BenchmarkCommit with a new process for each commit. The process has not
+// loaded the conversation.
 func BenchmarkFirstCommit(b *testing.B) {
 	s := newScene(b)
 	d := s.registry.Deps
@@ -45,16 +45,16 @@ func BenchmarkMessage(b *testing.B) {
 	})
 }
 
-// BenchmarkKnown tells how much memory and how many goroutines 100,000 conversations take that the
-// databases have, and the 1,000 of them to which messages have just come, which are live; and how
-// long it takes to read the epoch of a live one.
+// BenchmarkKnown measures three things: the memory and goroutines for 100,000 conversations that
+// are only stored, those for 1,000 live ones that have just received messages, and the time to
+// read the epoch of a live conversation.
 func BenchmarkKnown(b *testing.B) {
 	const known, busy = 100_000, 1000
 	s := newScene(b)
 	d := s.registry.Deps
 	d.Metrics = nil
 	s.registry = conversation.NewRegistry(d)
-	if _, err := s.send(s.alice, s.group.Message()); err != nil { // opens what the first one opens
+	if _, err := s.send(s.alice, s.group.Message()); err != nil { // opens the database and the first conversation
 		b.Fatal(err)
 	}
 	empty, _ := measureHeap()
@@ -103,8 +103,8 @@ func BenchmarkKnown(b *testing.B) {
 	b.ReportMetric(float64(after-before), "goroutines")
 }
 
-// measureHeap returns the bytes that are in use once the garbage is collected, and how many
-// goroutines there are.
+// measureHeap collects the garbage, and returns how many bytes are in use and how many goroutines
+// run.
 func measureHeap() (bytes float64, goroutines int) {
 	runtime.GC()
 	runtime.GC() // also what pools have kept
@@ -113,8 +113,8 @@ func measureHeap() (bytes float64, goroutines int) {
 	return float64(m.HeapAlloc), runtime.NumGoroutine()
 }
 
-// BenchmarkHundredAtOnce has 100 clients send a message to one conversation at once, or commit to
-// it until each commit is accepted.
+// BenchmarkHundredAtOnce has 100 clients at once send a message to one conversation, or repeat a
+// commit to it until the commit is accepted.
 func BenchmarkHundredAtOnce(b *testing.B) {
 	for name, ask := range map[string]func(*scene, *mlstest.Group){
 		"messages": func(s *scene, g *mlstest.Group) {

@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// turnstile is a store that lets no transaction begin until it is opened, and counts them.
+// turnstile is a store that holds up all transactions until open is closed, and counts them.
 type turnstile struct {
 	Store
 	open           chan struct{}
@@ -37,7 +37,7 @@ func (s *turnstile) Write(ctx context.Context, u vocab.Username, work func(conte
 	return s.Store.Write(ctx, u, work)
 }
 
-// crowd carries a load for each of works at once, and returns the outcomes.
+// crowd carries one load for each element of works at the same time, and returns their outcomes.
 func crowd(t *testing.T, s *turnstile, u vocab.Username, works []func(context.Context, *user.Tx) error) (outcomes []error) {
 	t.Helper()
 	c, outcomes := newCarriers(s), make([]error, len(works))
@@ -63,14 +63,15 @@ func crowd(t *testing.T, s *turnstile, u vocab.Username, works []func(context.Co
 	return outcomes
 }
 
-// isIdle reports whether nothing is left of any host.
+// isIdle reports whether no load of any host is left.
 func (c *carriers) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.of) == 0
 }
 
-// count returns how many loads of a host wait. Those whose transaction has no connection yet do.
+// count returns how many loads of a host wait. A load whose transaction has no connection yet
+// counts.
 func (c *carriers) count(host vocab.Username) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +119,7 @@ func TestConversationsOfAHostShareTransactions(t *testing.T) {
 	if n := countEvents(t, store, u); n != 200 {
 		t.Errorf("%d events, want 200", n)
 	}
-	if n := s.begun.Load(); n < 4 || n > 8 { // 200 loads, 64 in each, four that began at once
+	if n := s.begun.Load(); n < 4 || n > 8 { // 200 loads, at most 64 in a transaction; four transactions began at once
 		t.Errorf("%d transactions, want about 4", n)
 	}
 	if n := s.top.Load(); n != maxTransactions {
@@ -160,7 +161,8 @@ func TestAMistakeInASharedTransactionTouchesNoNeighbour(t *testing.T) {
 	}
 }
 
-// A database that does not answer is not asked again for each of those that shared a transaction.
+// If the database does not answer a transaction, all loads in that transaction fail at once. The
+// engine does not ask the database again for each load.
 func TestThoseWhoShareATransactionWaitOnceForADeadDatabase(t *testing.T) {
 	t.Parallel()
 	s := &turnstile{Store: away{}, open: make(chan struct{})}

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Rows 1 to 3: a commit of another epoch than the present one changes nothing, and its maker is
-// told of the winner.
+// Rows 1 to 3: a commit of any epoch but the current one changes nothing. The refusal of a past
+// epoch lists the commits that the sender has missed.
 func TestACommitOfAnotherEpochIsRefusedWithWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -39,8 +39,8 @@ func TestACommitOfAnotherEpochIsRefusedWithWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Rows 4, 5 and 15: the answer was lost, or the process was killed after the commit; the same
-// request to another process gets the same answer.
+// Rows 4, 5 and 15: the sender did not get the answer, or the process was killed after the commit.
+// The sender repeats the request to another process, and gets the first answer.
 func TestARepeatedCommitIsAnsweredAsBefore(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -78,7 +78,7 @@ func TestARepeatedCommitIsAnsweredAsBefore(t *testing.T) {
 	}
 }
 
-// Rows 11, 12 and 22: everything that a commit says is checked before anything is written.
+// Rows 11, 12 and 22: the host checks all parts of a commit before it writes anything.
 func TestACommitMustBeWhatItSays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -176,7 +176,7 @@ func TestMembersRemoveThemselvesAndTheAdminOthers(t *testing.T) {
 	}
 }
 
-// expectRefused fails unless an actor can do nothing in the conversation, and read nothing.
+// expectRefused fails unless every request and every read of the device's actor is refused.
 func (s *scene) expectRefused(device *mlstest.Device) {
 	s.Helper()
 	id := actorOf(device)
@@ -195,7 +195,7 @@ func (s *scene) expectRefused(device *mlstest.Device) {
 	s.wantRefused("view", err, fault.Forbidden, "not_member")
 }
 
-// Row 9: an actor who was removed can do nothing any more, and read nothing.
+// Row 9: every request and every read of a removed member is refused.
 func TestARemovedMemberIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -207,7 +207,7 @@ func TestARemovedMemberIsRefused(t *testing.T) {
 	s.wantRefused("a stranger's log", err, fault.NotFound, "no_conversation")
 }
 
-// rejoin has a device join by an external commit, which removes others of its actor.
+// rejoin makes a device join by an external commit, which removes the given devices.
 func (s *scene) rejoin(d *mlstest.Device, removed ...*mlstest.Device) (conversation.Accepted, error) {
 	message, next := s.group.Rejoin(d, removed...)
 	a, err := s.registry.Commit(s.Context(), s.at, conversation.Commit{Caller: vocab.ID(d.Identity), Key: s.key(), Message: message, GroupInfo: next.Info(d), External: true})
@@ -217,7 +217,8 @@ func (s *scene) rejoin(d *mlstest.Device, removed ...*mlstest.Device) (conversat
 	return a, err
 }
 
-// Row 10: a member whose device lost its state comes back by itself, now and then.
+// Row 10: a member whose device lost its state joins again by an external commit, but not twice
+// within five minutes.
 func TestAMemberJoinsAgainByAnExternalCommit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -261,8 +262,8 @@ func TestAConversationBeginsWithAGroupOfOneDevice(t *testing.T) {
 	s.wantRefused("the group of another conversation", err, fault.Conflict, "group_taken")
 }
 
-// Commits of one host's conversations share transactions: those of the old epoch are refused
-// beside the others.
+// Commits to conversations of one host share a transaction. A refused commit of an old epoch does
+// not affect the other commits in the transaction.
 func TestARefusedCommitTouchesNoNeighbour(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)

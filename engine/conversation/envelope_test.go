@@ -12,14 +12,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The fixtures F1 to F13 are objects in the shapes that the servers with MLS send.
+// The fixtures F1 to F13 have the forms in which other MLS servers send objects.
 
 const (
 	emissary = "https://emissary.example/@alice"
 	groupID  = "urn:uuid:6b1e6d2c-3c76-4a0e-8f0a-52d1b7f5f9d0"
 )
 
-// vector writes b behind its length (RFC 9420 §2.1.2).
+// vector returns the length of b followed by b (RFC 9420 §2.1.2).
 func vector(b string) string {
 	if len(b) < 1<<6 {
 		return string([]byte{byte(len(b))}) + b
@@ -27,7 +27,7 @@ func vector(b string) string {
 	return string([]byte{1<<6 | byte(len(b)>>8), byte(len(b))}) + b
 }
 
-// privateMessage is a message of epoch 7 that this engine cannot decrypt.
+// privateMessage returns a PrivateMessage of epoch 7, which the engine cannot decrypt.
 func privateMessage(t mls.ContentType) string {
 	return "\x00\x01\x00\x02" + vector(groupID) + "\x00\x00\x00\x00\x00\x00\x00\x07" + string([]byte{byte(t)}) +
 		vector("") + vector(strings.Repeat("s", 28)) + vector(strings.Repeat("c", 300))
@@ -35,14 +35,16 @@ func privateMessage(t mls.ContentType) string {
 
 const welcome = "\x00\x01\x00\x03\x00\x01\x00\x01w"
 
-// keyPackage is a bare package, whose signatures nobody looks at before it is added to a group.
+// keyPackage returns a bare key package. Its signatures are not valid: the engine checks them only
+// when the package is added to a group.
 func keyPackage(suite byte, keyLength int, identity string) string {
 	key := vector(strings.Repeat("k", keyLength))
 	leaf := key + key + "\x00\x01" + vector(identity) + "\x02\x00\x01\x02\x00\x01\x00\x00\x02\x00\x01" + "\x01" + strings.Repeat("\x00", 16) + "\x00" + vector("signature")
 	return "\x00\x01\x00" + string([]byte{suite}) + key + leaf + "\x00" + vector("signature")
 }
 
-// object is one that carries a message, with more properties in pairs.
+// object returns an object of a type, with message as its content. more adds properties: a name
+// and a value for each.
 func object(t *testing.T, kind, message string, more ...any) vocab.Doc {
 	t.Helper()
 	d := vocab.Doc{
@@ -142,7 +144,7 @@ func TestF12WelcomeWithTopology(t *testing.T) {
 	}
 }
 
-// Clients may understand a message that this engine does not.
+// The engine keeps a message that it cannot read, because the user's client may understand it.
 func TestMessagesThatCannotBeReadAreKept(t *testing.T) {
 	t.Parallel()
 	message := "\x00\x01\x00\x04 a group info of tomorrow"

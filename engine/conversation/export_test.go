@@ -25,7 +25,7 @@ func (r *Registry) HoldsRow(at Place) bool {
 	return r.live[at].seen != nil
 }
 
-// DropIdle ends conversations that nothing is asked of, and returns how many are left.
+// DropIdle drops the conversations without work, and returns how many are left.
 func (r *Registry) DropIdle() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,14 +33,14 @@ func (r *Registry) DropIdle() int {
 	return len(r.live)
 }
 
-// JoinPair is joinPair for a group of which its host says who is in it, and whether it is the
-// host's conversation with the user.
+// JoinPair calls joinPair for a group. The host of the group says that these are its members, and
+// says whether the group is its conversation with the user.
 func JoinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, isPair bool, members []vocab.ID) (bool, error) {
 	return joinPair(ctx, tx, a, j, &rosterSaid{actors: members, isPair: isPair})
 }
 
-// JoinUpgrade is joinPair for a host's conversation with the user, which continues another one
-// unless predecessor is empty.
+// JoinUpgrade calls joinPair for the host's conversation with the user. The conversation continues
+// predecessor, unless that is empty.
 func JoinUpgrade(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, predecessor vocab.ID) (bool, error) {
 	return joinPair(ctx, tx, a, j, &rosterSaid{actors: []vocab.ID{a.Me, j.Host}, isPair: true, predecessor: predecessor})
 }

@@ -63,8 +63,8 @@ const (
 	erinID = "https://us.example/users/erin"
 )
 
-// A commit, its Welcomes and all that follows are owed to each member but the host: to those of
-// this server by hand-over, to others over the network. Those who join get their Welcome instead of
+// The host owes each other member every accepted commit, Welcome and message. Members on this
+// server get it without the network, the others by HTTP. A new member gets a Welcome instead of
 // the commit.
 func TestWhatIsAcceptedIsOwedToEveryMember(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,8 @@ func TestWhatIsAcceptedIsOwedToEveryMember(t *testing.T) {
 	wantOwed(t, "a message after that", s.takeOwed(), erinID+" Add PrivateMessage", bobID+" Add PrivateMessage")
 }
 
-// wantOwed fails unless these are owed, in any order: recipient, type, and type of the object.
+// wantOwed fails unless exactly these are owed, in any order. Each text in want has the recipient,
+// the type of the activity and the type of its object.
 func wantOwed(t *testing.T, what string, got []owed, want ...string) {
 	t.Helper()
 	var is []string
@@ -116,8 +117,9 @@ func wantOwed(t *testing.T, what string, got []owed, want ...string) {
 	}
 }
 
-// Row 28, the host's side: each message has a receipt, signed with the key of the host's actor,
-// over its place and its content and the content before it.
+// Row 28, the host's side: the host signs a receipt for each entry with its actor's key. The
+// receipt covers the entry's place in the log, the hash of its content and the hash of the
+// previous content.
 func TestEveryMessageHasAReceipt(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -157,7 +159,7 @@ func TestEveryMessageHasAReceipt(t *testing.T) {
 	}
 }
 
-// The members hear of a reset when it is asked for, and when it is over.
+// The host tells every member when a reset is requested, and when the reset is over.
 func TestAResetIsToldToEveryMember(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -185,7 +187,8 @@ func TestAResetIsToldToEveryMember(t *testing.T) {
 	}
 }
 
-// Nothing goes to a member that the host blocks, and nobody is added who could not be told.
+// The host sends nothing to a member that it blocks. It refuses a commit that adds an actor who
+// cannot be found.
 func TestWhoIsBlockedOrUnknownIsOwedNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

@@ -33,7 +33,7 @@ func newIdle() *Registry {
 	return NewRegistry(Deps{Store: away{}, Actors: nobody{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }
 
-// The bubble ends when no goroutine is left: an idle conversation has none.
+// An idle conversation has no goroutine: synctest fails if one is left at the end.
 func TestAConversationIsDroppedOnceItIsIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestThereIsABoundToLiveConversations(t *testing.T) {
 	}
 }
 
-// held is a store whose databases do not answer before it is closed.
+// held is a store whose databases do not answer until free is closed.
 type held struct {
 	away
 	free chan struct{}
@@ -114,7 +114,7 @@ func TestOneMoreThanMayBeLiveIsRefusedWhileAllHaveWork(t *testing.T) {
 	}
 }
 
-// BenchmarkEpoch reads the epochs of 10,000 live conversations, which takes no database.
+// BenchmarkEpoch reads the epochs of 10,000 live conversations. No read uses a database.
 func BenchmarkEpoch(b *testing.B) {
 	r, all := newIdle(), make([]Place, maxLive)
 	for i := range all {
@@ -132,7 +132,7 @@ func BenchmarkEpoch(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle tells how much memory an idle conversation takes that is known.
+// BenchmarkIdle measures the memory of a live conversation without work.
 func BenchmarkIdle(b *testing.B) {
 	for b.Loop() {
 		var before, after runtime.MemStats

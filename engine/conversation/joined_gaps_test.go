@@ -20,7 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// endless is a host whose log has no end: one message a page.
+// endless is a host whose log has no end. Each page has one message.
 type endless struct {
 	Hosts
 	group *mlstest.Group
@@ -43,7 +43,7 @@ func (h *endless) Ask(_ context.Context, q transport.Question) (*transport.Reply
 	return &transport.Reply{Status: 200, Body: body}, err
 }
 
-// here has one user, without keys; nobody else is known.
+// here has one user, without keys, and knows no other actors.
 type here struct {
 	Local
 	People
@@ -54,7 +54,8 @@ func (here) Owner(vocab.ID) (u vocab.Username, is bool)            { return u, f
 func (here) Keys(vocab.Username) (k transport.Keys, err error)     { return k, nil }
 func (here) Known(context.Context, vocab.ID) (*vocab.Actor, error) { return nil, nil }
 
-// behind returns a conversation that dora hosts and bob is far behind in, and what fills it.
+// behind returns a host, dora, bob's copy of a conversation of hers, and the gaps that fill it.
+// The copy lacks almost a million entries.
 func behind(t *testing.T, confirmed bool) (*endless, *gaps, copyKey) {
 	t.Helper()
 	store, now := dbtest.New(t), time.Now()
@@ -72,8 +73,8 @@ func behind(t *testing.T, confirmed bool) (*endless, *gaps, copyKey) {
 	return h, NewMembers(d).gaps, copyKey{u, j.ID}
 }
 
-// A log that never ends is read no faster than its host may be asked, and while no device of the
-// user has joined no further than a page.
+// The engine reads an endless log only as fast as its rate limit for the host permits. If no
+// device of the user has joined, the engine reads only one page.
 func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -95,8 +96,9 @@ func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 	}
 }
 
-// PAY-04: what a host has stored by its log is charged to its domain, as what it sends is. Of a
-// conversation that no device has joined the rest is left until one does.
+// PAY-04: entries that the engine reads from a host's log are charged to the host's domain, like
+// deliveries. When the budget is spent and no device of the user has joined, the rest is read only
+// after one joins.
 func TestWhatIsStoredOfLogsIsCharged(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -119,7 +121,7 @@ func TestWhatIsStoredOfLogsIsCharged(t *testing.T) {
 	}
 }
 
-// PAY-01: hosts of one domain that do not answer leave places to the hosts of others.
+// PAY-01: slow hosts of one domain do not use up all places for reads of logs.
 func TestNoDomainHasAllPlacesOfLogsThatAreRead(t *testing.T) {
 	t.Parallel()
 	h, g, of := behind(t, false)
@@ -138,7 +140,8 @@ func (stuck) Look(ctx context.Context, _ vocab.Username, _ func(context.Context,
 	return ctx.Err()
 }
 
-// PAY-01: nor do the conversations of one domain that wait leave no place to others.
+// PAY-01: waiting conversations of one domain use at most three quarters of the places for
+// conversations with gaps.
 func TestNoDomainHasAllPlacesOfConversationsThatAreBehind(t *testing.T) {
 	t.Parallel()
 	_, g, of := behind(t, true)

@@ -14,13 +14,13 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// welcome is one of bob's to a key package, as it comes from a server that does not say of which
-// conversation it is.
+// welcome returns a Welcome from bob to alice's key package. It does not name its conversation, as
+// some servers leave that out.
 func welcome(ref []byte) user.Welcome {
 	return user.Welcome{ID: uuid.New(), Recipient: aliceID, KeyPackage: ref, Content: []byte("welcome"), CreatedAt: time.Now(), Sender: bobID, Object: bobID + "/objects/1"}
 }
 
-// Of two claims at once each leaves few packages.
+// Two claims run at the same time, and after each few packages are left. The user is told once.
 func TestTwoClaimsAtOnceTellTheUserOnce(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -45,7 +45,7 @@ func TestTwoClaimsAtOnceTellTheUserOnce(t *testing.T) {
 	}
 }
 
-// A package is revoked while a Welcome is being stored that was made for it.
+// A package is revoked while a Welcome for it is being stored. The Welcome is removed, too.
 func TestARevocationTakesTheWelcomeThatIsJustComing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -71,8 +71,8 @@ func TestARevocationTakesTheWelcomeThatIsJustComing(t *testing.T) {
 	}
 }
 
-// A device confirms its Welcome while the first message of its group is being stored: neither
-// transaction is in the other's way for good, and none is run again.
+// A device confirms its Welcome while the first message of the group is being stored. The two
+// transactions do not deadlock, and neither is run again.
 func TestAConfirmationAndAMessageLockInOneOrder(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -100,8 +100,8 @@ func TestAConfirmationAndAMessageLockInOneOrder(t *testing.T) {
 	}
 }
 
-// A package of last resort is for every group: the second Welcome to one is another Welcome,
-// whether the group has a conversation already or not.
+// Several groups may use a package of last resort. Each different Welcome for it is kept, even if
+// it confirms a group that has a conversation already.
 func TestASecondWelcomeForAPackageOfLastResortIsKept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// publish publishes n packages of one of alice's devices for one claim each, and one of last
-// resort if last is set.
+// publish publishes n packages for a device of alice, each for one claim. If last is set, it also
+// publishes a package of last resort.
 func (s *scene) publish(device string, n int, last bool) (all []user.KeyPackage) {
 	s.Helper()
 	var packages []conversation.NewPackage
@@ -44,7 +44,7 @@ func (s *scene) stats() conversation.PackageStats {
 	return stats
 }
 
-// follow has alice follow an actor.
+// follow makes alice follow an actor.
 func (s *scene) follow(actor vocab.ID) {
 	s.Helper()
 	err := s.store.Write(s.Context(), s.user, func(ctx context.Context, tx *user.Tx) error {
@@ -55,7 +55,8 @@ func (s *scene) follow(actor vocab.ID) {
 	}
 }
 
-// Row 20: of many claims at once each gets another package, and then that of last resort.
+// Row 20: many claims at once get different packages, until only the package of last resort is
+// left.
 func TestAPackageIsClaimedOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -97,7 +98,8 @@ func TestAPackageIsClaimedOnce(t *testing.T) {
 	}
 }
 
-// Row 20: an actor who has nothing to do with the user drains nothing, and nobody drains all.
+// Row 20: an actor who has no relationship with the user gets no packages. Others get at most 20 a
+// day.
 func TestClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -124,7 +126,7 @@ func TestClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
 	s.wantRefused("a blocked actor's claim", err, fault.Forbidden, "claim_refused")
 }
 
-// A host that names actors of its own in a conversation gains little by their number.
+// A domain gets at most 40 packages of a user a day, however many actors it has.
 func TestADomainClaimsSoManyPackagesOfAUserADay(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -189,7 +191,8 @@ func TestTheUserIsToldOnceThatFewPackagesAreLeft(t *testing.T) {
 	told(2)
 }
 
-// After a restore no package for one claim is left, and some users have none of last resort.
+// A restore can leave a user without any key package. The user is told when an actor tries to
+// claim one.
 func TestTheUserIsToldThatNoPackageIsLeftThoughNoneIsClaimed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -236,8 +239,8 @@ func TestPackagesOfOthersAndExpiredOnesAreNotPublished(t *testing.T) {
 	s.wantRefused("101 packages", err, fault.Unprocessable, "too_many_key_packages")
 }
 
-// Row 21: a device fetches its Welcome, crashes, and fetches it
-// again.
+// Row 21: a device fetches its Welcome, crashes before it confirms the Welcome, and fetches it
+// again after the lease.
 func TestAWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// reruns is a store that counts the transactions which lost against others and were run again.
+// reruns is a store that counts how often a transaction was run again after a conflict.
 type reruns struct {
 	conversation.Store
 	n atomic.Int64
@@ -39,7 +39,7 @@ func (r *reruns) Write(ctx context.Context, u vocab.Username, work func(context.
 	})
 }
 
-// newMixed returns a conversation of alice with sam, who knows the SWICG draft alone.
+// newMixed returns a conversation of alice with sam, whose server knows only the SWICG draft.
 func (s *scene) newMixed() (at conversation.Place, g *mlstest.Group) {
 	s.Helper()
 	s.group = mlstest.NewGroup(s.alice)
@@ -52,7 +52,7 @@ func (s *scene) newMixed() (at conversation.Place, g *mlstest.Group) {
 	return s.at, s.group
 }
 
-// create is a message of sam as it comes to alice's inbox.
+// create returns a message from sam, as alice's inbox receives it.
 func create(t testing.TB, content []byte) *vocab.Activity {
 	t.Helper()
 	id := samID + "/" + uuid.NewString()
@@ -64,9 +64,9 @@ func create(t testing.TB, content []byte) *vocab.Activity {
 	return a
 }
 
-// Batches of an inbox that put messages of two conversations in order and take followers, the
-// host's own messages to both, and changes of who is blocked happen all at once: each is done once,
-// numbers have no gaps, and no transaction loses against another one and is run again.
+// Three kinds of transactions run at the same time: inbox batches that number messages of two
+// conversations and store a follower, the host's own messages to both, and new blocks. Each is
+// done once, the numbers have no gaps, and no transaction has to be run again.
 func TestInboxLogsAndAudienceChangeAtOnce(t *testing.T) {
 	t.Parallel()
 	const rounds = 50
@@ -135,8 +135,8 @@ func TestInboxLogsAndAudienceChangeAtOnce(t *testing.T) {
 	}
 }
 
-// A batch of an inbox holds one conversation and then wants another one, while the host's own
-// messages to both share a transaction.
+// An inbox batch locks one conversation and then another. Meanwhile a shared transaction stores
+// the host's messages to both. The two transactions do not deadlock.
 func TestABatchAndASharedTransactionDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -184,7 +184,8 @@ func TestABatchAndASharedTransactionDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// takeBatch takes messages of sam and a follower as the inbox does, which holds the audience.
+// takeBatch stores messages of sam and a follower in one transaction, as the inbox does. It locks
+// the audience first.
 func (s *scene) takeBatch(ctx context.Context, tx *user.Tx, came []*vocab.Activity, follower vocab.ID) error {
 	if err := tx.HoldAudience(ctx); err != nil {
 		return err

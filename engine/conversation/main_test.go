@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// actors are those of an instance.
+// actors are the actors of an instance, us.example, and of other servers.
 type actors struct{}
 
 func (actors) ID(u vocab.Username) vocab.ID {
@@ -46,7 +46,8 @@ func (actors) Attest(_ vocab.Username, text []byte) ([]byte, error) {
 	return ed25519.Sign(hostKey, text), nil
 }
 
-// Refresh describes actors of servers like this one, but for those of swicg.example.
+// Refresh returns an actor of another server. The server is a Lightweb server, unless it is
+// swicg.example.
 func (actors) Refresh(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if id.Host() == "gone.example" {
 		return nil, fault.New(fault.NotFound, "there is no such actor")
@@ -58,7 +59,8 @@ func (actors) Refresh(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return vocab.ParseActor(d.JSON())
 }
 
-// inboxesOf hands what goes to users of us.example over, and delivers all else.
+// inboxesOf returns an inbox for each actor. Users of us.example get deliveries without the
+// network.
 func inboxesOf(all []user.Destination) (inboxes []user.Inbox) {
 	for _, d := range all {
 		inboxes = append(inboxes, user.Inbox{URL: d.Inbox, Host: strings.Replace(d.Inbox.Host(), "us.example", "", 1), Targets: []vocab.ID{d.Actor}})
@@ -74,7 +76,7 @@ const (
 	carolID = "https://other.example/users/carol"
 )
 
-// scene is a conversation that alice hosts, and the devices in it.
+// scene is a conversation that alice hosts, with the devices in it.
 type scene struct {
 	testing.TB
 	store    *db.Cluster
@@ -103,7 +105,7 @@ func newScene(t testing.TB) *scene {
 	return s
 }
 
-// node is a process that serves the instance.
+// node returns the registry of a process that serves the instance.
 func (s *scene) node(store conversation.Store) *conversation.Registry {
 	s.Helper()
 	r := conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Finder: actors{}, Rules: actors{}, Inboxes: inboxesOf, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: s.now})
@@ -125,7 +127,7 @@ func (s *scene) key() string {
 	return "key " + strconv.Itoa(s.keys)
 }
 
-// request is a commit of a device, and the group that it makes.
+// request returns a commit of a device, and the group after it.
 func (s *scene) request(by *mlstest.Device, g *mlstest.Group, c mlstest.Change) (conversation.Commit, *mlstest.Group) {
 	message, next := g.Commit(by, c)
 	r := conversation.Commit{Caller: vocab.ID(by.Identity), Key: s.key(), Message: message, GroupInfo: next.Info(by)}
@@ -170,7 +172,7 @@ func (s *scene) log() (all []user.LogEntry) {
 	return all
 }
 
-// reset goes on in a new group of alice's device alone.
+// reset replaces the group by a new group that has only alice's device.
 func (s *scene) reset() {
 	s.Helper()
 	group, err := s.registry.AskReset(s.Context(), s.at, aliceID)
@@ -192,7 +194,7 @@ func (s *scene) view() conversation.View {
 	return v
 }
 
-// events returns the types of the events that the host was told, and how many of each.
+// events returns how many events of each type the host has received.
 func (s *scene) events() map[string]int {
 	s.Helper()
 	n := map[string]int{}
@@ -200,7 +202,7 @@ func (s *scene) events() map[string]int {
 	return n
 }
 
-// eachEvent calls see with each event that the host was told.
+// eachEvent calls see with each event that the host has received.
 func (s *scene) eachEvent(see func(user.Event)) {
 	s.Helper()
 	var all []user.Event
@@ -216,7 +218,7 @@ func (s *scene) eachEvent(see func(user.Event)) {
 	}
 }
 
-// wantRefused fails unless err is a refusal with a code.
+// wantRefused fails unless err is a refusal of this kind with this code.
 func (s *scene) wantRefused(what string, err error, kind fault.Kind, code string) {
 	s.Helper()
 	if of := fault.Of(err); of == nil || of.Kind != kind || of.Code != code {
@@ -224,7 +226,7 @@ func (s *scene) wantRefused(what string, err error, kind fault.Kind, code string
 	}
 }
 
-// wantConflict fails unless err tells of another state.
+// wantConflict fails unless err is a Conflict with this code, and returns the Conflict.
 func (s *scene) wantConflict(what string, err error, code string) conversation.Conflict {
 	s.Helper()
 	s.wantRefused(what, err, fault.Conflict, code)

@@ -26,7 +26,7 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 		}
 	}
 	entries, more, err := s.registry.ReadLog(t.Context(), s.at, bobID, 0)
-	if err != nil || more || len(entries) != 3 { // the commit that added bob is not for him
+	if err != nil || more || len(entries) != 3 { // bob does not get the commit that added him
 		t.Fatalf("bob reads %d entries, %v, %v", len(entries), more, err)
 	}
 	if entries, _, err = s.registry.ReadLog(t.Context(), s.at, aliceID, 2); err != nil || len(entries) != 2 || entries[0].Seq != 3 {
@@ -67,7 +67,8 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 	}
 }
 
-// The host's programs are told of a message of somebody else as those of every member are.
+// The host's programs get the same events about messages of other members as every member's
+// programs.
 func TestTheHostIsToldWhatOthersWrite(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -99,7 +100,7 @@ func TestTheHostIsToldWhatOthersWrite(t *testing.T) {
 	})
 }
 
-// Row 8, and five epochs back.
+// Row 8: a message must be of the current epoch or one of the five before it.
 func TestAMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -174,7 +175,8 @@ func TestOnlyCiphertextIsAMessage(t *testing.T) {
 	}
 }
 
-// Messages of many clients and commits between them: no number is given twice, and none left out.
+// Clients send messages and commits at the same time. Each entry gets its own number, and the
+// numbers have no gaps.
 func TestMessagesAndCommitsShareOneCount(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -190,7 +192,7 @@ func TestMessagesAndCommitsShareOneCount(t *testing.T) {
 	}
 	wg.Go(func() {
 		g := s.group
-		for range 4 { // the messages are of a recent epoch still
+		for range 4 { // the messages are still of a recent epoch
 			r, next := g.Commit(s.alice, mlstest.Change{})
 			if _, err := s.registry.Commit(t.Context(), s.at, conversation.Commit{Caller: aliceID, Key: hexHash(r), Message: r, GroupInfo: next.Info(s.alice)}); err != nil {
 				t.Error(err)
@@ -256,7 +258,7 @@ func TestTheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	_, err = s.send(s.bob, old.Message())
 	s.wantConflict("a message of the old group", err, "former_group")
 
-	// The other member comes back by itself.
+	// The other member joins the new group by itself.
 	s.group = groups[first]
 	other := []string{aliceID, bobID}[1-first]
 	if _, err := s.rejoin(mlstest.NewDevice(other, time.Now())); err != nil {
@@ -270,7 +272,7 @@ func TestTheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	}
 }
 
-// The operator is in no conversation: a reset can be ordered when nobody is left who may ask.
+// The operator can order a reset although it is not a member. Here the only admin has left.
 func TestTheOperatorOrdersAResetWhenTheAdminHasLeft(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

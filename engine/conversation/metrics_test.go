@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// One scene shows every metric of a registry.
+// One scene makes a registry show all of its metrics.
 func TestMetricsTellWhatConversationsDo(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -50,8 +50,8 @@ func TestMetricsTellWhatConversationsDo(t *testing.T) {
 	}
 }
 
-// metrics returns the metrics of the scene's registry under their names and labels: the value of
-// each counter and gauge, and how many values each histogram has.
+// metrics returns the metrics of the scene's registry by their names and labels. The value is that
+// of a counter or gauge, or the number of values in a histogram.
 func (s *scene) metrics() map[string]float64 {
 	s.Helper()
 	families, err := s.registry.Metrics.(prometheus.Gatherer).Gather()

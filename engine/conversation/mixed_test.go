@@ -12,8 +12,8 @@ import (
 
 const samID = "https://swicg.example/users/sam"
 
-// A member who knows the SWICG draft alone gets its Welcome and what the host's user says in a
-// plain Create of that user, and nothing else; Lightweb members get the host's Add.
+// Sam's server knows only the SWICG draft. Sam gets his Welcome and the messages of the host's
+// user as plain Creates by that user, and nothing else. Lightweb members get the host's Add.
 func TestAMemberWhoKnowsTheDraftAloneGetsCreatesOfTheHost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -57,8 +57,9 @@ func TestAMemberWhoKnowsTheDraftAloneGetsCreatesOfTheHost(t *testing.T) {
 	wantOwed(t, "the same again", s.takeOwed())
 }
 
-// A commit of the host's user is a Create of the user, after all that was said before it, also to
-// actors that it removes. Messages of other members come from their own servers.
+// A commit of the host's user reaches sam as a Create by that user, after the user's earlier
+// messages, even if the commit removes sam. The host does not send him messages of other members:
+// their own servers do.
 func TestCommitsOfTheHostFollowItsMessagesAsCreates(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -88,8 +89,8 @@ func TestCommitsOfTheHostFollowItsMessagesAsCreates(t *testing.T) {
 	}
 }
 
-// After a reset nobody who knows the draft alone is in the MLS group: such members are sent nothing
-// that they could not read.
+// After a reset, members whose servers know only the draft are not in the MLS group. They get
+// nothing until they are added again, because they could not read it.
 func TestAfterAResetForeignMembersGetNothingUntilTheyAreAddedAnew(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -102,8 +103,8 @@ func TestAfterAResetForeignMembersGetNothingUntilTheyAreAddedAnew(t *testing.T) 
 	wantOwed(t, "a message", s.takeOwed(), bobID+" Add PrivateMessage")
 }
 
-// The Welcome of an actor who knows the draft alone is a Create of the committer: the host sends
-// none for other members.
+// Bob adds sam, whose server knows only the draft. Bob's server sends sam the Welcome as a Create
+// by bob, so the host sends no Welcome to sam.
 func TestTheWelcomesOfOtherMembersAreTheirs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

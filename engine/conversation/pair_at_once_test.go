@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// endFriendship ends the friendship with bob, as an activity of his that comes does.
+// endFriendship ends the friendship with bob as the inbox does when bob's activity ends it.
 func (s *scene) endFriendship(ctx context.Context, tx *user.Tx) error {
 	if err := tx.HoldAudience(ctx); err != nil {
 		return err
@@ -23,7 +23,8 @@ func (s *scene) endFriendship(ctx context.Context, tx *user.Tx) error {
 	return err
 }
 
-// The friendship ends while the commit is being stored that makes the conversation encrypted.
+// The friendship ends while the commit that encrypts the conversation is being stored. The
+// conversation is closed.
 func TestAnUpgradeThatIsUnderWayIsClosed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -46,7 +47,7 @@ func TestAnUpgradeThatIsUnderWayIsClosed(t *testing.T) {
 	}
 }
 
-// The friendship ends while a conversation is to be continued that is closed already.
+// The friendship ends while alice continues a closed conversation. Her request is refused.
 func TestNoConversationIsContinuedOnceTheFriendshipHasEnded(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Both sides upgrade at once. The conversation with the smaller URI goes on; the other one is
-// closed, says so, names it, and can be read.
+// Both sides upgrade at the same time. The conversation with the smaller URI stays open. The other
+// conversation is closed: it can still be read, and names the open one as its successor.
 func TestOfTwoUpgradesAtOnceTheSmallerURIGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -88,12 +88,13 @@ func TestOfTwoUpgradesAtOnceTheSmallerURIGoesOn(t *testing.T) {
 	}
 }
 
-// The host has closed its side alone, as a restore or a changed rule does, and continues it: the
-// member's copy is closed too, and what the two say goes on in the successor.
+// The host has closed only its own side of the conversation, for example by a restore, and then
+// continues it. If it names the open conversation of the member as the predecessor, that is
+// closed, too, and the successor takes its place.
 func TestAConversationOfTwoThatItsHostContinuesIsClosedInTheCopy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		names bool // the host names the conversation that is open here
+		names bool // the host names the member's open conversation as predecessor
 		is    bool
 	}{
 		"it names the open one": {true, true},

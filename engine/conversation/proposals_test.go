@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Members have to refuse such a commit (RFC 9420 §7.3, §12.1.1, §12.2, §12.4): accepted, it would
-// end the epoch, and nobody could go on.
+// RFC 9420 §7.3, §12.1.1, §12.2 and §12.4 oblige members to refuse these commits. If the host
+// accepted one, the epoch would end and no member could make the next commit.
 func TestACommitThatMembersHaveToRefuseIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -61,7 +61,8 @@ func TestACommitThatMembersHaveToRefuseIsRefused(t *testing.T) {
 	}
 }
 
-// The host reads of a PrivateMessage only its words about it, and checks these.
+// The host cannot read a commit in a PrivateMessage. It checks the changes that the committer
+// declares.
 func TestADeclaredDeviceThatMembersHaveToRefuseIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

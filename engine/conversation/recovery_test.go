@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// A report tells the host, once each time, and changes nothing: a member cannot reset the others by
-// it. Strangers are refused, and so are reasons that there are not.
+// Each report causes one event for the host, and changes nothing: a member cannot reset the
+// conversation by reports. Reports of strangers are refused, and so are unknown reasons.
 func TestAReportTellsTheHostAndResetsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

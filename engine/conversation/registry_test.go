@@ -15,11 +15,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// gate is a store around whose transactions something happens.
+// gate is a store that calls functions before and within its transactions.
 type gate struct {
 	*db.Cluster
 	before atomic.Pointer[func() error]
-	within atomic.Pointer[func()] // once the work is done, before the commit
+	within atomic.Pointer[func()] // called after the work and before the commit
 }
 
 func (g *gate) Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
@@ -41,7 +41,7 @@ func (g *gate) set(before func() error) { g.before.Store(&before) }
 
 func (g *gate) setWithin(within func()) { g.within.Store(&within) }
 
-// gated is a scene whose registry works through a gate.
+// gated returns a scene with bob whose registry uses a gate, and the gate.
 func gated(t *testing.T) (*scene, *gate) {
 	t.Helper()
 	s := newScene(t).withBob()
@@ -50,7 +50,7 @@ func gated(t *testing.T) (*scene, *gate) {
 	return s, g
 }
 
-// Row 17: what does not fit is refused at once, and what waits is done in its order.
+// Row 17: a request to a full mailbox is refused at once. The waiting requests are still done.
 func TestAFullMailboxRefusesTheNewest(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -93,7 +93,7 @@ func TestACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() { _, err := s.registry.Commit(ctx, s.at, first); gone <- err }()
-	<-begun // the transaction waits before it begins
+	<-begun // the transaction has not begun yet
 	leave()
 	if err := <-gone; fault.KindOf(err) != fault.Busy {
 		t.Errorf("the caller that left was told %v", err)
@@ -111,7 +111,8 @@ func TestACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
 	_ = next // the group that never was
 }
 
-// Row 16: the answer to what had begun is found by its key.
+// Row 16: a commit whose caller leaves during its transaction is stored. A repeated request gets
+// the answer by its key.
 func TestWhatHasBegunIsDoneThoughItsCallerLeft(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -133,8 +134,8 @@ func TestWhatHasBegunIsDoneThoughItsCallerLeft(t *testing.T) {
 	}
 }
 
-// Rows 15 and 19: a transaction that does not end leaves nothing, and the same request succeeds
-// once the database is back.
+// Rows 15 and 19: a failed transaction stores nothing. The same request succeeds when the database
+// answers again.
 func TestADatabaseThatIsDownChangesNothing(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -204,7 +205,8 @@ func TestAClosedRegistryRefuses(t *testing.T) {
 	s.wantRefused("after Close", err, fault.Unavailable, "mls_closing")
 }
 
-// A row has the GroupInfo, which may have 1 MiB, and there may be 10,000 live conversations.
+// A live conversation must not keep its row in memory: the GroupInfo in it may have 1 MiB, and
+// 10,000 conversations may be live.
 func TestALiveConversationHoldsNoRow(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -213,7 +215,7 @@ func TestALiveConversationHoldsNoRow(t *testing.T) {
 	}
 }
 
-// Row 17: a conversation that ends because it is idle loses nothing, and is never live twice.
+// Row 17: a conversation that is dropped as idle loses no message, and never has two workers.
 func TestIdleConversationsEndBetweenMessages(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// withSam adds a device of an actor who knows the SWICG draft alone: the conversation is mixed.
+// withSam adds a device of sam, whose server knows only the SWICG draft. This makes the
+// conversation mixed.
 func (s *scene) withSam() *mlstest.Device {
 	s.Helper()
 	sam := mlstest.NewDevice(samID, time.Now())
@@ -20,8 +21,8 @@ func (s *scene) withSam() *mlstest.Device {
 	return sam
 }
 
-// sealed is a commit of a device as a PrivateMessage, without GroupInfo, and the group that it
-// makes.
+// sealed returns a commit of a device as a PrivateMessage without GroupInfo, and the group after
+// it.
 func (s *scene) sealed(by *mlstest.Device, c mlstest.Change) (conversation.Commit, *mlstest.Group) {
 	message, next := s.group.SealedCommit(c)
 	r := conversation.Commit{Caller: vocab.ID(by.Identity), Key: s.key(), Message: message}
@@ -47,8 +48,8 @@ func (s *scene) accept(r conversation.Commit, next *mlstest.Group) conversation.
 	return a
 }
 
-// While a member knows the SWICG draft alone, commits and proposals are PrivateMessages and need no
-// GroupInfo; before and after they are PublicMessages.
+// While a member's server knows only the SWICG draft, commits and proposals must be
+// PrivateMessages and need no GroupInfo. Before and after that, they must be PublicMessages.
 func TestTheFramingOfHandshakesFollowsTheMembers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -93,8 +94,8 @@ func TestTheFramingOfHandshakesFollowsTheMembers(t *testing.T) {
 	s.commit(s.bob, mlstest.Change{})
 }
 
-// Without its GroupInfo the host could not judge the next commit in the open: the conversation
-// stays mixed until somebody gives one.
+// The host needs the GroupInfo to check a commit in a PublicMessage. So the conversation stays
+// mixed until a commit brings the GroupInfo.
 func TestAConversationStaysMixedUntilItsGroupInfoIsKnown(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -112,8 +113,8 @@ func TestAConversationStaysMixedUntilItsGroupInfoIsKnown(t *testing.T) {
 	s.commit(s.alice, mlstest.Change{})
 }
 
-// The committer says which actors a PrivateMessage adds and removes: they are members, or none any
-// more, and Welcomes reach the actors of the key packages.
+// The committer declares the actors that a PrivateMessage adds and removes. The host changes the
+// members accordingly, and sends the Welcomes to the actors of the key packages.
 func TestTheCommitterSaysWhatAPrivateMessageChanges(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -205,7 +206,8 @@ func TestWordsAboutAPrivateMessageThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-// A proposal that the host cannot read lets others remove its sender, as the one in the open does.
+// A member who sends a private proposal may be removed by others, just as after a proposal in the
+// open. The host cannot read the private proposal.
 func TestAPrivateProposalPermitsTheRemovalOfItsSender(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -228,8 +230,8 @@ func TestAPrivateProposalPermitsTheRemovalOfItsSender(t *testing.T) {
 	}
 }
 
-// The group of a reset has one device: handshakes are in the open until somebody who knows the
-// draft alone is added to it.
+// After a reset the group has one device, so handshakes are in the open again. This changes when a
+// member whose server knows only the draft is added.
 func TestAResetEndsWhatWasMixed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

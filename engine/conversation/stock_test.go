@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// reads counts the transactions that read.
+// reads is a store that counts the transactions that read.
 type reads struct {
 	conversation.Store
 	n atomic.Int64
@@ -29,8 +29,8 @@ func (r *reads) Read(ctx context.Context, u vocab.Username, work func(context.Co
 	return r.Store.Read(ctx, u, work)
 }
 
-// The stock is counted in the databases of those who have some, or did something since; nothing is
-// shown that cannot be counted.
+// The stock reads the databases only of users who have packages or Welcomes, or have written since
+// the last count. If the users cannot be listed, it shows no values.
 func TestTheStockIsWhatWaitsInTheDatabasesThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	s, store, reg := newScene(t), &reads{}, prometheus.NewRegistry()
@@ -68,7 +68,7 @@ func TestTheStockIsWhatWaitsInTheDatabasesThatCanBeRead(t *testing.T) {
 			return err
 		})
 	}
-	for n, to := range []vocab.ID{actors{}.ID(bob), bobID} { // the second is to somebody elsewhere
+	for n, to := range []vocab.ID{actors{}.ID(bob), bobID} { // the second Welcome is for an actor of another server
 		s.write(bob, func(ctx context.Context, tx *user.Tx) error {
 			return tx.Welcomes.Add(ctx, user.Welcome{ID: uuid.New(), Recipient: to, KeyPackage: []byte{byte(n)}, Content: []byte("w"), CreatedAt: s.now()})
 		})

@@ -21,22 +21,22 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// The clients of each process, and how many commits each has accepted.
+// nodeClients is the number of clients of each process. Each has nodeCommits commits accepted.
 const (
 	nodeClients = 16
 	nodeCommits = 25
 )
 
-// The second process learns from these variables what the first has made.
+// The first process passes its database, conversation and group in these variables to the second.
 const (
 	nodeDatabase     = "LIGHTWEB_TEST_NODE_DATABASE"
 	nodeConversation = "LIGHTWEB_TEST_NODE_CONVERSATION"
 	nodeGroup        = "LIGHTWEB_TEST_NODE_GROUP"
 )
 
-// Two processes serve sixteen clients each that commit at once, each until it was accepted as
-// often as it wants: every epoch has one commit (conversations.md 3.e, rows 1 and 2). The second
-// process is this test program once more.
+// Two processes serve sixteen clients each. All clients commit at the same time, and repeat
+// refused commits, until each has 25 commits accepted. Every epoch has one commit
+// (conversations.md 3.e, rows 1 and 2). The second process runs this test program again.
 func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 	if os.Getenv(nodeDatabase) != "" {
 		serveSecondNode(t)
@@ -82,25 +82,25 @@ func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 	s.wantWholeLog(2 * nodeClients * nodeCommits)
 }
 
-// serveSecondNode has as many commits accepted as the process that started this one, over
-// connections of its own, from when its standard input ends.
+// serveSecondNode waits until its standard input ends, and then makes as many commits as the first
+// process. It uses its own connections to the database.
 func serveSecondNode(t *testing.T) {
 	cfg := dbtest.Config(t)
 	cfg.Name = os.Getenv(nodeDatabase)
 	s := &scene{TB: t, store: dbtest.Connect(t, cfg), user: dbtest.Name(t, "alice"), alice: newNodeDevice(), clock: &atomic.Int64{}}
 	s.registry, s.group = s.node(s.store), mlstest.NewGroupWith(os.Getenv(nodeGroup), s.alice)
 	s.at = conversation.Place{Host: s.user, ID: uuid.MustParse(os.Getenv(nodeConversation))}
-	_, _ = os.Stdout.WriteString("ready\n") // else the first process does not go on
+	_, _ = os.Stdout.WriteString("ready\n") // the first process waits for this line
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	s.commitAtOnce()
 }
 
-// newNodeDevice returns alice's device, which both processes have.
+// newNodeDevice returns alice's device. It is the same in both processes.
 func newNodeDevice() *mlstest.Device {
 	return mlstest.NewDeviceFrom(aliceID, make([]byte, ed25519.SeedSize), time.Now())
 }
 
-// commitAtOnce has the commits of a process accepted.
+// commitAtOnce runs the clients of a process until all of their commits are accepted.
 func (s *scene) commitAtOnce() {
 	var wg sync.WaitGroup
 	for range nodeClients {
@@ -114,8 +114,8 @@ func (s *scene) commitAtOnce() {
 	wg.Wait()
 }
 
-// commitInTheEnd makes a commit in the group g, and again in the epoch of which each refusal
-// tells, until it is accepted. Then g is in the epoch after it.
+// commitInTheEnd commits to g until the commit is accepted. After each refusal it tries again in
+// the epoch that the refusal names. At the end g is in the epoch after the accepted commit.
 func (s *scene) commitInTheEnd(g *mlstest.Group) {
 	for {
 		message, next := g.Commit(s.alice, mlstest.Change{})
