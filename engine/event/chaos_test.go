@@ -15,9 +15,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Redis is killed, emptied and stopped at random, and the emitter ends twice, while events are
-// committed. A reader that goes on from the last id it saw has seen every event in the end, each
-// for the first time in the order of the numbers.
+// While events are committed, Redis is killed, emptied and stopped at random, and the emitter is
+// restarted twice. A reader that always continues after the last id it saw gets every event once,
+// in the order of the numbers.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	const users, rounds, each = 5, 30, 8
@@ -67,14 +67,14 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// follow reads a stream on from the last id it saw, until all is over and it has seen what there
-// is, and returns the numbers in the order in which they came.
+// follow reads u's stream, each time after the last id it saw. When over is closed, it reads to
+// the end of the stream. It returns the numbers in the order in which they came.
 func follow(r *rig, u vocab.Username, over <-chan struct{}) (seen []uint64) {
 	var last keyspace.ID
 	for ended := false; ; {
 		select {
 		case <-over:
-			ended = true // what is there now is all
+			ended = true // no more events will be added
 		default:
 		}
 		entries, err := r.keys.Events.Of(u).Range(r.t.Context(), event.Stream, last, 1000)

@@ -26,7 +26,7 @@ import (
 
 type runner interface{ Run() int }
 
-// leakless runs the tests and looks for goroutines that they left.
+// leakless runs the tests and fails if they leave goroutines.
 type leakless struct{ runner }
 
 func (l leakless) Run() int {
@@ -40,7 +40,7 @@ func (l leakless) Run() int {
 
 func TestMain(m *testing.M) { dbtest.Main(leakless{m}) }
 
-// rig is an emitter between a real database and a real Redis.
+// rig is an emitter with a real database and a real Redis.
 type rig struct {
 	t      *testing.T
 	redis  *redistest.Server
@@ -52,12 +52,12 @@ type rig struct {
 	stop   func()
 	events map[vocab.Username]int // that were added
 	users  event.Users
-	over   event.Store   // through which the emitter uses the databases; nil: store
-	limit  time.Duration // how long the emitter waits for a database; 0: as long as always
+	over   event.Store   // the store that the emitter uses; nil: the field store
+	limit  time.Duration // how long the emitter waits for a database; 0: the default
 	log    logged
 
 	mu      sync.Mutex
-	commits []user.Commit // that the emitter was not told of
+	commits []user.Commit // commits that the emitter has not been told of
 }
 
 func newRig(t *testing.T, args ...string) *rig {
@@ -73,7 +73,7 @@ func newRig(t *testing.T, args ...string) *rig {
 	return r
 }
 
-// reach makes what stands behind the URL the Redis.
+// reach makes the rig use the Redis at url.
 func (r *rig) reach(url string) {
 	r.t.Helper()
 	keys, err := keyspace.Open(keyspace.Config{CacheURL: url, Log: slog.New(slog.DiscardHandler)})
@@ -88,7 +88,7 @@ func (r *rig) reach(url string) {
 	})
 }
 
-// start runs an emitter until stop, or the end of the test: a process that serves.
+// start runs an emitter, as a serving process does. It ends when stop is called or the test ends.
 func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := event.Store(r.store)
@@ -107,8 +107,8 @@ func (r *rig) start() {
 	r.t.Cleanup(r.stop)
 }
 
-// add commits events of the user, and tells the emitter when there is one. Their payloads have
-// the form in which PostgreSQL writes them.
+// add commits n events of the user, and tells the emitter if one runs. The payloads have
+// PostgreSQL's form of JSON.
 func (r *rig) add(u vocab.Username, n int) {
 	r.t.Helper()
 	var added []user.Event
@@ -148,7 +148,7 @@ func (r *rig) takeCommits() []user.Commit {
 	return all
 }
 
-// rows returns the events of the user's database as entries: what the stream should hold.
+// rows returns the entries that the stream should have: the events in the user's database.
 func (r *rig) rows(u vocab.Username) (all []string) {
 	r.t.Helper()
 	err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
@@ -164,7 +164,7 @@ func (r *rig) rows(u vocab.Username) (all []string) {
 	return all
 }
 
-// stream returns what the stream holds.
+// stream returns the entries that the user's stream has.
 func (r *rig) stream(u vocab.Username) (all []string) {
 	entries, err := r.keys.Events.Of(u).Range(r.t.Context(), event.Stream, keyspace.ID{}, 100_000)
 	if err != nil {
@@ -176,7 +176,8 @@ func (r *rig) stream(u vocab.Username) (all []string) {
 	return all
 }
 
-// emitted returns a rig that runs, and its user alice, after it emitted n events of hers.
+// emitted returns a rig with a running emitter, and the user alice. The emitter has emitted n
+// events of hers.
 func emitted(t *testing.T, n int) (*rig, vocab.Username) {
 	t.Helper()
 	r := newRig(t)
@@ -187,7 +188,7 @@ func emitted(t *testing.T, n int) (*rig, vocab.Username) {
 	return r, alice
 }
 
-// wantSame waits until the stream holds what the database does.
+// wantSame waits until the stream has the same events as the database.
 func (r *rig) wantSame(u vocab.Username) {
 	r.t.Helper()
 	limit := time.After(20 * time.Second)
@@ -204,7 +205,7 @@ func (r *rig) wantSame(u vocab.Username) {
 	}
 }
 
-// setBack takes the last three of five events from the user's database, as a failover does that
+// setBack deletes the last three of five events from the user's database, like a failover that
 // loses the last commits.
 func (r *rig) setBack(u vocab.Username) {
 	r.t.Helper()
@@ -246,8 +247,8 @@ func TestEventsAreEmittedInTheirOrder(t *testing.T) {
 	}
 }
 
-// Committed events are emitted without asking the database; events told twice, late or in another
-// order change nothing.
+// The emitter emits committed events without reading the database. Events that it is told of
+// twice, late or in another order are still emitted once and in order.
 func TestWhatIsToldIsEmitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -333,7 +334,7 @@ func TestStreamsAreContinued(t *testing.T) {
 			r.sql(alice, `UPDATE event_outbox SET ms = 1000`)
 			r.commit(alice, user.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Unix(2, 0)})
 			redistest.Eventually(r.t, "the event is emitted", func() bool { return strings.Contains(strings.Join(r.stream(alice), "\n"), "x.sent") })
-			r.redis.Do("FLUSHALL") // then all have the ids of the database
+			r.redis.Do("FLUSHALL") // the stream then gets the ids in the database
 		}},
 		{"after the database's server was set back", func(r *rig, alice vocab.Username) {
 			r.setBack(alice)
@@ -366,8 +367,8 @@ func TestStreamsAreContinued(t *testing.T) {
 	}
 }
 
-// A backup that is restored goes on far beyond the numbers that its stream has: what readers saw
-// is not taken back.
+// A restored database gives numbers far above those in its stream. Events that readers have
+// already seen stay in the stream.
 func TestAStreamIsContinuedAfterARestore(t *testing.T) {
 	t.Parallel()
 	r, alice := emitted(t, 5)
@@ -425,7 +426,7 @@ func TestEventsStayUntilTheyAreEmitted(t *testing.T) {
 	redistest.Eventually(t, "old events are dropped", func() bool { return len(r.rows(alice)) <= 750 })
 }
 
-// tell tells the emitter of the newest event.
+// tell tells the emitter of the user's newest event.
 func (r *rig) tell(u vocab.Username) {
 	r.t.Helper()
 	var newest []user.Event

@@ -19,6 +19,6 @@ func (e *Emitter) HasStream(u vocab.Username) bool {
 	return e.streams[u] != nil
 }
 
-// MakeRoom measures the memory of the streams and makes room, as Run does every minute. It is
-// called after Run has ended.
+// MakeRoom measures the memory of the streams and makes room, as Run does every minute. Call it
+// only after Run has ended.
 func (e *Emitter) MakeRoom(ctx context.Context) { e.makeRoom(ctx) }

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// groupOf returns the group of the user's stream, nil when there is none.
+// groupOf returns the group of the user's stream, or nil if there is none.
 func (r *rig) groupOf(u vocab.Username, name string) *keyspace.Group {
 	found, err := r.keys.Events.Groups(r.t.Context(), []vocab.Username{u}, event.Stream)
 	if err != nil {
@@ -28,7 +28,7 @@ func (r *rig) groupOf(u vocab.Username, name string) *keyspace.Group {
 	return nil
 }
 
-// wantDelivered waits until the group is there and was handed out entries up to a number.
+// wantDelivered waits until the group exists and the last entry delivered to it has the number.
 func (r *rig) wantDelivered(u vocab.Username, name string, number uint64) {
 	r.t.Helper()
 	redistest.Eventually(r.t, fmt.Sprintf("%s goes on behind %d", name, number), func() bool {
@@ -37,7 +37,7 @@ func (r *rig) wantDelivered(u vocab.Username, name string, number uint64) {
 	})
 }
 
-// wantAcknowledged waits until the user's database has the number of the group.
+// wantAcknowledged waits until the user's database stores that the group has acknowledged number.
 func (r *rig) wantAcknowledged(u vocab.Username, name string, number int64) {
 	r.t.Helper()
 	redistest.Eventually(r.t, fmt.Sprintf("%s has acknowledged %d", name, number), func() bool {
@@ -80,7 +80,8 @@ func TestAGroupGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// Programs do not get again what a user had before there were groups.
+// The user's events are older than consumer groups. The groups begin after these events, so
+// programs do not get them again.
 func TestGroupsOfAUserFromBeforeBeginAtTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// hanging is a store in which one user's database does not answer once hangs is set.
+// hanging is a store in which the database of user does not answer once hangs is set.
 type hanging struct {
 	event.Store
 	user  vocab.Username
@@ -43,7 +43,7 @@ func TestADatabaseThatHangsKeepsNoGroupsOfOthers(t *testing.T) {
 	store.hangs.Store(true)
 	r.redis.Do("XGROUP", "DESTROY", "alice:events", "llm")
 	r.redis.Do("XGROUP", "DESTROY", "bob:events", "llm")
-	r.redis.Do("XREADGROUP", "GROUP", "ws", "p", "COUNT", "1", "STREAMS", "bob:events", ">") // so that bob's groups are checked each time
+	r.redis.Do("XREADGROUP", "GROUP", "ws", "p", "COUNT", "1", "STREAMS", "bob:events", ">") // makes the emitter check bob's groups each time
 	r.redis.Do("XREADGROUP", "GROUP", "ws", "p", "COUNT", "1", "STREAMS", "alice:events", ">")
 	r.wantDelivered(bob, "llm", 0)
 }

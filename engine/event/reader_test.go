@@ -20,7 +20,7 @@ func numbersOf(events []event.Event) string {
 	return strings.Join(all, " ")
 }
 
-// idOf returns the id of the event with a number, as the stream has it.
+// idOf returns the id that the event with the number seq has in the stream.
 func (r *rig) idOf(u vocab.Username, seq uint64) keyspace.ID {
 	r.t.Helper()
 	for _, row := range r.rows(u) {
@@ -36,8 +36,8 @@ func (r *rig) idOf(u vocab.Username, seq uint64) keyspace.ID {
 	return keyspace.ID{}
 }
 
-// A reader gets from the database what the stream does not have, in one order and each once, and
-// is told what neither has.
+// A reader gets events that the stream has dropped from the database, each event once and in
+// order. If both have dropped events, the page says that there is a gap.
 func TestReadersGoOnFromAnyEvent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// failing are users of which the first answer of each kind is lost.
+// failing is a Users that loses its first answer of each kind.
 type failing struct {
 	event.Users
 	all, listed, cleared atomic.Bool // an answer was lost
@@ -68,7 +68,7 @@ func TestEventsOfOtherProcessesAreEmittedThoughAnAnswerIsLost(t *testing.T) {
 	r.add(alice, 1)
 	r.wantSame(alice)
 	emits := r.emits
-	r.emits = nil // another process adds the next ones
+	r.emits = nil // the next events come from another process
 	r.add(alice, 2)
 	if err := r.store.Instance.Users.MarkEventsDue(t.Context(), alice); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,8 @@ func TestAServerThatRefusesEventsIsToldOf(t *testing.T) {
 	redistest.Eventually(t, "the events are refused no more", func() bool { return !r.emits.IsRefused() })
 }
 
-// restless is a Store that gives the emitter more to do with each answer, as a flood does.
+// restless is a Store that tells the emitter of another commit at each read, so that the emitter
+// is always busy.
 type restless struct {
 	event.Store
 	rig *rig
@@ -139,8 +140,8 @@ func TestWithheldEventsAreToldWhileTheStreamIsBusy(t *testing.T) {
 	redistest.Eventually(t, "the count is emitted", func() bool { return strings.Contains(strings.Join(r.stream(alice), "\n"), "events.withheld") })
 }
 
-// The streams of users who were idle for longest are shortened first, and each of them as far as it
-// takes. The rest is read from the databases.
+// If the streams take too much memory, those of the users idle for longest are shortened first,
+// and each only as far as necessary. Readers get the dropped events from the databases.
 func TestStreamsFitTheirMemory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

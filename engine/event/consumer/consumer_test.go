@@ -24,12 +24,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a server with the stream of alice.
+// rig is a Redis server with the stream of alice.
 type rig struct {
 	*testing.T
 	*redistest.Server
 	alice vocab.Username
-	store *keyspace.Store // as a program with the access of user redis-acl reaches it
+	store *keyspace.Store // with the access that user redis-acl gives to a program
 
 	mu       sync.Mutex
 	outcomes map[consumer.Outcome]int // of all consumers
@@ -73,11 +73,11 @@ func (r *rig) emit(numbers ...int) {
 	}
 }
 
-// handled are the numbers of events in the order in which they were handled.
+// handled records the numbers of events in the order in which they were handled.
 type handled struct {
 	mu      sync.Mutex
 	numbers []int
-	fails   func(number int) error // what becomes of the handling; may be nil
+	fails   func(number int) error // returns the result of handling an event; may be nil
 }
 
 func (h *handled) handle(_ context.Context, e event.Event) error {
@@ -96,7 +96,8 @@ func (h *handled) list() []int {
 	return append([]int{}, h.numbers...)
 }
 
-// start runs a consumer until its test ends or stop is called, which waits for its end.
+// start runs a consumer until stop is called or the test ends. stop waits until the consumer has
+// ended.
 func (r *rig) start(name string, idle time.Duration, handle func(context.Context, event.Event) error) (stop func()) {
 	r.Helper()
 	c := consumer.New(consumer.Config{Events: r.store, User: r.alice, Group: "llm", Name: name, Idle: idle, Log: slog.New(slog.NewTextHandler(r.Output(), nil)), Observe: r.observe}, handle)
@@ -119,7 +120,7 @@ func (r *rig) observe(o consumer.Outcome) {
 	r.outcomes[o]++
 }
 
-// wantOutcomes waits until so many events have had each outcome.
+// wantOutcomes waits until each outcome has occurred as often as want says.
 func (r *rig) wantOutcomes(want map[consumer.Outcome]int) {
 	r.Helper()
 	redistest.Eventually(r, fmt.Sprint("the outcomes are ", want), func() bool {
@@ -137,7 +138,7 @@ func (r *rig) wantHandled(h *handled, numbers ...int) {
 	}
 }
 
-// wantPending waits until so many events are handed out and not acknowledged.
+// wantPending waits until n events are delivered to consumers but not acknowledged.
 func (r *rig) wantPending(n int) {
 	r.Helper()
 	redistest.Eventually(r, fmt.Sprint(n, " are pending"), func() bool {
@@ -156,8 +157,8 @@ func TestEventsAreHandledInOrderAndAcknowledged(t *testing.T) {
 	r.wantPending(0)
 }
 
-// A consumer that ends between an event and its acknowledgement handles it again at its next start,
-// before what came later.
+// A consumer stops before it acknowledges an event. At its next start it handles that event again,
+// before newer events.
 func TestAConsumerGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -217,7 +218,8 @@ func TestAnEventThatFailsIsADeadLetterInTheEnd(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 2, consumer.Failed: consumer.MaxTries, consumer.Dead: 1})
 }
 
-// A server without memory refuses the letter for a while. The consumer waits for it.
+// Redis has no memory left and refuses the dead letter for a while. The consumer tries again until
+// Redis accepts it.
 func TestAConsumerGoesOnWhenRedisRefusesNoMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -231,8 +233,8 @@ func TestAConsumerGoesOnWhenRedisRefusesNoMore(t *testing.T) {
 	r.wantPending(0)
 }
 
-// An event whose handling ends the process each time must not end it for ever; those behind it lose
-// no try by it.
+// An event whose handling ends the process every time becomes a dead letter after MaxTries. These
+// ends do not count as tries of the events after it.
 func TestAnEventThatEndsItsConsumersIsADeadLetterInTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -256,7 +258,8 @@ func TestAnEventThatEndsItsConsumersIsADeadLetterInTheEnd(t *testing.T) {
 	r.wantPending(0)
 }
 
-// An engine emits an event again when it cannot know that it was emitted.
+// An engine that cannot know whether an event was emitted emits it again. The consumer drops the
+// repeat.
 func TestRepeatsAreDropped(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -271,8 +274,8 @@ func TestRepeatsAreDropped(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 3, consumer.Repeated: 2})
 }
 
-// A database that was set back gives numbers, and with them ids, to other events: these are no
-// repeats.
+// After a restore the database gives used numbers, and so used ids, to other events. The consumer
+// handles these events: they are not repeats.
 func TestAnotherEventUnderTheSameIDIsHandled(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -297,7 +300,8 @@ func TestAConsumerWaitsForItsGroup(t *testing.T) {
 	r.wantHandled(h, 1, 2)
 }
 
-// Events that the stream dropped under a consumer are not waited for.
+// The stream drops an event that was delivered to the consumer but not handled. The consumer
+// counts the event as lost, and continues.
 func TestAConsumerPassesOverWhatTheStreamDropped(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -311,7 +315,8 @@ func TestAConsumerPassesOverWhatTheStreamDropped(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 2, consumer.Lost: 1})
 }
 
-// The same holds for what another consumer was handed.
+// The stream drops an event that was delivered to another consumer. The consumer that takes over
+// counts the event as lost, and continues.
 func TestAConsumerPassesOverWhatTheStreamDroppedUnderAnother(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -324,7 +329,7 @@ func TestAConsumerPassesOverWhatTheStreamDroppedUnderAnother(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 1, consumer.Lost: 1})
 }
 
-// Events do not wait for a consumer that is busy while another one is not.
+// A busy consumer holds only the event that it handles. Another consumer handles the next events.
 func TestABusyConsumerHoldsOneEvent(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -341,7 +346,7 @@ func TestABusyConsumerHoldsOneEvent(t *testing.T) {
 	r.wantPending(1)
 }
 
-// An event is idle when nobody works at it, however long that takes.
+// An event is not idle while a consumer handles it, however long that takes.
 func TestAnEventThatIsBeingHandledIsNotIdle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -363,7 +368,7 @@ func TestAnEventThatIsBeingHandledIsNotIdle(t *testing.T) {
 	}
 }
 
-// A consumer that is stopped while it handles an event lets it end, and acknowledges it.
+// A consumer that is stopped while it handles an event finishes and acknowledges the event.
 func TestAnEventThatIsHandledIsAcknowledgedAfterTheStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -380,7 +385,7 @@ func TestAnEventThatIsHandledIsAcknowledgedAfterTheStop(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 1})
 }
 
-// A consumer that waits for events stops, too.
+// A consumer that waits for events also ends when it is stopped.
 func TestAWaitingConsumerStops(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -389,7 +394,7 @@ func TestAWaitingConsumerStops(t *testing.T) {
 	stop()
 }
 
-// A refusal does not pass by itself: the consumer ends.
+// A consumer without access to the stream ends, because trying again would not help.
 func TestAConsumerEndsWhenItsAccessIsTaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -403,7 +408,8 @@ func TestAConsumerEndsWhenItsAccessIsTaken(t *testing.T) {
 	}
 }
 
-// Redis goes away and comes back between events, and within the handling of one.
+// Redis stops answering while an event is handled. The consumer continues when Redis answers
+// again.
 func TestAConsumerGoesOnWhenRedisIsBack(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
