@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// Everything in these tests is read at noon, by the same actor.
+// These tests read all messages at noon. The actor is always alice.
 const (
 	noon  = 1_800_000_000
 	week  = 7 * 24 * 3600
 	alice = "https://a.example/users/alice"
 )
 
-// vector joins parts behind the length of them all.
+// vector returns the total length of the parts followed by the parts.
 func vector(parts ...[]byte) []byte { return appendVector(nil, slices.Concat(parts...)) }
 
-// join writes fields one behind the other.
+// join returns the fields one after another, numbers in big-endian order.
 func join(fields ...any) (b []byte) {
 	for _, f := range fields {
 		switch f := f.(type) {
@@ -47,12 +47,12 @@ func message(format WireFormat, fields ...any) []byte {
 	return join(uint16(mls10), uint16(format), join(fields...))
 }
 
-// groupContext writes a GroupContext without extensions.
+// groupContext returns a GroupContext without extensions.
 func groupContext(suite CipherSuite, id []byte, epoch uint64, treeHash, transcript []byte) []byte {
 	return join(uint16(mls10), uint16(suite), vector(id), epoch, vector(treeHash), vector(transcript), vector())
 }
 
-// device is a client that makes messages, of a suite and with keys that are the same in every run.
+// device is a client that makes messages of one suite. Its keys are the same in every run.
 type device struct {
 	suite            CipherSuite
 	signer           crypto.Signer
@@ -104,7 +104,7 @@ func (d *device) sign(t testing.TB, label string, content ...[]byte) []byte {
 	return signature
 }
 
-// draft is a key package before it is signed.
+// draft has the fields of a key package that is not signed yet.
 type draft struct {
 	suite            CipherSuite
 	initKey, leafKey []byte
@@ -122,7 +122,7 @@ func (d *device) draft() draft {
 // basic writes a basic credential.
 func basic(identity string) []byte { return join(uint16(credentialBasic), vector([]byte(identity))) }
 
-// leaf writes a signed leaf of the draft.
+// leaf returns a signed leaf with the fields of the draft.
 func (d *device) leaf(t testing.TB, p draft) []byte {
 	t.Helper()
 	capabilities := join(vector(join(uint16(mls10))), vector(join(uint16(d.suite))), vector(), vector(), vector(join(uint16(credentialBasic))))
@@ -130,28 +130,29 @@ func (d *device) leaf(t testing.TB, p draft) []byte {
 	return join(signed, vector(d.sign(t, "LeafNodeTBS", signed)))
 }
 
-// keyPackage writes the bare key package of the draft.
+// keyPackage returns the bare key package of the draft.
 func (d *device) keyPackage(t testing.TB, p draft) []byte {
 	t.Helper()
 	return d.keyPackageOf(t, p, d.leaf(t, p))
 }
 
-// keyPackageOf writes the bare key package of the draft with another leaf.
+// keyPackageOf returns the bare key package of the draft, with the given leaf.
 func (d *device) keyPackageOf(t testing.TB, p draft, leaf []byte) []byte {
 	t.Helper()
 	signed := join(uint16(mls10), uint16(p.suite), vector(p.initKey), leaf, vector())
 	return join(signed, vector(d.sign(t, "KeyPackageTBS", signed)))
 }
 
-// groupID is that of the group that the devices of these tests are in.
+// groupID is the id of the group in these tests.
 var groupID = []byte("urn:uuid:0d5e3f0c-6f0a-4d8e-9d51-2f6a4a0f3a11")
 
-// context is the state of that group at epoch 7.
+// context returns the GroupContext of the group groupID at epoch 7.
 func (d *device) context() []byte {
 	return groupContext(d.suite, groupID, 7, make([]byte, 32), make([]byte, 32))
 }
 
-// publicMessage writes a message of the content, signed and sent by the sender.
+// publicMessage returns a signed PublicMessage with the content. sender is the encoded sender, and
+// t2 is the type of the content.
 func (d *device) publicMessage(t testing.TB, sender []byte, t2 ContentType, content []byte) []byte {
 	t.Helper()
 	signed := message(FormatPublicMessage, vector(groupID), uint64(7), sender, vector([]byte("aad")), uint8(t2), content)
@@ -165,10 +166,10 @@ func (d *device) publicMessage(t testing.TB, sender []byte, t2 ContentType, cont
 	return m
 }
 
-// memberAt writes the sender that is the member at a leaf.
+// memberAt returns the encoded sender for the member at a leaf.
 func memberAt(leaf uint32) []byte { return join(uint8(SenderMember), leaf) }
 
-// commit writes a commit of proposals, with a path when there is one.
+// commit returns a commit of proposals. The commit has a path unless path is nil.
 func commit(path []byte, proposals ...[]byte) []byte {
 	presence := []byte{0}
 	if path != nil {
@@ -177,19 +178,19 @@ func commit(path []byte, proposals ...[]byte) []byte {
 	return join(vector(proposals...), presence, path)
 }
 
-// proposal writes a proposal as a commit holds it by value.
+// proposal returns a proposal by value, as a commit contains it.
 func proposal(kind ProposalType, fields ...any) []byte {
 	return join(uint8(byValue), uint16(kind), join(fields...))
 }
 
-// path writes an UpdatePath of as many nodes, with one ciphertext each.
+// path returns an UpdatePath with the given number of nodes. Each node has one ciphertext.
 func (d *device) path(t testing.TB, nodes int) []byte {
 	t.Helper()
 	node := join(vector(d.leafKey), vector(vector(d.leafKey), vector(make([]byte, 48))))
 	return join(d.commitLeaf(t), vector(slices.Repeat(node, nodes)))
 }
 
-// commitLeaf writes the leaf of a path.
+// commitLeaf returns the leaf of a path.
 func (d *device) commitLeaf(t testing.TB) []byte {
 	t.Helper()
 	p := d.draft()
@@ -197,7 +198,8 @@ func (d *device) commitLeaf(t testing.TB) []byte {
 	return d.leaf(t, p)
 }
 
-// tree writes the data of the extension ratchet_tree with two members, and a blank leaf between.
+// tree returns the data of the extension ratchet_tree for two members with a blank leaf between
+// them.
 func (d *device) tree(t testing.TB) []byte {
 	t.Helper()
 	leaf := join(uint8(1), uint8(nodeLeaf), d.leaf(t, d.draft()))
@@ -205,7 +207,7 @@ func (d *device) tree(t testing.TB) []byte {
 	return vector(leaf, parent, []byte{0}, []byte{0}, leaf)
 }
 
-// groupInfo writes the state of the group with extensions, signed by the member at a leaf.
+// groupInfo returns a GroupInfo with extensions. The leaf index signer names the member who signs.
 func (d *device) groupInfo(t testing.TB, signer uint32, extensions ...[]byte) []byte {
 	t.Helper()
 	signed := join(d.context(), vector(extensions...), vector(make([]byte, 32)), signer)
@@ -214,7 +216,8 @@ func (d *device) groupInfo(t testing.TB, signer uint32, extensions ...[]byte) []
 
 func extension(kind uint16, data []byte) []byte { return join(kind, vector(data)) }
 
-// welcome writes a Welcome for as many key packages, each named by its number.
+// welcome returns a Welcome for the given number of key packages. Their references are hashes of
+// their numbers.
 func welcome(packages int) []byte {
 	var secrets []byte
 	for i := range packages {
@@ -224,12 +227,12 @@ func welcome(packages int) []byte {
 	return message(FormatWelcome, uint16(1), vector(secrets), vector(make([]byte, 500)))
 }
 
-// privateMessage writes a PrivateMessage of content that nobody can read.
+// privateMessage returns a PrivateMessage with zeros in place of the ciphertext.
 func privateMessage(t ContentType) []byte {
 	return message(FormatPrivateMessage, vector(groupID), uint64(7), uint8(t), vector([]byte("aad")), vector(make([]byte, 28)), vector(make([]byte, 300)))
 }
 
-// examples returns a message of each kind, by its kind.
+// examples returns one message of each kind, by the name of the kind.
 func examples(t testing.TB) map[string][]byte {
 	t.Helper()
 	d := newDevice(t, 1, 1)

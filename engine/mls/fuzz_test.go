@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// addExamples adds a message of every kind, whole and cut, and official ones where they are.
+// addExamples adds a whole message and half a message of every kind. It also adds official
+// messages if the official vectors are present.
 func addExamples(f *testing.F) {
 	f.Helper()
 	for _, whole := range examples(f) {
@@ -22,8 +23,8 @@ func addExamples(f *testing.F) {
 	}
 }
 
-// No message makes a parser panic or allocate out of proportion, and what is parsed has the header
-// that was read of it.
+// No message makes a parser panic or allocate more than mostAllocated. A parser accepts a message
+// only if ReadHeader returns the parser's format.
 func FuzzMessage(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, message []byte) {
@@ -47,7 +48,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// No key package makes a check panic, and each says the same bare and wrapped.
+// No key package makes a check panic. A key package is read the same, bare or wrapped.
 func FuzzKeyPackage(f *testing.F) {
 	addExamples(f)
 	for suite := CipherSuite(1); suite <= 3; suite++ {

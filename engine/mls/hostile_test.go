@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// mostAllocated is how many bytes the parsing of a message may allocate: a part that does not grow
-// with it, and a few times its size.
+// mostAllocated returns how many bytes the parsing of a message may allocate: a fixed number, and
+// 32 bytes for each byte of the message.
 func mostAllocated(message []byte) uint64 { return 64<<10 + 32*uint64(len(message)) }
 
-// measureAllocated returns how many bytes do allocates.
+// measureAllocated calls do, and returns how many bytes the call allocates.
 func measureAllocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -29,7 +29,8 @@ func parseEverything(message []byte) {
 	_, _ = ParseKeyPackage(message)
 }
 
-// A message of megabytes costs no memory worth mentioning, however many parts it claims or has.
+// Parsing a message of 4 MiB allocates at most 128 KiB, even if the message has or claims millions
+// of parts.
 func TestHugeMessagesCostNoMemory(t *testing.T) {
 	d := newDevice(t, 1, 1)
 	const size = 4 << 20
@@ -50,7 +51,8 @@ func TestHugeMessagesCostNoMemory(t *testing.T) {
 	}
 }
 
-// The worst that is taken is a whole group of the smallest leaves, or as many packages.
+// The accepted messages that cost most memory are a full group of the smallest leaves, a commit
+// with the most proposals, and a Welcome for the most key packages.
 func TestFullGroupsCostAFewTimesTheirSize(t *testing.T) {
 	d := newDevice(t, 1, 1)
 	leaf := join(vector(), vector(), basic(""), vector(), vector(), vector(), vector(), vector())
@@ -71,7 +73,7 @@ func TestFullGroupsCostAFewTimesTheirSize(t *testing.T) {
 	}
 }
 
-// A length that is changed anywhere in a message makes no parser run out of its bytes.
+// No parser reads past the end of a message, even if one of its lengths is forged.
 func TestMessagesWithForgedLengths(t *testing.T) {
 	t.Parallel()
 	forged := [][]byte{{0xbf, 0xff, 0xff, 0xff}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 0}, {0x7f, 0xff, 0x7f, 0xff}}
@@ -84,7 +86,8 @@ func TestMessagesWithForgedLengths(t *testing.T) {
 	}
 }
 
-// Of many messages that go on as noise behind a good beginning, or end there, none does harm.
+// Messages that are cut off, or continue as random bytes, make no parser panic. A message that is
+// cut off is refused.
 func TestBrokenMessagesDoNoHarm(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(9420, 1))

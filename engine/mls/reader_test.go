@@ -54,8 +54,8 @@ func TestListEndsWhereItsLengthSays(t *testing.T) {
 	}
 }
 
-// Every message that ends early is refused, whichever field it ends in, and so is every message
-// that goes on.
+// A message that ends early is refused, whichever field is cut. A message with a trailing byte is
+// refused, too.
 func TestMessagesThatEndEarlyOrLate(t *testing.T) {
 	t.Parallel()
 	for kind, whole := range examples(t) {
@@ -91,7 +91,7 @@ func refuseCuts(t *testing.T, kind string, whole []byte) {
 	}
 }
 
-// readWhole reads a message as what h says it is, to its end.
+// readWhole reads a message by the parser for h's format, and fails unless the message ends there.
 func readWhole(h Header, message []byte) error {
 	if h.WireFormat == FormatPrivateMessage {
 		_, err := ReadHeader(message)

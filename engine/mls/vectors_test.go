@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// hexBytes are bytes as the official vectors write them.
+// hexBytes are bytes that the official vectors contain as hexadecimal digits.
 type hexBytes []byte
 
 func (h *hexBytes) UnmarshalText(text []byte) (err error) {
@@ -23,7 +23,7 @@ func (h *hexBytes) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// vectorsDir returns where the official vectors are.
+// vectorsDir returns the folder of the official vectors.
 func vectorsDir() string {
 	if root := os.Getenv("LIGHTWEB_VECTORS"); root != "" {
 		return filepath.Join(root, "mls")
@@ -31,8 +31,8 @@ func vectorsDir() string {
 	return "../../../shared/vectors/mls"
 }
 
-// hasVectors reports whether the official vectors are there. Without them the test fails where
-// they are promised.
+// hasVectors reports whether the official vectors are present. If they are missing, it fails the
+// test if LIGHTWEB_VECTORS or LIGHTWEB_TEST_ALL requires them.
 func hasVectors(t testing.TB) bool {
 	t.Helper()
 	_, err := os.Stat(vectorsDir())
@@ -42,7 +42,7 @@ func hasVectors(t testing.TB) bool {
 	return err == nil
 }
 
-// readVectors reads an official file of RFC 9420's test vectors.
+// readVectors reads one file of the official test vectors of RFC 9420.
 func readVectors[V any](t testing.TB, name string) (vectors []V) {
 	t.Helper()
 	if !hasVectors(t) {
@@ -63,7 +63,8 @@ func readVectors[V any](t testing.TB, name string) (vectors []V) {
 	return vectors
 }
 
-// messageVector is one of the messages that a test client made at random, in every form.
+// messageVector has a message of each kind, and parts of messages. A test client made them at
+// random.
 type messageVector struct {
 	Welcome                hexBytes `json:"mls_welcome"`
 	GroupInfo              hexBytes `json:"mls_group_info"`
@@ -83,7 +84,7 @@ type messageVector struct {
 	Private                hexBytes `json:"private_message"`
 }
 
-// messages returns the whole messages of a vector, by their kind.
+// messages returns the messages of a vector that are complete, by their kind.
 func (v *messageVector) messages() map[string][]byte {
 	return map[string][]byte{
 		"welcome": v.Welcome, "group info": v.GroupInfo, "key package": v.KeyPackage,
@@ -106,7 +107,8 @@ func TestOfficialMessagesAreReadToTheirEnd(t *testing.T) {
 	}
 }
 
-// parseMessage reads a message by the parser of its format, and compares it with its header.
+// parseMessage parses a message by the parser for h's format, and compares the parsed header with
+// h.
 func parseMessage(h Header, message []byte) error {
 	switch h.WireFormat {
 	case FormatPublicMessage:
@@ -136,8 +138,8 @@ func sameHeader(a, b Header) bool {
 		a.ContentType == b.ContentType && bytes.Equal(a.AuthenticatedData, b.AuthenticatedData)
 }
 
-// The parts of the messages stand alone in the vectors too: each is read to its end, and the
-// proposals say the same alone and in a commit.
+// The vectors also contain parts of messages: proposals, a commit and a ratchet tree. Each part is
+// read to its end.
 func TestOfficialPartsOfMessagesAreReadToTheirEnd(t *testing.T) {
 	t.Parallel()
 	for i, v := range readVectors[messageVector](t, "messages") {
@@ -183,7 +185,7 @@ func TestOfficialLengths(t *testing.T) {
 	}
 }
 
-// Of the basics a delivery service needs two: the references, and the signatures.
+// A delivery service needs only two of the basic operations: references and signatures.
 func TestOfficialReferencesAndSignatures(t *testing.T) {
 	t.Parallel()
 	for _, v := range readVectors[struct {
@@ -217,7 +219,8 @@ func TestOfficialReferencesAndSignatures(t *testing.T) {
 	}
 }
 
-// The Welcome of a vector was made for its key package, and names it.
+// Each vector has a key package and a Welcome for it. The Welcome contains the reference of the
+// key package.
 func TestOfficialWelcomesNameTheirKeyPackages(t *testing.T) {
 	t.Parallel()
 	type vector struct {
@@ -264,8 +267,8 @@ func containsBytes(all [][]byte, want []byte) bool {
 	return false
 }
 
-// protectionVector has messages of the member at leaf 1, and the group context that they are
-// signed with.
+// protectionVector has messages of the member at leaf 1, and the group context with which they are
+// signed.
 type protectionVector struct {
 	Suite      CipherSuite `json:"cipher_suite"`
 	GroupID    hexBytes    `json:"group_id"`
@@ -277,7 +280,7 @@ type protectionVector struct {
 	Commit     hexBytes    `json:"commit_pub"`
 }
 
-// group returns the state of the vector's group, of which one member matters.
+// group returns the state of the vector's group. It has only the member who signs.
 func (v *protectionVector) group() *GroupInfo {
 	return &GroupInfo{
 		Suite: v.Suite, GroupID: v.GroupID, Epoch: v.Epoch,

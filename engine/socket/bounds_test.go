@@ -8,8 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/socket"
 )
 
-// A user, an address and the engine have only so many sockets; a place that is given back is there
-// for the next one.
+// A user may have only ofUser sockets. A socket that closes makes room for another one.
 func TestSocketsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -26,7 +25,8 @@ func TestSocketsAreBounded(t *testing.T) {
 	r.open(alice, nil)
 }
 
-// However many sockets LLM engines open, half are left to the user's own programs.
+// LLM engines may open only half of a user's sockets. The other half is for the user's own
+// programs.
 func TestAssistantsHaveHalfOfTheSockets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -27,12 +27,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ofUser is how many sockets a user may have in these tests.
+// ofUser is the number of sockets that a user may have in these tests.
 const ofUser = 100
 
 type runner interface{ Run() int }
 
-// leakless runs the tests and looks for goroutines that they left.
+// leakless runs the tests and fails if they leave goroutines.
 type leakless struct{ runner }
 
 func (l leakless) Run() int {
@@ -59,7 +59,7 @@ func (local) Owner(id vocab.ID) (vocab.Username, bool) {
 	return u, isHere && err == nil
 }
 
-// profiles are users with these permissions, and with the usual ones when there are none.
+// profiles has the permissions of users. A user who is not in it has the default permissions.
 type profiles struct{ all sync.Map }
 
 func (p *profiles) User(u vocab.Username) registry.User {
@@ -70,7 +70,7 @@ func (p *profiles) User(u vocab.Username) registry.User {
 	return c
 }
 
-// rig is a hub, and an emitter, over a real database and a real Redis.
+// rig is a hub and an emitter with a real database and a real Redis.
 type rig struct {
 	*testing.T
 	redis *redistest.Server
@@ -110,7 +110,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// add commits n events of the user at once.
+// add commits n events of the user in one transaction.
 func (r *rig) add(u vocab.Username, n int) {
 	r.Helper()
 	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
@@ -130,7 +130,7 @@ func (r *rig) event(kind string) user.Event {
 	return user.Event{Type: kind, Source: "ap", At: time.Now(), Payload: fmt.Appendf(nil, `{"eventId":"%s","n":%d}`, uuid.Must(uuid.NewV7()), r.count.Add(1))}
 }
 
-// numbers returns the numbers of the user's events, as its database has them.
+// numbers returns the numbers of the events in the user's database.
 func (r *rig) numbers(u vocab.Username) (all []uint64) {
 	r.Helper()
 	err := r.store.Read(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
@@ -157,19 +157,20 @@ func (r *rig) token(u vocab.Username, expires *time.Time) uuid.UUID {
 	return t.ID
 }
 
-// patience is how long anything may take on a busy machine.
+// patience is the longest wait for a frame. A busy machine may need that long.
 const patience = 2 * time.Minute
 
-// client is the program behind a socket.
+// client is a program with a socket.
 type client struct {
 	left atomic.Bool
 	*socket.Socket
 	r   *rig
-	ids []keyspace.ID // of the events that it got
+	ids []keyspace.ID // of the events that the program received
 	was []socket.Frame
 }
 
-// open opens a socket that begins after an event, nil for what happens next, and awaits hello.
+// open opens a socket and waits for hello. The socket begins after the event with the id after, or
+// with the next event if after is nil.
 func (r *rig) open(u vocab.Username, after *keyspace.ID) *client {
 	r.Helper()
 	return r.openAs(socket.Request{User: u, Kind: socket.SSE, After: after})
@@ -187,14 +188,14 @@ func (r *rig) openAs(q socket.Request) *client {
 	return c
 }
 
-// leave closes the socket, once, as a program does that goes away.
+// leave closes the socket, as a program that hangs up does. Further calls do nothing.
 func (c *client) leave() {
 	if c.left.CompareAndSwap(false, true) {
 		c.Close()
 	}
 }
 
-// next takes the next frames, or ends the test.
+// next returns the next frames, and fails the test if none come.
 func (c *client) next() []socket.Frame {
 	c.r.Helper()
 	frames, err := c.Next(c.r.Context(), patience)
@@ -210,7 +211,7 @@ func (c *client) next() []socket.Frame {
 	return frames
 }
 
-// await takes frames until the program has n events.
+// await takes frames until the program has received n events.
 func (c *client) await(n int) {
 	c.r.Helper()
 	for len(c.ids) < n {
@@ -218,7 +219,7 @@ func (c *client) await(n int) {
 	}
 }
 
-// settle waits until the socket is live: it has all there is.
+// settle fails unless the program has received all events. After that the socket is live.
 func (c *client) settle() {
 	c.r.Helper()
 	if frames, err := c.Next(c.r.Context(), time.Millisecond); len(frames) > 0 || err != nil {
@@ -226,7 +227,8 @@ func (c *client) settle() {
 	}
 }
 
-// wantNumbers fails unless the events have these numbers.
+// wantNumbers fails unless the program has received exactly the events with these numbers, in
+// order.
 func (c *client) wantNumbers(want []uint64) {
 	c.r.Helper()
 	got := make([]uint64, len(c.ids))
@@ -238,7 +240,7 @@ func (c *client) wantNumbers(want []uint64) {
 	}
 }
 
-// closing returns why the socket ends.
+// closing waits until the socket ends, and returns the reason.
 func (c *client) closing() error {
 	for {
 		if frames, err := c.Next(c.r.Context(), patience); err != nil || len(frames) == 0 {

@@ -18,11 +18,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// heldStore is a Store whose results are held back while the test says so.
+// heldStore is a Store that holds back the results of reads while isHeld is true.
 type heldStore struct {
 	*db.Cluster
 	isHeld atomic.Bool
-	reads  chan chan struct{} // for each read that is held back, the channel whose end lets its result go
+	reads  chan chan struct{} // gets a channel for each held read; closing the channel releases the result
 }
 
 func (s *heldStore) Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
@@ -35,8 +35,8 @@ func (s *heldStore) Read(ctx context.Context, u vocab.Username, work func(contex
 	return err
 }
 
-// The last live socket leaves while the tail reads for it, and another one joins that lacks events
-// from before that read.
+// While the tail reads for the last live socket, that socket closes. Another socket joins then,
+// and still lacks events from before the read. It must get these events, too.
 func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -62,7 +62,7 @@ func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 		defer close(joined)
 		joins.settle()
 	}()
-	release := <-store.reads // joins has read that nothing follows event 1
+	release := <-store.reads // joins has read that there is no event after event 1
 	r.add(u, 2)
 	commit := user.Commit{User: u}
 	err = r.store.Read(t.Context(), u, func(ctx context.Context, tx *user.Tx) (err error) {
@@ -76,7 +76,7 @@ func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 	leaves.await(2)
 	r.add(u, 1)
 	r.hub.Committed(t.Context(), user.Commit{User: u, Unknown: true})
-	releaseTail := <-store.reads // the tail has read what follows event 3
+	releaseTail := <-store.reads // the tail has read the event after event 3
 	leaves.leave()
 	store.isHeld.Store(false)
 	close(release)
@@ -90,8 +90,8 @@ func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 	joins.wantNumbers(r.numbers(u)[1:])
 }
 
-// Presence is told when it changes, and never again: a socket that still catches up with stored
-// events is told, too.
+// A change of presence is sent only once, so a socket that still reads stored events must get it,
+// too.
 func TestPresenceReachesASocketThatCatchesUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -123,7 +123,7 @@ func TestPresenceReachesASocketThatCatchesUp(t *testing.T) {
 	}
 }
 
-// drain takes the frames that are there already.
+// drain returns the frames that can be read without waiting.
 func (c *client) drain() []socket.Frame {
 	c.r.Helper()
 	frames, err := c.Next(c.r.Context(), time.Millisecond)

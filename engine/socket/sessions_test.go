@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/socket"
 )
 
-// A socket ends when Redis has lost its session, and not while Redis does not answer.
+// A socket ends after Redis has lost its session. It stays open while Redis does not answer.
 func TestASocketEndsWithALostSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/socket"
 )
 
-// A failover loses the last events, and others get their numbers. Programs that have the lost ones
-// are told to read anew, those that are connected and those that come again later.
+// A failover loses the last events, and new events get their numbers. Sockets of programs that
+// received lost events end with SetBack. If such a program connects later, it gets a reset.
 func TestProgramsAreToldThatTheDatabaseWasSetBack(t *testing.T) {
 	t.Parallel()
 	for name, commits := range map[string][]int{"less than was lost": {1}, "more than was lost": {9}, "both": {1, 9}} {
@@ -54,8 +54,8 @@ func TestProgramsAreToldThatTheDatabaseWasSetBack(t *testing.T) {
 	}
 }
 
-// Without new events, too, those that are connected are told once a program comes that has read all
-// that is left. That program does not read on and on.
+// A failover loses the last events, and no new events follow. When a program that has read all
+// remaining events connects, the other sockets end with SetBack. The new socket becomes live.
 func TestAProgramThatComesAfterTheDatabaseWasSetBackJoins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// friends makes two users who follow each other.
+// friends makes the users alice and bob, who follow each other.
 func (r *rig) friends() (alice, bob vocab.Username) {
 	r.Helper()
 	alice, bob = dbtest.User(r.T, r.store, "alice"), dbtest.User(r.T, r.store, "bob")
@@ -27,7 +27,8 @@ func (r *rig) friends() (alice, bob vocab.Username) {
 	return alice, bob
 }
 
-// relate gives u follows with another actor, each with a status; "" for none.
+// relate stores two follows between u and an actor: one by the actor and one by u, each with its
+// status. If a status is empty, that follow is not stored.
 func (r *rig) relate(u vocab.Username, actor vocab.ID, follower, following string) {
 	r.Helper()
 	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
@@ -47,7 +48,7 @@ func (r *rig) relate(u vocab.Username, actor vocab.ID, follower, following strin
 	}
 }
 
-// program is a socket whose signals are read.
+// program is a program with a WebSocket that reads signals.
 type program struct {
 	*socket.Socket
 	r    *rig
@@ -55,7 +56,7 @@ type program struct {
 	all  []signalFrame // that came
 }
 
-// signalFrame is what a program reads of a signal.
+// signalFrame has the members of a signal that tests check.
 type signalFrame struct{ Type, From, Object, State, Error string }
 
 func (r *rig) program(u vocab.Username, q socket.Request) *program {
@@ -81,7 +82,7 @@ func (p *program) leave() {
 	}
 }
 
-// read reads what comes within a time.
+// read reads the frames that come within a time.
 func (p *program) read(within time.Duration) {
 	p.r.Helper()
 	frames, err := p.Next(p.r.Context(), within)
@@ -97,7 +98,7 @@ func (p *program) read(within time.Duration) {
 	}
 }
 
-// last returns the last frame of a type, waiting until there is one.
+// last waits for a frame of a type, and returns the last one that came.
 func (p *program) last(kind string) (found signalFrame) {
 	p.r.Helper()
 	redistest.Eventually(p.r, "a frame of type "+kind, func() bool {
@@ -112,8 +113,8 @@ func (p *program) last(kind string) (found signalFrame) {
 	return found
 }
 
-// count counts the frames of a type that came until now. Every signal that was sent has arrived:
-// Signal returns after it was pushed.
+// count returns how many frames of a type have come so far. It need not wait: when Signal returns,
+// the signal has been pushed to all receivers.
 func (p *program) count(kind string) (n int) {
 	p.r.Helper()
 	p.read(time.Millisecond)
@@ -127,8 +128,8 @@ func (p *program) count(kind string) (n int) {
 
 var maySignal = socket.Request{MaySignal: true}
 
-// A user's rules say who is told that it is there, and what it has read; whoever begins later is
-// told by the same rule.
+// Alice's rules decide which users get her presence and her read receipts. The rule for presence
+// also applies to a program that connects later.
 func TestSignalsFollowTheRules(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -165,7 +166,7 @@ func TestSignalsFollowTheRules(t *testing.T) {
 	}
 }
 
-// befriend makes u a friend of an actor's.
+// befriend makes an actor a friend of u.
 func (r *rig) befriend(u vocab.Username, actor vocab.ID) {
 	r.Helper()
 	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
@@ -176,7 +177,8 @@ func (r *rig) befriend(u vocab.Username, actor vocab.ID) {
 	}
 }
 
-// PRV-18: only mutuals are told, and of them no LLM engine; a block ends it at once.
+// PRV-18: alice's signals reach only users who follow her and are followed by her. They do not
+// reach LLM engines or users that she blocks.
 func TestSignalsReachMutualsAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -267,8 +269,8 @@ func TestAMessageThatMeansNothingIsAnswered(t *testing.T) {
 	}
 }
 
-// A user is offline when its last program goes, when its programs are silent, and when Redis has
-// lost what it knew.
+// Alice is online until her last program leaves. If her programs do not renew her presence, it
+// expires within 90 s. If Redis loses it, a program that connects then gets none.
 func TestPresenceEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -304,8 +306,8 @@ func TestPresenceEnds(t *testing.T) {
 	}
 }
 
-// A state that could not be stored is no news to those who are told: they are told at the next
-// change, also when a program only leaves.
+// A change of presence that cannot be stored is not sent. The next change is sent, even if it is
+// only that the program leaves.
 func TestPresenceThatCouldNotBeShownIsShownLater(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -324,7 +326,7 @@ func TestPresenceThatCouldNotBeShownIsShownLater(t *testing.T) {
 	}
 }
 
-// A user is online while one of the programs says so, whatever the others say.
+// A user is online while at least one of the user's programs is online.
 func TestPresenceIsThatOfAllPrograms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -357,8 +359,8 @@ func TestPresenceIsThatOfAllPrograms(t *testing.T) {
 	}
 }
 
-// Users of one server who are in an encrypted conversation are told as others are: by the rules of
-// both, and not once one has left it.
+// Signals in an encrypted conversation reach its members on this server, by the rules of sender
+// and receiver. They do not reach a user who has left the conversation.
 func TestSignalsOfAConversationReachItsMembers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -383,7 +385,7 @@ func TestSignalsOfAConversationReachItsMembers(t *testing.T) {
 	}
 	rules := registry.DefaultPermissions()
 	rules.SeeReadReceipts = registry.Rule{Any: []string{vocab.FriendOf}}
-	r.rules.all.Store(bob, rules) // and so he is not told what alice has read
+	r.rules.all.Store(bob, rules) // this rule also keeps read receipts of alice from bob
 	from.Signal(t.Context(), fmt.Appendf(nil, `{"type":"read","conversation":%q,"seq":1}`, uri))
 	from.Signal(t.Context(), fmt.Appendf(nil, `{"type":"typing","conversation":%q,"on":true}`, uri))
 	for u, p := range programs {
@@ -408,7 +410,8 @@ func TestSignalsOfAConversationReachItsMembers(t *testing.T) {
 	}
 }
 
-// converse puts an encrypted conversation into a user's database, which the user has left or not.
+// converse stores an encrypted conversation in a user's database. If left is true, the user has
+// left it.
 func (r *rig) converse(u vocab.Username, uri vocab.ID, left bool, members ...vocab.ID) {
 	r.Helper()
 	c := user.Conversation{ID: uuid.Must(uuid.NewV7()), URI: uri, Mode: user.ModeEncrypted, Host: members[0], GroupID: string(uri), CreatedAt: time.Now()}

@@ -22,8 +22,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// TEN-17: a thousand sockets get each event of their user once, in order, while several commit at
-// once and some numbers are left out.
+// TEN-17: a thousand sockets get each event of their user once and in order, although transactions
+// commit at the same time and some numbers have no event.
 func TestEverySocketGetsEveryEventOnceInOrder(t *testing.T) {
 	t.Parallel()
 	const users, events = 10, 60
@@ -62,7 +62,8 @@ func TestEverySocketGetsEveryEventOnceInOrder(t *testing.T) {
 	}
 }
 
-// addAtOnce adds n events from three sides at once, among which are numbers that no event has.
+// addAtOnce adds n events by three writers at the same time. The writers also use up numbers that
+// no event gets.
 func addAtOnce(r *rig, u vocab.Username, n int) {
 	sql := dbtest.SQL(r, r.store, u)
 	var writers sync.WaitGroup
@@ -79,9 +80,9 @@ func addAtOnce(r *rig, u vocab.Username, n int) {
 	writers.Wait()
 }
 
-// A program that goes away and comes again with the last event that it has gets all that it missed,
-// and nothing twice: from the stream, from the database when Redis is away or was emptied, and
-// while more happens.
+// A program reconnects with the id of its last event. It gets every event that it missed once:
+// from the stream, from the database if Redis is down or lost the stream, and while new events are
+// added.
 func TestAProgramResumesWithoutGapOrRepeat(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*rig){
@@ -99,7 +100,7 @@ func TestAProgramResumesWithoutGapOrRepeat(t *testing.T) {
 			r.add(u, 3)
 			first.await(3)
 			first.leave()
-			r.add(u, 450) // more than two reads, and more than a buffer
+			r.add(u, 450) // more than two reads, and more than fits the buffer
 			redisHas(r, u, 453)
 			meanwhile(r)
 			second := r.open(u, &first.ids[2])
@@ -132,7 +133,8 @@ func redisHas(r *rig, u vocab.Username, n int) {
 	}
 }
 
-// Another process adds events, which nobody tells the hub of: they are found on the stream.
+// Another process adds events without notifying the hub. The hub finds them by comparing the
+// stream.
 func TestEventsOfOtherProcessesAreFoundOnTheStream(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -148,7 +150,8 @@ func TestEventsOfOtherProcessesAreFoundOnTheStream(t *testing.T) {
 	c.wantNumbers(r.numbers(u))
 }
 
-// A cursor that does not lead on is told so, with a new one: the program reads anew what it shows.
+// A program connects with a cursor after which the hub cannot continue. It gets a reset with a new
+// cursor and the reason.
 func TestACursorThatDoesNotLeadOnIsReset(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -186,7 +189,8 @@ func TestACursorThatDoesNotLeadOnIsReset(t *testing.T) {
 	checkStart(r, u, "ahead, without Redis", keyspace.ID{Milli: last.Milli, Seq: last.Seq + 9}, "ahead", last)
 }
 
-// checkStart opens a socket, and checks how it begins.
+// checkStart opens a socket at the cursor after, and checks its hello. If reason is not empty, it
+// also checks that a reset with that reason and the cursor last follows.
 func checkStart(r *rig, u vocab.Username, name string, after keyspace.ID, reason string, last keyspace.ID) {
 	r.Helper()
 	c := r.open(u, &after)
@@ -204,8 +208,8 @@ func checkStart(r *rig, u vocab.Username, name string, after keyspace.ID, reason
 	}
 }
 
-// CLI-03: a program that takes nothing is cut off, and takes nothing away from the others. It comes
-// again and misses nothing.
+// CLI-03: the socket of a program that reads nothing is closed. Other sockets still get all
+// events, and so does the slow program when it reconnects.
 func TestASlowProgramIsCutOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -261,7 +265,7 @@ func TestASocketEndsWithItsToken(t *testing.T) {
 	check("bob is suspended", false, true, true, true)
 }
 
-// An LLM engine does not hear of private messages of strangers.
+// An LLM engine gets no events about private messages of strangers.
 func TestAnAssistantIsNotToldOfRequests(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -292,9 +296,8 @@ func TestAnAssistantIsNotToldOfRequests(t *testing.T) {
 	}
 }
 
-// At the end every socket is told so, and none is opened any more.
-// The group ws stands at the last event that some program of the user was sent; what an LLM engine
-// was sent does not count. A program that comes is told.
+// The position of the group ws is the last event that was sent to a program of the user. Events
+// sent to LLM engines do not count. The hello of a new socket contains the position.
 func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -321,7 +324,7 @@ func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
 		t.Errorf("after an LLM engine was sent events the group is at %v", got)
 	}
 	early.await(3)
-	early.leave() // the last that it was sent may not have been written
+	early.leave() // its last event may not have been written
 	if got := mark(); got.Seq > early.ids[2].Seq {
 		t.Errorf("the group is at %v, beyond %v", got, early.ids[2])
 	}
@@ -352,6 +355,7 @@ func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
 	}
 }
 
+// Close ends every socket with GoingAway. After that no socket can be opened.
 func TestCloseEndsEverySocket(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -373,7 +377,8 @@ func TestCloseEndsEverySocket(t *testing.T) {
 	}
 }
 
-// Withheld events are counted in a row that is no event yet; a socket is not held up by it.
+// The count of withheld events is in a row that is not an event yet. A socket does not wait for
+// that row.
 func TestACountThatGrowsHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace"
 )
 
-// A program that still reads old events is told when the next ones were dropped meanwhile. The
-// event that counts withheld ones is never dropped, and hides nothing.
+// A program that reads old events gets a reset if the next ones have been dropped meanwhile. The
+// event that counts withheld events is never dropped, but the engine must still notice the gap.
 func TestAProgramIsToldOfEventsThatWereTrimmedWhileItReads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
