@@ -77,7 +77,7 @@ func TestAdminTellsHealth(t *testing.T) {
 	}
 }
 
-// A load balancer that asks must not hang with the database.
+// Readiness is answered even if the database hangs, because a load balancer waits for the answer.
 func TestReadinessIsAnsweredWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
 	hangs := func(d *server.Deps) {

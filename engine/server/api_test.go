@@ -74,7 +74,7 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q, want Bearer with %s", c.name, r.Header.Get("WWW-Authenticate"), c.want)
 		}
 	}
-	f.get("/api/feed?feed=requests", bearerToken(f.token(f.alice, "llm"))).want(t, 403) // letters of strangers are for the user alone
+	f.get("/api/feed?feed=requests", bearerToken(f.token(f.alice, "llm"))).want(t, 403) // messages of strangers are for the user alone
 	f.get("/api/feed?feed=requests", bearerToken(alices)).want(t, 200)
 	if two := f.get("/api/feed", bearerToken(alices), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+alices) }); two.StatusCode != 401 {
 		t.Errorf("two tokens: %d, want 401", two.StatusCode)
@@ -110,7 +110,7 @@ func TestATokenIsOfNoUseOnceItIsRevoked(t *testing.T) {
 	f.get("/api/feed", bearerToken(bobs)).want(t, 200)
 }
 
-// Wherever a client puts its token, and whatever goes wrong then.
+// Tokens are not logged, wherever a client puts them and whichever error occurs.
 func TestTokensAreNotLogged(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer

@@ -13,15 +13,15 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// Browsers and proxies open connections before they have anything to ask: a stop must not wait for
-// them, and must wait for who has asked.
+// Browsers and proxies open connections before they have a request. Shutdown does not wait for
+// these connections, but it waits for requests that have begun.
 func TestSilentConnectionsDoNotHoldUpAStop(t *testing.T) {
 	t.Parallel()
 	asked, stopping := make(chan struct{}), make(chan struct{})
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(asked)
 		<-stopping
-		_, _ = io.WriteString(w, "done") // the client's copy is what is looked at
+		_, _ = io.WriteString(w, "done") // the test checks the client's copy
 	})}
 	Harden(srv, nil)
 	srv.RegisterOnShutdown(func() { close(stopping) })
@@ -46,7 +46,7 @@ func TestSilentConnectionsDoNotHoldUpAStop(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		answered <- string(body)
 	}()
-	<-asked // connections are accepted in their order: the silent one is there, too
+	<-asked // connections are accepted in order, so the silent one is accepted, too
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(ctx); err != nil {
@@ -60,7 +60,7 @@ func TestSilentConnectionsDoNotHoldUpAStop(t *testing.T) {
 	}
 }
 
-// dialed is a connection from an address.
+// dialed is a connection whose remote address is from.
 type dialed struct {
 	net.Conn
 	from string

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A host that is gone ends its conversations with the members whose servers meet that, by the word
-// of its own server alone. One that does not answer ends nothing.
+// A conversation ends for a member whose server finds that the host or the conversation is gone.
+// Only the host's own server can say so. A server that does not answer ends nothing.
 func TestAConversationEndsWithAHostThatIsGone(t *testing.T) {
 	t.Parallel()
 	const host = "/users/dora"
@@ -20,7 +20,7 @@ func TestAConversationEndsWithAHostThatIsGone(t *testing.T) {
 	}
 	tombstone := func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", vocab.ActivityJSON)
-		_, _ = rw.Write(vocab.Doc{"id": "http://" + r.Host + host, "type": "Tombstone"}.JSON()) // who asked may have hung up
+		_, _ = rw.Write(vocab.Doc{"id": "http://" + r.Host + host, "type": "Tombstone"}.JSON()) // the client may have hung up
 	}
 	answer := func(status int) http.HandlerFunc {
 		return func(rw http.ResponseWriter, _ *http.Request) {
@@ -33,7 +33,7 @@ func TestAConversationEndsWithAHostThatIsGone(t *testing.T) {
 		http.Redirect(rw, r, "http://127.0.0.3:1/gone", http.StatusFound)
 	}
 	for name, c := range map[string]struct {
-		post, conversation, actor http.HandlerFunc // nil: the actor as it was
+		post, conversation, actor http.HandlerFunc // nil: the actor still exists
 		want                      int
 		closed                    bool
 	}{
@@ -85,7 +85,7 @@ func TestAConversationEndsWithAHostThatIsGone(t *testing.T) {
 	}
 }
 
-// A host that is gone is met by whatever asks it for what is missing, too.
+// The engine also finds that a host is gone when it asks the host for missing entries.
 func TestAHostThatIsGoneIsMetByALogThatHasAGap(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)

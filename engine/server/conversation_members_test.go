@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// away is a conversation that somebody on another server puts in order, with bob in it.
+// away is a conversation whose host, dora, is on another server. Bob is a member.
 type away struct {
 	*talk
 	peer  *peertest.Peer
@@ -33,7 +33,7 @@ func newAway(t *testing.T) *away {
 	return newAwayIf(t, true)
 }
 
-// newAwayIf is newAway for a conversation that no device of bob has joined yet, unless confirmed.
+// newAwayIf is newAway, but a device of bob has joined only if confirmed is true.
 func newAwayIf(t *testing.T, confirmed bool) *away {
 	t.Helper()
 	k := newTalk(t)
@@ -55,8 +55,8 @@ func newAwayIf(t *testing.T, confirmed bool) *away {
 
 func (w *away) him() string { return string(w.local.ID(w.bob)) }
 
-// answers lets the host answer requests for a part of the conversation, which bob must have
-// signed.
+// answers sets the host's answer to requests for a part of the conversation. The test fails if bob
+// has not signed such a request.
 func (w *away) answers(part string, status int, kind string, body any, see ...func(*http.Request)) {
 	w.peer.Handle(w.uri+part, func(rw http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Signature-Input"), w.him()) {
@@ -72,7 +72,7 @@ func (w *away) answers(part string, status int, kind string, body any, see ...fu
 		rw.Header().Set("Content-Type", kind)
 		rw.Header().Set("Retry-After", "7")
 		rw.WriteHeader(status)
-		_, _ = rw.Write(b) // who asked may have hung up
+		_, _ = rw.Write(b) // the client may have hung up
 	})
 }
 
@@ -102,10 +102,11 @@ func TestAMemberSubmitsToAHostElsewhere(t *testing.T) {
 	}
 	w.post(w.him(), w.his+"/reset", map[string]any{}).want(t, 202)
 	w.get(w.his+"/group-info", bearerToken(w.tokens[w.him()])).want(t, 200)
-	w.post(w.him(), w.his+"/messages", map[string]any{"message": w.group.Plain(w.mine)}).want(t, 422) // words are not even sent
+	w.post(w.him(), w.his+"/messages", map[string]any{"message": w.group.Plain(w.mine)}).want(t, 422) // plain text is not sent to the host
 }
 
-// Row 9, of a conversation elsewhere: who was removed is refused what lies here, too.
+// Row 9: bob is removed from a conversation on another server. His own server refuses him its
+// copy, too.
 func TestARemovedMemberIsRefusedItsCopy(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)
@@ -119,7 +120,7 @@ func TestARemovedMemberIsRefusedItsCopy(t *testing.T) {
 	w.get("/api/mls/messages", bearerToken(w.tokens[w.him()])).want(t, 200)
 }
 
-// The words of a host reach the program as this server would say it: none of them raw.
+// A program gets a host's refusal in this server's form. None of the host's own text is passed on.
 func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)
@@ -186,7 +187,8 @@ func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 	}
 }
 
-// A number that comes too early shows what is missing: the host's log has it.
+// An entry with a number that is too high shows a gap. The engine reads the missing entries from
+// the host's log.
 func TestAGapIsFilledFromTheHostsLog(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)
@@ -196,7 +198,7 @@ func TestAGapIsFilledFromTheHostsLog(t *testing.T) {
 	}
 	pages := map[string]any{
 		"1": map[string]any{"items": []any{entry(2, 1, w.group.Message()), entry(3, 1, commit)}, "more": true},
-		"3": map[string]any{"items": []any{entry(5, 2, next.Message())}, "more": false}, // what was number 4 is forgotten
+		"3": map[string]any{"items": []any{entry(5, 2, next.Message())}, "more": false}, // the host no longer has number 4
 	}
 	w.peer.Handle(w.uri+"/log", func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", plainJSON)
@@ -237,7 +239,7 @@ func TestAGapIsFilledFromTheHostsLog(t *testing.T) {
 	}
 }
 
-// A host that shows nonsense changes nothing, and is not asked for ever.
+// A log with impossible entries changes nothing in bob's copy, and the gap stays.
 func TestALogThatCannotBeLeavesTheGap(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)

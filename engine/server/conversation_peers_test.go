@@ -39,7 +39,7 @@ func (k *talk) signedAt(at time.Time, key signature.Key, body string) asking {
 	}
 }
 
-// submit sends a body as carol's server.
+// submit posts a body, signed with carol's key.
 func (k *talk) submit(to string, body map[string]any) response {
 	k.Helper()
 	k.keys++
@@ -54,13 +54,13 @@ func (k *talk) look(to string, key signature.Key) response {
 	return k.get(k.peerPath()+to, k.signedWith(key, ""))
 }
 
-// Rows 9 to 12, of a member who is on another server: it is answered as a user of this one, until
-// it is removed.
+// Rows 9 to 12: a member on another server signs its requests. It is answered like a local user
+// until it is removed.
 func TestAMemberElsewhereIsServedByItsSignature(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
 	phone := mlstest.NewDevice(string(k.carol.ID), start)
-	k.look("", k.carolKey).want(t, 404) // carol never was in it
+	k.look("", k.carolKey).want(t, 404) // carol was never a member
 	k.add(phone)
 	var got struct {
 		Epoch   int64
@@ -79,7 +79,7 @@ func TestAMemberElsewhereIsServedByItsSignature(t *testing.T) {
 		t.Error("a message that comes again is not known")
 	}
 	text := string(toDoc(t, message).JSON())
-	k.send(k.peerPath()+"/messages", text+" ", k.signedWith(k.carolKey, text)).want(t, 401) // not the body that was signed for
+	k.send(k.peerPath()+"/messages", text+" ", k.signedWith(k.carolKey, text)).want(t, 401) // carol has signed another body
 	other := mlstest.NewGroup(phone)
 	k.submit("/messages", map[string]any{"message": other.Message()}).want(t, 400) // row 11: another group
 	late, _ := k.group.Commit(k.device, mlstest.Change{})                          // row 12: alice's device, carol's signature
@@ -102,7 +102,7 @@ func TestAMemberElsewhereIsServedByItsSignature(t *testing.T) {
 }
 
 // The server of a member pays for the actors that the member's commit adds. If the commit is of
-// another epoch, nobody is looked for.
+// another epoch, no actor is fetched.
 func TestAMemberElsewherePaysForWhatItsCommitFetches(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -125,8 +125,8 @@ func TestAMemberElsewherePaysForWhatItsCommitFetches(t *testing.T) {
 	}
 }
 
-// Actors who sign for conversations and key packages that are not theirs get the
-// connections of strangers, and leave the users' alone.
+// Signed requests for conversations and key packages that the signer may not use count as reads of
+// strangers. They take no connections from users.
 func TestSignersOfOtherServersReadAsStrangers(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -145,7 +145,7 @@ func TestSignersOfOtherServersReadAsStrangers(t *testing.T) {
 	k.send("/users/alice/keyPackages/claim", "{}", k.signedWith(stranger, "{}")).want(t, 403)
 }
 
-// unread is a body that nobody may read.
+// unread is a body that fails the test if it is read.
 type unread struct{ *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -155,7 +155,7 @@ func (u unread) Read([]byte) (int, error) {
 
 func (unread) Close() error { return nil }
 
-// A member elsewhere meets at a conversation what it meets at an inbox.
+// A conversation refuses requests of other servers for the same reasons as an inbox does.
 func TestAConversationRefusesServersAsInboxesDo(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, secure)
@@ -173,7 +173,7 @@ func TestAConversationRefusesServersAsInboxesDo(t *testing.T) {
 		post(k.signedAt(start.Add(away), k.carolKey, body)).want(t, 401)
 	}
 	_, stranger := k.remote("https://peer.example/users/stranger")
-	post(k.signedWith(stranger, body)).want(t, 404) // no member: its body is not read
+	post(k.signedWith(stranger, body)).want(t, 404) // not a member: the body is not read
 
 	k.inbox.refuses = fault.New(fault.RateLimited, "too many activities").After(time.Minute)
 	if r := post(k.signedWith(k.carolKey, body)).want(t, 429); r.Header.Get("Retry-After") != "60" {
@@ -182,7 +182,7 @@ func TestAConversationRefusesServersAsInboxesDo(t *testing.T) {
 	k.look("/log", k.carolKey).want(t, 429)
 	k.inbox.refuses = nil
 
-	k.policy.Suspended = []vocab.ID{k.carol.ID} // whose key is not looked for
+	k.policy.Suspended = []vocab.ID{k.carol.ID} // a suspended actor's key is not fetched
 	post(k.signedWith(k.carolKey, body)).want(t, 401)
 	k.look("", k.carolKey).want(t, 401)
 	k.policy.Suspended, k.policy.Blocked = nil, []string{k.carol.ID.Host()}
@@ -198,8 +198,8 @@ func TestASubmissionHasABound(t *testing.T) {
 	k.send(k.peerPath()+"/messages", huge, k.signedWith(k.carolKey, huge), header("Idempotency-Key", "huge")).want(t, 413)
 }
 
-// All that members add is stored and sent on to the others, so that a domain has a bound of its own
-// for each host. Those who read are served on.
+// Entries of members are stored and sent to the other members. So a domain may add only a limited
+// amount a day to the logs of each host. It may still read when that is used up.
 func TestAMemberElsewhereAddsToALogWhatADayHasRoomFor(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -207,7 +207,7 @@ func TestAMemberElsewhereAddsToALogWhatADayHasRoomFor(t *testing.T) {
 	storage, most := k.deps.Conversations.Storage, policy.HostedLogs.Rate.Burst
 	storage.Count(k.bob, k.carol.ID, most)
 	storage.Count(k.alice, k.carol.ID, most-1)
-	k.submit("/messages", map[string]any{"message": mlstest.NewGroup(k.device).Message()}).want(t, 400) // stored nothing
+	k.submit("/messages", map[string]any{"message": mlstest.NewGroup(k.device).Message()}).want(t, 400) // this stores nothing
 	k.submit("/messages", map[string]any{"message": k.group.Message()}).want(t, 201)
 	closed := func(r *http.Request) { r.Body = unread{t} }
 	r := k.send(k.peerPath()+"/messages", "", k.signedWith(k.carolKey, "{}"), closed, header("Idempotency-Key", "full")).want(t, 429)

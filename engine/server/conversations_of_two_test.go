@@ -14,13 +14,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// pair is the conversation of alice with bob, over HTTP.
+// pair is alice's conversation with bob, used over HTTP.
 type pair struct {
 	*talk
 	him vocab.ID
 }
 
-// shown is what a program is shown of a conversation.
+// shown is a conversation as the client API shows it.
 type shown struct {
 	ID                     uuid.UUID
 	URI                    string
@@ -52,7 +52,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// make asks for a conversation.
+// make requests a conversation, and fails the test unless the response has this status.
 func (p *pair) make(status int, body map[string]any) (c shown) {
 	p.Helper()
 	r := p.post(p.device.Identity, "/api/conversations", body).want(p.T, status)
@@ -65,7 +65,7 @@ func (p *pair) make(status int, body map[string]any) (c shown) {
 	return c
 }
 
-// open begins the conversation in the open.
+// open begins the conversation, which is not encrypted yet.
 func (p *pair) open() shown {
 	p.Helper()
 	c := p.make(http.StatusCreated, map[string]any{"with": p.him})
@@ -79,7 +79,7 @@ func (p *pair) read(query string) (c shown) {
 	return c
 }
 
-// note puts a Note into the conversation, as the part that stores one does.
+// note stores a Note and adds it to the conversation.
 func (p *pair) note(text string, isOwn bool) {
 	p.Helper()
 	_, object := p.fixture.post(p.alice, text, start, p.him)
@@ -89,7 +89,7 @@ func (p *pair) note(text string, isOwn bool) {
 	})
 }
 
-// refused checks that a conversation is refused with a code.
+// refused fails the test unless the API refuses to make a conversation with this status and code.
 func (p *pair) refused(status int, code string, body map[string]any) {
 	p.Helper()
 	var problem struct{ Error string }
@@ -118,8 +118,8 @@ func TestAConversationIsOpenedWithAnActor(t *testing.T) {
 	p.refused(422, "invalid_parameter", map[string]any{"upgrades": c.ID, "predecessor": c.ID, "groupInfo": p.group.Info(p.device)})
 }
 
-// Each entry is on one page, the newest first, and a cursor belongs to its conversation. The
-// user marks what was read by the number of an entry; the mark does not go back.
+// Each entry of a timeline is on one page, the newest first. A cursor is valid only for its own
+// conversation. The user marks entries as read by a number, and the mark never moves back.
 func TestATimelineIsReadInPagesAndMarked(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -165,8 +165,8 @@ func TestATimelineIsReadInPagesAndMarked(t *testing.T) {
 	mark(`{}`, 204, 1)
 }
 
-// The commit that adds the other actor encrypts the conversation, which keeps its id and what was
-// said. When it is closed, one other continues it.
+// The commit that adds bob encrypts the conversation. Its id and its earlier entries stay. After
+// it is closed, only one conversation may continue it.
 func TestAConversationOfTwoIsUpgradedAndContinued(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -209,8 +209,8 @@ func TestAConversationOfTwoIsUpgradedAndContinued(t *testing.T) {
 	p.refused(409, "successor_exists", map[string]any{"predecessor": c.ID, "groupInfo": mlstest.NewGroup(p.device).Info(p.device)})
 }
 
-// Both may begin to upgrade: then the conversation that the user hosted, and that is live, has
-// another host.
+// Alice begins an upgrade, so her conversation is live with her as the host. Then bob's upgrade
+// makes bob the host. Requests for the conversation still find it.
 func TestAConversationThatGetsAnotherHostIsFound(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// talk is a conversation that alice hosts, over HTTP.
+// talk is a conversation that alice hosts, used over HTTP.
 type talk struct {
 	*fixture
 	id     uuid.UUID
@@ -47,7 +47,7 @@ func newTalk(t *testing.T, change ...func(*server.Deps)) *talk {
 	return k
 }
 
-// post sends a body as an actor's program.
+// post posts a body with the token of an actor's program.
 func (k *talk) post(as, path string, body map[string]any, how ...asking) response {
 	k.Helper()
 	k.keys++
@@ -68,7 +68,7 @@ func toDoc(t *testing.T, body map[string]any) vocab.Doc {
 	return d
 }
 
-// add adds a device to the group.
+// add adds a device to the group by a commit of alice.
 func (k *talk) add(d *mlstest.Device) response {
 	k.Helper()
 	commit, next := k.group.Commit(k.device, mlstest.Change{Add: []*mlstest.Device{d}})
@@ -76,8 +76,8 @@ func (k *talk) add(d *mlstest.Device) response {
 	return k.post(k.device.Identity, k.path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(k.device), "welcomes": [][]byte{next.Welcome(d)}}).want(k.T, 201)
 }
 
-// invite writes down for bob that he takes part since the last commit, as a Welcome that arrives
-// will, and returns the path of his copy.
+// invite stores bob's copy of the conversation at the current epoch, as a Welcome does when it
+// arrives. It returns the path of the copy.
 func (k *talk) invite() string {
 	k.Helper()
 	host, mine := k.local.ID(k.alice), uuid.New()
@@ -92,14 +92,15 @@ func (k *talk) invite() string {
 	return "/api/conversations/" + mine.String()
 }
 
-// heard tells bob's copy that the log goes as far as a number, and waits until it has all of it.
+// heard tells bob's copy that the log has entries up to a number, and waits until the copy has
+// them all.
 func (k *talk) heard(path string, seq int64) {
 	k.Helper()
 	k.tellOf(path, seq)
 	k.waitFor(path, seq)
 }
 
-// waitFor asks for a copy of bob's until it reaches as far as a number.
+// waitFor reads bob's copy until the copy has all entries up to a number.
 func (k *talk) waitFor(path string, seq int64) {
 	k.Helper()
 	for range 10_000 {
@@ -133,7 +134,7 @@ func TestTwoUsersTalkOverTheAPI(t *testing.T) {
 	me, him := k.device.Identity, string(k.local.ID(k.bob))
 	phone := mlstest.NewDevice(him, start)
 	k.add(phone)
-	k.ask(http.MethodGet, k.path, bearerToken(k.tokens[him])).want(t, 404) // bob has not heard of it
+	k.ask(http.MethodGet, k.path, bearerToken(k.tokens[him])).want(t, 404) // bob has no copy yet
 	his := k.invite()
 	var got struct {
 		Epoch, LastSeq int64
@@ -188,8 +189,8 @@ func TestTwoUsersTalkOverTheAPI(t *testing.T) {
 	}
 }
 
-// The second request finds the conversation live, because the host has written in it, and is not
-// preceded by a look at the database.
+// The host's first message makes the conversation live. After that the same requests get the same
+// answers, although the engine does not look into the database first.
 func TestAConversationAnswersTheSameAsleepAndLive(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -267,7 +268,7 @@ func TestAResetOverTheAPI(t *testing.T) {
 	next, again := mlstest.NewGroupWith(reset.GroupID, k.device), mlstest.NewDevice(me, start)
 	body := map[string]any{"groupInfo": next.Info(k.device)}
 	k.post(me, k.path+"/reset", body).want(t, 201)
-	if r := k.post(me, k.path+"/reset", body).want(t, 201); r.Header.Get("Idempotent-Replayed") != "true" { // the first answer may be lost
+	if r := k.post(me, k.path+"/reset", body).want(t, 201); r.Header.Get("Idempotent-Replayed") != "true" { // the program may have lost the first answer
 		t.Error("the same reset again is not answered as before")
 	}
 	k.post(me, k.path+"/reset", map[string]any{"groupInfo": mlstest.NewGroupWith(reset.GroupID, again).Info(again)}).want(t, 409)
@@ -308,7 +309,7 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 		t.Errorf("the stats are %+v", stats)
 	}
 
-	// Everybody sees the one of last resort.
+	// The collection shows everybody the package of last resort.
 	actor := k.get(him).want(t, 200).doc(t)
 	collection := k.get(actor.Text("keyPackages")).want(t, 200).doc(t)
 	items, _ := collection["items"].([]any)
@@ -332,7 +333,7 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 	}
 	k.get(actor.Text("keyPackages")+"/"+uuid.NewString()).want(t, 404)
 
-	// An actor that bob follows claims one for good.
+	// An actor that bob follows may claim packages, and at last the package of last resort.
 	path := strings.TrimPrefix(actor.Text("keyPackages"), origin) + "/claim"
 	k.send(path, "").want(t, 401)
 	claimed := func(r *http.Request) {
@@ -367,7 +368,8 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 	}
 }
 
-// PAY-01: whoever claims what it is not given uses up its own share, not that of its server.
+// PAY-01: an actor that keeps claiming packages without permission uses up only its own share, not
+// the share of its server.
 func TestAnActorClaimsAtTheCostOfNobodyElse(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -401,7 +403,7 @@ func TestAWelcomeWaitsForTheUsersOtherDevice(t *testing.T) {
 	if _, err := dbtest.SQL(t, k.store, k.alice).ExecContext(t.Context(), `UPDATE mls_welcomes SET content = decode(repeat('00', 20480), 'hex')`); err != nil {
 		t.Fatal(err)
 	}
-	defer k.server.HoldAnswers(netip.MustParseAddr("192.0.2.1"))()                  // but a Welcome that is leased is handed out
+	defer k.server.HoldAnswers(netip.MustParseAddr("192.0.2.1"))()                  // without room for large answers, a leased Welcome is still handed out
 	k.ask(http.MethodHead, "/api/welcomes", bearerToken(k.tokens[me])).want(t, 200) // hands out nothing
 	k.get("/api/welcomes", bearerToken(k.tokens[me])).want(t, 200).decode(t, &list)
 	if len(list.Items) != 1 || !strings.HasSuffix(list.Items[0].Conversation, k.id.String()) {

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// owe owes an activity to inboxes on hosts, and returns the job.
+// owe adds a delivery of an activity to an inbox on each host, and returns the job.
 func (f *fixture) owe(u vocab.Username, n int, hosts ...string) user.Job {
 	f.Helper()
 	j := user.Job{ID: uuid.Must(uuid.NewV7()), Activity: vocab.ID(fmt.Sprint("https://here.example/activities/", n)), Object: vocab.ID(fmt.Sprint("https://here.example/objects/", n)),
@@ -29,7 +29,8 @@ func (f *fixture) owe(u vocab.Username, n int, hosts ...string) user.Job {
 	return j
 }
 
-// tried makes attempts at everything that is owed, which end as their hosts say.
+// tried attempts all deliveries of u. Each attempt ends with the outcome that ends has for its
+// host.
 func (f *fixture) tried(u vocab.Username, ends map[string]user.Outcome) {
 	f.Helper()
 	f.write(u, func(ctx context.Context, tx *user.Tx) error {

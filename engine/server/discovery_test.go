@@ -228,7 +228,7 @@ func TestActorsAreServed(t *testing.T) {
 func TestActorNeedsNoDatabaseOfTheUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	nobase := mustName(t, "nobase") // active, and without a database that could be opened
+	nobase := mustName(t, "nobase") // active, but without a database
 	if _, err := f.store.Instance.Users.Reserve(t.Context(), nobase); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestActorNeedsNoDatabaseOfTheUser(t *testing.T) {
 	}
 }
 
-// A peer that is told 404 may take the user for gone.
+// A user whose files are damaged is answered with 503. A peer may take a 404 as a deletion.
 func TestAUserWhoseFilesAreDamagedIsNotGone(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(*fixture) error{
@@ -270,8 +270,8 @@ func TestAUserWhoseFilesAreDamagedIsNotGone(t *testing.T) {
 	}
 }
 
-// A slip in a profile keeps nobody from the user; others see what they would see of a user who
-// closed everything.
+// A user whose profile cannot be read is still served, with the settings of a user who closed
+// everything.
 func TestAUserWhoseProfileIsBrokenIsServedClosed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

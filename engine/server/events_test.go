@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// serve answers on a real listener, as clients reach it, with bounds.
+// serve starts an HTTP server on loopback, with the limits that Harden sets.
 func (f *fixture) serve() *httptest.Server {
 	f.Helper()
 	srv := httptest.NewUnstartedServer(f.public)
@@ -33,7 +33,7 @@ func (f *fixture) serve() *httptest.Server {
 	return srv
 }
 
-// addEvent commits an event of u's.
+// addEvent commits an event of u.
 func (f *fixture) addEvent(u vocab.Username, kind string) {
 	f.Helper()
 	f.write(u, func(ctx context.Context, tx *user.Tx) error {
@@ -41,7 +41,7 @@ func (f *fixture) addEvent(u vocab.Username, kind string) {
 	})
 }
 
-// eventStream is a stream of server-sent events that is read line by line.
+// eventStream reads a stream of server-sent events line by line.
 type eventStream struct {
 	f     *fixture
 	lines *bufio.Scanner
@@ -69,7 +69,7 @@ func (f *fixture) openStream(url, token string, change ...asking) *eventStream {
 	return &eventStream{f, bufio.NewScanner(resp.Body), cancel}
 }
 
-// await reads up to the first line that begins so, and returns the rest of it.
+// await reads up to the first line with a prefix, and returns the rest of that line.
 func (s *eventStream) await(begin string) string {
 	s.f.Helper()
 	for s.lines.Scan() {
@@ -151,7 +151,7 @@ func TestEventsAreRefused(t *testing.T) {
 	f.ask(http.MethodHead, "/api/events", bearerToken(reader)).want(t, 200)
 }
 
-// CLI-02, CLI-02b: a stream ends when its token is revoked, and is told why.
+// CLI-02, CLI-02b: a stream ends when its token is no longer valid. Its last event says why.
 func TestAStreamEndsWithItsToken(t *testing.T) {
 	f := newFixture(t)
 	srv, token := f.serve(), f.token(f.alice, "read")
@@ -171,7 +171,7 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 	f.get("/api/events", bearerToken(token)).want(t, 401)
 }
 
-// A stream shows that it lives, and outlives the time that a request has.
+// An idle stream sends comments. It may last longer than the time limit of a request.
 func TestAnIdleStreamShowsThatItLives(t *testing.T) {
 	f := newFixture(t)
 	server.SetCommentTime(f.server, 5*time.Millisecond)
@@ -188,7 +188,7 @@ func TestAnIdleStreamShowsThatItLives(t *testing.T) {
 	s.close()
 }
 
-// Streams do not count as connections: whoever holds them holds nobody else up.
+// Streams do not count as connections, so open streams keep nobody else from connecting.
 func TestStreamsDoNotCountAsConnections(t *testing.T) {
 	f := newFixture(t)
 	srv := httptest.NewUnstartedServer(f.public)
@@ -214,7 +214,7 @@ func TestStreamsDoNotCountAsConnections(t *testing.T) {
 	}
 }
 
-// oneRead is a database that answers the first read, and no other.
+// oneRead is a database that answers only the first read.
 type oneRead struct {
 	socket.Store
 	reads atomic.Int64
@@ -227,7 +227,7 @@ func (s *oneRead) Read(ctx context.Context, u vocab.Username, work func(context.
 	return s.Store.Read(ctx, u, work)
 }
 
-// A stream that the engine cannot go on with says so before it ends.
+// If the engine cannot continue a stream, the last event of the stream says so.
 func TestAStreamThatFailsIsToldSo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(d *server.Deps) {

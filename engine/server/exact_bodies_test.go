@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The names of members are exact, in what programs send and in what other servers send.
+// The names of the members in a request's body must match exactly.
 func TestBodiesOfConversationsAreReadExactly(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

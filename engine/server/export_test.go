@@ -17,7 +17,7 @@ type Route struct {
 	Admin        bool // on the operator's side
 }
 
-// Routes returns every one, as they are registered.
+// Routes returns all registered routes.
 func (s *Server) Routes() (all []Route) {
 	for path := range s.getRoutes() {
 		all = append(all, Route{Method: http.MethodGet, Path: path}, Route{Method: http.MethodHead, Path: path})
@@ -31,17 +31,17 @@ func (s *Server) Routes() (all []Route) {
 	return all
 }
 
-// Held returns how many bytes of bodies count as in memory.
+// Held returns how many bytes of request bodies count as in memory.
 func (s *Server) Held() int64 { return s.federation.bodies.Used() }
 
-// KeptPages returns how many bytes those pages take that are kept for the next reader.
+// KeptPages returns how many bytes the pages take that are kept for the next reader.
 func (s *Server) KeptPages() int {
 	s.collections.recent.mu.Lock()
 	defer s.collections.recent.mu.Unlock()
 	return s.collections.recent.bytes
 }
 
-// HoldReads takes all places for reads that strangers at an address may have, until release.
+// HoldReads takes all places that strangers at an address have for reads. release gives them back.
 func (s *Server) HoldReads(address netip.Addr) (release func()) {
 	payer, n := policy.NameAddress(networkOf(address)), int64(0)
 	for s.actors.strangers.reads.Take(payer, 1) {
@@ -50,8 +50,8 @@ func (s *Server) HoldReads(address netip.Addr) (release func()) {
 	return func() { s.actors.strangers.reads.Give(payer, n) }
 }
 
-// HoldAnswers takes all the room for large answers that clients at an address may have, until
-// release.
+// HoldAnswers takes all room that clients at an address have for large answers. release gives it
+// back.
 func (s *Server) HoldAnswers(address netip.Addr) (release func()) {
 	payer, n := policy.NameAddress(networkOf(address)), int64(0)
 	for s.answers.Take(payer, 1<<10) {
@@ -63,23 +63,24 @@ func (s *Server) HoldAnswers(address netip.Addr) (release func()) {
 // HeldAnswers returns how many bytes of large answers count as being sent.
 func (s *Server) HeldAnswers() int64 { return s.answers.Used() }
 
-// HoldAtMost bounds them, and those of actions. It must be called before anything is asked.
+// HoldAtMost limits the bytes of request bodies in memory, and separately those of actions. Call
+// it before the first request.
 func (s *Server) HoldAtMost(bytes int64) {
 	s.federation.bodies, s.api.bodies = policy.Bodies.PoolOf(bytes), policy.ActionBodies.PoolOf(bytes)
 }
 
-// SetCommentTime says how often idle streams show that they live.
+// SetCommentTime sets how often an idle stream sends a comment.
 func SetCommentTime(s *Server, t time.Duration) { s.events.commentTime = t }
 
-// SetPingTimes says how often WebSockets are pinged, and how long a pong may take.
+// SetPingTimes sets how often WebSockets are pinged, and how long a pong may take.
 func SetPingTimes(s *Server, every, grace time.Duration) {
 	s.webSockets.pingTime, s.webSockets.pongTime = every, grace
 }
 
-// SetFrameTime says how long a program may take to accept a frame of a WebSocket.
+// SetFrameTime sets how long a program may take to accept a frame of a WebSocket.
 func SetFrameTime(s *Server, t time.Duration) { s.webSockets.frameTime = t }
 
-// HardenCounted is Harden, and returns how many connections are counted.
+// HardenCounted does the same as Harden. The function that it returns counts the open connections.
 func HardenCounted(srv *http.Server) (counted func() int64) {
 	c := newConns(nil)
 	harden(srv, c)

@@ -19,8 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// mixedAway is a conversation that somebody on another server puts in order, with bob in it and
-// sam, who knows the SWICG draft alone.
+// mixedAway is a conversation whose host is on another server. Its other members are bob and sam.
+// Sam's server knows only the SWICG draft.
 type mixedAway struct {
 	*away
 	sam vocab.ID
@@ -47,7 +47,8 @@ func newMixedAway(t *testing.T) *mixedAway {
 	return w
 }
 
-// adds lets the host say that a message of bob stands in its log.
+// adds delivers an Add of the host to bob. The Add says that a message of bob is in the host's
+// log.
 func (w *mixedAway) adds(content []byte, epoch int64) {
 	w.Helper()
 	w.seq++
@@ -71,8 +72,8 @@ func (w *mixedAway) adds(content []byte, epoch int64) {
 	})
 }
 
-// wantOwed fails unless this is owed to others now, in this order: recipient and type of the
-// object. It returns the activities.
+// wantOwed fails unless bob owes exactly these deliveries, in this order. Each text in want has
+// the recipient and the type of the object. wantOwed returns the activities.
 func (w *mixedAway) wantOwed(what string, want ...string) (all []vocab.Doc) {
 	w.Helper()
 	var got []string
@@ -107,7 +108,7 @@ func (w *mixedAway) says(content []byte, status int) {
 	w.post(w.him(), w.his+"/messages", map[string]any{"message": content}).want(w.T, status)
 }
 
-// One member whose actor is gone does not keep the others from being written to.
+// If the actor of one member cannot be found, the other members still get bob's message.
 func TestAMemberThatCannotBeFoundSilencesNobody(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)
@@ -125,8 +126,8 @@ func TestAMemberThatCannotBeFoundSilencesNobody(t *testing.T) {
 	w.wantOwed("a message", string(w.sam)+" PrivateMessage")
 }
 
-// A member who knows the draft alone gets a message of bob as bob's Create, once the host says that
-// it is in order, and once.
+// Sam's server knows only the draft, so bob's server sends sam a message of bob as a Create. It
+// does so once, after the host has said that the message is in its log.
 func TestAMessageLeavesOnceItsHostHasPutItInOrder(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)
@@ -150,7 +151,8 @@ func TestAMessageLeavesOnceItsHostHasPutItInOrder(t *testing.T) {
 	w.wantOwed("when it is sent again")
 }
 
-// No host has bob say what bob's device did not write, or what it refused.
+// A host adds messages of bob to its log that bob's device did not write, or that the host had
+// refused. Bob's server does not send them in bob's name.
 func TestNothingLeavesThatBobDidNotSay(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)
@@ -163,8 +165,8 @@ func TestNothingLeavesThatBobDidNotSay(t *testing.T) {
 	w.wantOwed("what was refused")
 }
 
-// A message whose answer is lost leaves when the host says that it is in order: not before, and
-// none that is owed to an actor that bob blocks.
+// The host's answer to a message is lost. Bob's server sends the message to sam only after the
+// host has added it to its log, and not if bob blocks sam by then.
 func TestAMessageWhoseAnswerIsLostLeavesLater(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)
@@ -180,8 +182,9 @@ func TestAMessageWhoseAnswerIsLostLeavesLater(t *testing.T) {
 	w.wantOwed("of the second, to a blocked actor")
 }
 
-// A commit leaves before the Welcome of an actor that it adds and that knows the draft alone. One
-// that is refused because it is there already is still waited for.
+// A commit adds an actor whose server knows only the draft. The host refuses the commit because it
+// has it already, so bob's server still waits for the host's Add. Then it sends the commit before
+// the actor's Welcomes.
 func TestACommitLeavesBeforeItsWelcomes(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)

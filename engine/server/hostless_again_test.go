@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// owes leases the deliveries that bob owes, and returns the target and the recipients of each.
+// owes claims the deliveries that bob owes. It returns the target, the recipients and the content
+// of each.
 func (k *talk) owes() (all []string) {
 	k.Helper()
 	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
@@ -33,8 +34,8 @@ func (k *talk) owes() (all []string) {
 	return all
 }
 
-// A recipient that could not be found, or that the program names in a request of its own, gets the
-// message as the others do: nobody can make a commit of a past epoch anew.
+// A program sends a commit again, to recipients that the first request did not name or did not
+// find. Only those get it. The program cannot make the commit anew, because its epoch is past.
 func TestAMessageThatIsSentAgainGoesToRecipientsThatItHadNot(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -90,7 +91,7 @@ func TestAMessageThatIsSentAgainGoesToRecipientsThatItHadNot(t *testing.T) {
 	})
 }
 
-// The bytes of somebody else's message are not sent in the user's name.
+// The engine does not send another actor's message in the user's name.
 func TestAMessageThatCameIsNotSentAsTheUsersOwn(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

@@ -21,13 +21,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// arrive hands a Create of a message to bob's database as his inbox does.
+// arrive stores a Create of a message in bob's database, as his inbox does.
 func (k *talk) arrive(from string, kind string, content []byte, more vocab.Doc) conversation.Outcome {
 	k.Helper()
 	return k.arriveTold(from, kind, content, more, nil)
 }
 
-// arriveTold is arrive with the function that permits events.
+// arriveTold is arrive with the function that decides which events are added.
 func (k *talk) arriveTold(from string, kind string, content []byte, more vocab.Doc, tells func(trust string) bool) conversation.Outcome {
 	k.Helper()
 	object := vocab.Doc{"type": kind, "id": from + "/objects/" + uuid.NewString(), "attributedTo": from, "to": []any{string(k.local.ID(k.bob))}, "mediaType": "message/mls", "encoding": "base64",
@@ -48,8 +48,8 @@ func (k *talk) arriveTold(from string, kind string, content []byte, more vocab.D
 	return o
 }
 
-// A group that another program began has no host: a Welcome lets bob in, and his device says to
-// which group, and to which actors what it sends is for.
+// Carol began a group with another program, so the group has no host. Bob joins by a Welcome, and
+// his device tells the engine the id of the group.
 func TestAGroupWithoutAHost(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -100,8 +100,8 @@ func TestAGroupWithoutAHost(t *testing.T) {
 	}
 }
 
-// PAY-01: actors of one domain leave room to those of others, for invitations and for what waits
-// for its group.
+// PAY-01: actors of one domain leave room for actors of other domains. This holds for invitations,
+// and for messages that wait for the Welcome to their group.
 func TestADomainLeavesRoomForTheInvitationsOfOthers(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -167,7 +167,7 @@ func TestADomainLeavesRoomForTheInvitationsOfOthers(t *testing.T) {
 	}
 }
 
-// began lets bob into a group without a host that carol began.
+// began adds bob to a group without a host that carol began.
 func (k *talk) began() (path string, g *mlstest.Group, hers, mine *mlstest.Device) {
 	k.Helper()
 	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
@@ -233,8 +233,8 @@ func TestMessagesOfAGroupWithoutAHostGoToThoseThatAreNamed(t *testing.T) {
 	}
 }
 
-// The header of a message proves no member: a stranger who has learned a group's id is none of it.
-// The actors that a member's message names are, and so is an actor that bob's device writes to.
+// A stranger who has learned a group's id does not become a member by sending a message with it.
+// An actor becomes a member if a member's message names it, or if bob's device writes to it.
 func TestAStrangersMessageMakesNoMember(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -258,7 +258,7 @@ func TestAStrangersMessageMakesNoMember(t *testing.T) {
 		}
 	}
 	check("at first", him, from)
-	if o := k.arrive(eve, "PrivateMessage", g.Message(), nil); !o.Kept { // the devices see that they cannot read it
+	if o := k.arrive(eve, "PrivateMessage", g.Message(), nil); !o.Kept { // the devices find that they cannot read it
 		t.Errorf("a stranger's message: %+v", o)
 	}
 	check("after a stranger's message", him, from)
@@ -277,8 +277,8 @@ func TestAStrangersMessageMakesNoMember(t *testing.T) {
 	check("after the inviter's message", him, from, dan)
 }
 
-// An actor that knows no more than a group's id is a stranger there: its events have the budget of
-// strangers, it moves no epoch, and its messages are bounded.
+// An actor who only knows a group's id is a stranger there. Its events use the budget of
+// strangers, its commits do not change the epoch, and at most 50 of its messages are kept.
 func TestAnOutsidersMessagesAreAStrangers(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -326,7 +326,7 @@ func TestAnOutsidersMessagesAreAStrangers(t *testing.T) {
 	}
 }
 
-// The messages collection shows what came as it came, to its owner alone.
+// The messages collection shows received activities byte for byte, and only to the user.
 func TestTheMessagesCollectionShowsWhatCame(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -350,7 +350,8 @@ func TestTheMessagesCollectionShowsWhatCame(t *testing.T) {
 	}
 }
 
-// F7, and the road of a server of this kind.
+// F7: each claim asks the other actor's server for a package, and skips packages that are forged
+// or valid for too long. A Lightweb server has an endpoint for claims, others have a collection.
 func TestKeyPackagesOfOthersAreAskedForEachTime(t *testing.T) {
 	t.Parallel()
 	for name, lightweb := range map[string]bool{"a server of this kind": true, "another one": false} {
@@ -376,7 +377,7 @@ func TestKeyPackagesOfOthersAreAskedForEachTime(t *testing.T) {
 			asked := 0
 			p.Handle("/users/dora/keyPackages/claim", func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", vocab.ActivityJSON)
-				_, _ = w.Write(vocab.Doc{"type": "Collection", "items": []any{item(forged), one, item(late)}}.JSON()) // who asked may have hung up
+				_, _ = w.Write(vocab.Doc{"type": "Collection", "items": []any{item(forged), one, item(late)}}.JSON()) // the client may have hung up
 			})
 			p.Handle("/users/dora/keyPackages", func(w http.ResponseWriter, r *http.Request) {
 				asked++
@@ -387,7 +388,7 @@ func TestKeyPackagesOfOthersAreAskedForEachTime(t *testing.T) {
 				case "2":
 					doc = vocab.Doc{"type": "OrderedCollectionPage", "orderedItems": one.Text("id")}
 				}
-				_, _ = w.Write(doc.JSON()) // who asked may have hung up
+				_, _ = w.Write(doc.JSON()) // the client may have hung up
 			})
 			for range 2 {
 				var got struct {
@@ -405,7 +406,7 @@ func TestKeyPackagesOfOthersAreAskedForEachTime(t *testing.T) {
 	}
 }
 
-// A collection of junk costs its reader a bounded number of requests.
+// The engine reads at most 100 items of a collection that has no valid key package.
 func TestACollectionOfJunkIsNotReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -423,7 +424,7 @@ func TestACollectionOfJunkIsNotReadToItsEnd(t *testing.T) {
 	for n := range 1000 {
 		p.Handle("/users/dora/keyPackages/"+strconv.Itoa(n), func(w http.ResponseWriter, _ *http.Request) {
 			asked.Add(1)
-			_, _ = w.Write([]byte(`{"type":"KeyPackage"}`)) // who asked may have hung up
+			_, _ = w.Write([]byte(`{"type":"KeyPackage"}`)) // the client may have hung up
 		})
 	}
 	k.post(k.device.Identity, "/api/keypackages/claim", map[string]any{"actor": string(dora.ID)}).want(t, 404)

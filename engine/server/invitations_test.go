@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// invitations returns how many conversations of bob have been joined by no device of his.
+// invitations returns how many of bob's conversations no device of his has joined.
 func (k *talk) invitations() (n int) {
 	k.Helper()
 	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
@@ -30,8 +30,8 @@ func (k *talk) invitations() (n int) {
 	return n
 }
 
-// The device for which the Welcome was may be lost. Another one joins without a Welcome of its own,
-// and the conversation is not forgotten with the Welcome.
+// The device with the Welcome may be lost, and another device of bob joins without a Welcome. A
+// request of bob that the host accepts counts as joining, so the conversation stays.
 func TestAUserWhoWritesInAConversationHasJoinedIt(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -66,7 +66,7 @@ func TestAUserWhoWritesInAConversationHasJoinedIt(t *testing.T) {
 	}
 }
 
-// Only the user's own request shows that a device has joined: a host may name any sender.
+// A request for a reset does not count as joining, even if the host accepts it.
 func TestAResetThatIsAskedForJoinsNothing(t *testing.T) {
 	t.Parallel()
 	w := newAwayIf(t, false)
@@ -90,7 +90,8 @@ func TestAUserWhoWritesInAGroupWithoutAHostHasJoinedIt(t *testing.T) {
 	}
 }
 
-// A device may confirm its Welcome without the id of the group: then the first message tells it.
+// A device confirms its Welcome without the id of the group. The conversation is joined when the
+// first message shows the id.
 func TestAGroupWhoseWelcomeIsConfirmedIsJoinedOnceItIsKnown(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// A program whose answer was lost publishes again, and gets the ids by which it can revoke.
+// A program that lost the answer publishes the same packages again. It gets their first ids, by
+// which it can revoke them.
 func TestKeyPackagesThatArePublishedAgainHaveTheirFirstIDs(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

@@ -13,16 +13,16 @@ import (
 	"github.com/lightweb/lightweb/engine/server"
 )
 
-// illegible is what no address may hold: NUL, bytes that begin no character, halves of surrogates,
-// an overlong slash, a character that is cut off.
+// illegible are texts that no address may contain: NUL, bytes that begin no character, halves of
+// surrogates, an overlong slash, and a character that is cut off.
 var illegible = []string{"%00", "a%00b", "%ff", "%fe%ff", "%ed%a0%80", "%ed%bf%bf", "%c0%af", "%e2%82"}
 
-// parameters are those that some address knows, and one that none does.
+// parameters are query parameters that at least one address knows, and one that no address knows.
 var parameters = []string{"feed", "limit", "cursor", "page", "resource", "rel", "status", "domain", "seconds", "unknown"}
 
 var placeholder = regexp.MustCompile(`[:*][a-z]+`)
 
-// FRS-06: every parameter of every address, in paths and in queries, as a name and as a value.
+// FRS-06: every address refuses illegible text in its path, and in names and values of its query.
 func TestNoAddressTakesWhatIsNoText(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer

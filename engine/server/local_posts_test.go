@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A local post is there for another user of the server, and for a follower elsewhere it is not: by
-// no id, and in no collection.
+// Other users of the server see a local post. A follower on another server gets it by no id, and
+// finds it in no collection.
 func TestALocalPostIsThereForUsersAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -25,10 +25,10 @@ import (
 
 const password = "correct horse battery staple"
 
-// hashed is the password as it is stored; to hash it is slow.
+// hashed returns the hash of password. It is computed once, because hashing is slow.
 var hashed = sync.OnceValue(func() string { return token.HashPassword(password) })
 
-// setPassword gives a user the password.
+// setPassword gives a user the password in the constant password.
 func (f *fixture) setPassword(u vocab.Username) {
 	f.Helper()
 	if err := f.store.Instance.Passwords.Set(f.Context(), u, instance.NewPassword(hashed())); err != nil {
@@ -36,7 +36,7 @@ func (f *fixture) setPassword(u vocab.Username) {
 	}
 }
 
-// from has a request come from an address.
+// from makes a request come from an address.
 func from(address string) asking { return func(r *http.Request) { r.RemoteAddr = address + ":1234" } }
 
 var asJSON = header("Content-Type", "application/json")
@@ -51,7 +51,7 @@ func (f *fixture) logIn(name, password string, how ...asking) response {
 	return f.send("/api/session", string(body), append([]asking{asJSON}, how...)...)
 }
 
-// session signs in, and returns the session.
+// session signs a user in, and returns the session.
 func (f *fixture) session(name string, how ...asking) string {
 	f.Helper()
 	var made struct{ Session string }
@@ -59,7 +59,7 @@ func (f *fixture) session(name string, how ...asking) string {
 	return made.Session
 }
 
-// counted returns a counter of the server.
+// counted returns the value of a counter of the server, by its name and labels.
 func (f *fixture) counted(name string, labels ...string) (sum float64) {
 	f.Helper()
 	families, err := f.deps.Metrics.Gather()
@@ -98,7 +98,7 @@ func TestAPasswordMakesASession(t *testing.T) {
 	}
 	f.get("/api/feed", bearerToken(made.Session)).want(t, 200)
 	f.send("/api/activity", `{"action":"CreateNote","params":{}}`, asJSON, bearerToken(made.Session)).want(t, 201)
-	f.send("/api/session", "", bearerToken(made.Session)).want(t, 403) // it is no token
+	f.send("/api/session", "", bearerToken(made.Session)).want(t, 403) // a session is not a token
 	f.ask(http.MethodDelete, "/api/session", bearerToken(made.Session)).want(t, http.StatusNoContent)
 	f.get("/api/feed", bearerToken(made.Session)).want(t, 401)
 	if right := f.counted("lightweb_logins_total", "right"); right != 1 {
@@ -106,7 +106,7 @@ func TestAPasswordMakesASession(t *testing.T) {
 	}
 }
 
-// An answer tells and costs the same whoever's name it is.
+// Every refused login gets the same answer at the same cost, whether or not the name exists.
 func TestEveryWrongLoginIsAnsweredAlike(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
@@ -153,7 +153,7 @@ func TestASessionOfAPasswordEnds(t *testing.T) {
 	for n, tt := range []struct {
 		name string
 		end  func(session string)
-		lost bool // or it goes on
+		lost bool // false: the session continues
 	}{
 		{"when another password is set", func(string) { f.setPassword(f.alice) }, true},
 		{"when the password is removed", func(string) {
@@ -195,8 +195,8 @@ func TestASessionOfAPasswordEnds(t *testing.T) {
 	}
 }
 
-// Sessions of tokens end everywhere, too, and tokens do not. A session that only reads ends no
-// others.
+// Ending all sessions also ends the sessions of tokens, but not the tokens. A session that may
+// only read cannot end other sessions.
 func TestAllSessionsAreEndedTogether(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
@@ -280,8 +280,8 @@ func TestBodiesWithPasswordsAreBounded(t *testing.T) {
 	}
 }
 
-// The log says who tried, and never what: nor a name that is no user's, which may be a password
-// in the wrong field.
+// The log has the address and the user of each login, but never the password. It leaves out a name
+// that belongs to no user, because that may be a password in the wrong field.
 func TestLoginsAreLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -304,13 +304,13 @@ func TestLoginsAreLogged(t *testing.T) {
 	}
 }
 
-// One address has only so many attempts, and each is cheap to refuse.
+// One address may try only 20 passwords in a row. Further attempts are refused without hashing.
 func TestAnAddressTriesOnlySoManyPasswords(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
 	f.setPassword(f.alice)
 	for n := range 25 {
-		r := f.logIn(fmt.Sprint("user", n), password, from(fmt.Sprintf("[2001:db8::%d]", n+1))) // one client has all of them
+		r := f.logIn(fmt.Sprint("user", n), password, from(fmt.Sprintf("[2001:db8::%d]", n+1))) // one client may have all of these addresses
 		if want := map[bool]int{true: 401, false: 429}[n < 20]; r.StatusCode != want || want == 429 && r.Header.Get("Retry-After") == "" {
 			t.Errorf("attempt %d is answered %d, want %d", n, r.StatusCode, want)
 		}
@@ -324,8 +324,8 @@ func TestAnAddressTriesOnlySoManyPasswords(t *testing.T) {
 	f.logIn("alice", password, from("[2001:db8:0:1::1]")).want(t, 201)
 }
 
-// Whoever guesses at a name from one place or from many leaves its user a way in; a name that
-// nobody has is bounded in the same way.
+// A user can still sign in from an address that the user signed in from before, however many
+// networks guess the password. Guesses for a name that nobody has are limited in the same way.
 func TestNobodyLocksAUserOut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
@@ -338,7 +338,7 @@ func TestNobodyLocksAUserOut(t *testing.T) {
 	f.logIn("alice", password, home).want(t, 201)
 	statuses := map[string][]int{}
 	for _, name := range []string{"alice", "nobody"} {
-		for n := range 80 { // from so many networks
+		for n := range 80 { // each from another network
 			statuses[name] = append(statuses[name], f.logIn(name, "a wrong guess", from(fmt.Sprintf("203.%d.%d.1", n, len(name)))).StatusCode)
 		}
 		if !slices.Contains(statuses[name], 429) || slices.ContainsFunc(statuses[name], func(s int) bool { return s != 401 && s != 429 }) {
@@ -349,7 +349,8 @@ func TestNobodyLocksAUserOut(t *testing.T) {
 	f.logIn("bob", password, from("203.0.113.9")).want(t, 201)
 }
 
-// However many come at once, two are hashed at a time and few wait; each gets its answer.
+// Of many logins at the same time, two are hashed at once and a few wait. Each login is either
+// checked, or refused for now.
 func TestManyLoginsAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -376,7 +377,7 @@ func TestManyLoginsAtOnce(t *testing.T) {
 	}
 }
 
-// A hash of cheaper times is made again when its password comes, and no session ends by that.
+// A hash with outdated parameters is renewed when its user signs in. No session ends by that.
 func TestAnOldHashIsRenewed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
@@ -409,7 +410,8 @@ func TestAnOldHashIsRenewed(t *testing.T) {
 	}
 }
 
-// Without Redis the password is checked, and there is no session.
+// Without Redis a login with the right password gets 503, because no session can be stored. A
+// wrong password is still refused.
 func TestWithoutRedisNobodySignsIn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -55,7 +55,7 @@ const origin = "https://example.org"
 
 var start = time.Date(2026, 2, 21, 12, 0, 0, 0, time.UTC)
 
-// inbox answers what the test says.
+// inbox is an inbox whose answers the test sets.
 type inbox struct {
 	err  error
 	user vocab.Username
@@ -63,7 +63,7 @@ type inbox struct {
 
 	counted []vocab.ID
 	signer  *vocab.Actor // of Admit
-	refuses error        // what Count says
+	refuses error        // the error of Count
 }
 
 func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vocab.Username) error {
@@ -71,7 +71,7 @@ func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vo
 	return i.err
 }
 
-// ReceiveLarge reads the body unless the test says that its sender may not send it.
+// ReceiveLarge reads the body, unless the test has set an error.
 func (i *inbox) ReceiveLarge(_ context.Context, _ *http.Request, user vocab.Username, read func(payer string) ([]byte, error)) (err error) {
 	i.user = user
 	if i.err == nil {
@@ -85,12 +85,12 @@ func (i *inbox) Count(signer vocab.ID) error {
 	return i.refuses
 }
 
-// Admit takes the signer that the test says.
+// Admit returns the signer that the test has set.
 func (i *inbox) Admit(context.Context, *http.Request, []byte) (*vocab.Actor, error) {
 	return i.signer, i.err
 }
 
-// dispatcher answers what the test says.
+// dispatcher is an outbox whose answers the test sets.
 type dispatcher struct {
 	result outbox.Result
 	err    error
@@ -123,7 +123,8 @@ func (d *dispatcher) FindObject(_ context.Context, _ vocab.Username, id vocab.ID
 	return d.object, d.found, d.err
 }
 
-// world is all other servers, of which none shows anything. It keeps who paid for each request.
+// world represents all other servers. Every fetch from them fails. world records who pays for each
+// fetch.
 type world struct {
 	err error
 
@@ -141,7 +142,8 @@ func (w *world) Get(ctx context.Context, _ transport.Request) (*transport.Respon
 	return nil, w.err
 }
 
-// fixture is a server on real stores, with users alice and bob, and carol on another server.
+// fixture is a server with real stores, the users alice and bob, and carol, an actor of another
+// server.
 type fixture struct {
 	*testing.T
 	store      *db.Cluster
@@ -181,7 +183,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	now := func() time.Time { return start }
 	gate := policy.NewGate(func() policy.Lists { return f.policy }, policy.Open, f.local.Host())
 	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Users: store.Instance.Users, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
-	keys, err := keyspace.Open(keyspace.Config{CacheURL: "redis://127.0.0.1:1", Log: log}) // no Redis is there
+	keys, err := keyspace.Open(keyspace.Config{CacheURL: "redis://127.0.0.1:1", Log: log}) // no Redis listens there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +231,7 @@ func (f *fixture) user(name string) vocab.Username {
 	return u
 }
 
-// remoteKey is one key for all actors of other servers: making one is slow.
+// remoteKey is one key for all actors of other servers, because making a key is slow.
 var remoteKey = sync.OnceValue(func() *rsa.PrivateKey {
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -238,7 +240,7 @@ var remoteKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return k
 })
 
-// remote returns an actor of another server that the instance knows.
+// remote stores an actor of another server, and returns the actor and its key.
 func (f *fixture) remote(id string) (*vocab.Actor, signature.Key) {
 	f.Helper()
 	der, err := x509.MarshalPKIXPublicKey(&remoteKey().PublicKey)
@@ -263,7 +265,8 @@ func (f *fixture) write(u vocab.Username, work func(context.Context, *user.Tx) e
 	}
 }
 
-// post stores what u wrote for those in to, and returns the ids of activity and object.
+// post stores a note by u that is addressed to the actors in to. It returns the ids of the Create
+// and of the note.
 func (f *fixture) post(u vocab.Username, text string, at time.Time, to ...vocab.ID) (activity, object vocab.ID) {
 	f.Helper()
 	activity, object = f.local.NewActivityID(u), f.local.NewObjectID(u)
@@ -305,7 +308,7 @@ func (f *fixture) relate(u vocab.Username, kind, status string, who vocab.ID, at
 	})
 }
 
-// befriend makes a friendship of u's, or a request for one.
+// befriend stores a friendship of u with an actor, or a request for one.
 func (f *fixture) befriend(u vocab.Username, kind, status, direction string, who vocab.ID, at time.Time) {
 	f.Helper()
 	f.write(u, func(ctx context.Context, tx *user.Tx) error {
@@ -329,7 +332,7 @@ type asking func(*http.Request)
 func header(name, value string) asking { return func(r *http.Request) { r.Header.Set(name, value) } }
 func bearerToken(token string) asking  { return header("Authorization", "Bearer "+token) }
 
-// signed signs a request for what the client sends.
+// signed signs a request with a key, in a dialect.
 func (f *fixture) signed(k signature.Key, d signature.Dialect) asking {
 	return func(r *http.Request) {
 		c, err := http.NewRequest(r.Method, origin+r.RequestURI, nil)
@@ -345,7 +348,7 @@ func (f *fixture) signed(k signature.Key, d signature.Dialect) asking {
 	}
 }
 
-// response is what came back, its body read.
+// response is a response with its whole body.
 type response struct {
 	*http.Response
 	body []byte
@@ -367,7 +370,7 @@ func (r response) decode(t *testing.T, into any) {
 	}
 }
 
-// ask sends a request to the public side. Addresses of ours are asked for by their path.
+// ask sends a request to the public handler. target is a path, or an id of this server.
 func (f *fixture) ask(method, target string, how ...asking) response {
 	f.Helper()
 	return ask(f, f.public, method, strings.TrimPrefix(target, origin), "", how...)
@@ -401,7 +404,7 @@ func ask(t testing.TB, h http.Handler, method, target, body string, how ...askin
 	return response{res, b}
 }
 
-// described is the description that every answer of the client API is held against.
+// described returns the description with which every answer of the client API is compared.
 func described(t testing.TB) apitest.Description {
 	readOnce.Do(func() { readDescription = apitest.Read(t, server.OpenAPI()) })
 	return readDescription
@@ -412,7 +415,7 @@ var (
 	readDescription apitest.Description
 )
 
-// want fails unless the status is as it should be.
+// want fails the test unless the response has this status.
 func (r response) want(t testing.TB, status int) response {
 	t.Helper()
 	if r.StatusCode != status {
@@ -421,12 +424,12 @@ func (r response) want(t testing.TB, status int) response {
 	return r
 }
 
-// blockedKey is of an actor on a host that is not welcome.
+// blockedKey returns the key of an actor on a blocked host.
 func (f *fixture) blockedKey() signature.Key {
 	return signature.Key{ID: "https://blocked.example/users/mallory#main-key", Private: remoteKey()}
 }
 
-// state suspends or deletes a user.
+// state sets the state of a user, such as suspended or deleted.
 func (f *fixture) state(u vocab.Username, state string) {
 	f.Helper()
 	if err := f.store.Instance.Users.SetState(f.Context(), u, state); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Everybody finds an actor's key packages in its document, and the way to its messages, which it
-// alone may go (conversations.md 4.1).
+// An actor's document names its key packages, which everybody may read, and its messages, which
+// only the actor may read (conversations.md 4.1).
 func TestTheActorNamesItsKeyPackagesAndItsMessages(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Muted posts are in no thread and found by no search; an object that is asked for is shown, and so
-// are words of the user's own.
+// Threads and search results leave out muted posts. A muted post is still shown when it is asked
+// for by its id, and posts of the user are never muted.
 func TestMutedPostsAreInNoThreadAndNotFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -56,8 +56,8 @@ func TestMutedPostsAreInNoThreadAndNotFound(t *testing.T) {
 	f.get("/api/relationships?type=mute&limit=1", token).want(t, 400)
 }
 
-// A muted actor has a card as one in a relationship has it: that of a local user is the current
-// one, and that of an actor of which there is no copy is empty.
+// The list of mutes has a card for each muted actor. The card of a local user is current. If the
+// engine has no copy of an actor, the card is empty.
 func TestEachMutedActorHasACard(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

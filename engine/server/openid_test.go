@@ -24,7 +24,7 @@ import (
 
 const openIDPath = "/api/session/oidc"
 
-// openID is a server whose users may sign in by a provider.
+// openID is a server whose users may sign in through an OpenID provider.
 type openID struct {
 	*fixture
 	provider *oidctest.Provider
@@ -52,8 +52,8 @@ func (o *openID) link(u vocab.Username) {
 	}
 }
 
-// begin lets a browser begin a login and sign in at the provider. It returns the address on which
-// the browser comes back, and what it sends there.
+// begin begins a login and signs in at the provider. It returns the address to which the browser
+// comes back, and the cookie that the browser sends there.
 func (o *openID) begin(how ...asking) (back string, cookie asking) {
 	o.Helper()
 	r := o.ask(http.MethodGet, openIDPath, how...).want(o, http.StatusSeeOther)
@@ -64,7 +64,8 @@ func (o *openID) begin(how ...asking) (back string, cookie asking) {
 	return o.letIn(r.Header.Get("Location")), header("Cookie", set.Name+"="+set.Value)
 }
 
-// letIn follows a browser to the provider, and returns where that sends it.
+// letIn opens the provider's page at location. It returns the path to which the provider redirects
+// the browser.
 func (o *openID) letIn(location string) string {
 	o.Helper()
 	request, err := http.NewRequestWithContext(o.Context(), http.MethodGet, location, nil)
@@ -84,7 +85,7 @@ func (o *openID) letIn(location string) string {
 	return strings.TrimPrefix(r.Header.Get("Location"), origin)
 }
 
-// wantCode is want for a refusal with this code.
+// wantCode fails the test unless the response has this status and this error code.
 func (r response) wantCode(t testing.TB, status int, code string) response {
 	t.Helper()
 	if r.want(t, status); !strings.Contains(string(r.body), `"error":"`+code+`"`) {
@@ -93,7 +94,7 @@ func (r response) wantCode(t testing.TB, status int, code string) response {
 	return r
 }
 
-// A user who signs in at the provider has the session that a password makes.
+// A user who signs in at the provider gets the same session as with a password.
 func TestAnIdentityMakesASession(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -123,7 +124,8 @@ func TestAnIdentityMakesASession(t *testing.T) {
 	o.get("/api/feed", bearerToken(made.Session)).want(t, 401)
 }
 
-// A page that may use the API gets the browser back, with the session where no server sees it.
+// A page of an allowed origin begins a login. At the end the browser returns to that page with the
+// session in the fragment of the address, which no server sees.
 func TestABrowserIsSentBackToAPageThatMayUseTheAPI(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -145,8 +147,8 @@ func TestABrowserIsSentBackToAPageThatMayUseTheAPI(t *testing.T) {
 	}
 }
 
-// Whoever is linked to nobody gets one answer: an unknown one, a suspended user's and a deleted
-// one's.
+// Logins that are linked to no active user all get the same answer, whether the identity is
+// unknown or its user is suspended or deleted.
 func TestNobodyIsToldWhoIsLinked(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -166,7 +168,8 @@ func TestNobodyIsToldWhoIsLinked(t *testing.T) {
 	}
 }
 
-// Only the browser that began a login ends it, with what it began.
+// Only the browser that began a login can complete it, within ten minutes and with the same
+// parameters.
 func TestALoginIsOneBrowsers(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -194,7 +197,7 @@ func TestALoginIsOneBrowsers(t *testing.T) {
 	o.get(back, cookie).wantCode(t, http.StatusUnauthorized, "login_not_proven")
 }
 
-// A provider that lies, or whoever is between, proves nobody.
+// A false token signs nobody in, whether it comes from the provider or from an attacker.
 func TestATokenThatProvesNobodyIsRefused(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -240,7 +243,8 @@ func TestATokenThatProvesNobodyIsRefused(t *testing.T) {
 	o.get(back, cookie, from("203.0.113.1")).want(t, http.StatusOK)
 }
 
-// A provider that does not answer is said to, and asked again when it does.
+// If the provider does not answer, the login gets 503. After a pause the server asks the provider
+// again.
 func TestAProviderThatIsAway(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -252,7 +256,7 @@ func TestAProviderThatIsAway(t *testing.T) {
 	if r := away.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable"); r.Header.Get("Retry-After") == "" || strings.Contains(string(r.body), "127.0.0.1") {
 		t.Errorf("an unreachable provider is answered %v %s", r.Header, r.body)
 	}
-	guarded := newFixture(t, func(d *server.Deps) { // the guard holds for a provider, too
+	guarded := newFixture(t, func(d *server.Deps) { // the address guard applies to providers, too
 		client := transport.New(transport.Config{}, nil, nil)
 		t.Cleanup(client.Close)
 		d.OpenID = oidc.New(oidc.Config{Issuer: o.provider.URL, ClientID: "x", Callback: o.provider.Callback, Client: client.Plain(), Now: d.Now})
@@ -261,13 +265,13 @@ func TestAProviderThatIsAway(t *testing.T) {
 	o.provider.Away = true
 	o.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable")
 	o.provider.Away = false
-	o.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable") // it is left alone for a while
+	o.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable") // the server waits before it asks again
 	o.now = start.Add(time.Minute)
 	o.get(openIDPath).want(t, http.StatusSeeOther)
 	newFixture(t).get(openIDPath).wantCode(t, http.StatusNotFound, "no_provider")
 }
 
-// Steps of logins and attempts at passwords count towards one bound.
+// Steps of OpenID logins and attempts at passwords share one limit.
 func TestStepsOfLoginsAreBounded(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)

@@ -57,7 +57,7 @@ func TestTheProfilePageListsPublicPosts(t *testing.T) {
 	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	f.post(f.alice, "later", start.Add(time.Hour), vocab.Public) // the page of before is forgotten
+	f.post(f.alice, "later", start.Add(time.Hour), vocab.Public) // this drops the kept page
 	f.get("/@alice").want(t, 200).holds(t, []string{"later"}, []string{"noindex"})
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// receiveAnswer stores what somebody answered to an object that u holds, for those in to.
+// receiveAnswer stores an answer by author in u's database. It answers the object to, and is
+// addressed to audience.
 func (f *fixture) receiveAnswer(u vocab.Username, to, author vocab.ID, name, content string, at time.Time, audience ...vocab.ID) vocab.ID {
 	f.Helper()
 	id := vocab.ID(author.Origin() + "/notes/" + name)
@@ -57,7 +58,7 @@ func TestThePageOfAPostShowsItsPublicThread(t *testing.T) {
 		t.Error("the answer stands before the post")
 	}
 
-	// An answer of alice's shows what it answers, as far as that is public.
+	// The page of alice's answer shows the posts above it, up to the first that is not public.
 	hidden := f.receiveAnswer(f.alice, root, f.carol.ID, "hidden", "<p>a hidden link</p>", at(7), f.local.ID(f.alice))
 	behind := f.receiveAnswer(f.alice, hidden, f.carol.ID, "behind", "<p>behind it</p>", at(7), public)
 	secret := f.receiveAnswer(f.alice, "", f.carol.ID, "secret", "<p>carol's secret</p>", at(8), f.local.ID(f.alice))
@@ -77,7 +78,7 @@ func TestThePageOfAPostShowsItsPublicThread(t *testing.T) {
 	}
 }
 
-// Answers that find no room stand on the pages behind, each once.
+// Each answer of a long thread is on exactly one of its pages.
 func TestTheAnswersOfAThreadArePaged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
@@ -101,7 +102,7 @@ func TestTheAnswersOfAThreadArePaged(t *testing.T) {
 	}
 }
 
-// A stamp is for servers: people find no page of it.
+// A stamp has no page, because only servers read stamps.
 func TestAStampHasNoPage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
@@ -116,7 +117,7 @@ func TestAStampHasNoPage(t *testing.T) {
 	f.get(strings.TrimPrefix(string(stamp), origin), header("Accept", "text/html, */*;q=0.8")).want(t, 200).holds(t, []string{"QuoteAuthorization"}, nil)
 }
 
-// That an author approved of what a post quotes is no change of the post.
+// A post is not shown as changed because the author of a quoted post has approved the quote.
 func TestAnApprovedQuoteIsNotShownAsChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)

@@ -20,12 +20,12 @@ func withPages(d *server.Deps) { d.Local.OfferPages() }
 
 const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 
-// pageOf returns the path of the page of an object of a user's.
+// pageOf returns the path of an object's page.
 func (f *fixture) pageOf(object vocab.ID) string {
 	return strings.TrimPrefix(f.local.PostPage(object), origin)
 }
 
-// holds fails unless a page has all of these and none of those.
+// holds fails unless the page contains every text in all and no text in none.
 func (r response) holds(t *testing.T, all, none []string) {
 	t.Helper()
 	for _, s := range all {
@@ -56,7 +56,7 @@ func TestWhatIsNotPublicHasNoPage(t *testing.T) {
 			t.Errorf("%s: %d %s", path, r.StatusCode, r.body)
 		}
 	}
-	f.get(f.pageOf(private), f.signed(f.carolKey, signature.RFC9421)).want(t, 404) // a page is the same for everybody
+	f.get(f.pageOf(private), f.signed(f.carolKey, signature.RFC9421)).want(t, 404) // every reader gets the same page
 	f.get(f.pageOf(private), bearerToken(f.token(f.alice, "read"))).want(t, 404)
 	r := f.get(f.pageOf(deleted)).want(t, 410)
 	r.holds(t, []string{"This is gone"}, []string{"regretted"})
@@ -74,8 +74,8 @@ func TestWhatIsNotPublicHasNoPage(t *testing.T) {
 	}
 }
 
-// Whoever would rather have a page gets it where there is one, and everybody else what they got
-// before there were pages.
+// A client that prefers HTML is redirected from an id to its page, if there is one. Other clients
+// get the same answers as from a server without pages.
 func TestAnIDLeadsPeopleToItsPage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
@@ -134,7 +134,8 @@ func TestAnIDLeadsPeopleToItsPage(t *testing.T) {
 	f.get("/users/alice", header("Accept", browser), f.signed(f.blockedKey(), signature.RFC9421)).want(t, 403)
 }
 
-// Pixelfed fetches posts from the addresses of their pages, and follows no redirect.
+// Pixelfed fetches posts from the addresses of their pages, and follows no redirect. So the
+// address of a page also answers with the document.
 func TestAPageIsADocumentForWhoeverPrefersOne(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
@@ -222,7 +223,8 @@ func TestPagesOfLargePostsAreBounded(t *testing.T) {
 	f.get("/@alice").holds(t, []string{"post-19", "post-0 "}, []string{`rel="next"`})
 }
 
-// A page that many read at once is read from the database once, and a write ends that.
+// Once a page was read, other readers get it without a read of the database, until the user
+// writes.
 func TestPagesAreRememberedUntilTheUserWrites(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
@@ -231,7 +233,7 @@ func TestPagesAreRememberedUntilTheUserWrites(t *testing.T) {
 	for _, path := range paths {
 		f.get(path).want(t, 200)
 	}
-	release := f.server.HoldReads(netip.MustParseAddr("192.0.2.1")) // the address of requests in tests: it may read nothing more
+	release := f.server.HoldReads(netip.MustParseAddr("192.0.2.1")) // all requests in tests have this address; it may read no more
 	for _, path := range paths {
 		f.get(path).want(t, 200)
 	}
@@ -246,7 +248,7 @@ func TestPagesAreRememberedUntilTheUserWrites(t *testing.T) {
 	f.get("/@alice").want(t, 200).holds(t, []string{"more"}, nil)
 }
 
-// Pages open no more databases than other reads of strangers.
+// Readers of pages open no more databases than other strangers who read.
 func TestPagesLeaveDatabasesToOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)

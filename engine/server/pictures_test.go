@@ -145,7 +145,7 @@ func TestOnlyPicturesAreShown(t *testing.T) {
 	f.get(folder+name).want(t, 404)
 }
 
-// unkept counts the bytes of an answer, and keeps none.
+// unkept counts the bytes of a response, and discards them.
 type unkept struct {
 	header http.Header
 	n      int
@@ -155,8 +155,8 @@ func (u *unkept) Header() http.Header         { return u.header }
 func (u *unkept) WriteHeader(int)             {}
 func (u *unkept) Write(b []byte) (int, error) { u.n += len(b); return len(b), nil }
 
-// A client that reads slowly holds an open file, not the picture. No other test may run meanwhile,
-// because the test measures the memory of the process.
+// The server sends a picture from its file, without reading the whole picture into memory. No
+// other test may run meanwhile, because the test measures the memory of the process.
 func TestAPictureIsNotReadIntoMemory(t *testing.T) {
 	f := newFixture(t)
 	const size, requests = 4 << 20, 8

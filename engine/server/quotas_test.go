@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Whoever is bounded is told by how much, and what is left, also when nothing is.
+// An answer to a request with a quota says how large the quota is and how much is left, even if
+// nothing is left.
 func TestProgramsAreToldWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -41,7 +42,8 @@ func TestProgramsAreToldWhatIsLeft(t *testing.T) {
 	left(f.get("/api/me", read).want(t, 200), "", "")
 }
 
-// Finding actors and claiming their key packages ask other servers, and share one bound.
+// Finding an actor and claiming an actor's key package both ask other servers. They share one
+// quota.
 func TestClaimsOfKeyPackagesCountAsLookups(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -56,8 +58,8 @@ func TestClaimsOfKeyPackagesCountAsLookups(t *testing.T) {
 	}
 }
 
-// An LLM engine pays for itself: however often it asks, the programs of its user may ask, too, and
-// so may another LLM engine.
+// An LLM engine uses up only its own quotas. The user's programs and other LLM engines keep
+// theirs.
 func TestAnAssistantUsesUpNoQuotaOfItsUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -75,14 +77,15 @@ func TestAnAssistantUsesUpNoQuotaOfItsUser(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/api/objects?uri=", "/api/objects/thread?uri="} { // they cost nothing, and show what is left
+	for _, path := range []string{"/api/objects?uri=", "/api/objects/thread?uri="} { // these requests cost nothing, and say how much is left
 		if r := f.get(path+string(note), llm).want(t, 200); r.Header.Get("RateLimit") != `"lookups";r=0;t=60` {
 			t.Errorf("%s tells the LLM engine that it has %s", path, r.Header.Get("RateLimit"))
 		}
 	}
 }
 
-// A list of several pages leads on by a Link, and is the same while nothing has changed.
+// A page of a list has a Link to the next page, and an ETag that stays the same until the list
+// changes.
 func TestListsLeadOnAndAreTagged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

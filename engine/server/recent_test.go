@@ -44,7 +44,7 @@ func TestAPageIsShownAgainUntilItIsOldOrChanged(t *testing.T) {
 	}
 }
 
-// Whoever reads the database while it changes may have read what was before.
+// A page is not kept if its user writes while the page is made, because it may be out of date.
 func TestAPageThatWasReadDuringAChangeIsNotKept(t *testing.T) {
 	t.Parallel()
 	p := newRecentPages(time.Now)
@@ -57,7 +57,7 @@ func TestAPageThatWasReadDuringAChangeIsNotKept(t *testing.T) {
 	}
 }
 
-// Readers who come while a page is made do not keep it from being shown.
+// Several readers make the same page at once. The first page that is ready is kept.
 func TestAPageIsKeptWhileManyMakeIt(t *testing.T) {
 	t.Parallel()
 	p := newRecentPages(time.Now)
@@ -72,7 +72,7 @@ func TestAPageIsKeptWhileManyMakeIt(t *testing.T) {
 	}
 }
 
-// Addresses that somebody made up leave no room taken.
+// A page that cannot be made takes no room, for example a page at an invented address.
 func TestAPageThatCouldNotBeMadeTakesNoRoom(t *testing.T) {
 	t.Parallel()
 	p := newRecentPages(time.Now)
@@ -91,7 +91,7 @@ func TestRecentPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1771675200, 0)
 	p := newRecentPages(func() time.Time { return now })
-	for n := range 100_000 { // cursors that lead nowhere
+	for n := range 100_000 { // made-up cursors
 		p.begin(username(t, "alice"), fmt.Sprint("outbox", n))
 	}
 	if len(p.users[username(t, "alice")]) > maxRecent/recentRoom {

@@ -6,7 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// A device tells that it cannot go on: of a conversation of its user's, so often and no more.
+// A device reports that it cannot continue in one of its user's conversations. Too many reports
+// are refused.
 func TestADeviceReportsThatItCannotGoOn(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

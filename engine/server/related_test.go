@@ -15,7 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// reply stores an object of an actor of another server for alice, which answers another.
+// reply stores an answer to the object to in alice's database. The answer is by an actor of
+// another server.
 func (f *fixture) reply(by vocab.ID, name string, to vocab.ID, at time.Time, audience ...any) vocab.ID {
 	f.Helper()
 	id := vocab.ID(by.Origin() + "/notes/" + name)
@@ -27,7 +28,7 @@ func (f *fixture) reply(by vocab.ID, name string, to vocab.ID, at time.Time, aud
 	return id
 }
 
-// begin stores a note of alice's that begins a thread.
+// beginThread stores a note of alice that begins a thread.
 func (f *fixture) beginThread(to ...any) vocab.ID {
 	f.Helper()
 	id := f.local.NewObjectID(f.alice)
@@ -76,7 +77,7 @@ func TestAnybodyReadsThePublicAnswersToAPublicObject(t *testing.T) {
 		f.get(id, f.signed(f.blockedKey(), signature.RFC9421)).want(t, 403)
 		f.get(id+"?cursor=x").want(t, 400)
 	}
-	fourth := f.reply(f.carol.ID, "10", root, at(10), everybody) // nothing old is shown
+	fourth := f.reply(f.carol.ID, "10", root, at(10), everybody) // no old page is shown
 	if got := f.walk(replies, nil); got[len(got)-1] != fourth {
 		t.Errorf("replies are %q, without the new one", got)
 	}

@@ -32,12 +32,13 @@ func TestEveryKindOfFaultHasAStatus(t *testing.T) {
 	}
 }
 
-// linesAt returns samples of so many lines each.
+// linesAt returns limits for the lines of the log, each with the rate r.
 func linesAt(r policy.Rate) lines {
 	return lines{policy.RefusedLines.SharedAt(r, time.Now), policy.UnprovenLines.SharedAt(r, time.Now), policy.FailureLines.SharedAt(r, time.Now)}
 }
 
-// bare is a server of one route, which fails in a given way.
+// bare returns a server with one route, which answers with the error of fail. It also returns the
+// log of the server.
 func bare(path string, fail func() error) (http.Handler, *Server, *bytes.Buffer) {
 	var logged bytes.Buffer
 	s := &Server{Deps: Deps{Log: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now},
@@ -121,7 +122,7 @@ func TestLogOfRefusalsCannotBeFlooded(t *testing.T) {
 	}
 }
 
-// One client is refused without end: the log still shows what another one is refused.
+// If one client is refused again and again, the log still shows the refusals of other clients.
 func TestARefusedClientHidesNobodyElseFromTheLog(t *testing.T) {
 	t.Parallel()
 	for path, err := range map[string]error{
@@ -150,7 +151,8 @@ func TestARefusedClientHidesNobodyElseFromTheLog(t *testing.T) {
 	}
 }
 
-// The peer is told the id of its request; with it the operator finds why it was refused.
+// The peer gets the id of its request. By this id the operator finds the reason of the refusal in
+// the log.
 func TestARefusedSignatureIsFoundInTheLog(t *testing.T) {
 	t.Parallel()
 	err := error(fault.New(fault.NotFound, "there is no such inbox"))
@@ -160,7 +162,7 @@ func TestARefusedSignatureIsFoundInTheLog(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/inbox", nil))
 		return w.Header()
 	}
-	for range 50 { // somebody looks for what is not here
+	for range 50 { // requests for an address that does not exist
 		ask()
 	}
 	refusal := fault.New(fault.Unauthenticated, "content-digest does not fit the body").WithCode("digest_mismatch")

@@ -15,7 +15,7 @@ import (
 
 func secure(d *server.Deps) { d.SecureMode = true }
 
-// block lets u block somebody.
+// block makes u block an actor.
 func (f *fixture) block(u vocab.Username, who vocab.ID) {
 	f.Helper()
 	f.write(u, func(ctx context.Context, tx *user.Tx) error {
@@ -23,7 +23,7 @@ func (f *fixture) block(u vocab.Username, who vocab.ID) {
 	})
 }
 
-// signedWithoutQuery is signed by draft-cavage as Fedify does it, which leaves out the query.
+// signedWithoutQuery signs a request by draft-cavage without its query, as Fedify does.
 func (f *fixture) signedWithoutQuery(k signature.Key) asking {
 	return func(r *http.Request) {
 		path, _, _ := strings.Cut(r.RequestURI, "?")
@@ -51,7 +51,7 @@ func TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs(t *testing.T) {
 	forged := []asking{f.signed(f.carolKey, signature.RFC9421), header("Signature", "sig1=:AAAA:")}
 	for _, c := range []struct {
 		name, path string
-		enemy      int // the answer to an actor that alice blocks
+		enemy      int // the status for an actor that alice blocks
 		there      bool
 	}{
 		{"the outbox", outbox, 403, true},
@@ -107,7 +107,7 @@ func TestSecureModeShowsActorsToWhoSigns(t *testing.T) {
 	stranger := signature.Key{ID: "https://new.example/actor#main-key", Private: remoteKey()}
 	for _, c := range []struct {
 		name, path string
-		others     error // what other servers answer when they are asked
+		others     error // the error of every fetch from other servers
 		how        []asking
 		status     int
 	}{

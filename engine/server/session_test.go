@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/token"
 )
 
-// withRedis lets sessions be kept on a server.
+// withRedis makes a server store its sessions in s.
 func withRedis(t *testing.T, s *redistest.Server) func(*server.Deps) {
 	t.Helper()
 	k, err := keyspace.Open(keyspace.Config{CacheURL: s.URL(), Log: slog.New(slog.DiscardHandler)})
@@ -49,7 +49,7 @@ func (f *fixture) begin(secret string) string {
 	return made.Session
 }
 
-// A session does what its token does, and nothing more.
+// A session permits the same requests as its token, and cannot begin another session.
 func TestASessionIsAsGoodAsItsToken(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -68,8 +68,8 @@ func TestASessionIsAsGoodAsItsToken(t *testing.T) {
 	}
 }
 
-// A session ends by itself, with its token, with Redis and when it is ended; then it is refused as
-// a token is that there never was.
+// A session ends when it is ended or not used for long, when its token is revoked, and when Redis
+// loses it. After that it is refused like an unknown token.
 func TestASessionEnds(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -113,7 +113,7 @@ func TestASessionEnds(t *testing.T) {
 	f.ask(http.MethodDelete, "/api/session").want(f, 401)
 }
 
-// The name in a session says where it is looked for, and nothing more.
+// The name in a session only says whose sessions are searched. It gives access to no other user.
 func TestASessionIsOfNobodyElse(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -121,11 +121,11 @@ func TestASessionIsOfNobodyElse(t *testing.T) {
 	session := f.begin(f.token(f.alice, instance.ScopeRead))
 	f.get("/api/feed", bearerToken(strings.Replace(session, "alice", "bob", 1))).want(f, 401)
 	key := strings.TrimSpace(redis.Do("KEYS", "alice:session:*"))
-	redis.Do("RENAME", key, strings.Replace(key, "alice", "bob", 1)) // a session of bob's that names a token of alice's
+	redis.Do("RENAME", key, strings.Replace(key, "alice", "bob", 1)) // a session of bob that names a token of alice
 	f.get("/api/feed", bearerToken(strings.Replace(session, "alice", "bob", 1))).want(f, 401)
 }
 
-// A stream of events ends with the session that it was opened with, and no other one.
+// A stream of events ends with the session that opened it. Other streams continue.
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
@@ -142,7 +142,8 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// Ending everything also ends the streams of sessions that Redis has lost, but not those of tokens.
+// Ending all sessions also ends the streams of sessions that Redis has lost. Streams of tokens
+// continue.
 func TestEverywhereEndsTheStreamsOfSessionsThatRedisLost(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -160,7 +161,8 @@ func TestEverywhereEndsTheStreamsOfSessionsThatRedisLost(t *testing.T) {
 	}
 }
 
-// A session that one more displaced, and that could not be removed then, is removed later.
+// A new session displaces the oldest one, but Redis fails before the oldest one is removed. The
+// next new session removes it.
 func TestADisplacedSessionThatIsLeftIsEndedByTheNextOne(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -170,7 +172,7 @@ func TestADisplacedSessionThatIsLeftIsEndedByTheNextOne(t *testing.T) {
 	for range 99 {
 		f.begin(secret)
 	}
-	redis.Do("LPUSH", "alice:sessions", "session:new") // the next one, as far as it came before Redis was away
+	redis.Do("LPUSH", "alice:sessions", "session:new") // the part of a new session that Redis stored before it failed
 	f.get("/api/me", bearerToken(first)).want(f, 200)
 	f.begin(secret)
 	f.get("/api/me", bearerToken(first)).want(f, 401)
@@ -196,19 +198,20 @@ func TestAUserHasOnlySoManySessions(t *testing.T) {
 	if n := len(strings.Fields(redis.Do("KEYS", "alice:session:*"))); n != 101 {
 		t.Errorf("%d sessions are kept, want 100 and the one that writes", n)
 	}
-	f.get("/api/feed", bearerToken(writes)).want(f, 200) // a token that only reads ends none that writes
+	f.get("/api/feed", bearerToken(writes)).want(f, 200) // a session that may only read displaces none that may write
 	f.ask(http.MethodDelete, "/api/session?everywhere=true", bearerToken(writes)).want(f, http.StatusNoContent)
 	f.get("/api/feed", bearerToken(all[101])).want(f, 401)
 }
 
-// A session ends after its request for a socket was found valid, and before the socket is open.
+// A session ends after the request for a socket was accepted, and before the socket is open. The
+// socket is refused.
 func TestNoSocketOutlivesASessionThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	var ends atomic.Bool
 	f := newFixture(t, withRedis(t, redis), func(d *server.Deps) {
 		now := d.Now
-		d.Now = func() time.Time { // asked for when the session's token is looked up
+		d.Now = func() time.Time { // called when the session's token is looked up
 			if ends.CompareAndSwap(true, false) {
 				redis.Do("DEL", redis.Do("KEYS", "alice:session:*"))
 			}
@@ -229,7 +232,7 @@ func TestNoSocketOutlivesASessionThatEndsMeanwhile(t *testing.T) {
 	f.get("/api/events", bearerToken(session), func(r *http.Request) { *r = *r.WithContext(ctx) }).want(f, http.StatusUnauthorized)
 }
 
-// A session that ended takes no other session's place, however it ended.
+// Sessions that have ended or expired do not count, so a new session displaces none that is valid.
 func TestSessionsThatEndedDisplaceNone(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -259,7 +262,8 @@ func TestSessionsThatEndedDisplaceNone(t *testing.T) {
 	}
 }
 
-// A Redis that answers and cannot write keeps no session in use: the client comes again.
+// While Redis answers but refuses writes, requests with a session get 503. The session stays
+// valid.
 func TestSessionsWaitForARedisThatRefusesWrites(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -280,7 +284,7 @@ func TestSessionsWaitForARedisThatRefusesWrites(t *testing.T) {
 	f.get("/api/feed", bearerToken(session)).want(f, 200)
 }
 
-// Without Redis there are no sessions; tokens are as good as ever.
+// Without Redis, requests with a session get 503. Tokens still work.
 func TestWithoutRedisTokensStillHold(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

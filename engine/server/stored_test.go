@@ -22,8 +22,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// anonymous returns what of an answer must not tell two cases apart: everything but the request's
-// id.
+// anonymous returns a response as text without the id of its request. Tests compare the texts of
+// two responses that a client must not be able to tell apart.
 func (r response) anonymous() string {
 	id := r.Header.Get("X-Request-Id")
 	return fmt.Sprint(r.StatusCode, strings.ReplaceAll(fmt.Sprint(r.Header), id, ""), strings.ReplaceAll(string(r.body), id, ""))
@@ -158,10 +158,10 @@ func TestStrangersCannotTakeAllConnections(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	_, object := f.post(f.alice, "x", start, vocab.Public)
-	for range 30 { // warm: nothing is opened for them
+	for range 30 { // warm: the database is open already
 		f.get(string(object)).want(t, 200)
 	}
-	var cold [100]vocab.ID // each of which would have to be connected to
+	var cold [100]vocab.ID // each needs a new connection
 	for n := range cold {
 		cold[n] = f.local.ID(f.coldUser()) + "/outbox"
 	}
@@ -183,7 +183,8 @@ func TestStrangersCannotTakeAllConnections(t *testing.T) {
 	}
 }
 
-// One address reads as fast as it can: another one is let in, warm and cold.
+// One address uses up its share of reads. Another address can still read, from warm databases and
+// from cold ones.
 func TestOneAddressThatReadsLeavesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -212,14 +213,14 @@ func TestOneAddressThatReadsLeavesRoomForAnother(t *testing.T) {
 	}
 	f.get(string(object), from("198.51.100.1")).want(t, 200)
 	f.get(string(f.local.Outbox(f.alice)), from("198.51.100.1")).want(t, 200)
-	for name, value := range map[string]string{"Authorization": "Basic x", "Signature": "x"} { // they prove nothing, so the page is the one that was just shown
+	for name, value := range map[string]string{"Authorization": "Basic x", "Signature": "x"} { // these headers prove nothing, so the kept page is shown
 		f.get(string(f.local.Outbox(f.alice)), from("192.0.2.1"), header(name, value)).want(t, 200)
 	}
 	release()
 	f.get(string(object), from("192.0.2.1")).want(t, 200)
 }
 
-// coldUser returns a new user without a database that could be opened.
+// coldUser returns a new user without a database.
 func (f *fixture) coldUser() vocab.Username {
 	f.Helper()
 	u := mustName(f.T, "c"+strings.ReplaceAll(uuid.NewString(), "-", "")[:20])
@@ -232,7 +233,7 @@ func (f *fixture) coldUser() vocab.Username {
 	return u
 }
 
-// IN-06: what is shown of an activity is what its proof covers, or has none.
+// IN-06: an activity is shown with its proof only if the proof covers the form that is shown.
 func TestProofsAreShownWithWhatTheyCover(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

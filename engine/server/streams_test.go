@@ -69,7 +69,7 @@ func TestStreamsAreShownToAll(t *testing.T) {
 	f.get("/api/streams").want(t, 401)
 }
 
-// Ids that somebody makes up take no memory that pages of others need.
+// Requests with made-up ids use no memory of the pages that are kept.
 func TestPagesOfMadeUpCollectionsAreNotKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -25,10 +25,10 @@ type webSocket struct {
 	answer *http.Response
 }
 
-// frame is what a program reads of a frame.
+// frame has the members of a frame that tests check.
 type frame struct{ ID, Type, Timestamp string }
 
-// dialSocket opens a WebSocket, or returns how it was refused.
+// dialSocket opens a WebSocket. If the server refuses, it returns the response of the server.
 func (f *fixture) dialSocket(url, query string, o *websocket.DialOptions) (*webSocket, *http.Response) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
@@ -76,14 +76,14 @@ func (s *webSocket) next() (got frame) {
 	return got
 }
 
-// send sends a message, which may cross with the end of the socket.
+// send sends a message. It ignores errors, because the server may end the socket meanwhile.
 func (s *webSocket) send(body []byte) {
 	ctx, cancel := context.WithTimeout(s.f.Context(), time.Minute)
 	defer cancel()
 	_ = s.Write(ctx, websocket.MessageText, body)
 }
 
-// wantClosed reads to the end of the socket.
+// wantClosed reads until the socket ends, and fails unless it ends with this code.
 func (s *webSocket) wantClosed(code websocket.StatusCode) {
 	s.f.Helper()
 	ctx, cancel := context.WithTimeout(s.f.Context(), time.Minute)
@@ -266,7 +266,7 @@ func TestAProgramThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 	f.openSocket(srv.URL, "", o).wantClosed(4002)
 }
 
-// addLarge commits n events of u's that fill buffers.
+// addLarge commits n events of u, with 32 KiB each.
 func (f *fixture) addLarge(u vocab.Username, n int) {
 	f.Helper()
 	payload := fmt.Appendf(nil, `{"eventId":"x","filler":%q}`, strings.Repeat("x", 32<<10))
@@ -280,10 +280,10 @@ func (f *fixture) addLarge(u vocab.Username, n int) {
 	})
 }
 
-// A socket that is never read holds nobody up.
+// A socket that is never read does not delay other sockets. The server closes it.
 func TestAWebSocketThatIsNotReadIsClosed(t *testing.T) {
 	f := newFixture(t)
-	server.SetFrameTime(f.server, time.Minute) // the buffer is full before
+	server.SetFrameTime(f.server, time.Minute) // the buffer fills up before that
 	srv := f.serve()
 	token := f.token(f.alice, "read")
 	slow, quick := f.openSocket(srv.URL, "", withToken(token)), f.openSocket(srv.URL, "", withToken(token))
