@@ -52,7 +52,7 @@ func TestAMemberWithoutADeviceIsRemovedByItsID(t *testing.T) {
 
 	dave := mlstest.NewDevice(daveID, time.Now())
 	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{dave}})
-	s.accept(s.removing(dave, mlstest.Change{}, carolID)) // carol asked for it
+	s.accept(s.removing(dave, mlstest.Change{}, carolID)) // carol asked to be removed
 	if v := s.view(); len(v.Members) != 2 || v.Members[0].Actor != aliceID || v.Members[1].Actor != daveID {
 		t.Errorf("the members are %+v", v.Members)
 	}

@@ -107,7 +107,7 @@ func BenchmarkKnown(b *testing.B) {
 // run.
 func measureHeap() (bytes float64, goroutines int) {
 	runtime.GC()
-	runtime.GC() // also what pools have kept
+	runtime.GC() // frees the content of pools, too
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc), runtime.NumGoroutine()

@@ -52,7 +52,7 @@ func crowd(t *testing.T, s *turnstile, u vocab.Username, works []func(context.Co
 			outcomes[i] = c.carry(Place{Host: u, ID: uuid.New()}, work)
 		})
 	}
-	for c.count(u) < len(works) { // they come when they come
+	for c.count(u) < len(works) { // until all loads wait
 		runtime.Gosched()
 	}
 	close(s.open)

@@ -157,7 +157,7 @@ func TestMembersRemoveThemselvesAndTheAdminOthers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	carol := mlstest.NewDevice(carolID, time.Now())
-	s.commit(s.bob, mlstest.Change{Add: []*mlstest.Device{carol}}) // any member adds
+	s.commit(s.bob, mlstest.Change{Add: []*mlstest.Device{carol}}) // any member may add
 	kick, _ := s.request(s.bob, s.group, mlstest.Change{Remove: []*mlstest.Device{carol}})
 	_, err := s.registry.Commit(t.Context(), s.at, kick)
 	s.wantRefused("a member removes another", err, fault.Forbidden, "not_admin")
@@ -166,7 +166,7 @@ func TestMembersRemoveThemselvesAndTheAdminOthers(t *testing.T) {
 	if _, err := s.send(carol, s.group.Leave(carol)); err != nil {
 		t.Fatal(err)
 	}
-	s.commit(s.bob, mlstest.Change{Remove: []*mlstest.Device{carol}}) // carol asked for it
+	s.commit(s.bob, mlstest.Change{Remove: []*mlstest.Device{carol}}) // carol asked to be removed
 	if v := s.view(); len(v.Members) != 2 || v.Epoch != 3 {
 		t.Errorf("%d members at epoch %d", len(v.Members), v.Epoch)
 	}
@@ -303,7 +303,7 @@ func TestARefusedCommitTouchesNoNeighbour(t *testing.T) {
 		})
 	}
 	for _, k := range talks {
-		for s.registry.Waiting(k.at) == 0 { // they come when they come
+		for s.registry.Waiting(k.at) == 0 { // until all commits wait
 			runtime.Gosched()
 		}
 	}

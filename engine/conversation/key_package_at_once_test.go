@@ -20,7 +20,7 @@ func welcome(ref []byte) user.Welcome {
 	return user.Welcome{ID: uuid.New(), Recipient: aliceID, KeyPackage: ref, Content: []byte("welcome"), CreatedAt: time.Now(), Sender: bobID, Object: bobID + "/objects/1"}
 }
 
-// Two claims run at the same time, and after each few packages are left. The user is told once.
+// Two claims run at the same time, and after each few packages are left. The user gets one event.
 func TestTwoClaimsAtOnceTellTheUserOnce(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)

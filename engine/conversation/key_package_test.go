@@ -191,8 +191,8 @@ func TestTheUserIsToldOnceThatFewPackagesAreLeft(t *testing.T) {
 	told(2)
 }
 
-// A restore can leave a user without any key package. The user is told when an actor tries to
-// claim one.
+// A restore can leave a user without any key package. The user gets an event when an actor tries
+// to claim one.
 func TestTheUserIsToldThatNoPackageIsLeftThoughNoneIsClaimed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

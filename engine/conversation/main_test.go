@@ -119,7 +119,7 @@ func (s *scene) node(store conversation.Store) *conversation.Registry {
 
 func (s *scene) now() time.Time { return time.Now().Add(time.Duration(s.clock.Load())) }
 
-// later lets time pass.
+// later moves the clock ahead by d.
 func (s *scene) later(d time.Duration) { s.clock.Add(int64(d)) }
 
 func (s *scene) key() string {
@@ -137,7 +137,7 @@ func (s *scene) request(by *mlstest.Device, g *mlstest.Group, c mlstest.Change) 
 	return r, next
 }
 
-// commit has a commit accepted.
+// commit makes a commit, which must be accepted.
 func (s *scene) commit(by *mlstest.Device, c mlstest.Change) conversation.Accepted {
 	s.Helper()
 	r, next := s.request(by, s.group, c)
@@ -149,7 +149,7 @@ func (s *scene) commit(by *mlstest.Device, c mlstest.Change) conversation.Accept
 	return a
 }
 
-// withBob adds bob's device.
+// withBob adds bob's device to the group.
 func (s *scene) withBob() *scene {
 	s.Helper()
 	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{s.bob}})

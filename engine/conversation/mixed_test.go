@@ -89,8 +89,8 @@ func TestCommitsOfTheHostFollowItsMessagesAsCreates(t *testing.T) {
 	}
 }
 
-// After a reset, members whose servers know only the draft are not in the MLS group. They get
-// nothing until they are added again, because they could not read it.
+// After a reset, members whose servers know only the draft are not in the MLS group. They get no
+// messages until they are added again, because they could not read them.
 func TestAfterAResetForeignMembersGetNothingUntilTheyAreAddedAnew(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

@@ -88,9 +88,9 @@ func TestOfTwoUpgradesAtOnceTheSmallerURIGoesOn(t *testing.T) {
 	}
 }
 
-// The host has closed only its own side of the conversation, for example by a restore, and then
-// continues it. If it names the open conversation of the member as the predecessor, that is
-// closed, too, and the successor takes its place.
+// The host closes only its own side of a conversation, for example by a restore, and begins a
+// successor. If the successor names the member's open conversation as its predecessor, the
+// member's server closes that conversation, too.
 func TestAConversationOfTwoThatItsHostContinuesIsClosedInTheCopy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -68,7 +68,7 @@ func TestAFullMailboxRefusesTheNewest(t *testing.T) {
 	for range 256 {
 		send()
 	}
-	for <-begun; s.registry.Waiting(s.at) < 256; { // they come when they come
+	for <-begun; s.registry.Waiting(s.at) < 256; { // until all messages wait
 		runtime.Gosched()
 	}
 	_, err := s.send(s.bob, s.group.Message())
@@ -108,7 +108,7 @@ func TestACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
 	if n := s.registry.Waiting(s.at); n != 0 {
 		t.Errorf("%d requests wait, want none", n)
 	}
-	_ = next // the group that never was
+	_ = next // no commit made this group
 }
 
 // Row 16: a commit whose caller leaves during its transaction is stored. A repeated request gets

@@ -74,7 +74,7 @@ func TestTheStockIsWhatWaitsInTheDatabasesThatCanBeRead(t *testing.T) {
 		})
 	}
 	want(2, 3, 1)
-	s.later(30 * 24 * time.Hour) // they end by themselves
+	s.later(30 * 24 * time.Hour) // the packages expire
 	want(2, 0, 1)
 	if err := s.store.DropUserDatabase(t.Context(), carol); err != nil {
 		t.Fatal(err)

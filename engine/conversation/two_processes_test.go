@@ -75,7 +75,7 @@ func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 		t.Error(err)
 	}
 	s.commitAtOnce()
-	rest, _ := io.ReadAll(out) // Wait tells of an error
+	rest, _ := io.ReadAll(out) // Wait returns any error
 	if err := second.Wait(); err != nil {
 		t.Errorf("the second process: %v\n%s%s", err, rest, &said)
 	}

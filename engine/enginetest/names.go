@@ -10,9 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/dnstest"
 )
 
-// Names makes the instance use a name server of its own, instead of the system's, from the next
-// start of the instance on. It returns nil where that is impossible, because it needs root and
-// Linux.
+// Names returns a new name server, which the instance uses instead of the system's from its next
+// start. This needs root and Linux. Without them Names returns nil.
 func (i *Instance) Names(t testing.TB) *dnstest.Server {
 	t.Helper()
 	address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(128), rand.IntN(256), 1+rand.IntN(254))

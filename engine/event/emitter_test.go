@@ -247,8 +247,8 @@ func TestEventsAreEmittedInTheirOrder(t *testing.T) {
 	}
 }
 
-// The emitter emits committed events without reading the database. Events that it is told of
-// twice, late or in another order are still emitted once and in order.
+// The emitter emits committed events without reading the database. Events that it gets twice,
+// late or in another order are still emitted once and in order.
 func TestWhatIsToldIsEmitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -36,8 +36,8 @@ func (r *rig) idOf(u vocab.Username, seq uint64) keyspace.ID {
 	return keyspace.ID{}
 }
 
-// A reader gets events that the stream has dropped from the database, each event once and in
-// order. If both have dropped events, the page says that there is a gap.
+// If the stream has dropped events, a reader gets them from the database, each once and in order.
+// If the database has dropped them, too, the page says that there is a gap.
 func TestReadersGoOnFromAnyEvent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

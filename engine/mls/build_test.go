@@ -42,7 +42,7 @@ func join(fields ...any) (b []byte) {
 	return b
 }
 
-// message writes an MLSMessage.
+// message returns an MLSMessage.
 func message(format WireFormat, fields ...any) []byte {
 	return join(uint16(mls10), uint16(format), join(fields...))
 }
@@ -119,7 +119,7 @@ func (d *device) draft() draft {
 	}
 }
 
-// basic writes a basic credential.
+// basic returns a basic credential.
 func basic(identity string) []byte { return join(uint16(credentialBasic), vector([]byte(identity))) }
 
 // leaf returns a signed leaf with the fields of the draft.

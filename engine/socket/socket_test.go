@@ -141,7 +141,7 @@ func TestEventsOfOtherProcessesAreFoundOnTheStream(t *testing.T) {
 	u := dbtest.User(t, r.store, "alice")
 	c := r.open(u, nil)
 	c.settle()
-	r.store.Subscribe() // nobody hears of this commit
+	r.store.Subscribe() // no subscriber gets this commit
 	r.add(u, 2)
 	c.settle()
 	r.redis.Do("XADD", "alice:events", "9999999999999-2", "type", "x") // as the emitter would

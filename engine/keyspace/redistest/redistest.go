@@ -89,11 +89,11 @@ func (s *Server) Restart() { s.t.Helper(); s.run(s.args...) }
 // Pause suspends the server in the middle of its work, until Resume.
 func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // if it fails, so does the test
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // if it fails, so does the test
 
-// FailWrites makes the server refuse commands that write (MISCONF), as one does whose disk is full.
-// It cannot be restarted afterwards.
+// FailWrites makes the server refuse commands that write (MISCONF), like a server whose disk is
+// full. It cannot be restarted afterwards.
 func (s *Server) FailWrites() {
 	s.t.Helper()
 	if err := os.RemoveAll(s.dir); err != nil {
@@ -137,7 +137,8 @@ func (s *Server) As(user, password string, words ...string) string {
 	return answer
 }
 
-// IsWaitedOn reports whether a client waits in the server, such as for an entry of a stream.
+// IsWaitedOn reports whether a client's command waits in the server, for example for an entry of a
+// stream.
 func (s *Server) IsWaitedOn() bool {
 	s.t.Helper()
 	return !strings.Contains(s.Do("INFO", "clients"), "blocked_clients:0")

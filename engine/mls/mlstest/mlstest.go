@@ -200,7 +200,7 @@ func (g *Group) Info(by *Device) []byte {
 	return writeMessage(mls.FormatGroupInfo, signed, vector(by.sign("GroupInfoTBS", signed)))
 }
 
-// Replace returns the group with another device in the place of one, at the same epoch.
+// Replace returns the group at the same epoch, with the device by in the place of old.
 func (g *Group) Replace(old, by *Device) *Group {
 	n := &Group{ID: g.ID, Epoch: g.Epoch, Leaves: slices.Clone(g.Leaves), renewed: g.renewed}
 	n.Leaves[g.Leaf(old)] = by

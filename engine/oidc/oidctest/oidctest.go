@@ -1,5 +1,5 @@
-// Package oidctest is an OpenID provider on loopback, for tests: it lets everybody in as one
-// subject, and can be made to lie.
+// Package oidctest is an OpenID provider on loopback, for tests. The provider signs everybody in
+// as one subject, and can be made to lie.
 package oidctest
 
 import (
@@ -32,10 +32,10 @@ type Claims map[string]any
 // Provider is a running provider.
 type Provider struct {
 	URL      string // its issuer
-	Callback string // the only address that it sends browsers back to
+	Callback string // the only address to which the provider redirects browsers
 	Subject  string // the subject that signs in
 
-	Away bool // it does not serve its description
+	Away bool // if set, the description is not served
 	Now  func() time.Time
 	Lie  func(Claims)        // changes the claims of the next tokens; may be nil
 	Sign func(Claims) string // makes the next tokens; if it is nil, Signed makes them with the provider's key
@@ -110,7 +110,7 @@ func (p *Provider) showKeys(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}})
 }
 
-// authorize lets the browser in without a question, and sends it back.
+// authorize signs the browser in without a question, and redirects it back.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("redirect_uri") != p.Callback || q.Get("scope") != "openid" ||
