@@ -83,7 +83,7 @@ func TestKilledConnectionsAreReplaced(t *testing.T) {
 		t.Errorf("the next Write = %v, want it to work", err)
 	}
 	run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname LIKE $1`, strings.TrimSuffix(database, "_alice"))
-	for range 3 { // a pool of several: each must be noticed
+	for range 3 { // the pool has several dead connections, and notices one at a time
 		_, err = c.Instance.Users.All(t.Context())
 	}
 	if err != nil {

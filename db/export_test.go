@@ -19,7 +19,7 @@ import (
 // WithMigrations returns c with other migrations than those of this binary.
 func (c Config) WithMigrations(all fs.FS) Config { c.Migrations = all; return c }
 
-// MigrateDown undoes every migration of a set.
+// MigrateDown undoes all migrations of a set.
 func (c *Cluster) MigrateDown(database, set string) error {
 	src, err := iofs.New(migrations.FS, set)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Cluster) MigrateUp(ctx context.Context, database, set string) error {
 	return c.schema.MigrateUp(ctx, database, set)
 }
 
-// RespellUser does again what was done before the change that relies on canonical ids.
+// RespellUser rewrites the ids of a user's database to canonical ids again.
 func (c *Cluster) RespellUser(ctx context.Context, database string) error {
 	conn, err := pgx.ConnectConfig(ctx, c.server.Config(database))
 	if err != nil {

@@ -55,7 +55,7 @@ func TestWhoHoldsAUsersConnectionGetsNoOther(t *testing.T) {
 	}
 }
 
-// recovered returns the error of work, also of a build in which it is a panic.
+// recovered returns the error of work, or the error that work panics with in some builds.
 func recovered(work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -89,7 +89,8 @@ func TestNoMoreConnectionsAreOpenOnTheServerThanMayBe(t *testing.T) {
 	}
 }
 
-// tinyServer returns how to reach a PostgreSQL server of its own that takes few connections.
+// tinyServer starts a PostgreSQL server that takes few connections, and returns its connection
+// string.
 func tinyServer(t *testing.T, connections int) string {
 	t.Helper()
 	dbtest.URL(t) // skips the test where there is no PostgreSQL
@@ -97,7 +98,7 @@ func tinyServer(t *testing.T, connections int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })  // a leftover in the temporary directory
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })  // a failure only leaves files in the temporary directory
 	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL may have to run as another user
 		t.Fatal(err)
 	}

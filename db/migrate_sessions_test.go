@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// The schema is checked when a connection is opened, so an engine of the release before must not
-// keep a connection to a database that was migrated.
+// The engine checks the schema when it opens a connection. So a migration must end the
+// connections that an engine of an earlier release has to the database.
 func TestAMigrationEndsTheConnectionsOfTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	c, cfg, users := upgraded(t, "alice")
@@ -32,7 +32,7 @@ func TestAMigrationEndsTheConnectionsOfTheReleaseBefore(t *testing.T) {
 			return add(ctx, tx)
 		})
 	}
-	for _, on := range []*db.Cluster{old, open(t, cfg)} { // the second one keeps its connection idle
+	for _, on := range []*db.Cluster{old, open(t, cfg)} { // the second engine keeps its connection idle
 		write(t, on, u, add)
 	}
 	operators := session(t, databaseOf(t, c, u))

@@ -23,7 +23,7 @@ import (
 func TestManyOpenAtOnceAndMakeEverythingOnce(t *testing.T) {
 	t.Parallel()
 	cfg := dbtest.Config(t)
-	cfg.Template, cfg.InstanceTemplate = "", "" // its own, made from the migrations
+	cfg.Template, cfg.InstanceTemplate = "", "" // Open makes the templates from the migrations
 	template := fmt.Sprintf("%s-template-%d", cfg.Name, dbtest.Schema())
 	destroyed(t, cfg)
 	var all sync.WaitGroup
@@ -189,7 +189,7 @@ func TestAUsersDatabaseHasEveryTableAndIndexOfTheMigrations(t *testing.T) {
 			t.Errorf("%s %s is %q, %v; want %q", kind, name, got, err, method)
 		}
 	}
-	// The indexes that the product document asks for by name.
+	// The indexes that the product document names.
 	for table, indexes := range map[string][]string{
 		"objects": {"gin (((raw -> 'type'::text)))", "gin (((raw -> 'attributedTo'::text)))", "gin (((raw -> 'inReplyTo'::text)))",
 			"gin ((((raw -> 'lwMetadata'::text) -> 'tags'::text)))", "btree (published DESC)"},

@@ -37,7 +37,8 @@ func migrateUsers(t *testing.T, c *db.Cluster, m db.Migration) db.MigrationRepor
 	return r
 }
 
-// same compares reports but for the words of errors and the time.
+// same fails the test unless two reports are equal. It ignores the texts of errors, the hints and
+// the times.
 func same(t *testing.T, what string, got, want db.MigrationReport) {
 	t.Helper()
 	want.Failed = len(want.Failures)
@@ -167,7 +168,7 @@ func TestStatusSaysWhatIsWrongWithWhichDatabase(t *testing.T) {
 	}
 }
 
-// blocked holds u's feed until the returned function is called, so that the next migration waits.
+// blocked locks u's feed table, so that the next migration waits until letGo is called.
 func blocked(t *testing.T, c *db.Cluster, u vocab.Username) (letGo func()) {
 	t.Helper()
 	tx, err := session(t, databaseOf(t, c, u)).Begin(t.Context())
@@ -184,8 +185,8 @@ func blocked(t *testing.T, c *db.Cluster, u vocab.Username) (letGo func()) {
 	}
 }
 
-// waiter returns the server's process that waits for a lock in a database, once there is one. The
-// parameter kind is the type of the lock, such as relation.
+// waiter waits until a process of the PostgreSQL server waits for a lock in a database, and
+// returns its id. The parameter kind is the type of the lock, such as relation.
 func waiter(t *testing.T, database, kind string) (pid int) {
 	t.Helper()
 	conn := session(t, "postgres")
@@ -233,7 +234,8 @@ func TestTwoDoNotMigrateAtOnce(t *testing.T) {
 	same(t, "the second one afterwards", migrateUsers(t, other, db.Migration{}), db.MigrationReport{Target: dbtest.Schema() + 1, Databases: 1, Unchanged: 1})
 }
 
-// childConfig makes the test program migrate users as this configuration says, and nothing else.
+// childConfig names the environment variable that holds the db.Config as JSON. If it is set, the
+// test program only migrates users.
 const childConfig = "LIGHTWEB_TEST_MIGRATE"
 
 func migrateAsChild(text string) {
@@ -249,8 +251,8 @@ func migrateAsChild(text string) {
 	os.Exit(1)
 }
 
-// killed migrates in another process, which is killed while u's database is being changed. The
-// returned process of the server is still at that.
+// killed migrates in another process, and kills that process while u's database is being changed.
+// It returns the id of the PostgreSQL process that still runs the change.
 func killed(t *testing.T, c *db.Cluster, cfg db.Config, u vocab.Username) (pid int) {
 	t.Helper()
 	text, err := json.Marshal(cfg)
@@ -275,13 +277,14 @@ func killed(t *testing.T, c *db.Cluster, cfg db.Config, u vocab.Username) (pid i
 	return pid
 }
 
-// awaitEnd waits until a process of the server has ended, and with it what it did.
+// awaitEnd waits until a process of the PostgreSQL server has ended, so that its work is done or
+// undone.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	awaitNone(t, "process", `pid = $1`, pid)
 }
 
-// awaitNone waits until the server has no session for which the condition holds.
+// awaitNone waits until no session of the PostgreSQL server meets the condition.
 func awaitNone(t *testing.T, what, condition string, arg any) {
 	t.Helper()
 	conn := session(t, "postgres")
@@ -305,7 +308,8 @@ func TestAMigrationThatWasKilledIsHealedByAnother(t *testing.T) {
 		c, cfg, users := upgraded(t, "alice")
 		letGo := blocked(t, c, users[0])
 		pid := killed(t, c, cfg, users[0])
-		// Nobody takes back the mark of what the server is still at.
+		// A repair does not clear the mark of a migration that the PostgreSQL server
+		// still runs.
 		r := migrateUsers(t, c, db.Migration{Repair: true})
 		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Error, "the server is still at a change of database") {
 			t.Errorf("beside the server: %+v, want that it is busy", r)
@@ -347,7 +351,8 @@ func TestADirtyInstanceIsRepairedWhenAsked(t *testing.T) {
 	}
 }
 
-// The promise of whole holds only for files that are one transaction each.
+// The engine can promise that a failed migration left nothing only if each file is one
+// transaction.
 func TestEveryMigrationIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	alone := regexp.MustCompile(`(?im)^[^-\n]*\bCONCURRENTLY\b|^\s*(BEGIN|COMMIT|ROLLBACK)\s*;|^\s*VACUUM\b`)

@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// spelledRows are one actor under four spellings, and one under two, in every table of a user, as
-// an engine of before could write them. {i} is the spelling, {n} its number, from 0: what is
-// newest comes last.
+// spelledRows fill every table of a user's database as an engine before canonical ids did. They
+// are run for each of the spellings: {i} is the spelling, {n} its number, from 0, {m} the number
+// of its actor. The row with the highest {n} is the newest.
 var spelledRows = []string{
 	`INSERT INTO actors (uri, type, inbox, shared_inbox, raw, fetched_at) VALUES ('{i}', 'Person', '{i}/inbox', '{i}/shared', '{"id":"{i}","n":{n}}', timestamptz '2026-01-01' + interval '{n} day')`,
 	`INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at) VALUES (gen_random_uuid(), '{i}', 'follower',
@@ -35,20 +35,20 @@ var spelledRows = []string{
 	`INSERT INTO poison (uri, raw, reason) VALUES ('{i}/poison', 'x', 'x')`,
 }
 
-// spellings are two actors, each with the ways in which an engine of before could have written it
-// down.
+// spellings are two actors, each with the spellings of its id that an earlier engine could have
+// stored.
 var spellings = [][]string{
 	{"https://M.example/u", "https://m.example/u", "https://m.example:443/u", "HTTPS://m.example/u"},
 	{"https://b\u00fccher.example/u", "https://xn--bcher-kva.example/u"},
 }
 
-// spell writes the rows of one spelling.
+// spell returns query q for one spelling.
 func spell(q, id string, m, n int) string {
 	return strings.NewReplacer("{i}", id, "{n}", fmt.Sprint(n), "{m}", fmt.Sprint(m)).Replace(q)
 }
 
-// spelled returns a cluster as this engine opens it, whose one user has rows of an engine of
-// before.
+// spelled returns a cluster that this engine opened. Its one user, alice, has rows of an engine
+// before canonical ids.
 func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user string) {
 	t.Helper()
 	old, now := openBefore(t, map[string]string{"user": "written_ids", "instance": "canonical_ids"})
@@ -57,7 +57,8 @@ func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user 
 	rows := []string{`INSERT INTO groups (id, name, uri, activity_uri) VALUES (gen_random_uuid(), 'g', 'https://us.example/g', 'https://us.example/a')`,
 		`INSERT INTO unnamed_recipients VALUES ('https://us.example/1', 'https://us.example/g', '{}')`,
 		`INSERT INTO relationships (id, actor_uri, type, status, activity_uri) VALUES (gen_random_uuid(), 'HTTPS://Late.example/u', 'following', 'accepted', 'https://us.example/f')`,
-		// A Block of one spelling, that another one had slipped past.
+		// Alice blocked EVIL.example's u; the same actor under other spellings still
+		// follows her and is followed.
 		`INSERT INTO blocks VALUES (sha256('https://evil.example/u'), 'outbound', 'https://EVIL.example/u', 'https://us.example/b', now())`,
 		`INSERT INTO relationships (id, actor_uri, type, status, activity_uri) VALUES (gen_random_uuid(), 'https://evil.example:443/u', 'follower', 'accepted', 'https://evil.example/f'),
 			(gen_random_uuid(), 'https://evil.example/u', 'following', 'accepted', 'https://us.example/f2')`,
@@ -79,7 +80,7 @@ func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user 
 	return open(t, now), alice, instance, user
 }
 
-// respelled is what is there afterwards.
+// respelled are the rows that alice's database has after the migration.
 var respelled = []struct {
 	name, query string
 	want        []string
@@ -139,7 +140,7 @@ func TestIDsOfBeforeBecomeCanonical(t *testing.T) {
 	for _, tt := range []struct {
 		query string
 		want  []string
-	}{ // before any user's database is: what comes finds its way
+	}{ // the instance's rows are canonical before any user's database is, so that new activities find them
 		{`SELECT actor_uri, follows FROM acquaintances ORDER BY 1`, []string{"(https://m.example/u,t)", "(https://xn--bcher-kva.example/u,f)"}},
 		{`SELECT uri, raw ->> 'n', handle FROM actors ORDER BY 1`, []string{"(https://m.example/u,3,u@0)", "(https://xn--bcher-kva.example/u,1,u@1)"}},
 		{`SELECT key_id, actor_uri FROM actor_keys ORDER BY 1`, []string{"(https://m.example/u#key,https://m.example/u)", "(https://xn--bcher-kva.example/u#key,https://xn--bcher-kva.example/u)"}},
@@ -149,7 +150,8 @@ func TestIDsOfBeforeBecomeCanonical(t *testing.T) {
 		}
 	}
 
-	// The server dies between two pages: some tables are done, the user's database cannot be used.
+	// The server dies between two pages: some tables are done, and alice's database cannot be
+	// used.
 	run(t, user, `CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the power is gone'; END $$;
 		CREATE TRIGGER die BEFORE UPDATE ON feed FOR EACH STATEMENT EXECUTE FUNCTION die()`)
 	r := migrateUsers(t, c, db.Migration{})

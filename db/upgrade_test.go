@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// before returns the migrations as they were before each of these changes, by set.
+// before returns, for each set, the migrations before the named change.
 func before(t *testing.T, changes map[string]string) fs.FS {
 	t.Helper()
 	all := fstest.MapFS{}
@@ -37,8 +37,8 @@ func before(t *testing.T, changes map[string]string) fs.FS {
 	return all
 }
 
-// openBefore opens a cluster as an engine did before each of these changes, by set, and returns
-// how this engine opens it.
+// openBefore opens a cluster as an engine before these changes did, by set. It also returns the
+// configuration with which this engine opens the cluster.
 func openBefore(t *testing.T, changes map[string]string) (old *db.Cluster, now db.Config) {
 	t.Helper()
 	now = destroyed(t, dbtest.Config(t))
@@ -59,7 +59,7 @@ func openBefore(t *testing.T, changes map[string]string) (old *db.Cluster, now d
 	return old, now
 }
 
-// A job of {n}, about the note {o}, with one delivery.
+// oldJob adds job {n} about the note {o}, with one delivery.
 const oldJob = `INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, dedupe_hash)
 		VALUES ('00000000-0000-0000-0000-00000000000{n}', 'https://us.example/a/{n}', 'https://us.example/{o}', '{type}', 'words of {n}', timestamptz '2026-01-01' + interval '{n} day', '{n}');
 	INSERT INTO deliveries (job_id, inbox, host, targets, next_at, status, last_error, last_answer, attempts)
@@ -72,7 +72,7 @@ func oldJobs(jobs ...[4]string) (rows []string) {
 	return rows
 }
 
-// upgrades are changes that have to do with rows from before them.
+// upgrades are changes that a migration makes to rows of earlier engines.
 var upgrades = []struct {
 	name, query string
 	ofInstance  bool
@@ -109,7 +109,7 @@ var upgrades = []struct {
 func TestRowsFromBeforeAreUpgraded(t *testing.T) {
 	t.Parallel()
 	old, now := openBefore(t, map[string]string{"user": "audit_without_words", "instance": "reporters"})
-	databases := map[bool]string{true: now.Name, false: databaseOf(t, old, dbtest.User(t, old, "alice"))} // by whether it is the instance's
+	databases := map[bool]string{true: now.Name, false: databaseOf(t, old, dbtest.User(t, old, "alice"))} // the key says whether it is the instance's database
 	for _, tt := range upgrades {
 		run(t, databases[tt.ofInstance], strings.Join(tt.rows, ";"))
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// commit returns the first message of a log, which ends epoch 4.
+// commit returns the first message of a log, a commit that ends epoch 4.
 func commit(content string) user.LogEntry {
 	return user.LogEntry{Seq: 1, Epoch: 4, Kind: user.KindCommit, Sender: dbtest.AliceActor, Content: []byte(content), Hash: []byte(content), At: now}
 }
 
-// After the backup more epochs may have been handed out: none is handed out twice, and neither is a
-// number of the log nor a generation.
+// Epochs may have ended after the backup was made. The restored conversation gets a new term and
+// a reset, so that no epoch, log number or generation is assigned twice.
 func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -57,8 +57,8 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	wantFurther(t, "after another restore of the same backup", after, dbtest.StateOf(t, c, u, h.ID))
 }
 
-// wantFurther fails unless a conversation has numbers that were not assigned before it was
-// restored, and that other programs can read.
+// wantFurther fails the test unless the log number and the generation are higher than before the
+// restore, and exact in JavaScript.
 func wantFurther(t *testing.T, what string, before, after *user.HostedConversation) {
 	t.Helper()
 	if after.LastSeq <= before.LastSeq || after.LastSeq > mostExact || after.Generation <= before.Generation {
@@ -66,7 +66,8 @@ func wantFurther(t *testing.T, what string, before, after *user.HostedConversati
 	}
 }
 
-// A clock that was set back does not tell how far a conversation was.
+// A restored conversation continues above the numbers of the database that it replaces, even if
+// the clock was set back since.
 func TestAConversationGoesOnAboveTheNumbersThatArePutAside(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -79,13 +80,13 @@ func TestAConversationGoesOnAboveTheNumbersThatArePutAside(t *testing.T) {
 	before := dbtest.StateOf(t, c, u, h.ID)
 	c = replaced(t, c, cfg, b, u)
 	after := dbtest.StateOf(t, c, u, h.ID)
-	if after.LastSeq < before.LastSeq || after.Generation <= before.Generation { // the next number is one more
+	if after.LastSeq < before.LastSeq || after.Generation <= before.Generation { // equal is enough: the next message gets LastSeq + 1
 		t.Errorf("it is at %d in generation %d, was at %d in %d", after.LastSeq, after.Generation, before.LastSeq, before.Generation)
 	}
 }
 
-// This server numbers the messages of a conversation without a host, and its user's programs
-// remember the numbers.
+// This server numbers the messages of a conversation without a host, and the user's programs
+// remember the numbers. No number is assigned twice.
 func TestAConversationWithoutAHostAssignsNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -113,8 +114,8 @@ func TestAConversationWithoutAHostAssignsNoNumberTwice(t *testing.T) {
 	})
 }
 
-// The two go on as they agreed: what one says to the other after the restore is not sent in the
-// open because the backup is from before their conversation was encrypted.
+// A conversation of two was encrypted after the backup was made. After the restore it is still
+// encrypted, so no Note of it is sent in the open.
 func TestAConversationOfTwoThatWasEncryptedAfterTheBackupStaysEncrypted(t *testing.T) {
 	t.Parallel()
 	const bob, carol, dave, erin, frank, grace, heidi vocab.ID = "https://a.example/bob", "https://a.example/carol", "https://a.example/dave", "https://a.example/erin", "https://a.example/frank",

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A user is deleted after a restore has put a database of the user aside, and a killed restore has
-// left another one. Those of a user with a longer name stay.
+// Deleting user al also drops the database that a restore replaced and the one that a killed
+// restore left. It does not drop those of al_ice.
 func TestAUserWhoIsDroppedLeavesNoDatabase(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -47,7 +47,7 @@ func TestAUserWhoIsDroppedLeavesNoDatabase(t *testing.T) {
 	if got := left(); !slices.Equal(got, of) {
 		t.Errorf("%q are left, want those of another user: %q", got, of)
 	}
-	restoring(t, c, func(r *dump.Restoration) { // to try a backup out, beside the engine
+	restoring(t, c, func(r *dump.Restoration) { // a restoration beside the engine, to try the backup out
 		build(t, r, b, longer)
 		if err := c.DropUserDatabase(t.Context(), longer); err != nil {
 			t.Fatal(err)

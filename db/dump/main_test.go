@@ -32,15 +32,15 @@ var (
 	number     = dbtest.Number
 )
 
-// named returns a cluster with the name of its instance database, which a test may close.
+// named returns a cluster with the name of its instance database. The test may close the cluster.
 func named(t *testing.T) (*db.Cluster, db.Config) {
 	t.Helper()
 	cfg := destroyed(t, dbtest.Config(t))
 	return open(t, cfg), cfg
 }
 
-// replaced closes c, and puts the user's database of a backup in the place of the one that is
-// there. It returns another cluster for the same instance.
+// replaced closes c and replaces u's database by the one of a backup. It returns another cluster
+// for the same instance.
 func replaced(t *testing.T, c *db.Cluster, cfg db.Config, b backup, u vocab.Username) *db.Cluster {
 	t.Helper()
 	c.Close()

@@ -21,18 +21,18 @@ func addEvent(t *testing.T, c *db.Cluster, u vocab.Username) int64 {
 	return number(t, databaseOf(t, c, u), `SELECT max(seq) FROM event_outbox`)
 }
 
-// mostExact is the largest integer that a program in JavaScript holds exactly.
+// mostExact is the largest integer that JavaScript represents exactly.
 const mostExact = 1<<53 - 1
 
-// A client remembers the number of the last event that it has seen. However often the backup is
-// restored, no other event gets that number.
+// A client remembers the number of the last event that it has seen. No other event gets that
+// number, even if a backup is restored twice.
 func TestABackupThatIsRestoredTwiceAssignsNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
 	u := dbtest.User(t, c, "alice")
 	seen := addEvent(t, c, u)
 	b := take(t, c)
-	for round := range 2 { // over the database of the backup, then over what was restored
+	for round := range 2 { // first over the database of the backup, then over the restored one
 		for range 3 {
 			seen = addEvent(t, c, u)
 		}
@@ -44,7 +44,7 @@ func TestABackupThatIsRestoredTwiceAssignsNoNumberTwice(t *testing.T) {
 		seen = got
 	}
 	c.Close()
-	run(t, "postgres", `DROP DATABASE "`+cfg.Name+`_alice"`) // no restore is told what it had
+	run(t, "postgres", `DROP DATABASE "`+cfg.Name+`_alice"`) // so the restore cannot read the last number of that database
 	c = open(t, cfg)
 	restoring(t, c, func(r *dump.Restoration) {
 		build(t, r, b, u)
@@ -62,7 +62,7 @@ func TestNumbersGoOnAboveThoseOfTheDatabaseThatIsPutAside(t *testing.T) {
 	c, cfg := named(t)
 	u := dbtest.User(t, c, "alice")
 	b := take(t, c)
-	const given = 1 << 52 // by a clock that was set back since
+	const given = 1 << 52 // as if by a clock that was ahead then
 	number(t, databaseOf(t, c, u), fmt.Sprintf(`SELECT setval('event_outbox_seq_seq', %d)`, int64(given)))
 	c = replaced(t, c, cfg, b, u)
 	if got := addEvent(t, c, u); got <= given || got > mostExact {

@@ -23,13 +23,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// copied is a database as it was copied out.
+// copied is a database as a backup has it.
 type copied struct {
 	shape dump.Shape
 	rows  map[string][]byte
 }
 
-// backup is an instance as it was copied out.
+// backup is an instance as a backup has it.
 type backup struct {
 	instance copied
 	users    map[vocab.Username]copied
@@ -92,7 +92,7 @@ func copyAll(ctx context.Context, s *dump.Snapshot, which func(dump.Table) bool)
 	return d, nil
 }
 
-// restoring runs work with a restoration.
+// restoring calls work with a restoration, and closes the restoration.
 func restoring(t *testing.T, c *db.Cluster, work func(r *dump.Restoration)) {
 	t.Helper()
 	r, err := dump.New(c).BeginRestoration(t.Context(), now)
@@ -119,7 +119,7 @@ func fill(ctx context.Context, r *dump.Restoration, u vocab.Username, d copied) 
 	return nil
 }
 
-// build fills the databases of these users.
+// build fills the databases of the instance and of these users.
 func build(t *testing.T, r *dump.Restoration, b backup, users ...vocab.Username) (fenced int64) {
 	t.Helper()
 	err := fill(t.Context(), r, vocab.Username{}, b.instance)
@@ -139,7 +139,7 @@ func build(t *testing.T, r *dump.Restoration, b backup, users ...vocab.Username)
 	return fenced
 }
 
-// restore puts the whole of b into c.
+// restore restores the whole of b into c.
 func restore(t *testing.T, c *db.Cluster, b backup, users ...vocab.Username) (fenced int64) {
 	t.Helper()
 	restoring(t, c, func(r *dump.Restoration) {
@@ -151,8 +151,8 @@ func restore(t *testing.T, c *db.Cluster, b backup, users ...vocab.Username) (fe
 	return fenced
 }
 
-// everything puts rows into every table of u's database and of the instance's: what is hard to
-// copy in each.
+// everything adds rows with values that are hard to copy to every table of u's database and of
+// the instance's.
 func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 	t.Helper()
 	const hard = `E'back\\slash \\N \\. tab\t line\nfeed\rquote''"; \u202e ünïcödé 🦝 \x7f'`
@@ -224,8 +224,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 	}
 }
 
-// contents returns every table of a database as the server prints its rows, in an order of their
-// own.
+// contents returns for each table of a database its sorted rows, as the server prints them.
 func contents(t *testing.T, database string) map[string]string {
 	t.Helper()
 	conn := session(t, database)
@@ -248,7 +247,7 @@ func contents(t *testing.T, database string) map[string]string {
 		}
 		all[name] = text
 	}
-	if err := conn.Close(t.Context()); err != nil { // who renames the database wants nobody there
+	if err := conn.Close(t.Context()); err != nil { // a database can be renamed only without connections
 		t.Fatal(err)
 	}
 	return all
@@ -260,7 +259,7 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 	alice, bob := dbtest.User(t, c, "alice"), dbtest.User(t, c, "bob")
 	everything(t, c, alice, cfg.Name)
 	everything(t, c, bob, cfg.Name)
-	run(t, databaseOf(t, c, bob), `ALTER DATABASE "`+databaseOf(t, c, bob)+`" SET datestyle = 'German'`) // whatever a server is set to
+	run(t, databaseOf(t, c, bob), `ALTER DATABASE "`+databaseOf(t, c, bob)+`" SET datestyle = 'German'`) // a server may have any settings
 	if err := c.Instance.Users.SetState(t.Context(), bob, instance.UserSuspended); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +301,8 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 		t.Errorf("the next activity that is resubmitted has number %d, want a new one below those of arrivals", n)
 	}
 
-	// Nothing is sent by itself, and no number is handed out again.
+	// The restore does not send the deliveries of the backup, and no event number is assigned
+	// twice.
 	database := databaseOf(t, to, alice)
 	for query, want := range map[string]int64{
 		`SELECT count(*) FROM deliveries WHERE inbox = 'remote' AND status = 'skipped' AND lease_owner IS NULL AND tried AND last_error LIKE '%2026-03-01T12:00:00Z'`:  1,
@@ -330,7 +330,7 @@ func TestABackupOfAnOlderSchemaIsMigrated(t *testing.T) {
 		t.Errorf("%d rows in feed have the column of the next release, want 1", got)
 	}
 
-	// The other way round there is none.
+	// A backup with a newer schema than the server's is refused.
 	newer := take(t, to)
 	restoring(t, old, func(r *dump.Restoration) {
 		if err := r.Begin(t.Context(), alice, newer.users[alice].shape); fault.KindOf(err) != fault.Config {
@@ -385,8 +385,8 @@ func TestOneUserIsRestoredBesideTheOthers(t *testing.T) {
 	if d := cmp.Diff(others, contents(t, databaseOf(t, c, bob))); d != "" {
 		t.Errorf("bob's database changed: %.1000s", d)
 	}
-	// Of a user who was there the instance knows better, but nobody who may concern the user is
-	// forgotten.
+	// The instance keeps its own tokens of a user whom it knew before the restore, and keeps
+	// all acquaintances of the user.
 	if got := number(t, cfg.Name, `SELECT count(*) FROM tokens`); got != 0 {
 		t.Errorf("%d revoked tokens came back", got)
 	}
@@ -415,7 +415,7 @@ func TestAUserUnknownToTheInstanceIsRestored(t *testing.T) {
 	usable(t, c, alice, true, dbtest.Schema())
 	usable(t, c, bob, true, dbtest.Schema())
 	for query, want := range map[string]int64{
-		`SELECT count(*) FROM tokens WHERE username = 'alice'`:        2, // one of them is the password
+		`SELECT count(*) FROM tokens WHERE username = 'alice'`:        2, // one of the two is the token of the password
 		`SELECT count(*) FROM acquaintances WHERE username = 'alice'`: 2,
 		`SELECT count(*) FROM intake`:                                 0,
 		`SELECT count(*) FROM actors`:                                 0,
@@ -534,7 +534,7 @@ func TestOneProcessRestoresAtATime(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
 	run(t, "postgres", `CREATE DATABASE "`+cfg.Name+`_alice-restoring"`)
-	restoring(t, c, func(*dump.Restoration) { // which drops what another one left
+	restoring(t, c, func(*dump.Restoration) { // BeginRestoration drops what a killed restoration left
 		if got := number(t, "postgres", `SELECT count(*) FROM pg_database WHERE datname = '`+cfg.Name+`_alice-restoring'`); got != 0 {
 			t.Error("what a killed restoration left is still there")
 		}
@@ -545,8 +545,8 @@ func TestOneProcessRestoresAtATime(t *testing.T) {
 	restoring(t, c, func(*dump.Restoration) {})
 }
 
-// A backup does not know of a later block. The actor that is blocked by then neither follows nor
-// reads nor gets anything once the backup is in place.
+// An actor that was blocked after the backup was made stays blocked when the backup is restored:
+// it neither follows, nor reads, nor receives anything.
 func TestBlocksAfterTheBackupOutliveIt(t *testing.T) {
 	t.Parallel()
 	const mallory, eve, carol = vocab.ID("https://a.example/mallory"), vocab.ID("https://a.example/eve"), vocab.ID("https://a.example/carol")

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A cluster that an earlier lightweb made for nobody starts, and each start says once how to move
-// it. The command does so.
+// A cluster that an earlier lightweb runs as nobody starts. Each start logs one warning with the
+// command that moves it, and the command moves it.
 func TestAClusterOfNobodysStartsAndSaysHowToMoveIt(t *testing.T) {
 	t.Parallel()
 	nobody, err := user.Lookup("nobody")

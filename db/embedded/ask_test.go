@@ -39,7 +39,7 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// message is one message of the server's, as PostgreSQL frames it.
+// message returns one message of the PostgreSQL protocol.
 func message(kind byte, body string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))) + body
 }

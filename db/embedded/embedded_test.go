@@ -173,7 +173,7 @@ func TestAClusterHalfMadeByAKilledProcessIsMadeAnew(t *testing.T) {
 	_ = h.cmd.Wait() // killed
 	mustAnswer(t, mustOpen(t, dir))
 	eventually(t, "nothing half-made is left", func() bool {
-		again := mustOpen(t, dir) // each to come clears what an initdb that lived on has added
+		again := mustOpen(t, dir) // each Open removes what an initdb that outlived its parent has added
 		defer mustClose(t, again)
 		left, err := filepath.Glob(filepath.Join(dir, "pg.new-*"))
 		return err == nil && len(left) == 0
@@ -239,7 +239,7 @@ func TestAKilledServerIsStartedAgain(t *testing.T) {
 
 	kill()
 	others := make(chan error)
-	other := mustOpen(t, dir) // starts it itself, or finds it started
+	other := mustOpen(t, dir) // either of the two starts the server, and the other finds it started
 	for _, each := range []*Cluster{c, other} {
 		go func() { others <- each.Ensure(t.Context()) }()
 	}

@@ -91,8 +91,8 @@ func TestAPlaceThatWillNotDoIsExplained(t *testing.T) {
 	}
 }
 
-// The disk of a cluster that was used has run full: neither can its settings be written, nor what
-// a dead server left be cleared away. With room again it starts.
+// The disk of a used cluster is full, so the engine can neither write the settings nor remove the
+// files of a dead server. Open says so, and succeeds once there is room again.
 func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -109,7 +109,7 @@ func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 			c := mustOpen(t, dir)
 			mustClose(t, c)
 			if tt.died {
-				must(t, c.putFile(c.data, "postmaster.pid", "1\n")) // a number that has passed to another process
+				must(t, c.putFile(c.data, "postmaster.pid", "1\n")) // the id now belongs to another process
 			}
 			ballast, err := os.Create(filepath.Join(dir, "ballast"))
 			must(t, err)
@@ -153,7 +153,7 @@ func TestAStalePIDFileIsNoObstacle(t *testing.T) {
 			c := &Cluster{}
 			must(t, c.choosePlace(t.Context(), dir))
 			stranger := exec.Command("sleep", "60")
-			stranger.SysProcAttr = c.as.Attributes() // PostgreSQL gives way to its own user's processes only
+			stranger.SysProcAttr = c.as.Attributes() // PostgreSQL checks only processes of its own user
 			must(t, stranger.Start())
 			must(t, c.putFile(c.data, "postmaster.pid", tt.content(stranger.Process.Pid)))
 			must(t, c.putFile(c.socket, ".s.PGSQL.5432.lock", tt.content(stranger.Process.Pid)))

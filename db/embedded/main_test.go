@@ -18,11 +18,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// holdVariable makes this test binary a process that holds the cluster of the directory named by
-// it.
+// holdVariable names the environment variable with a data directory. If it is set, this test
+// binary only holds the cluster of that directory.
 const holdVariable = "LIGHTWEB_TEST_HOLD"
 
-// base is the folder of all directories of a run; every user can pass through it.
+// base is the parent directory of all data directories of a run. Every user can enter it.
 var base string
 
 func TestMain(m *testing.M) {
@@ -38,13 +38,13 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(base) // a leftover in the temporary directory
+		_ = os.RemoveAll(base) // a failure only leaves files in the temporary directory
 		os.Exit(code)
 	}))
 }
 
-// hold opens the cluster, says "open", and closes it when its standard input ends. Log lines go to
-// the same output.
+// hold opens the cluster, prints "open", and closes the cluster when its standard input ends. Its
+// log goes to standard output, too.
 func hold(dir string) int {
 	c, err := Open(context.Background(), Config{Dir: dir, Log: slog.New(slog.NewTextHandler(os.Stdout, nil))})
 	if err == nil {
@@ -59,7 +59,7 @@ func hold(dir string) int {
 	return 0
 }
 
-// holder is another process that holds a cluster.
+// holder runs another process that holds a cluster.
 type holder struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -111,7 +111,7 @@ func (h *holder) openCluster() *holder {
 	}
 }
 
-// leave lets the process close its cluster, and returns all it logged.
+// leave makes the process close its cluster, and returns the log.
 func (h *holder) leave() string {
 	h.t.Helper()
 	_ = h.stdin.Close() // it may have died
@@ -126,7 +126,7 @@ func (h *holder) leave() string {
 	return h.said.String()
 }
 
-// signal sends s to the process's whole group.
+// the process may have ended
 func (h *holder) signal(s syscall.Signal) { _ = syscall.Kill(-h.cmd.Process.Pid, s) } // it may be over
 
 // die kills the process with s and waits for its end.
@@ -135,7 +135,7 @@ func (h *holder) die(s syscall.Signal) {
 	_ = h.cmd.Wait() // it reports the signal
 }
 
-// needBinaries skips t on a machine without PostgreSQL.
+// needBinaries skips t if PostgreSQL is not installed.
 func needBinaries(t *testing.T) installation {
 	t.Helper()
 	i, err := findBin(t.Context(), listCandidates(t.Context(), base), 0)
@@ -148,7 +148,7 @@ func needBinaries(t *testing.T) installation {
 	return i
 }
 
-// testDir returns a fresh data directory, whose server is gone when t is over.
+// testDir returns a new data directory. The test fails if a server still runs in it at the end.
 func testDir(t *testing.T, name string) string {
 	t.Helper()
 	i := needBinaries(t)
@@ -174,7 +174,7 @@ func testDir(t *testing.T, name string) string {
 	return filepath.Join(parent, name)
 }
 
-// clustersIn returns what lies in the data directories of parent.
+// clustersIn returns the clusters in the directories below parent.
 func clustersIn(parent string) []*Cluster {
 	var all []*Cluster
 	entries, _ := os.ReadDir(parent) // none: nothing to stop
@@ -196,8 +196,8 @@ var template = sync.OnceValues(func() (string, error) {
 	return dir, c.Close(context.Background())
 })
 
-// madeDir returns a data directory whose cluster was made and stopped before: somewhere else, so
-// that each test that opens one also proves that a data directory can be moved.
+// madeDir returns a data directory with a stopped cluster, copied from another directory. So each
+// test that opens one shows that a data directory can be moved.
 func madeDir(t *testing.T, name string) string {
 	t.Helper()
 	dir := testDir(t, name)
@@ -251,7 +251,7 @@ func serverOf(t *testing.T, dir string) int {
 	return pid
 }
 
-// eventually waits for what another process is to bring about.
+// eventually waits up to 20 s until is returns true, and fails the test otherwise.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// From the beginning of the removal the user's database may be missing.
+// Once a removal has begun, the user's database may be missing.
 func TestAUserIsRemovedFromTheBeginningOfTheRemoval(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

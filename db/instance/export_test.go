@@ -6,10 +6,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// SetEpoch makes j believe that it serves in another epoch.
+// SetEpoch makes j use another epoch.
 func (j Journal) SetEpoch(epoch int64) { j.epoch.Store(epoch) }
 
-// TakeAll takes every connection that all but State share, until the returned function.
+// TakeAll takes all connections except those reserved for State, until release is called.
 func (d *Database) TakeAll(ctx context.Context) (release func(), err error) {
 	var taken []*pgxpool.Conn
 	release = func() {

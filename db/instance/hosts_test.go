@@ -67,7 +67,7 @@ func TestWhatTheOperatorDoesToAHostIsNoticedAndNotUndone(t *testing.T) {
 	if err := c.Instance.Hosts.Resume(ctx, "p.example"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Instance.Hosts.Save(ctx, []instance.Host{{Host: "p.example", Failures: 6, FailingSince: &at}}, *changed[0].ChangedAt); err != nil { // by who has not heard of it
+	if err := c.Instance.Hosts.Save(ctx, []instance.Host{{Host: "p.example", Failures: 6, FailingSince: &at}}, *changed[0].ChangedAt); err != nil { // by a process that has not noticed the change
 		t.Fatal(err)
 	}
 	later, err := c.Instance.Hosts.ListChanged(ctx, *changed[0].ChangedAt)
@@ -89,7 +89,8 @@ func TestWhatTheOperatorDoesToAHostIsNoticedAndNotUndone(t *testing.T) {
 	}
 }
 
-// The operator's changes are noticed in their order, whatever the clock says.
+// The operator's changes get rising times, so that processes notice each, even after the clock
+// was ahead.
 func TestHostsAreChangedAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -117,7 +118,7 @@ func TestHostsAreChangedAfterAClockThatWasAhead(t *testing.T) {
 		if err := tt.change(); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Instance.Hosts.Save(ctx, []instance.Host{failing}, seen); err != nil { // by a process that has not noticed
+		if err := c.Instance.Hosts.Save(ctx, []instance.Host{failing}, seen); err != nil { // by a process that has not noticed the change
 			t.Fatal(err)
 		}
 		changed, err := c.Instance.Hosts.ListChanged(ctx, seen)

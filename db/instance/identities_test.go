@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// An identity is one user's, who signs in by it until it is taken away.
+// An identity belongs to one user, who can sign in with it until it is removed.
 func TestAnIdentityIsATokenOfOneUser(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -58,7 +58,7 @@ func TestAnIdentityIsATokenOfOneUser(t *testing.T) {
 	}
 }
 
-// Links that come at once count each other.
+// Concurrent links count each other, so that the bound holds.
 func TestLinksAtOnceKeepTheirBound(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// One domain has far more ignored than all others: it loses its oldest, and nobody else anything.
+// One domain has far more ignored activities than all others. It loses its oldest, and the others
+// lose none.
 func TestNoDomainPushesOutWhatOthersHadIgnored(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -50,7 +51,7 @@ func TestNoDomainPushesOutWhatOthersHadIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// With more domains than room, the bound holds all the same.
+	// The bound holds even if there are more domains than room.
 	if err := c.Instance.Ignored.Trim(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func accept(t *testing.T, c *dbtest.Cluster, in instance.Intake) instance.Intake
 	return row
 }
 
-// lies checks how many rows the journal holds, and how many wait.
+// lies checks how many rows the journal holds and how many users wait.
 func lies(t *testing.T, c *dbtest.Cluster, rows, waiting int) {
 	t.Helper()
 	n, err := c.Instance.Journal.Count(t.Context())
@@ -133,7 +133,7 @@ func TestARowStaysForThoseWhoWait(t *testing.T) {
 	if page, err := c.Instance.Journal.ListWaiting(t.Context(), u[2], 0, 10, 1<<20); err != nil || len(page) != 1 || page[0].Named {
 		t.Errorf("WaitingFor of one who is not named = %+v, %v", page, err)
 	}
-	// The last two who wait go at once: one of them takes the row along.
+	// The last two waiting users finish a row at once: one of them removes the row.
 	var both sync.WaitGroup
 	for _, u := range u[1:] {
 		both.Go(func() {
@@ -146,7 +146,8 @@ func TestARowStaysForThoseWhoWait(t *testing.T) {
 	lies(t, c, 0, 0)
 }
 
-// A writer that took what a row held a moment ago has not taken what was merged into it since.
+// A writer finishes a row that grew since the writer read it. The user still waits for what was
+// merged into the row.
 func TestARowThatGrewStillWaits(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -219,7 +220,8 @@ func TestTakingOverMakesEverybodyWait(t *testing.T) {
 	lies(t, c, 2, 4)
 }
 
-// Whoever serves next fences off who served before.
+// Once the next process has taken the serve lock, the journal refuses changes by the process
+// before.
 func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	t.Parallel()
 	old, cfg := dbtest.Named(t)
@@ -258,8 +260,8 @@ func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	lies(t, next, 2, 3)
 }
 
-// The serving process loses the lock and takes it again while rows are stalled: a row that was not
-// stalled is not taken for one that was.
+// The serving process loses the lock and takes it again while it stalls a row. The stall of the
+// first epoch fails, and the row is not recorded as stalled.
 func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -307,7 +309,7 @@ func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	lies(t, c, 1, 1)
 }
 
-// However merges, ends and parking meet: nothing is lost, and nothing is left.
+// Concurrent merges, ends and stalls lose nothing and leave nothing.
 func TestMergesAndEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -333,7 +335,7 @@ func TestMergesAndEndsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, err := c.Instance.Journal.TakeOver(t.Context()); err != nil { // what grew while it was ended is a stray
+	if _, err := c.Instance.Journal.TakeOver(t.Context()); err != nil { // a row that grew while it was being ended is left for TakeOver
 		t.Fatal(err)
 	}
 	for _, u := range u {

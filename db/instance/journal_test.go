@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A process that gets the serve lock again may accept activities at the same time.
+// A process that gets the serve lock again raises the numbers while it may be accepting
+// activities. No number is assigned twice.
 func TestNoNumberIsAssignedTwiceWhileNumbersAreRaised(t *testing.T) {
 	t.Parallel()
 	const workers, each = 2, 200_000

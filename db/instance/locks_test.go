@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/db/dbtest"
 )
 
-// hangable is a road to the test server on which the server stops to answer when hang is called.
+// hangable is a proxy to the test server that stops to pass on answers once hang is called.
 type hangable struct {
 	url  string
 	mu   sync.Mutex

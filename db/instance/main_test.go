@@ -17,7 +17,7 @@ const (
 	carol vocab.ID = "https://other.example/users/carol"
 )
 
-// alice returns a cluster with a user.
+// alice returns a cluster with the user alice.
 func alice(t testing.TB) (*dbtest.Cluster, vocab.Username) {
 	t.Helper()
 	c := dbtest.New(t)
@@ -34,7 +34,7 @@ func name(t testing.TB, s string) vocab.Username {
 	return u
 }
 
-// actorOf parses an actor of this id, with further fields.
+// actorOf returns an actor with this id and further fields.
 func actorOf(t testing.TB, id vocab.ID, fields string) *vocab.Actor {
 	t.Helper()
 	a, err := vocab.ParseActor([]byte(`{"id":"` + string(id) + `","type":"Person","preferredUsername":"x","inbox":"` + string(id) + `/inbox"` + fields + `}`))

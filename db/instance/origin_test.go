@@ -6,7 +6,8 @@ import (
 	"github.com/lightweb/lightweb/db/dbtest"
 )
 
-// Two processes that both saw no origin, or the same, must not both be told that theirs stands.
+// SetOrigin changes the origin only if the caller names the stored one. So of two processes that
+// saw the same origin, only one is told that it set its own.
 func TestTheOriginIsSetByWhoSawWhatStoodThere(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

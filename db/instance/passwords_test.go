@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// A token that is made of a password holds as long as that is the password.
+// A token made by a password is valid until the password is replaced.
 func TestAPasswordIsATokenThatAnotherOneReplaces(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -82,8 +82,8 @@ func TestAPasswordIsATokenThatAnotherOneReplaces(t *testing.T) {
 	}
 }
 
-// A suspended user does not sign in, but the operator may set the password meanwhile; one who is
-// being deleted gets none.
+// A suspended user cannot sign in, but the operator can set the user's password. A user who is
+// being deleted gets no password.
 func TestAPasswordIsOfAnActiveUser(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -123,8 +123,8 @@ func TestAPasswordIsOfAnActiveUser(t *testing.T) {
 	}
 }
 
-// A suspension ends for good what the user's passwords and identities began. A new login is as
-// before, and tokens go on, once the user is active again.
+// A suspension ends for good the sessions begun with the user's passwords and identities. Once
+// the user is active again, new logins work, and so do the user's other tokens.
 func TestASuspensionEndsWhatLoginsBegan(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The instance remembers of an actor what the engine reads, also in rows from before.
+// The instance stores of an actor only what the engine reads. It also reduces rows that were
+// stored whole before.
 func TestRemoteActorsAreReduced(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -54,8 +55,8 @@ func TestOnlyARememberedActorIsRenewed(t *testing.T) {
 	}
 }
 
-// Actors that nobody here knows are forgotten 30 days after their last use, and that one is gone
-// after a year.
+// An actor without acquaintances is forgotten 30 days after its last use; that an actor is gone
+// is forgotten after a year.
 func TestUnusedRemoteActorsAreForgotten(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -97,7 +98,7 @@ func TestUnusedRemoteActorsAreForgotten(t *testing.T) {
 	}
 }
 
-// The use of an actor is written once a day.
+// The use of an actor is written at most once a day.
 func TestUseIsNotedOnceADay(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)

@@ -74,8 +74,8 @@ func TestAReportIsKeptOnceAndStaysResolved(t *testing.T) {
 	}
 }
 
-// Hosts below one domain are one reporter, and all domains together do not fill the database: an
-// honest one gets in.
+// All hosts below one domain count as one reporter, and many domains together cannot fill the
+// database. A report from an honest domain is stored.
 func TestNoDomainFillsTheDatabaseWithReports(t *testing.T) {
 	t.Parallel()
 	c, _ := alice(t)
@@ -119,7 +119,7 @@ func TestNoDomainFillsTheDatabaseWithReports(t *testing.T) {
 	}
 	taken("honest.example", "honest.example", "actor", "https://c.evil.example/actor/flags/7")
 	taken("honest.example", "honest.example", "actor", "https://b.evil.example/actor/flags/6")
-	refused("evil.example", "b.evil.example", "actor") // it has as many as anybody
+	refused("evil.example", "b.evil.example", "actor") // evil.example has as many reports as any other domain
 	open, err := c.Instance.Reports.List(t.Context(), false)
 	of := map[string]int{}
 	for _, r := range open {

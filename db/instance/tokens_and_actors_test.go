@@ -74,7 +74,7 @@ func TestATokenIsFoundWhileItIsValid(t *testing.T) {
 	find("forever", now, false)
 }
 
-// key is a PEM key in an actor document. Nobody parses it here.
+// key returns the JSON of a key in an actor document. Its PEM text is not valid.
 func key(id, owner vocab.ID) string {
 	return `,"publicKey":{"id":"` + string(id) + `","owner":"` + string(owner) + `","publicKeyPem":"pem"}`
 }
@@ -144,7 +144,8 @@ func TestARemoteActorIsRememberedAsItsServerDescribesIt(t *testing.T) {
 	}
 }
 
-// Of two processes that ask for an actor the one that asked first may be answered last.
+// Two processes fetch an actor, and the earlier answer is saved last. It does not replace the
+// newer one.
 func TestAnOlderAnswerTakesNothingBackOfAnActor(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -208,7 +209,8 @@ func TestAHostsDialectIsRemembered(t *testing.T) {
 	}
 }
 
-// Many look-ups are one statement. None of them finds a token that was revoked before it began.
+// Concurrent look-ups share one statement. A look-up does not find a token that was revoked
+// before the look-up began.
 func TestNoLookUpFindsWhatWasRevokedBefore(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

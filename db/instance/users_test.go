@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Inbound work may fill every connection to the instance database: other servers still learn who
-// is here.
+// Even when other work uses or waits for every shared connection to the instance database, State
+// answers.
 func TestWhoIsHereIsToldWhateverElseIsDone(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -76,7 +76,7 @@ func TestAcquaintancesMaySayTooMuchNeverTooLittle(t *testing.T) {
 	if got, err := c.Instance.Acquaintances.Users(t.Context(), carol, false); len(got) != 0 || err != nil {
 		t.Errorf("a stranger is acquainted with %v, %v", got, err)
 	}
-	elsewhere := dbtest.Connect(t, cfg) // which does not remember who was active just now
+	elsewhere := dbtest.Connect(t, cfg) // elsewhere does not remember which users were active just now
 	if active, err := elsewhere.Instance.Users.Active(t.Context(), []vocab.Username{d, b, a}); err != nil || !slices.Equal(active, []vocab.Username{a, d}) {
 		t.Errorf("ActiveUsers = %v, %v", active, err)
 	}
@@ -139,7 +139,7 @@ func TestEventsOfOtherProcessesAreDueUntilTheyAreCleared(t *testing.T) {
 	list("cleared", 0)
 }
 
-// A clock that was ahead keeps nobody from being pruned once it is right.
+// Users whose last prune a clock that was ahead dated in the future are still pruned.
 func TestUsersArePrunedAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

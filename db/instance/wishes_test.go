@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// wishesOf makes n wishes of a kind.
+// wishesOf returns n wishes of a kind.
 func wishesOf(kind string, n int) (all []instance.Wish) {
 	for n := range n {
 		all = append(all, instance.Wish{Kind: kind, Account: fmt.Sprintf("a%d@x.example", n), Host: "x.example"})
@@ -107,7 +107,7 @@ func TestAUserHasSoManyWishesAndNoMore(t *testing.T) {
 	}
 }
 
-// Imports that come at once count each other.
+// Concurrent imports count each other's wishes, so that the bound holds.
 func TestImportsAtOnceKeepTheBoundOfWishes(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

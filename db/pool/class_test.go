@@ -149,7 +149,7 @@ func TestAConnectionIsHandedToWhoCameFirstAndNotToItsOwnUser(t *testing.T) {
 			c.Release(l)
 		})
 		synctest.Wait()
-		for range 3 { // always somebody wants the connection that is there
+		for range 3 { // one of them always wants the free connection
 			all.Go(func() {
 				for ctx.Err() == nil {
 					l := mustAcquire(t, c, "busy")
@@ -207,8 +207,8 @@ func TestStrangersOpenAsManyConnectionsAsTheyMayAndIdleOnesCostNothing(t *testin
 	})
 }
 
-// One address asks for a user as often as it can. Another one that asks once does not wait until
-// all of these are served.
+// One address has many calls waiting, another one call. The second address is served before all
+// calls of the first are.
 func TestStrangersAreServedByTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,8 @@ func TestStrangersAreServedByTurns(t *testing.T) {
 	})
 }
 
-// Calls that come while others are served pass none of an earlier round, whoever pays for it.
+// A call that comes while others are served is not served before the waiting calls of an earlier
+// round, of any address.
 func TestAStrangerThatWaitsKeepsItsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// fullAt makes the server refuse connections beyond n, as PostgreSQL does.
+// fullAt makes the server refuse more than n connections, as PostgreSQL does.
 func (s *server) fullAt(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func TestWhoFindsTheServerFullWaitsForAConnectionThereIs(t *testing.T) {
 		}
 		s.fullAt(0)
 		time.Sleep(time.Minute)
-		available(t, c, 64) // it has found out that there is room again
+		available(t, c, 64) // the pool has noticed that there is room again
 		c.Close()
 	})
 }

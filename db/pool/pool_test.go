@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// server counts the connections that are open, none of which leads anywhere.
+// server counts open connections. None of them leads to a real server.
 type server struct {
 	mu      sync.Mutex
 	open    map[*pgx.Conn]string
@@ -26,7 +26,7 @@ type server struct {
 	opened  int
 	refuses error
 	refused int
-	room    int // for connections; 0 for as many as come
+	room    int // maximum of open connections; 0 means no maximum
 	broken  map[*pgx.Conn]bool
 }
 
@@ -84,7 +84,7 @@ func managed(limit int) (*Pool, *server) {
 	return c, s
 }
 
-// hold takes n connections to databases of their own, which nobody else asks for.
+// hold takes n connections, each to a database that no other call asks for.
 func hold(t *testing.T, c *Pool, class Class, n int) (all []*Lease) {
 	t.Helper()
 	for i := range n {
@@ -97,8 +97,8 @@ func hold(t *testing.T, c *Pool, class Class, n int) (all []*Lease) {
 	return all
 }
 
-// now tells whether a class can have a connection to the database without waiting, and gives it
-// back.
+// now reports whether a class can get a connection to the database without waiting. It releases
+// the connection.
 func now(c *Pool, class Class, database string) bool {
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -126,8 +126,9 @@ type line struct {
 	all    sync.WaitGroup
 }
 
-// ask makes a call, and returns once it stands in the queue or is served. A served call keeps the
-// connection until the channel release has a value or is closed; nil: it keeps none.
+// ask calls Acquire, and returns once the call waits in the queue or is served. A served call
+// keeps its connection until release has a value or is closed; if release is nil, it releases at
+// once.
 func (l *line) ask(call string, class Class, database, payer string, release <-chan struct{}) {
 	of := &Strangers{PayerOf: func(context.Context) string { return payer }, MayOpen: func(context.Context) bool { return true }}
 	l.all.Go(func() {
@@ -145,7 +146,7 @@ func (l *line) ask(call string, class Class, database, payer string, release <-c
 	synctest.Wait()
 }
 
-// want waits for all calls, and wants them served in this order.
+// want waits for all calls, and fails the test unless they were served in this order.
 func (l *line) want(calls ...string) {
 	l.Helper()
 	l.all.Wait()
@@ -155,9 +156,8 @@ func (l *line) want(calls ...string) {
 	l.pool.Close()
 }
 
-// available fails t unless limit connections can be had at once, by work and the last of them by
-// owners, and no more; and unless c then remembers no database but those that it has connections
-// to.
+// available fails t unless exactly limit connections can be had at once, the last of them by
+// owners only. Then c must remember only databases to which it has connections.
 func available(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -239,7 +239,7 @@ func TestWhoStopsWaitingLeavesItsPlaceToTheNext(t *testing.T) {
 func TestAConnectionGivenWhileTheWaiterLeavesIsNotLost(t *testing.T) {
 	t.Parallel()
 	for _, wants := range []string{"a", "b"} {
-		for range 50 { // which of two moments a waiter sees first is left to chance
+		for range 50 { // a waiter may see either of two events first, at random
 			synctest.Test(t, func(t *testing.T) {
 				c, s := managed(1)
 				held := mustAcquire(t, c, "a")
@@ -350,7 +350,7 @@ func TestCloseTurnsAwayWhoWaitsAndWaitsForWhoWorks(t *testing.T) {
 	})
 }
 
-// ledger counts what is in use, from outside.
+// ledger counts the connections in use, independently of the pool.
 type ledger struct {
 	mu    sync.Mutex
 	class [classes]int
@@ -367,7 +367,7 @@ func (l *ledger) add(class Class, database string, n int) {
 	l.at[database][class] += n
 }
 
-// exceeded says what is more than it may be with limit connections; "" when nothing is.
+// exceeded describes the bound that is exceeded with limit connections. It returns "" if none is.
 func (l *ledger) exceeded(limit int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -384,7 +384,7 @@ func (l *ledger) exceeded(limit int) string {
 	return ""
 }
 
-// mayHave tells whether a class may have one more.
+// mayHave reports whether a class may have one more connection.
 func (l *ledger) mayHave(class Class, database string, limit int) bool {
 	l.add(class, database, 1)
 	defer l.add(class, database, -1)

@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// UnspelledColumns returns those of HeldColumns that are older than canonical ids, and that are
-// not brought to that form.
+// UnspelledColumns returns the HeldColumns that are older than canonical ids and are not
+// rewritten to canonical ids.
 func UnspelledColumns() (all []string) {
 	before := versionOf(migrations.FS, User, writtenIDs)
 	for _, h := range heldColumns {

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// namesNoHeldActor are the columns of users' databases that may hold ids or documents, and by
-// which the user holds nothing of an actor, by the reason.
+// namesNoHeldActor lists the columns of users' databases that may contain ids or documents, but
+// do not make the user hold an actor. The keys are the reasons.
 var namesNoHeldActor = map[string][]string{
 	"no actor": {"actors.type", "actors.preferred_username", "actors.inbox", "actors.outbox", "actors.shared_inbox", "actors.public_key_pem",
 		"activities.direction", "activities.type", "feed.activity_uri", "reactions.object_uri", "reactions.kind", "reactions.type", "reactions.activity_uri",
@@ -46,8 +46,8 @@ var namesNoHeldActor = map[string][]string{
 	"records for the user's programs and the user":                  {"event_outbox.payload", "audit.params", "idempotency_keys.answer", "idempotency_keys.digest"},
 }
 
-// A column that may hold an id or a document, and is in neither list, is one of which nobody has
-// decided whether the user holds something of an actor by it.
+// Each column that may contain an id or a document is in one of two lists: it makes the user hold
+// an actor, or it does not.
 func TestEveryColumnIsKnownToHoldSomethingOfActorsOrNot(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

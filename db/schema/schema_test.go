@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// The pool remembers a user's database that cannot be used. A caller that gives up must not make
-// it do so.
+// The pool remembers that a user's database cannot be used. A caller that gives up must not make
+// the pool believe that.
 func TestACallerThatGivesUpSaysNothingOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

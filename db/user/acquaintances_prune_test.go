@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// night prunes a user's acquaintances, and wants so many removed.
+// night prunes a user's acquaintances, and expects so many to be removed.
 func night(t *testing.T, c *dbtest.Cluster, u vocab.Username, at time.Time, want int) {
 	t.Helper()
 	for _, dryRun := range []bool{true, false} {
@@ -23,7 +23,7 @@ func night(t *testing.T, c *dbtest.Cluster, u vocab.Username, at time.Time, want
 	}
 }
 
-// acquaint commits that these actors concern a user.
+// acquaint stores that a user is acquainted with these actors.
 func acquaint(t *testing.T, c *dbtest.Cluster, u vocab.Username, actors ...vocab.ID) {
 	t.Helper()
 	for _, a := range actors {
@@ -42,7 +42,8 @@ func isAcquainted(t *testing.T, c *dbtest.Cluster, u vocab.Username, a vocab.ID)
 	return slices.Contains(users, u)
 }
 
-// Two nights must find nothing of an actor, and nothing may come between them.
+// An acquaintance is removed when two nights in a row find no row of its actor, with nothing new
+// between them.
 func TestIdleAcquaintancesGoAfterTwoNights(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -72,10 +73,11 @@ func TestIdleAcquaintancesGoAfterTwoNights(t *testing.T) {
 	if !isAcquainted(t, c, other, id("idle")) {
 		t.Error("another user's row is removed")
 	}
-	night(t, c, u, now.Add(48*time.Hour), 2) // called, given a day by the call, and ended
+	night(t, c, u, now.Add(48*time.Hour), 2) // called, which the call kept for another day, and ended
 }
 
-// An activity that waits in the journal may be of anybody.
+// An activity that waits in the journal may come from any actor, so meanwhile no acquaintance is
+// removed.
 func TestNoAcquaintanceGoesWhileSomethingWaits(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]string{
@@ -96,7 +98,8 @@ func TestNoAcquaintanceGoesWhileSomethingWaits(t *testing.T) {
 	}
 }
 
-// An arrival meets the night that is about to remove its row: whatever was applied has one.
+// An activity may arrive while its actor's acquaintance is about to be removed. After both, the
+// acquaintance is there.
 func TestNoAcquaintanceGoesUnderAnArrival(t *testing.T) {
 	t.Parallel()
 	c := open(t, destroyed(t, dbtest.Config(t)))

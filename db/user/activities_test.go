@@ -217,7 +217,7 @@ func TestPagesHoldEveryRowOnceWhateverIsAddedMeanwhile(t *testing.T) {
 			got = append(got, ids...)
 			place = &places[len(places)-1]
 			extra++
-			add(extra, now.Add(time.Hour)) // newer than all: on no later page
+			add(extra, now.Add(time.Hour)) // newer than all others, so it is on no later page
 		}
 		got = slices.DeleteFunc(got, func(id uuid.UUID) bool { return !slices.Contains(want, id) })
 		if !slices.Equal(got, want) {

@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// heard collects what a subscriber is told.
+// heard collects the commits that a subscriber is told of.
 type heard struct {
 	mu  sync.Mutex
 	all []user.Commit
@@ -38,8 +38,8 @@ func (h *heard) commits() []user.Commit {
 
 func addEvent(ctx context.Context, tx *user.Tx) error { return tx.Events.Add(ctx, event(1)) }
 
-// Subscribers are told in their order, once, and before the writer: by then everybody can read
-// what was committed, and the subscriber holds no connection that it might wait for.
+// Subscribers are called in their order, once, before Write returns. By then the commit can be
+// read, and Write holds no connection that a subscriber could wait for.
 func TestSubscribersAreToldInOrderBetweenTheCommitAndTheWriter(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -61,7 +61,7 @@ func TestSubscribersAreToldInOrderBetweenTheCommitAndTheWriter(t *testing.T) {
 	}
 	c.Subscribe(tell("first"), tell("second"))
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := c.As(pool.Owner).Write(ctx, u, addEvent); err != nil { // through any view of the cluster
+	if err := c.As(pool.Owner).Write(ctx, u, addEvent); err != nil { // Subscribe holds for every view of the cluster
 		t.Fatal(err)
 	}
 	cancel()
@@ -119,7 +119,8 @@ func TestATransactionThatRunsAgainIsToldOnce(t *testing.T) {
 	}
 }
 
-// A connection that is lost during the commit tells nobody whether the commit took place.
+// If the connection is lost during the commit, the writer does not know whether the commit took
+// place. Subscribers are told that anything may have changed.
 func TestWhenTheOutcomeIsUnknownSubscribersAreToldSo(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -159,8 +160,8 @@ func TestASubscriberCannotFailOrHoldUpAWrite(t *testing.T) {
 	<-stuck
 }
 
-// Writers of one user and of several tell of every commit exactly once, with the numbers that the
-// database gave.
+// Every commit of concurrent writers, of one user or of several, is told once, with the event
+// numbers that the database assigned.
 func TestEveryCommitOfConcurrentWritersIsToldOnce(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -223,8 +224,8 @@ func TestEveryCommitOfConcurrentWritersIsToldOnce(t *testing.T) {
 	}
 }
 
-// A commit names what readers may see otherwise, and does not say "everything" where work is
-// frequent.
+// A commit says exactly which pages and objects readers may now see changed. Frequent work never
+// says "everything".
 func TestACommitSaysWhatItTouched(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

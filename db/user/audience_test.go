@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The SQL form says of every audience of the truth table what engine/audience says.
+// For every audience in the truth table, the SQL form gives the same result as engine/audience.
 func TestAudienceInSQL(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 )
 
-// Records are read as they were written, the newest first; of those of one time, the last written.
+// Audit records are listed newest first; of those with one time, the last written comes first.
 func TestTheAuditIsReadPageByPage(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

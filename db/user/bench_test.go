@@ -14,7 +14,7 @@ import (
 func BenchmarkWriteOneActivity(b *testing.B)        { benchmarkWrite(b, 1) }
 func BenchmarkWriteAHundredActivities(b *testing.B) { benchmarkWrite(b, 100) }
 
-// benchmarkWrite stores new notes, a batch in a transaction, as the inbound pipeline does.
+// benchmarkWrite stores new notes in transactions of so many notes, as the inbound pipeline does.
 func benchmarkWrite(b *testing.B, batch int) {
 	c, u := alice(b)
 	n := 0
@@ -44,8 +44,8 @@ func benchmarkWrite(b *testing.B, batch int) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "activities/s")
 }
 
-// BenchmarkClaimFromABacklog claims from what a host that was away for long is owed, all of it due
-// at once.
+// BenchmarkClaimFromABacklog claims deliveries to a host that was away for long. All of them are
+// due at once.
 func BenchmarkClaimFromABacklog(b *testing.B) {
 	const owed, batch = 10_000, 200
 	c, u := alice(b)

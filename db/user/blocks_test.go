@@ -68,8 +68,8 @@ func TestABlockWaitsForNoBackup(t *testing.T) {
 	}
 }
 
-// A follow that is applied while its actor is being blocked is there to be ended, or comes too
-// late; nothing between.
+// A follow that is applied while its actor is being blocked is ended by the block, or sees the
+// block and is refused.
 func TestNothingSlipsInBesideABlock(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

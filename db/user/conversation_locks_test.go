@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 )
 
-// A conversation of two is upgraded by its log, and changed by what comes to an inbox. Both lock
-// the row of the conversation before that of its log, so that they never wait for each other in a
-// circle.
+// A pair's conversation is changed by its log, when it is upgraded, and by activities in the
+// inbox. Both lock the row of the conversation before that of the log, so that they cannot
+// deadlock.
 func TestALogIsLockedAfterItsConversation(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -65,8 +65,8 @@ func TestALogIsLockedAfterItsConversation(t *testing.T) {
 	}
 }
 
-// The end of a member's copy and a message that begins its next MLS group lock in one order:
-// neither is run again.
+// Closing a member's copy and saving a message of the next MLS group lock in the same order, so
+// neither runs twice.
 func TestACopyIsLockedAfterItsConversation(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

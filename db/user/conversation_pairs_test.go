@@ -19,7 +19,8 @@ const (
 	pairPartner = vocab.ID("https://there.example/users/bob")
 )
 
-// letter stores a Note that names actors, as it is when it came or was sent.
+// letter stores a Note to these actors with its Create, as the engine does when a Note arrives or
+// is sent.
 func letter(t *testing.T, c *dbtest.Cluster, u vocab.Username, name string, author vocab.ID, at time.Time, to ...vocab.ID) vocab.ID {
 	t.Helper()
 	id := author + "/" + vocab.ID(name)
@@ -42,7 +43,8 @@ func letter(t *testing.T, c *dbtest.Cluster, u vocab.Username, name string, auth
 	return id
 }
 
-// A Note that its author deleted is not unread, and the timeline has its entry without the Note.
+// A Note that its author deleted does not count as unread. Its entry in the timeline stays,
+// without the Note.
 func TestADeletedNoteIsNeitherUnreadNorShown(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -81,8 +83,8 @@ func TestADeletedNoteIsNeitherUnreadNorShown(t *testing.T) {
 	})
 }
 
-// A conversation of two begins with what the two wrote to each other before, and nothing else; what
-// comes later stands after it.
+// A new conversation of two begins with the earlier Notes between these two alone. Later Notes
+// follow them.
 func TestAPairBeginsWithItsEarlierNotes(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

@@ -17,7 +17,7 @@ import (
 
 const lease = time.Minute
 
-// job makes a job about an object, which may be empty.
+// job returns a job about an object; the object may be empty.
 func job(kind string, object vocab.ID) user.Job {
 	id := uuid.Must(uuid.NewV7())
 	return user.Job{ID: id, Activity: vocab.ID("https://here.example/activities/" + id.String()), Object: object, Type: kind, Body: []byte(`{"type":"` + kind + `"}`)}
@@ -129,9 +129,9 @@ func TestADeliveryCarriesItsJob(t *testing.T) {
 	j := job("Create", post)
 	shared := user.Inbox{URL: "https://peer.example/inbox", Host: "peer.example", Targets: []vocab.ID{bob, "https://peer.example/users/dora"}}
 	local := user.Inbox{URL: "https://here.example/users/eve/inbox"}
-	enqueue(t, c, u, j, now, shared, local, shared) // one inbox is owed an activity once
+	enqueue(t, c, u, j, now, shared, local, shared) // each inbox gets the activity once
 	enqueue(t, c, u, job("Create", "https://here.example/alone"), now)
-	like := job("Like", "https://here.example/likes/1") // a reaction keeps its order by its own id
+	like := job("Like", "https://here.example/likes/1") // a reaction has no object of its own, so its own id orders it
 	enqueue(t, c, u, like, now.Add(time.Hour), local)
 	rows := claim(t, c, u, "me", now, 10)
 	if len(rows) != 2 {
@@ -175,7 +175,7 @@ func TestALeaseIsHeldUntilItEnds(t *testing.T) {
 		t.Fatal("a row whose lease has ended was not claimed")
 	}
 	delivered := user.Outcome{Delivery: rows[0].ID, Status: user.DeliveryDelivered, Spent: true, HTTPStatus: 202}
-	finish(t, c, u, "one", delivered) // its lease is lost: nothing happens
+	finish(t, c, u, "one", delivered) // the lease is another owner's by now, so nothing happens
 	claimed := counts(t, c, u, user.Job{ID: rows[0].Job})
 	finish(t, c, u, "two", delivered)
 	finish(t, c, u, "two", user.Outcome{Delivery: rows[0].ID, Status: user.DeliveryFailed})
@@ -246,7 +246,7 @@ func TestADeleteNeverOvertakesItsCreate(t *testing.T) {
 	}
 	finish(t, c, u, "me", user.Outcome{Delivery: rows[0].ID, Status: user.DeliveryFailed})
 	for _, r := range claim(t, c, u, "me", now.Add(2*time.Hour), 10) {
-		finish(t, c, u, "me", user.Outcome{Delivery: r.ID, Status: user.DeliveryFailed}) // given up: nothing to wait for
+		finish(t, c, u, "me", user.Outcome{Delivery: r.ID, Status: user.DeliveryFailed}) // they failed, so the Delete does not wait for them
 	}
 	if rows := claim(t, c, u, "me", now.Add(2*time.Hour), 10); len(rows) != 1 || rows[0].Type != "Delete" || rows[0].Host != "peer.example" {
 		t.Errorf("claimed %+v, want the last Delete", rows)
@@ -373,7 +373,8 @@ func TestADomainIsLeftOutWithAllItsHosts(t *testing.T) {
 	})
 }
 
-// leased stores a job under leases of "me" and returns the hosts of what was leased.
+// leased stores a job and leases deliveries for "me" at once. It returns the hosts of the leased
+// deliveries.
 func leased(t *testing.T, c *dbtest.Cluster, u vocab.Username, j user.Job, l user.DeliveryLeases, inboxes ...user.Inbox) (hosts []string) {
 	t.Helper()
 	commit := committed(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -400,7 +401,8 @@ func TestWhatIsStoredCanBeLeasedAtOnce(t *testing.T) {
 	if rows := claim(t, c, u, "other", now, 10); len(rows) != 2 {
 		t.Errorf("somebody else claims %d, want the two others", len(rows))
 	}
-	// A delivery about the same object waits on its hosts, and begins elsewhere.
+	// A delivery about the same object waits on the hosts of the Create, and starts at once
+	// on other hosts.
 	update := job("Update", "https://here.example/1")
 	if got := leased(t, c, u, update, user.DeliveryLeases{Most: 9}, inboxOn("b.example", 7), inboxOn("d.example", 1)); !slices.Equal(got, []string{"d.example"}) {
 		t.Errorf("leased for %v, want for the host that nothing else is owed to", got)
@@ -440,8 +442,8 @@ func TestWhatIsSkippedAtOnceIsShown(t *testing.T) {
 	}
 }
 
-// A dead inbox holds up what is owed to itself. Deliveries to its neighbours wait only until
-// it was tried.
+// A dead inbox delays the deliveries to itself. Deliveries to other inboxes of the host wait only
+// until it was tried once.
 func TestTheOrderHoldsPerObjectAndHostAsLongAsThatHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -468,7 +470,7 @@ func TestAnOutcomeSaysEverything(t *testing.T) {
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		finished, err = tx.Deliveries.Finish(ctx, "me", []user.Outcome{
 			{Delivery: rows[0].ID, Status: user.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true, HTTPStatus: 503, Answer: []byte("busy"), RetryAfter: time.Minute, Location: "https://a.example/else", Error: "busy\x00"},
-			{Delivery: rows[1].ID, Status: user.DeliveryPending, NextAt: now, Inbox: inboxOn("b.example", 1).URL}, // where another delivery of the job goes
+			{Delivery: rows[1].ID, Status: user.DeliveryPending, NextAt: now, Inbox: inboxOn("b.example", 1).URL}, // another delivery of the job goes to this inbox
 			{Delivery: rows[2].ID, Status: user.DeliveryDelivered, Spent: true, HTTPStatus: 201, Headers: "Server: b\n", Answer: []byte("thanks"), RemoteID: "https://b.example/inbox/7", BytesOut: 5, BytesIn: 2, Latency: 3 * time.Millisecond},
 			{Delivery: 4711, Status: user.DeliveryDelivered},
 		}, now.Add(time.Second))
@@ -493,7 +495,7 @@ func TestAnOutcomeSaysEverything(t *testing.T) {
 			t.Errorf("%s: %d, want %d", query, got, want)
 		}
 	}
-	// Where its targets are now is where it goes from then on.
+	// A delivery that is redirected to another inbox is retried at that inbox.
 	enqueue(t, c, u, job("Create", "https://here.example/2"), now, inboxOn("c.example", 1))
 	moved := claim(t, c, u, "me", now, 10)
 	finish(t, c, u, "me", user.Outcome{Delivery: moved[0].ID, Status: user.DeliveryPending, NextAt: now, Inbox: inboxOn("d.example", 5).URL})
@@ -615,8 +617,8 @@ func TestWhatWaitsForAHostThatIsBackIsDueAtOnce(t *testing.T) {
 	}
 }
 
-// Claims do not read past what waits for a host that is left alone: when there is much of it, it
-// is not due meanwhile.
+// If many deliveries wait for a host that is not tried now, they are put off, so that claims do
+// not read past them.
 func TestMuchThatWaitsForAHostIsPutOff(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -97,7 +97,7 @@ func TestAJobSaysWhatItAmountsTo(t *testing.T) {
 		if r := jobReport(t, c, u, j, now); r.Status != tt.want || r.JobCounts != want || r.Activity != j.Activity || r.Type != "Create" {
 			t.Errorf("%q make %+v, want %s with %+v", tt.ends, r, tt.want, want)
 		}
-		for _, d := range claim(t, c, u, "me", now.Add(lease), 10) { // out of the way of the next
+		for _, d := range claim(t, c, u, "me", now.Add(lease), 10) { // so that the next job's deliveries are not behind these
 			end(t, c, u, d, user.DeliverySkipped)
 		}
 	}
@@ -147,7 +147,7 @@ func TestJobsAreFoundByWhatTheyAreAbout(t *testing.T) {
 	}
 }
 
-// park sets what is owed to a host aside, as the dispatcher does once it is inactive.
+// park parks the deliveries to a host, as the dispatcher does once the host is inactive.
 func park(t *testing.T, c *dbtest.Cluster, u vocab.Username, host string) {
 	t.Helper()
 	if n := number(t, databaseOf(t, c, u), `WITH p AS (UPDATE deliveries SET status = 'parked' WHERE status = 'pending' AND lease_owner IS NULL AND host = '`+host+`' RETURNING 1) SELECT count(*) FROM p`); n == 0 {
@@ -195,7 +195,7 @@ func TestADeliveryIsReportedWithEverything(t *testing.T) {
 	})
 }
 
-// retention is that of an instance, of which a moment has come.
+// retention returns the retention of deliveries of an instance at a time.
 func retention(at time.Time) user.DeliveryRetention {
 	const day = 24 * time.Hour
 	return user.DeliveryRetention{Now: at, Delivered: 7 * day, Jobs: 90 * day, Parked: 8 * day, Lasting: 30 * day, Types: []string{"Delete", "Move", "Undo"},
@@ -213,8 +213,8 @@ func forget(t testing.TB, c *dbtest.Cluster, u vocab.Username, days int, dry boo
 	return did
 }
 
-// Where a thing of another actor was forwarded to is known until something takes it back, or its
-// job is forgotten.
+// The engine knows where it forwarded another actor's note to, until an activity takes the note
+// back or the job is forgotten.
 func TestWhereAThingWasForwardedToIsKnownAsLongAsItsJob(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -374,7 +374,7 @@ func TestDeliveriesAreTriedAgainWhenAsked(t *testing.T) {
 		end(t, c, u, rows[n], status)
 	}
 	park(t, c, u, "parked.example")
-	claim(t, c, u, "other", now.Add(lease), 1) // what the first one leased and did not end
+	claim(t, c, u, "other", now.Add(lease), 1) // the lease of "me" ended without an outcome
 	at := now.Add(lease)
 	all := choice(user.DeliveryPending, user.DeliveryParked, user.DeliveryFailed)
 	all.Except = []string{"blocked.example"}
@@ -407,8 +407,7 @@ func TestDeliveriesAreTriedAgainWhenAsked(t *testing.T) {
 	}
 }
 
-// A post that was deleted since is not shown to anybody again, and a like that was taken back is
-// not given again.
+// A failed Create is not sent again once the post was deleted.
 func TestWhatWasTakenBackIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -534,7 +533,7 @@ func TestAPageOfJobsIsReadByTheIndexWhateverTheirNumber(t *testing.T) {
 		_, err := tx.Jobs.ListDeliveries(ctx, last, 0, 20, now)
 		return err
 	})
-	c.Close() // with the session its counts are published
+	c.Close() // a session publishes its counts when it ends
 	var read int64
 	if err := dbtest.Database(t, database).QueryRowContext(t.Context(), `SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN ('deliveries', 'delivery_jobs')`).Scan(&read); err != nil || read > 100 {
 		t.Errorf("%d rows were read in scans of whole tables, %v", read, err)

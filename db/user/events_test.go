@@ -129,7 +129,8 @@ func TestTheOldestEventsAreDroppedOnceTheyAreEmitted(t *testing.T) {
 	}
 }
 
-// Events counted once are not counted again, and the count stays right over gaps.
+// The count of events skips the events that were counted before, and stays right over gaps in the
+// numbers.
 func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -147,7 +148,8 @@ func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
 	}
 }
 
-// More than may wait are dropped, and one event in their place says how many; it goes on counting.
+// Events beyond the limit of waiting ones are dropped. One event in their place says how many are
+// missing; its count grows as more are dropped.
 func TestEventsThatWaitForTooLongLeaveAGap(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -163,7 +165,7 @@ func TestEventsThatWaitForTooLongLeaveAGap(t *testing.T) {
 		return e, all
 	}
 	addEvents(t, database, `SELECT generate_series(1, 150)`)
-	trim(t, c, u, 20, limits) // 1 to 20 go as they should; 30 of the others are too many
+	trim(t, c, u, 20, limits) // 1 to 20 are emitted, and go as usual; 30 of the others exceed the limit
 	e, all := first()
 	if all != 100 || e.Seq != 51 || e.Type != "stream.gap" || !strings.Contains(string(e.Payload), `"missing": 31`) {
 		t.Errorf("%d events are left, from %d: %s %s", all, e.Seq, e.Type, e.Payload)
@@ -266,7 +268,7 @@ func TestWithheldEventsAreCountedInOne(t *testing.T) {
 	}
 	withhold(now, 1)
 	withhold(now.Add(time.Minute), 30)
-	withhold(now.Add(2*time.Hour), 2) // nobody has closed the count yet
+	withhold(now.Add(2*time.Hour), 2) // the count of the hour before is still open
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 		return tx.Events.CloseWithheld(ctx, now.Add(2*time.Hour))
 	})

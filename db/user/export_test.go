@@ -52,10 +52,10 @@ func CountAnswers(ctx context.Context, t *Tx) (n int, err error) {
 // Unsent counts the activities that wait to be sent.
 func Unsent(t *Tx) int { return len(t.unsent.activities) }
 
-// KeptOfFollower is how many activities are kept of a follower that is no contact.
+// KeptOfFollower is the number of activities that pruning keeps of a follower who is no contact.
 const KeptOfFollower = keptOfFollower
 
-// ArrivedBy returns the id that rows have which arrived before t.
+// ArrivedBy returns an id above those of all rows that arrived before t.
 var ArrivedBy = arrivedBy
 
 // The SQL form of audiences, over a document in raw.
@@ -67,13 +67,13 @@ var (
 	Listed          = formsOf
 )
 
-// Holds tells whether a predicate holds for a document, raw in it.
+// Holds reports whether a predicate holds for a document, which the predicate names raw.
 func Holds(ctx context.Context, t *Tx, predicate string, raw []byte, args ...any) (is bool, err error) {
 	err = t.row(ctx, "test", `SELECT coalesce(`+predicate+`, false) FROM (SELECT $1::jsonb AS raw) d`, append([]any{raw}, args...), &is)
 	return is, err
 }
 
-// WriteTold is Write that returns what subscribers are to be told, instead of telling them.
+// WriteTold is Write, but returns the Commit instead of passing it to subscribers.
 func (d *Databases) WriteTold(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) (*Commit, error) {
 	return d.write(ctx, u, work)
 }

@@ -115,8 +115,8 @@ func TestUnreadEntriesAreCounted(t *testing.T) {
 	}
 }
 
-// A mark covers the entries that had arrived when it was made. Those that arrive later are unread,
-// also if they are dated before the mark, until the feed is marked again.
+// A mark covers the entries that had arrived when it was made. Entries that arrive later are
+// unread until the next mark, even if they are dated before the mark.
 func TestEntriesThatArriveAfterAMarkAreUnread(t *testing.T) {
 	t.Parallel()
 	const me vocab.ID = "https://here.example/users/alice"

@@ -45,7 +45,7 @@ func TestAFeedItemBringsItsActivityAndObject(t *testing.T) {
 		if err := json.Unmarshal(a.Raw, &whole); err != nil {
 			return err
 		}
-		delete(whole, "object") // it is stored, and comes beside the activity
+		delete(whole, "object") // the object is stored on its own, and returned beside the activity
 		sameJSON(t, items[0].Raw, mustJSON(whole))
 		sameJSON(t, items[0].Object, o.Raw)
 		if items[1].FeedEntry != lone || items[1].Object != nil {
@@ -159,8 +159,8 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 	})
 }
 
-// A post that names or quotes the user is no second notification after the request to quote, nor
-// the request after the post.
+// A quote of the user's post brings a QuoteRequest and a Create. Only the first of the two is a
+// notification.
 func TestAQuoteIsOneNotification(t *testing.T) {
 	t.Parallel()
 	const me vocab.ID = "https://here.example/users/alice"
@@ -185,7 +185,7 @@ func TestAQuoteIsOneNotification(t *testing.T) {
 	}
 }
 
-// Notifications about an object end with the object, whoever deletes it.
+// Notifications about an object end when the object is deleted, by its author or by the user.
 func TestNotificationsAboutADeletedObjectEnd(t *testing.T) {
 	t.Parallel()
 	const me vocab.ID = "https://here.example/users/alice"

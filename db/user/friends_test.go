@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Friendships stand beside each other and beside follows, and no collection lists them.
+// A friendship, a close friendship and a follow of one actor are independent, and no collection
+// lists friendships.
 func TestFriendshipsStandBesideEachOther(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -67,7 +68,8 @@ func TestFriendshipsStandBesideEachOther(t *testing.T) {
 	})
 }
 
-// Somebody who asks to be a friend is no contact by that, and does not wait for ever.
+// An actor that offers friendship is no contact before the user accepts, and the offer lapses
+// after a month.
 func TestAnOfferWaitsForAMonthAndMakesNoContact(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

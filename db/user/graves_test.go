@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkBuryAnActor takes away all that an actor left who wrote 10,000 notes: what the Delete
-// of an actor costs the writer of a user who followed it.
+// BenchmarkBuryAnActor removes the 10,000 notes of an actor, as the Delete of a followed actor
+// does for each follower.
 func BenchmarkBuryAnActor(b *testing.B) {
 	const notes = 10_000
 	c, u := alice(b)

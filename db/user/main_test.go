@@ -41,8 +41,8 @@ var (
 	addNote    = dbtest.AddNote
 )
 
-// committed runs work in a transaction that must succeed, and returns what subscribers are to be
-// told of it.
+// committed runs work in a transaction that must succeed, and returns the Commit that subscribers
+// get.
 func committed(t testing.TB, c *dbtest.Cluster, u vocab.Username, work func(context.Context, *user.Tx) error) user.Commit {
 	t.Helper()
 	commit, err := c.WriteTold(t.Context(), u, work)

@@ -19,8 +19,8 @@ func entry(seq, epoch int64, kind, content string) user.LogEntry {
 	return user.LogEntry{Seq: seq, Epoch: epoch, Kind: kind, Sender: bob, Content: []byte(content), Hash: hash[:], At: now}
 }
 
-// Whatever code comes before them, the constraints keep an epoch from having two commits, and a
-// message from having two numbers.
+// Even without the checks in Go, constraints keep an epoch from having two commits, and a message
+// from having two numbers.
 func TestTheDatabaseRefusesASecondCommitOfAnEpoch(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -69,7 +69,7 @@ func TestAnEpochAdvancesFromWhereItIsAlone(t *testing.T) {
 	}
 }
 
-// A conversation whose messages are forgotten goes on where it was.
+// Pruning old messages does not change a conversation's next number or its epoch.
 func TestOldMessagesAreForgottenAndTheirNumbersAreNot(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

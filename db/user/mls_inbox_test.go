@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// joined makes a conversation that bob hosts, and alice has joined after number 3.
+// joined makes a conversation that bob hosts and that alice joined after message 3.
 func joined(t *testing.T, c *dbtest.Cluster, u vocab.Username) user.JoinedConversation {
 	t.Helper()
 	id := uuid.New()
@@ -28,8 +28,8 @@ func received(j user.JoinedConversation, seq int64, content string) user.InboxEn
 	return user.InboxEntry{Conversation: &j.ID, Group: j.GroupID, Seq: &seq, Kind: user.KindApplication, Sender: bob, Content: []byte(content), Hash: hash[:], ContentAt: -1, At: now}
 }
 
-// Numbers come in any order, and the highest is the word of another server: what is missing is
-// found by what is here.
+// Messages come in any order, and bob's server alone says which number is the highest. So the
+// engine finds a missing message by the numbers of the messages that it has.
 func TestALogIsWholeUpToTheFirstMissingNumber(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -90,7 +90,7 @@ func TestAMessageIsKeptOnceInItsConversation(t *testing.T) {
 	})
 }
 
-// Nobody becomes an acquaintance by a Welcome that no device has taken.
+// Bob becomes no acquaintance by a Welcome before one of alice's devices has joined.
 func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -127,7 +127,7 @@ func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 	})
 }
 
-// Nobody can join any more by an invitation whose Welcome was forgotten.
+// An invitation is forgotten with its Welcome: without the Welcome nobody can join.
 func TestAnInvitationThatHasLapsedIsForgotten(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -172,8 +172,8 @@ func TestAnInvitationThatHasLapsedIsForgotten(t *testing.T) {
 	})
 }
 
-// A message is written with what its transaction has read. It leaves as it is what another
-// transaction has written for good since.
+// A transaction saves a conversation as it read it. That does not undo the join or the close that
+// another transaction has committed meanwhile.
 func TestAMessageUndoesNeitherThatADeviceHasJoinedNorTheEnd(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -205,8 +205,9 @@ func TestAMessageUndoesNeitherThatADeviceHasJoinedNorTheEnd(t *testing.T) {
 	})
 }
 
-// A commit that comes before its host's word is not for the user's devices: it may lose. They read
-// it after what they have read when the host has put it in order.
+// A commit that arrives before the host has ordered it may lose, so the user's devices do not see
+// it yet. Once the host has ordered it, the devices read it after the messages that they have
+// read.
 func TestACommitIsHeldUntilItsHostHasPutItInOrder(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -252,7 +253,8 @@ func TestACommitIsHeldUntilItsHostHasPutItInOrder(t *testing.T) {
 	want("after it", "words", "commit")
 }
 
-// A message that waited may be put in order after the user has blocked its sender.
+// A message that waited for its number is marked as blocked if the user has blocked its sender
+// meanwhile.
 func TestAMessageIsMarkedIfItsSenderWasBlockedBeforeItWasPutInOrder(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -279,7 +281,8 @@ func TestAMessageIsMarkedIfItsSenderWasBlockedBeforeItWasPutInOrder(t *testing.T
 	})
 }
 
-// The operator sees how much of a log is stored, whoever put it in order.
+// The operator sees how many ordered messages of each kind are stored of a conversation that
+// another server hosts.
 func TestTheMessagesOfAJoinedConversationAreCounted(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -41,7 +41,7 @@ func TestADeletedObjectStaysDeletedWheneverItComes(t *testing.T) {
 	})
 }
 
-// PAR-18: what is as long as its author likes cannot be more than an index holds.
+// PAR-18: inReplyTo may be longer than an entry of an index; the object is stored all the same.
 func TestAnObjectIsStoredWhateverItAnswers(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

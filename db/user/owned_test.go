@@ -11,10 +11,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// errUndo has a transaction rolled back.
+// errUndo makes a transaction roll back.
 var errUndo = errors.New("undo")
 
-// mallory is somebody else on bob's server.
+// mallory is another actor on bob's server.
 const mallory vocab.ID = "https://peer.example/users/mallory"
 
 func TestAnIDThatOneActorTookIsFreeForAnother(t *testing.T) {
@@ -43,7 +43,8 @@ func TestAnIDThatOneActorTookIsFreeForAnother(t *testing.T) {
 	claims(mallory, 1)
 }
 
-// Rows from before actors were remembered count for everybody.
+// An id in a row without an actor, from before actors were stored with ids, is taken for every
+// actor.
 func TestAnIDFromBeforeIsTakenForEverybody(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -77,7 +78,7 @@ func TestAnIDFromBeforeIsTakenForEverybody(t *testing.T) {
 	})
 }
 
-// noteBy returns post as that actor's.
+// noteBy returns a version of the object post whose author is that actor.
 func noteBy(actor vocab.ID) user.Object {
 	return user.Object{ID: uuid.Must(uuid.NewV7()), URI: post, Author: actor, Published: now, Raw: mustJSON(map[string]any{"id": post, "type": "Note", "attributedTo": actor, "content": actor})}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Plans are kept for as long as a connection lives, and the statistics of a new user's tables say
-// that they are empty: what is asked for each batch must not read a table whole for that.
+// A connection keeps its plans, and the statistics of a new user's tables say that the tables are
+// empty. The queries of each batch must not scan a whole table because of that.
 func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 	t.Parallel()
 	c := open(t, destroyed(t, dbtest.Config(t)))
@@ -41,7 +41,7 @@ func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 			return nil
 		})
 	}
-	c.Close() // with the session its counts are published
+	c.Close() // a session publishes its counts when it ends
 	rows, err := session(t, database).Query(t.Context(), `SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE seq_tup_read > 1000`)
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 	}
 }
 
-// However many outcomes are recorded at once, each finds its delivery by its id: nothing looks
-// through all that is pending.
+// Each of 3,000 outcomes recorded at once finds its delivery by its id, without a scan of all
+// pending deliveries.
 func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))
@@ -80,7 +80,7 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 		outcomes[n] = user.Outcome{Delivery: r.ID, Status: user.DeliveryDelivered, Spent: true}
 	}
 	conn := session(t, databaseOf(t, c, u))
-	c.Close() // with the session its counts are published
+	c.Close() // a session publishes its counts when it ends
 	before := rowsRead(t, conn, "deliveries")
 	c = open(t, cfg)
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -96,8 +96,8 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	}
 }
 
-// However many deliveries are due, a claim reads little more than it takes, whether the planner's
-// statistics are from before they were owed or from after.
+// A claim reads little more than the deliveries that it takes, out of 10,000 due ones, with
+// statistics from before the deliveries were stored or from after.
 func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -129,7 +129,7 @@ func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 			if tt.refresh != "" {
 				run(t, databaseOf(t, c, u), tt.refresh)
 			}
-			c.Close() // with the session its counts are published
+			c.Close() // a session publishes its counts when it ends
 			before := rowsRead(t, conn, "deliveries", "delivery_jobs")
 			c = open(t, cfg)
 			write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -147,8 +147,8 @@ func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 	}
 }
 
-// Each process looks once for the hosts to which a user's deliveries are parked, and again whenever
-// some are resumed: the deliveries that have ended are not read for that.
+// Each process reads the hosts with parked deliveries once, and again after deliveries were
+// resumed. It does not read the deliveries that have ended.
 func TestParkedDeliveriesAreFoundWithoutThoseThatHaveEnded(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))
@@ -163,7 +163,7 @@ func TestParkedDeliveriesAreFoundWithoutThoseThatHaveEnded(t *testing.T) {
 	enqueue(t, c, u, job("Create", ""), now, inboxes...)
 	run(t, database, `UPDATE deliveries SET status = CASE WHEN id % 1000 = 0 THEN 'parked' ELSE 'delivered' END`)
 	run(t, database, `VACUUM deliveries`)
-	c.Close() // with the session its counts are published
+	c.Close() // a session publishes its counts when it ends
 	conn := session(t, database)
 	before := rowsRead(t, conn, "deliveries")
 	c = open(t, cfg)
@@ -185,7 +185,7 @@ func TestParkedDeliveriesAreFoundWithoutThoseThatHaveEnded(t *testing.T) {
 	}
 }
 
-// rowsRead returns how many rows and entries of indexes were ever read of these tables.
+// rowsRead returns how many rows and index entries of these tables were read so far.
 func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ANY($1))
@@ -195,7 +195,7 @@ func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
 	return n
 }
 
-// However much a user holds, a deletion or an edit reads little more than what it removes.
+// A deletion or an edit reads little more than it removes, of 5,000 activities.
 func TestADeletionReadsLittleMoreThanItRemoves(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -237,7 +237,7 @@ func TestADeletionReadsLittleMoreThanItRemoves(t *testing.T) {
 				return nil
 			})
 			run(t, databaseOf(t, c, u), `ANALYZE`)
-			c.Close() // with the session its counts are published
+			c.Close() // a session publishes its counts when it ends
 			tables := []string{"activities", "deliveries", "delivery_jobs"}
 			before := rowsRead(t, conn, tables...)
 			c = open(t, cfg)

@@ -23,15 +23,14 @@ const (
 	old              = 200 * 24 * time.Hour
 )
 
-// history fills alice's database with what arrived at a time.
+// history stores rows in alice's database as if they had arrived in the past.
 type history struct {
 	t testing.TB
 	c *dbtest.Cluster
 	u vocab.Username
 }
 
-// arrives stores a document about an object as it would have been stored so long ago; public
-// unless it says otherwise.
+// arrives stores an activity as if it had arrived ago. It is public unless more says otherwise.
 func (h *history) arrives(ago time.Duration, kind string, actor, uri, object vocab.ID, more map[string]any) {
 	h.t.Helper()
 	raw := map[string]any{"id": uri, "type": kind, "actor": actor, "object": object, "to": vocab.Public}
@@ -53,7 +52,7 @@ func (h *history) arrives(ago time.Duration, kind string, actor, uri, object voc
 	h.aged("activities", "uri", uri, ago)
 }
 
-// posts stores an object with its Create.
+// posts stores an object and its Create.
 func (h *history) posts(ago time.Duration, author vocab.ID, name string, more map[string]any) {
 	h.t.Helper()
 	id := author + "/" + vocab.ID(name)
@@ -79,7 +78,7 @@ func (h *history) reacts(actor vocab.ID, kind string, activity, object vocab.ID)
 	})
 }
 
-// pins lets an author show an object first, by an Add as old as all.
+// pins pins an author's object by an old Add.
 func (h *history) pins(author vocab.ID, name string) {
 	h.t.Helper()
 	object := author + "/" + vocab.ID(name)
@@ -111,7 +110,7 @@ func (h *history) aged(table, column string, uri vocab.ID, ago time.Duration) {
 	run(h.t, databaseOf(h.t, h.c, h.u), `UPDATE `+table+` SET created_at = now() - $2::interval WHERE `+column+` = $1`, string(uri), ago.String())
 }
 
-// id is the id of a row that was stored so long ago.
+// id returns an id for a row that was stored ago.
 func (h *history) id(ago time.Duration) uuid.UUID {
 	id := uuid.Must(uuid.NewV7())
 	past := user.ArrivedBy(time.Now().Add(-ago - time.Hour))
@@ -119,7 +118,7 @@ func (h *history) id(ago time.Duration) uuid.UUID {
 	return id
 }
 
-// left returns what is stored, in short.
+// left returns the rows that are left, one short line each.
 func (h *history) left() []string {
 	h.t.Helper()
 	conn := session(h.t, databaseOf(h.t, h.c, h.u))
@@ -262,8 +261,8 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 	}
 }
 
-// Anybody may name the user, write to it, and follow it: only of those that the user chose this
-// stays for good.
+// Anybody may mention the user, write to the user and follow the user. Pruning keeps such posts
+// only if the user chose the author as a contact.
 func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 	t.Parallel()
 	relates := func(kind, status string) func(h *history) {
@@ -331,7 +330,8 @@ func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 	}
 }
 
-// A follow is the follower's own doing: of what a follower says to the user, the newest stays.
+// Anybody can follow the user, so pruning keeps only the newest KeptOfFollower activities of a
+// follower.
 func TestPruneKeepsTheNewestThatAFollowerSaysToTheUser(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -356,7 +356,7 @@ func TestPruneKeepsTheNewestThatAFollowerSaysToTheUser(t *testing.T) {
 	}
 }
 
-// A stranger's like of a post of the user's counts for good, and the activity goes.
+// Pruning keeps the count of a stranger's like of the user's post, and removes the Like activity.
 func TestPruneKeepsTheReactionsOfStrangersToTheUsersPosts(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -441,7 +441,8 @@ func TestPruneKeepsTheCopiesOfWhoIsAddressedByAGroup(t *testing.T) {
 	}
 }
 
-// A batch of actors goes on after the last one that it looked at, although it removed none.
+// A pass over the actors continues after its first batch, even if nothing in that batch was
+// removed.
 func TestPruneLooksAtAllActors(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -531,7 +532,7 @@ func TestOnePruneRunsAtATime(t *testing.T) {
 	release()
 }
 
-// An action that is about an object, and is stored while the object is pruned, keeps it.
+// An action on an object that is stored during a prune keeps the object.
 func TestAnActionThatBeginsDuringAPruneKeepsItsObject(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// addOutbound stores an activity of the user's and, unless it is nothing, the object that it made.
+// addOutbound stores an activity of the user's and, if object is not empty, the object.
 func addOutbound(ctx context.Context, tx *user.Tx, kind, name, object string, at time.Time) error {
 	id := uuid.Must(uuid.NewV7())
 	if object != "" {
@@ -76,7 +76,7 @@ func TestPublicPostsAreThoseOfTheUserForEverybody(t *testing.T) {
 	}
 }
 
-// Whoever likes much and posts little has pages that cost no more than those of others.
+// One page scans at most MaxScanned activities, even if all of them are likes.
 func TestTheSearchForPublicPostsIsBounded(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

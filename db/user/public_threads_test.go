@@ -74,8 +74,7 @@ func TestThePublicThreadOfAnObject(t *testing.T) {
 	})
 }
 
-// Anybody may ask for a page of the answers to a post, so however many there are, a page reads
-// few of them.
+// Anybody may ask for a page of the answers to a post, so a page reads a bounded number of them.
 func TestAPageOfAnswersReadsABoundedNumberOfThem(t *testing.T) {
 	t.Parallel()
 	const answers, shown = 1500, 1000

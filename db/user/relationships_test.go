@@ -242,7 +242,8 @@ func TestAnActorThatWritesItsIDInAnotherForm(t *testing.T) {
 	}
 }
 
-// Servers name an author by its id or by an object with the id, and one author alone or in a list.
+// A post makes the user hold its author. Servers name the author by its id or by an object with
+// the id, alone or in a list.
 func TestAnActorIsHeldByWhatItWroteInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{`%q`, `[%q]`, `{"id":%q}`, `[{"type":"Person","id":%q}]`, `["https://else.example/x",{"id":%q}]`} {

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A batch ends a pass when it finds no more requests, not when an object of one is missing.
+// A batch ends a pass only when it finds no more requests, not when the object of one is missing.
 func TestAllOldRequestsArePruned(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -28,7 +28,8 @@ func TestAllOldRequestsArePruned(t *testing.T) {
 	}
 }
 
-// The words of a stranger go with the request, whatever the form in which they name their author.
+// The object of a stranger's request is removed with the request, in every form in which it names
+// its author.
 func TestARequestGoesWithItsObject(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{`%q`, `{"id":%q}`, `[{"type":"Person","id":%q}]`} {
@@ -69,7 +70,7 @@ func TestTheSendersOfARequestAreFoundByEitherUri(t *testing.T) {
 				return err
 			}
 		}
-		// Bob's activity with the uri of a request of dan's is none.
+		// Bob's activity that has the uri of a request of dan's is not a request.
 		return tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: dan + "/1", Actor: bob, Type: vocab.Create, Direction: user.Inbound, Object: thing("3"), Raw: []byte(`{}`), Published: now})
 	})
 	for uri, want := range map[vocab.ID][]vocab.ID{bob + "/1": {bob}, thing("1"): {bob, eve}, thing("2"): {dan}, thing("3"): nil, thing("4"): nil} {

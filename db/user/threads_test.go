@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// addAnswer stores an object of bob's by its name, which answers what a JSON value says.
+// addAnswer stores an object of bob's with this name and, as JSON, this inReplyTo.
 func addAnswer(ctx context.Context, tx *user.Tx, name, to string, at time.Time) error {
 	_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: thing(name), Published: at, Raw: []byte(`{"inReplyTo":` + to + `}`)})
 	return err
@@ -156,7 +156,7 @@ func TestResponsesAreCounted(t *testing.T) {
 	})
 }
 
-// An object waits as long as any activity that brought it does, whichever came first.
+// An object waits as long as a request about it waits, even if another activity brought it first.
 func TestAnObjectWaitsWhileAnyRequestIsAboutIt(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

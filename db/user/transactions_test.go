@@ -89,8 +89,8 @@ func TestWriteRunsADeadlockLosersWorkAgain(t *testing.T) {
 		}
 	}
 	exec(`INSERT INTO seen (digest) VALUES ('a')`)
-	// The other session holds b and asks for a; Write, which looks for deadlocks first, holds a
-	// and asks for b.
+	// The other session holds b and asks for a. Write holds a, asks for b, and notices the
+	// deadlock first.
 	exec(`SET deadlock_timeout = '1min'`)
 	tries := 0
 	done := make(chan struct{})

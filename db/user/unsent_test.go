@@ -139,7 +139,8 @@ func TestAnObjectThatAnotherTransactionStoredMeanwhileIsSeenByTheNextRun(t *test
 	}
 }
 
-// A batch of the largest activities does not lie in memory twice.
+// A transaction sends large activities before its commit, so that a batch of them is not in
+// memory twice.
 func TestMuchThatIsUnsentIsSentBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A lease that no outcome was recorded for is an attempt that may have got through: nothing of it
-// is withdrawn as if it had not been made.
+// A lease that ended without an outcome counts as an attempt, because the peer may have received
+// it. Such a delivery is not withdrawn.
 func TestLostLeaseCountsAsTried(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -81,8 +81,8 @@ func TestLostLeaseCountsAsTried(t *testing.T) {
 	}
 }
 
-// An attempt that was under way when the post was deleted is the last one, and what its host
-// answered is not kept: it may repeat the post.
+// A post is deleted during an attempt to deliver it. There is no further attempt, and the peer's
+// answer is not stored, because it may repeat the post.
 func TestAttemptDuringDeleteIsTheLast(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -137,7 +137,8 @@ func TestAttemptDuringDeleteIsTheLast(t *testing.T) {
 	}
 }
 
-// A delivery that other targets keep open says nothing of the actor that it no longer reaches.
+// When one target of a delivery is withdrawn and others remain, the delivery stays pending for
+// them and records no error.
 func TestADeliveryIsSkippedOnlyWhenItHasNoTargetLeft(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
