@@ -117,7 +117,7 @@ elapsed_ms: 90
 	}
 }
 
-// A backup that was cut off is none, whoever closed the pipe.
+// A backup whose output is cut off fails, even if the reader closed the pipe.
 func TestABackupIntoAClosedPipeFails(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

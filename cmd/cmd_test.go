@@ -179,7 +179,7 @@ func TestHealthcheckTellsReadyFromNot(t *testing.T) {
 		}
 		w.WriteHeader(status)
 		if status != http.StatusOK {
-			_, _ = w.Write([]byte("database\x1b[31m away\nmore")) // a client that left has no use for it
+			_, _ = w.Write([]byte("database\x1b[31m away\nmore")) // a failed write means that the client has left
 		}
 	}))
 	defer s.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// partly is the report of a migration in which one of three databases failed.
+// partly returns the report of a migration in which one of three databases failed.
 func partly(t *testing.T) admin.MigrationReport {
 	t.Helper()
 	carol, err := vocab.ParseUsername("carol")
@@ -65,7 +65,7 @@ func TestAMigrationsReportDecidesTheExitCode(t *testing.T) {
 		name   string
 		report admin.MigrationReport
 		check  bool
-		want   string // of the failure, as JSON; empty for success
+		want   string // the failure as JSON; empty on success
 	}{
 		{"nothing to do", admin.MigrationReport{Databases: 2, Unchanged: 2}, true, ""},
 		{"all migrated", admin.MigrationReport{Databases: 2, Migrated: 2}, false, ""},

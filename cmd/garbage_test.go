@@ -31,7 +31,7 @@ func TestGarbageIsCollectedLessOftenWhileTheEngineIsBusy(t *testing.T) {
 	}
 }
 
-// Not parallel: the setting is that of the process.
+// This test is not parallel, because the garbage collector's setting belongs to the process.
 func TestThePaceOfCollectionsFollowsWhatIsAllocated(t *testing.T) {
 	before := percentNow()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestThePaceOfCollectionsFollowsWhatIsAllocated(t *testing.T) {
 			paceCollections(ctx, nil)
 		}()
 		synctest.Wait()
-		runtime.GC() // so that the live memory is known
+		runtime.GC() // so that the runtime knows the size of the live memory
 		for range 1 << 10 {
 			garbage = make([]byte, 1<<20)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// control calls ioctl on a terminal.
+// control makes an ioctl call on a terminal.
 func control(t *testing.T, f *os.File, request uintptr, value unsafe.Pointer) {
 	t.Helper()
 	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(value)); errno != 0 {
@@ -23,8 +23,8 @@ func control(t *testing.T, f *os.File, request uintptr, value unsafe.Pointer) {
 	}
 }
 
-// openTerminal returns the two ends of a new terminal: what a person types into, and what a program
-// reads.
+// openTerminal returns the two ends of a new terminal: a person types into the first, and a
+// program reads from the second.
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -42,7 +42,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// hides reports whether a terminal does not show what is typed.
+// hides reports whether a terminal hides typed characters.
 func hides(t *testing.T, f *os.File) bool {
 	t.Helper()
 	var state syscall.Termios
@@ -50,15 +50,15 @@ func hides(t *testing.T, f *os.File) bool {
 	return state.Lflag&syscall.ECHO == 0
 }
 
-// awaitHidden waits until a terminal does not show what is typed.
+// awaitHidden waits until a terminal hides typed characters.
 func awaitHidden(t *testing.T, f *os.File) {
 	t.Helper()
 	redistest.Eventually(t, "the terminal hides what is typed", func() bool { return hides(t, f) })
 }
 
-// endRead ends the read that an interrupted prompt left behind on a terminal that shows what is
-// typed. It returns when the read has made its last change of the terminal: a later one could meet
-// another test's terminal, which has the same descriptor.
+// endRead ends the read that an interrupted prompt left on a terminal. It waits until that read
+// has changed the terminal's settings for the last time, because a later change could hit another
+// test's terminal with the same descriptor.
 func endRead(t *testing.T, person, program *os.File) {
 	t.Helper()
 	var state syscall.Termios
@@ -71,7 +71,7 @@ func endRead(t *testing.T, person, program *os.File) {
 	redistest.Eventually(t, "the read ends, and the terminal shows what is typed", func() bool { return !hides(t, program) })
 }
 
-// A prompt that a signal interrupts leaves a terminal that shows what is typed.
+// When a signal interrupts a prompt, the terminal shows typed characters again.
 func TestAnInterruptedPromptShowsWhatIsTypedAgain(t *testing.T) {
 	person, program := openTerminal(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -92,7 +92,7 @@ func TestAnInterruptedPromptShowsWhatIsTypedAgain(t *testing.T) {
 	endRead(t, person, program)
 }
 
-// A person types the password twice, and nobody sees it.
+// A person types the password twice, and the terminal does not show it.
 func TestAPasswordIsAskedForUnseen(t *testing.T) {
 	for _, tt := range []struct {
 		first, second string
@@ -131,7 +131,7 @@ func TestAPasswordIsAskedForUnseen(t *testing.T) {
 			t.Errorf("the answer is %q, %v", got.password, got.err)
 		}
 		program.Close()
-		shown, _ := io.ReadAll(person) // which ends with an error when the other end is closed
+		shown, _ := io.ReadAll(person) // it ends with an error when the other end is closed
 		if strings.Contains(string(shown), "horse") {
 			t.Errorf("the terminal showed %q", shown)
 		}

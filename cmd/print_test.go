@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// screen is an app whose output is a terminal without colours, or a pipe.
+// screen returns an app whose output is a terminal without colours, or a pipe, and its output.
 func screen(terminal bool) (*app, *bytes.Buffer) {
 	var out bytes.Buffer
 	a := newApp(nil, strings.NewReader(""), &out, &out)

@@ -25,7 +25,7 @@ const (
 	bobsKey = bob + "#key"
 )
 
-// captured is a request as somebody wrote it down.
+// captured is a request that was written to a file.
 type captured struct {
 	dialect signature.Dialect
 	method  string
@@ -91,12 +91,11 @@ func actorOf(multibase string) []byte {
 		"assertionMethod": []any{vocab.Doc{"id": bobsKey, "type": "Multikey", "controller": bob, "publicKeyMultibase": multibase}}}.JSON()
 }
 
-// age is how long ago something was, which changes.
+// age matches how long ago a time was; that part of the output changes.
 var age = regexp.MustCompile(`, \S+( days)? (ago|from now)`)
 
-// TestExplanations shows for a good request in both dialects, and for every check, what is
-// explained of it. The output is kept in testdata/golden/sig_explain; rewrite it with: go test
-// ./cmd -update
+// TestExplanations compares the explanation of a good request in both dialects, and of a failure
+// of every check, with testdata/golden/sig_explain. Rewrite the files with: go test ./cmd -update
 func TestExplanations(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {

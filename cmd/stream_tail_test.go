@@ -25,7 +25,7 @@ func TestATimeIsHowLongAgoOrAbsolute(t *testing.T) {
 	}
 }
 
-// On a terminal an event is a line, whatever its content holds.
+// The terminal shows each event as one line, even if the event contains line breaks.
 func TestATerminalShowsALineForEachEvent(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// found returns what an operator finds in a source, as "before => after", or those of all operators
-// for "".
+// found returns the mutations that an operator makes in a source, as "before => after". An empty
+// operator stands for all.
 func found(t *testing.T, operator, text string) []string {
 	t.Helper()
 	s, err := parseSource("p/a.go", text)

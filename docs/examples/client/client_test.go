@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
-// Every file of the page comes with the policy under which a browser runs its scripts alone.
+// Every answer comes with the policy that lets a browser run only the page's scripts.
 func TestEveryFileComesWithThePolicy(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -34,8 +34,8 @@ func TestEveryFileComesWithThePolicy(t *testing.T) {
 	}
 }
 
-// Of the packages the JavaScript is served, with the same policy: the import map, which the policy
-// names by its hash, is what a browser takes.
+// Of the packages only JavaScript is served, with the same policy. A browser accepts the import
+// map, because the policy has its hash.
 func TestThePackagesAreServedWhereTheImportMapSays(t *testing.T) {
 	t.Parallel()
 	packages := fstest.MapFS{"ts-mls/package.json": {Data: []byte("{}")}}
@@ -69,7 +69,8 @@ func TestThePackagesAreServedWhereTheImportMapSays(t *testing.T) {
 	}
 }
 
-// The client's own list lets the elements of text through and nothing that acts.
+// The client's list of elements keeps the formatting of text, and removes everything that can
+// act.
 func TestHTMLOfOthersIsReducedToText(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(Handler(nil))
@@ -94,8 +95,8 @@ func TestHTMLOfOthersIsReducedToText(t *testing.T) {
 	}
 }
 
-// A server that loses an answer and ends a stream, as one does that is started again, is asked with
-// the same key and goes on with the stream at the last id.
+// A server loses an answer and ends a stream, as a restart does. The client repeats the request
+// with the same key, and continues the stream after the last id.
 func TestWhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	keys, resumed := make(chan string, 2), make(chan string, 2)
@@ -135,7 +136,7 @@ func TestWhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// reduced is what is shown of HTML.
+// reduced maps HTML to what the client shows of it.
 var reduced = map[string]string{
 	`<p>Hello <b class="x" onclick="taken = 1" style="color: red">you</b></p>`:  `<p>Hello <b>you</b></p>`,
 	`<a href="https://peer.example/a?b=1&amp;c" onmouseover="taken = 1">it</a>`: `<a href="https://peer.example/a?b=1&amp;c" rel="nofollow noreferrer noopener" target="_blank">it</a>`,
