@@ -13,7 +13,7 @@ func TestWhoHoldsAnID(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		id           vocab.ID
-		user, rest   string // of Holder; no user: nobody holds it
+		user, rest   string // the results of Holder; user is "" if no user holds the id
 		owner, inbox bool
 		foreign      bool
 	}{

@@ -16,7 +16,8 @@ func TestHandlesAreConfirmedByBothSides(t *testing.T) {
 	p, short, evil := newPeer(t), newPeer(t), newPeer(t)
 	at := func(name string, p *peer) string { return name + "@" + p.host() }
 
-	// bob is where his handle says; carol's handle is of a shorter host than her actor (WF-13).
+	// Bob's handle has the host of his actor; carol's handle has a shorter host than her
+	// actor (WF-13).
 	p.show("/users/bob", p.person(t, "bob", 0))
 	p.finger(at("bob", p), at("Bob", p), p.id("/users/bob"))
 	p.show("/users/carol", p.person(t, "carol", 0))

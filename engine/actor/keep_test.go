@@ -13,12 +13,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// byStranger is for work that somebody causes who is nobody's user here.
+// byStranger returns the context of work that a stranger pays for.
 func byStranger() context.Context {
 	return policy.PaidByAddress(context.Background(), netip.MustParsePrefix("192.0.2.1/32"))
 }
 
-// stored returns the document of an actor as it is stored, empty when it is not.
+// stored returns the document of an actor in the store, or "" if there is none.
 func (n *node) stored(t *testing.T, id vocab.ID) string {
 	t.Helper()
 	row, err := n.store.Find(context.Background(), id)
@@ -31,7 +31,8 @@ func (n *node) stored(t *testing.T, id vocab.ID) string {
 	return string(row.Actor.Raw)
 }
 
-// Whoever makes this server look at actors that nobody here has to do with makes it store nothing.
+// When a stranger makes this server look at an actor that no user here knows, the actor is kept
+// in memory only, until Keep stores it.
 func TestActorsOfNobodyAreInMemoryAlone(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)
@@ -74,7 +75,8 @@ func TestActorsOfNobodyAreInMemoryAlone(t *testing.T) {
 	}
 }
 
-// An actor that a user of this server asks for is stored, also when it is in memory for a stranger.
+// An actor that a user of this server asks for is stored, even if it is already in memory for a
+// stranger.
 func TestActorsThatUsersAskForAreStored(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)
@@ -94,7 +96,7 @@ func TestActorsThatUsersAskForAreStored(t *testing.T) {
 	}
 }
 
-// An actor that was forgotten, because nobody used it for long, is stored again when it is used.
+// An actor that was forgotten because it was not used for long is stored again when it is used.
 func TestAForgottenActorIsStoredAgain(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)

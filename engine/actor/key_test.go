@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The text of a key is remembered only if it can be one.
+// A text that cannot be a key is not kept in memory.
 func TestATextThatIsNoKeyIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)
@@ -36,17 +36,18 @@ func TestATextThatIsNoKeyIsNotRemembered(t *testing.T) {
 	}
 }
 
-// SG-14: the ways in which servers show whose a key is.
+// SG-14: other servers show the owner of a key in several forms, and the engine reads each of
+// them.
 func TestKeysInEveryShape(t *testing.T) {
 	t.Parallel()
 	private, edwards := theirs(t, 0)
 	public := signature.MarshalPublicKeyPEM(&private.PublicKey)
 	for _, tt := range []struct {
 		name    string
-		key     string // its id, behind the peer's origin
+		key     string // the path of its id on the peer
 		ed25519 bool
 		serve   func(p *peer, bob vocab.Doc)
-		asked   int // requests in all, the first time
+		asked   int // the number of requests, the first time
 	}{
 		{"an actor with a fragment key", "/users/bob#main-key", false, func(p *peer, bob vocab.Doc) {
 			p.show("/users/bob", bob)
@@ -106,7 +107,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	public := signature.MarshalPublicKeyPEM(&private.PublicKey)
 	n, p, victim := newNode(t, settings{}), newPeer(t), newPeer(t)
 	victim.show("/users/carol", victim.person(t, "carol", 1))
-	p.show("/users/bob", p.person(t, "bob", 1)) // with another key than the one that signs
+	p.show("/users/bob", p.person(t, "bob", 1)) // with a key other than the signing one
 	claiming := func(id, owner string) vocab.Doc {
 		return vocab.Doc{"id": p.URL + id, "type": "Key", "owner": owner, "publicKeyPem": public}
 	}
@@ -121,8 +122,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	p.say("/keys/away", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, victim.URL+"/users/carol", http.StatusFound)
 	})
-	// An actor that lists a key of somebody else as its own, and one that lists a key of its own as
-	// somebody else's.
+	// Mallory lists a key of carol's as her own. Trent lists a key of his own as carol's.
 	p.show("/users/mallory", with(p.person(t, "mallory", 0), vocab.Doc{"publicKey": vocab.Doc{"id": victim.URL + "/users/carol#main-key",
 		"owner": p.URL + "/users/mallory", "publicKeyPem": public}}))
 	p.show("/users/trent", with(p.person(t, "trent", 0), vocab.Doc{"publicKey": vocab.Doc{"id": p.URL + "/users/trent#main-key",
@@ -150,7 +150,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 		{"SIG-31 the instance for its user", p.URL + "/users/bob#main-key", p.URL + "/actor"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for range 2 { // a refusal is not forgotten, nor turned into something else
+			for range 2 { // a second try is refused for the same reason
 				a, err := n.signer(t, signature.Key{ID: tt.key, Private: private}, signature.RFC9421, vocab.ID(tt.want))
 				if fault.KindOf(err) != fault.Unauthenticated {
 					t.Errorf("Signer = %v, %v, want 401", a, err)
@@ -163,7 +163,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	}
 }
 
-// An actor that lists the key of another actor of the server does not keep that actor out.
+// Mallory lists the key of bob, who is on the same server. Bob's requests still verify.
 func TestAKeyWithAFragmentIsOfTheActorAtItsDocument(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)
@@ -183,7 +183,8 @@ func TestAKeyWithAFragmentIsOfTheActorAtItsDocument(t *testing.T) {
 	}
 }
 
-// Nor does one that lists a key with a document of its own, which names its owner.
+// Mallory lists a key of bob's that has a document of its own. The key is bob's, because its
+// document says so.
 func TestAKeyWithADocumentIsOfTheOwnerThatTheDocumentNames(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)

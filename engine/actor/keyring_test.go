@@ -141,7 +141,7 @@ func TestHalfMadeKeysAreCompleted(t *testing.T) {
 	if err := os.Remove(keyFile(k.Dir(alice), "ed25519")); err != nil {
 		t.Fatal(err)
 	}
-	old := filepath.Join(k.Dir(alice), ".ed25519.pem.123.tmp") // of a process that was killed
+	old := filepath.Join(k.Dir(alice), ".ed25519.pem.123.tmp") // as a killed process leaves it
 	if err := os.WriteFile(old, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -225,8 +225,8 @@ func TestReplacedKeysAreNoticed(t *testing.T) {
 	}
 }
 
-// FRS-05: only this account may be able to read a private key, and a link could lead to anybody's
-// file.
+// FRS-05: a private key must be readable by this account only, and must not be a link, which
+// could lead to any file.
 func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 	t.Parallel()
 	alice := username(t, "alice")
@@ -241,7 +241,7 @@ func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		prepare func(*testing.T, *Keyring)
-		want    string // the public words; empty: the keys are used
+		want    string // the public text of the refusal; empty if the keys are used
 	}{
 		{"its owner may write", mode(0o600), ""},
 		{"its owner may only read", mode(0o400), ""},
@@ -295,8 +295,7 @@ func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 	}
 }
 
-// A refused key is asked for by every request that would use it: the log shows each state of it
-// once.
+// Each request asks for a refused key again. The log shows each state of the key once.
 func TestRefusedKeysAreLoggedOncePerState(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

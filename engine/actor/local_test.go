@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// here is the local half alone, with keys for alice.
+// here returns a Local with keys for alice, and the profiles that it reads.
 func here(t testing.TB, origin string) (*Local, *people) {
 	t.Helper()
 	k := NewKeyring(t.TempDir(), t.TempDir(), origin)
@@ -229,7 +229,7 @@ func TestWebFingerAnswers(t *testing.T) {
 	}
 }
 
-// Where people find pages, the document and WebFinger name them; elsewhere neither does.
+// Once a server offers pages for people, the actor document and WebFinger link to them.
 func TestPagesAreNamedWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	l, _ := here(t, "https://us.example")
@@ -268,8 +268,8 @@ func TestPagesAreNamedWhereTheyAre(t *testing.T) {
 	}
 }
 
-// Others are told when the digest changes: it stands for everything of the document that a person's
-// file can change, and for nothing else.
+// The digest decides whether other servers are told of a change. It changes with each member of
+// the user's file that changes the document, and with no other.
 func TestTheDigestOfAProfileChangesWithTheDocument(t *testing.T) {
 	t.Parallel()
 	l, p := here(t, "https://us.example")

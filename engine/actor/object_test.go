@@ -60,8 +60,8 @@ func TestObjectsComeFromTheirOwnServer(t *testing.T) {
 	}
 }
 
-// The other server is asked for nothing, nothing of what may be asked of it is used up, and no
-// failure is remembered as its.
+// A peer redirects to another server. The engine does not ask that server, does not use up its
+// budget, and records no failure of it.
 func TestARedirectSpendsNothingOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -103,7 +103,7 @@ func TestPrivateObjectsAreAskedForByTheUser(t *testing.T) {
 		name   string
 		as     *vocab.Username
 		public bool
-		status int // for those who may not read it
+		status int // the status for actors that may not read the object
 		want   fault.Kind
 		signer string // of the last request
 	}{
@@ -138,7 +138,8 @@ func TestPrivateObjectsAreAskedForByTheUser(t *testing.T) {
 	}
 }
 
-// A request in the name of a user counts like the one of the instance actor before it.
+// A fetch for a user makes two requests, as the instance actor and as the user. Both count
+// against the domain's budget.
 func TestThePrivateObjectsOfADomainAreBudgeted(t *testing.T) {
 	t.Parallel()
 	alice := username(t, "alice")

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// clock is a time that tests move.
+// clock is a clock that tests set forward.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -46,7 +46,7 @@ func (c *clock) pass(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// people are profiles that tests change.
+// people has the profiles of users, which tests change.
 type people struct {
 	mu sync.Mutex
 	of map[vocab.Username]registry.User
@@ -67,13 +67,14 @@ func (p *people) set(u vocab.Username, c registry.User) {
 	p.of[u] = c
 }
 
-// dialects is what is known of hosts' signatures: nothing.
+// dialects is a store that knows no host's dialect.
 type dialects struct{}
 
 func (dialects) Dialect(context.Context, string) (signature.Dialect, bool) { return 0, false }
 func (dialects) Learn(context.Context, string, signature.Dialect)          {}
 
-// keyFiles are the files of two sets of keys, made once: making them is what takes time.
+// keyFiles returns the files of two sets of keys. They are made once, because making keys is
+// slow.
 var keyFiles = sync.OnceValue(func() [2]map[string][]byte {
 	var sets [2]map[string][]byte
 	for i := range sets {
@@ -97,7 +98,7 @@ var keyFiles = sync.OnceValue(func() [2]map[string][]byte {
 	return sets
 })
 
-// writeKeys puts the keys of a set where a keyring looks for them.
+// writeKeys writes a set of keys to the directory of a keyring.
 func writeKeys(t testing.TB, dir string, set int) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -110,7 +111,7 @@ func writeKeys(t testing.TB, dir string, set int) {
 	}
 }
 
-// theirs returns a key pair that a peer's actor may have: 0 or 1.
+// theirs returns the private keys of a set, 0 or 1, for an actor of a peer.
 func theirs(t testing.TB, set int) (*rsa.PrivateKey, ed25519.PrivateKey) {
 	t.Helper()
 	dir := t.TempDir()
@@ -135,8 +136,7 @@ func username(t testing.TB, s string) vocab.Username {
 	return u
 }
 
-// peer is another server on loopback. It answers what it was given to say, counts, and keeps how
-// requests were signed.
+// peer is another server on loopback. It answers as it was told with say, and counts requests.
 type peer struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -185,8 +185,7 @@ func (p *peer) status(path string, status int) {
 	p.say(path, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
 
-// finger makes the peer say in WebFinger that the handle is that actor's, and really called
-// subject.
+// finger makes the peer answer WebFinger for a handle with an actor and a subject.
 func (p *peer) finger(handle, subject string, id vocab.ID) {
 	d := vocab.Doc{"subject": "acct:" + subject, "links": []any{
 		vocab.Doc{"rel": "http://webfinger.net/rel/profile-page", "type": "text/html", "href": string(id)},
@@ -203,7 +202,7 @@ func (p *peer) asked(path string) int {
 	return p.hits[path]
 }
 
-// all returns how many requests came in all.
+// all returns the number of requests on all paths.
 func (p *peer) all() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +219,7 @@ func activity(d vocab.Doc) http.HandlerFunc {
 	}
 }
 
-// person returns the document of an actor of p, with the RSA key of that set as #main-key.
+// person returns the document of an actor of p with the RSA key of a set as #main-key.
 func (p *peer) person(t testing.TB, name string, set int) vocab.Doc {
 	t.Helper()
 	r, _ := theirs(t, set)
@@ -229,7 +228,7 @@ func (p *peer) person(t testing.TB, name string, set int) vocab.Doc {
 		"publicKey": vocab.Doc{"id": id + "#main-key", "owner": id, "publicKeyPem": signature.MarshalPublicKeyPEM(&r.PublicKey)}}
 }
 
-// with returns d with changes; a nil value takes the name out.
+// with returns a copy of d with changes; nil removes a member.
 func with(d vocab.Doc, changes vocab.Doc) vocab.Doc {
 	out := vocab.Doc{}
 	for k, v := range d {
@@ -245,7 +244,7 @@ func with(d vocab.Doc, changes vocab.Doc) vocab.Doc {
 	return out
 }
 
-// node is the part of an engine that this package is, at an origin on loopback.
+// node has the parts of an engine that this package implements, at an origin on loopback.
 type node struct {
 	*Resolver
 	verifier *Verifier
@@ -259,7 +258,7 @@ type node struct {
 
 const testTTL = 24 * time.Hour
 
-// settings are what tests change of a node.
+// settings are the settings of a node that a test may change.
 type settings struct {
 	origin string
 	store  store
@@ -268,7 +267,7 @@ type settings struct {
 	clock  *clock
 }
 
-// newNode returns a node with the user alice and a database of its own, unless it is given one.
+// newNode returns a node with the user alice. It makes a database unless s has a store.
 func newNode(t testing.TB, s settings) *node {
 	t.Helper()
 	if s.origin == "" {
@@ -306,12 +305,12 @@ func newNode(t testing.TB, s settings) *node {
 	return n
 }
 
-// restarted returns a node that remembers no more than what n has stored.
+// restarted returns a node that has only the store, origin and clock of n.
 func (n *node) restarted(t testing.TB) *node {
 	return newNode(t, settings{origin: n.local.Origin(), store: n.store, clock: n.clock})
 }
 
-// signed returns a request to n's shared inbox that the key has signed, and its body.
+// signed returns a request to n's shared inbox, signed with k, and its body.
 func (n *node) signed(t testing.TB, k signature.Key, d signature.Dialect) (*http.Request, []byte) {
 	t.Helper()
 	body := []byte(`{"type":"Create"}`)
@@ -323,7 +322,7 @@ func (n *node) signed(t testing.TB, k signature.Key, d signature.Dialect) (*http
 	return r, body
 }
 
-// signer returns what n says who signed a request.
+// signer returns the actor that signed a request, according to n.
 func (n *node) signer(t testing.TB, k signature.Key, d signature.Dialect, want vocab.ID) (*vocab.Actor, error) {
 	t.Helper()
 	r, body := n.signed(t, k, d)

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// provenBy returns a proof that was made with a key.
+// provenBy returns a proof made with a key.
 func (n *node) provenBy(t testing.TB, method string, key ed25519.PrivateKey) *proof.Proof {
 	t.Helper()
 	d, err := proof.Sign(vocab.Doc{"type": "Note"}, vocab.ID(method), key, n.clock.now())
@@ -26,7 +26,7 @@ func (n *node) provenBy(t testing.TB, method string, key ed25519.PrivateKey) *pr
 	return p
 }
 
-// asserting returns the document of bob, who proves what he says with that key.
+// asserting returns the document of bob, whose proofs that key verifies.
 func (p *peer) asserting(t testing.TB, key ed25519.PrivateKey) vocab.Doc {
 	id := p.URL + "/users/bob"
 	return with(p.person(t, "bob", 0), vocab.Doc{"assertionMethod": vocab.Doc{"id": id + "#ed25519-key", "type": "Multikey", "controller": id,
@@ -39,7 +39,7 @@ func TestProver(t *testing.T) {
 	rsaKey, other := theirs(t, 1)
 	for _, tt := range []struct {
 		name   string
-		method string // behind the peer's origin; bob's key if empty
+		method string // the path of the key's id on the peer; bob's key if empty
 		key    ed25519.PrivateKey
 		change func(p *peer, bob vocab.Doc) // of what is shown
 		want   fault.Kind

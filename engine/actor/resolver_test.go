@@ -186,7 +186,8 @@ func TestWhatAPeerShowsMustBeItsOwnActor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := "/" + strings.ReplaceAll(tt.name, " ", "-")
 			p.say(path, tt.h)
-			// The actor on the other server would be taken, if it were asked for there.
+			// The other server would show the actor, so a redirect to it that was
+			// followed would succeed.
 			other.show("/users/bob", with(bob, vocab.Doc{"id": p.URL + path}))
 			a, err := n.Resolve(context.Background(), p.id(path))
 			checkKind(t, "Resolve", err, tt.want)
@@ -197,7 +198,8 @@ func TestWhatAPeerShowsMustBeItsOwnActor(t *testing.T) {
 	}
 }
 
-// Sharkey and others answer 200 with a stripped actor to a signature that they cannot read.
+// Sharkey and others answer a signature that they cannot read with 200 and a stripped actor. The
+// engine then asks again in the other dialect.
 func TestAStrippedActorBringsASecondKnock(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
@@ -299,8 +301,8 @@ func TestLocalActorsAreNeverFetched(t *testing.T) {
 	}
 }
 
-// The folder of the keys may be on a disk that is not mounted yet. So missing keys say nothing
-// about a user who is here.
+// The directory of the keys may be on a disk that is not mounted yet, so missing keys do not mean
+// that the user is gone.
 func TestAUserWithoutKeysIsNotGone(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -382,7 +384,7 @@ func TestSuspendedActorsAreNobody(t *testing.T) {
 	_, err = n.Resolve(ctx, p.id("/@bob"))
 	checkKind(t, "Resolve by another id", err, fault.Forbidden)
 	_, err = n.signer(t, mainKey(p, "bob", private), signature.RFC9421, "")
-	checkKind(t, "Signer", err, fault.Unauthenticated) // a stranger to those who ask
+	checkKind(t, "Signer", err, fault.Unauthenticated) // the actor is unknown to this server
 	for _, note := range []string{"/notes/1", "/notes/2"} {
 		_, _, err = n.Object(ctx, p.id(note), nil)
 		checkKind(t, "MOD-02 Object "+note, err, fault.Forbidden)

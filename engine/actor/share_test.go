@@ -45,7 +45,8 @@ func TestOneFetchServesEverybody(t *testing.T) {
 	}
 }
 
-// The time of a request is over because the peer is slow: that is no failure of this server.
+// When a peer does not answer within the time of a request, the failure counts as the peer's, not
+// as this server's.
 func TestAPeerThatOutlastsTheRequestIsTheCause(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// forgetful is a store that holds nothing, for what memory alone must do.
+// forgetful is a store that keeps nothing, for tests of the cache in memory.
 type forgetful struct{}
 
 func (forgetful) Find(context.Context, vocab.ID) (*instance.RemoteActor, error) {
@@ -40,7 +40,7 @@ func (nobody) State(context.Context, vocab.Username) (string, error) {
 	return "", fault.New(fault.NoUser, "there is no such user")
 }
 
-// failing is a forgetful store that cannot be written while err is set.
+// failing is a forgetful store whose Renew fails while err is set.
 type failing struct {
 	forgetful
 	mu  sync.Mutex

@@ -192,7 +192,7 @@ func TestOurOwnKeysFromOutside(t *testing.T) {
 	if err != nil || a.PreferredUsername != "alice" {
 		t.Errorf("Signer of a request by alice = %v, %v", a, err)
 	}
-	stranger, _ := theirs(t, 0) // alice has set 1, the instance set 0
+	stranger, _ := theirs(t, 0) // the private key of set 0; alice has set 1, the instance set 0
 	for _, id := range []string{"/users/alice#main-key", "/users/alice#none", "/users/bob#main-key", "/keys/1"} {
 		_, err := n.signer(t, signature.Key{ID: p.URL + id, Private: stranger}, signature.RFC9421, "")
 		checkKind(t, "SIG-29 Signer "+id, err, fault.Unauthenticated)
@@ -206,7 +206,8 @@ func TestOurOwnKeysFromOutside(t *testing.T) {
 	}
 }
 
-// SIG-10: a server to which an actor sent a request may send it on, to us.
+// SIG-10: another server may forward to us a request that an actor signed for that server. Its
+// headers do not introduce the actor here.
 func TestHeadersThatWereSignedForAnotherServerIntroduceNobody(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)
@@ -227,7 +228,7 @@ func TestHeadersThatWereSignedForAnotherServerIntroduceNobody(t *testing.T) {
 	}
 }
 
-// SIG-22: a request that nobody has to have signed makes us ask one server.
+// SIG-22: for a request that may be unsigned, this server asks one other server for keys.
 func TestARequestAsksOneServerForKeys(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)
@@ -278,8 +279,9 @@ func TestOneGoodSignatureIsEnough(t *testing.T) {
 	}
 }
 
-// Two servers that both ask who is asking, before they show an actor, would wait for each other if
-// the instance actor were not shown to everybody.
+// Two servers both verify a request before they show an actor, and the verification fetches the
+// other's instance actor. They do not wait for each other, because each shows its instance actor
+// to everybody.
 func TestTwoServersDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	type server struct {
@@ -319,7 +321,7 @@ func TestTwoServersDoNotWaitForEachOther(t *testing.T) {
 		return s
 	}
 	a, b := serve(), serve()
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second) // less than a request may take
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second) // shorter than the timeout of a request
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, pair := range [][2]*server{{a, b}, {b, a}} {

@@ -38,7 +38,7 @@ func read(t testing.TB, raw string) vocab.Doc {
 	return d
 }
 
-// signed returns the note with a proof, as it is read from the wire.
+// signed returns the note with a proof, parsed from its JSON.
 func signed(t testing.TB) vocab.Doc {
 	t.Helper()
 	d, err := Sign(read(t, note), method, private, now)
@@ -48,7 +48,7 @@ func signed(t testing.TB) vocab.Doc {
 	return read(t, string(d.JSON()))
 }
 
-// resigned returns the note with a proof whose options were changed before it was signed.
+// resigned returns the note with a valid signature over changed options of the proof.
 func resigned(t testing.TB, change func(options vocab.Doc)) vocab.Doc {
 	t.Helper()
 	d := signed(t)
@@ -62,8 +62,8 @@ func resigned(t testing.TB, change func(options vocab.Doc)) vocab.Doc {
 	return d
 }
 
-// verify parses and verifies; it tells the code of a refusal, "none" when there is no proof, ""
-// when it holds.
+// verify parses and verifies a proof. It returns the code of the refusal, "none" if there is no
+// proof, and "" if the proof holds.
 func verify(t testing.TB, d vocab.Doc, key ed25519.PublicKey) string {
 	t.Helper()
 	p, err := Parse(d, now)
@@ -90,7 +90,7 @@ func TestWhatIsSignedVerifies(t *testing.T) {
 		t.Errorf("refused: %s", code)
 	}
 	o := d.Sub("proof")
-	if o.Text("created") != "2026-11-02T11:00:00Z" { // UTC, whole seconds: peers print it anew before they hash it
+	if o.Text("created") != "2026-11-02T11:00:00Z" { // UTC, in whole seconds, because peers format the time anew before they hash it
 		t.Errorf("created %q", o["created"])
 	}
 	if len(o) != 7 || !strings.HasPrefix(o.Text("proofValue"), "z") {
@@ -142,7 +142,7 @@ func TestProofs(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		before func(vocab.Doc)           // changes the options that are signed
+		before func(vocab.Doc)           // changes the options before they are signed
 		after  func(vocab.Doc) vocab.Doc // changes what was signed
 		want   string
 	}{
@@ -232,8 +232,8 @@ func TestSignaturesThatAreNotCanonical(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// RFC 8032 §5.1.7: S is below the order of the group. S plus the order would verify too, if
-	// nobody looked.
+	// RFC 8032 §5.1.7: S must be below the order of the group. Without that check, S plus the
+	// order would verify, too.
 	order := []byte{0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 31: 0x10}
 	carry := 0
 	for i, b := range order {
@@ -251,7 +251,8 @@ func TestSignaturesThatAreNotCanonical(t *testing.T) {
 	}
 }
 
-// An activity as Fedify 2.3.8 sent it, with a Linked Data signature that it made after the proof.
+// The engine verifies an activity of Fedify 2.3.8, which added a Linked Data signature after the
+// proof.
 func TestAProofByFedify(t *testing.T) {
 	raw, err := os.ReadFile("testdata/fedify-create.json")
 	if err != nil {
@@ -271,8 +272,8 @@ func TestAProofByFedify(t *testing.T) {
 	}
 }
 
-// Whatever byte of a document or of its proof is changed, the proof does not hold for what it has
-// become.
+// A change of any byte of a document or its proof breaks the proof, unless the canonical form
+// stays the same.
 func TestAnyChangeBreaksTheProof(t *testing.T) {
 	raw := signed(t).JSON()
 	was, err := read(t, string(raw)).Canonical()
@@ -288,7 +289,7 @@ func TestAnyChangeBreaksTheProof(t *testing.T) {
 				continue
 			}
 			if is, err := d.Canonical(); err == nil && bytes.Equal(was, is) {
-				continue // the same, written in another way
+				continue // the same document in another form
 			}
 			if p, err := Parse(d, now); err == nil && p != nil && p.Method == method && p.Verify(public) == nil {
 				t.Errorf("the proof holds for %s", changed)

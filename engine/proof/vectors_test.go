@@ -12,7 +12,7 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// The scenarios that come with FEP-8b32, which a machine may or may not have.
+// The scenarios of FEP-8b32 pass. The test is skipped where their file is missing.
 func TestPublishedProofs(t *testing.T) {
 	root := "../../../shared/vectors"
 	if dir := os.Getenv("LIGHTWEB_VECTORS"); dir != "" {

@@ -21,20 +21,20 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// probe is one request, and what must become of it.
+// probe is one request and its expected result.
 type probe struct {
-	name    string // begins with the ids of the rows it proves
+	name    string // begins with the ids of the rows that it tests
 	dialect Dialect
-	sign    string // the parameters to sign with, $now standing for the time; empty: what Sign does
+	sign    string // the signature parameters, with $now for the time; empty: those of Sign
 	method  string // POST if empty
 	target  string // "/inbox" if empty
-	body    string // of the request as signed; a note for a POST if empty
+	body    string // the body as signed; a note if empty and a POST
 	key     crypto.Signer
 	hash    crypto.Hash         // for draft-cavage with RSA; SHA-256 if zero
-	before  func(*http.Request) // changes the request before it is signed, after the digests are set
+	before  func(*http.Request) // changes the request after the digests are set and before it is signed
 	after   func(*http.Request) // changes the signed request
 	swap    string              // the body that arrives instead
-	want    string              // the code of the refusal; empty if the request is good
+	want    string              // the code of the refusal; empty if the request is accepted
 }
 
 // Good parameters to vary.
@@ -46,7 +46,7 @@ const (
 	cavHS   = `keyId="` + keyID + `",algorithm="hs2019",headers="(request-target) (created) host digest"`
 )
 
-// request returns p's request as a server gets it, signed as p says.
+// request returns p's request as a server receives it.
 func (p *probe) request(t *testing.T) (*http.Request, []byte) {
 	t.Helper()
 	if p.method == "" {
@@ -81,8 +81,8 @@ func (p *probe) request(t *testing.T) (*http.Request, []byte) {
 	return r, []byte(p.body)
 }
 
-// resign signs with any parameters. A request that cannot be signed gets a dummy, as it must be
-// refused before.
+// resign signs r with p's parameters. If they cannot be signed, it signs a dummy text, because
+// the request must be refused before its signature is verified.
 func (p *probe) resign(t *testing.T, r *http.Request) {
 	t.Helper()
 	params := strings.ReplaceAll(p.sign, "$now", strconv.FormatInt(now.Unix(), 10))
@@ -105,7 +105,7 @@ func (p *probe) resign(t *testing.T, r *http.Request) {
 		}
 	} else if parsed, err := parseCavageHeader(params); err == nil {
 		if b, err := m.cavageBases(strings.Fields(strings.ToLower(parsed["headers"])), parsed); err == nil {
-			base = b[len(b)-1] // without the query, if there is one
+			base = b[len(b)-1] // the last of them is without the query
 		}
 	}
 	sig, err := signBase(p.key, base)
@@ -124,8 +124,8 @@ func (p *probe) resign(t *testing.T, r *http.Request) {
 	}
 }
 
-// run parses and verifies p's request: one good claim is enough. The explanation of the request
-// must be the same.
+// run parses and verifies p's request, and checks the result. One good claim is enough. Examine
+// must come to the same result.
 func (p *probe) run(t *testing.T) {
 	t.Helper()
 	r, body := p.request(t)
@@ -163,7 +163,7 @@ func (p *probe) run(t *testing.T) {
 	}
 }
 
-// set, del and add change one header; at moves the path that the request arrives at.
+// set, del and add change one header field; at changes the path of the arriving request.
 func set(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
@@ -180,7 +180,7 @@ func sum256(body string) string {
 	return base64.StdEncoding.EncodeToString(hashBody("sha-256", []byte(body)))
 }
 
-// keyed returns good parameters of dialect d, naming another key.
+// keyed returns good parameters of dialect d with another key id.
 func keyed(d Dialect, id string) string {
 	if d == RFC9421 {
 		return strings.Replace(rfcGood, keyID, id, 1)
@@ -245,7 +245,8 @@ func TestAttacksOnBothDialects(t *testing.T) {
 	}
 }
 
-// SIG-18: with a key of small order, R of small order and S = 0 fit a share of all messages.
+// SIG-18: with a key of small order, a forged signature with R of small order and S = 0 fits many
+// messages.
 func TestSmallOrderKeysVerifyNothing(t *testing.T) {
 	p := probe{dialect: RFC9421, key: edKey}
 	r, body := p.request(t)
@@ -266,7 +267,7 @@ func TestSmallOrderKeysVerifyNothing(t *testing.T) {
 	}
 }
 
-// A wrong origin is our mistake, not the peer's.
+// A wrong origin is this server's mistake, so the fault is Internal.
 func TestParseWithoutOriginIsInternal(t *testing.T) {
 	for _, o := range []string{"", "example.org", "https://", "https://example.org/", "https://a@example.org"} {
 		p := probe{dialect: RFC9421}
@@ -309,7 +310,8 @@ func TestTargetsInAbsoluteForm(t *testing.T) {
 	}
 }
 
-// disagreement tells where what Examine found is not what Parse did.
+// disagreement describes the difference between the results of Examine and Parse. It returns ""
+// if there is none.
 func disagreement(x Examination, claims []Claim, err error) string {
 	var good []Claim
 	refusal := refusalIn(x.Findings)
@@ -333,8 +335,8 @@ func disagreement(x Examination, claims []Claim, err error) string {
 	return ""
 }
 
-// refusalIn returns the first refusal among what was found; something was not reached for one
-// only.
+// refusalIn returns the first refusal among findings. It returns another error if a check was not
+// reached although none before it failed.
 func refusalIn(found []Finding) error {
 	for _, f := range found {
 		if f.Err != nil {

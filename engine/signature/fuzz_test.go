@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// parseFuzzed parses a POST with these headers: nothing may panic, every refusal has its kind and
-// code, and every claim has a key id and can be verified.
+// parseFuzzed parses a POST with these headers. It fails if Parse panics, if a refusal has no
+// kind or code, or if a claim has no key id or verifies.
 func parseFuzzed(t *testing.T, headers map[string]string) {
 	r := httptest.NewRequest(http.MethodPost, "/inbox?a=b", strings.NewReader(note))
 	r.Host = "example.org"
@@ -51,7 +51,8 @@ func FuzzParseSignatureInput(f *testing.F) {
 	})
 }
 
-// FuzzParseCavageHeader also holds that what Sign writes, in either dialect, is taken.
+// FuzzParseCavageHeader also checks that Parse accepts each request that Sign signs, in either
+// dialect.
 func FuzzParseCavageHeader(f *testing.F) {
 	f.Add(`keyId="`+keyID+`",algorithm="hs2019",headers="(request-target) host date digest",signature="AA=="`, "SHA-256=AA==", "/inbox", "body")
 	f.Add(`keyId="x",created=1,expires=2,headers="(created)",signature=AA==`, "md5=x,SHA-256=", "/a%2Fb?c=d", "")

@@ -27,8 +27,8 @@ func spki(t *testing.T, key any) []byte {
 	return der
 }
 
-// modulus returns an odd number of that many bits; parsing never asks whether it is a product of
-// two primes.
+// modulus returns an odd number of so many bits. It need not be a product of two primes, because
+// parsing does not check that.
 func modulus(bits int) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
 	return n.SetBit(n, 0, 1)

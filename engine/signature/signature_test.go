@@ -41,7 +41,7 @@ var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
 
 var edKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
 
-// receive returns r as a server gets it: written to the wire and read back by net/http.
+// receive returns r as a server receives it: written to the wire and read by net/http.
 func receive(t testing.TB, r *http.Request, body string) *http.Request {
 	t.Helper()
 	if body != "" {
@@ -79,8 +79,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-// TestSignedRequestsVerifyAtAServer sends real requests, so Host and RequestURI are as in
-// production.
+// TestSignedRequestsVerifyAtAServer sends requests to a real server, so that Host and RequestURI
+// are as in production.
 func TestSignedRequestsVerifyAtAServer(t *testing.T) {
 	type result struct {
 		claims []Claim
@@ -185,7 +185,8 @@ func TestSignCoversWhatPeersAskFor(t *testing.T) {
 	}
 }
 
-// FE-08: what a sender says of its followers counts only when it is signed, in either dialect.
+// FE-08: the Collection-Synchronization field counts only if the signature covers it, in either
+// dialect.
 func TestTheFollowersFieldIsCovered(t *testing.T) {
 	const field, said = "Collection-Synchronization", `collectionId="https://peer.example/f", url="https://peer.example/s", digest="00"`
 	for _, d := range []Dialect{RFC9421, Cavage} {
@@ -260,7 +261,7 @@ func TestSignRefusesWhatItCannotSign(t *testing.T) {
 	}
 }
 
-// TestHTTPSigAgreesWithUs holds our reading of draft-cavage against another implementation's.
+// TestHTTPSigAgreesWithUs compares our draft-cavage code with another implementation.
 func TestHTTPSigAgreesWithUs(t *testing.T) {
 	r := newRequest(t, http.MethodPost, origin+"/inbox?a=b")
 	if err := Sign(r, []byte(note), Key{keyID, rsaKey()}, Cavage, now); err != nil {

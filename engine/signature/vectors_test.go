@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// published reads a request from testdata as a server would.
+// published reads a request from testdata as a server does.
 func published(t *testing.T, name string) *http.Request {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name))
@@ -60,7 +60,7 @@ func publishedKey(t *testing.T, name string) crypto.PublicKey {
 	return k
 }
 
-// labelled returns a request's only label with its covered components and its signature.
+// labelled returns the covered components and the signature of a request's only label.
 func labelled(t *testing.T, r *http.Request) (httpsfv.InnerList, []byte) {
 	t.Helper()
 	in, err := parseDictionary(r.Header, "Signature-Input")
@@ -76,8 +76,8 @@ func labelled(t *testing.T, r *http.Request) (httpsfv.InnerList, []byte) {
 	return list.(httpsfv.InnerList), sig.(httpsfv.Item).Value.([]byte)
 }
 
-// The requests of RFC 9421 cover less than we ask for and use key ids that are no URLs, so these
-// tests enter below Parse.
+// The requests in RFC 9421 cover less than this engine requires, and their key ids are no URLs.
+// So this test calls functions below Parse.
 func TestPublishedRFC9421SignaturesVerify(t *testing.T) {
 	tests := []struct{ name, key, algorithm string }{
 		{"b21", "test-key-rsa-pss", rsaPSS},
@@ -167,7 +167,8 @@ func TestPublishedSignaturesThatCoverTooLittleAreRefused(t *testing.T) {
 	}
 }
 
-// Appendix C.2 of draft-cavage-12. Its key has 1,024 bits, so this test enters below Claim.Verify.
+// The signature of draft-cavage-12, Appendix C.2, verifies. Its key has 1,024 bits, so this test
+// calls functions below Claim.Verify.
 func TestPublishedCavageSignatureVerifies(t *testing.T) {
 	r := published(t, "cavage/c2.http")
 	m, err := newIncoming(r, "https://example.com")

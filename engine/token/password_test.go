@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// hashWith returns a hash as an older or a foreign program writes it.
+// hashWith returns a hash with costs as an older lightweb or another program chooses them.
 func hashWith(password string, c costs) string {
 	h := hash{costs: c, salt: []byte("0123456789abcdef")}
 	b64 := base64.RawStdEncoding.EncodeToString
@@ -46,7 +46,7 @@ func TestAPasswordIsKnownByItsHash(t *testing.T) {
 	}
 }
 
-// The vector is of the tests of the reference implementation (phc-winner-argon2, test.c).
+// The hash comes from the tests of the reference implementation (phc-winner-argon2, test.c).
 func TestHashesOfOtherProgramsAreRead(t *testing.T) {
 	t.Parallel()
 	if right, outdated := matches("$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password"); !right || !outdated {
@@ -54,7 +54,8 @@ func TestHashesOfOtherProgramsAreRead(t *testing.T) {
 	}
 }
 
-// A backup may come from anywhere: no hash in it makes the engine work without end.
+// A backup may contain any hash. Malformed hashes and hashes with excessive costs match no
+// password.
 func TestWhatIsNoHashIsNoPassword(t *testing.T) {
 	t.Parallel()
 	good := hashWith("a password", costs{memory: 64, passes: 1, lanes: 1})
@@ -86,7 +87,7 @@ func TestPasswordsHaveALength(t *testing.T) {
 	}
 }
 
-// Two are hashed at a time, the others wait their turn or until their request is over.
+// Two passwords are hashed at a time. Other requests wait for their turn, or until they end.
 func TestFewPasswordsAreHashedAtATime(t *testing.T) {
 	t.Parallel()
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "x"})

@@ -58,7 +58,8 @@ func TestAskReturnsTheAnswerWhateverItsStatus(t *testing.T) {
 	}
 }
 
-// Only a signature that was not understood makes it ask again: another refusal is the answer.
+// Ask tries the second dialect only if the host answers 401. It returns any other refusal as the
+// answer.
 func TestAskKnocksASecondTimeForTheSignatureAlone(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]int{http.StatusUnauthorized: 2, http.StatusForbidden: 1, http.StatusBadRequest: 1} {

@@ -163,7 +163,7 @@ func TestGetNeverGoesFromHTTPSToHTTP(t *testing.T) {
 	}
 }
 
-// trust makes the client take the certificate of a test server.
+// trust makes the client accept the certificate of a test server.
 func trust(c *Client, p *peer) {
 	for _, pool := range []*http.Transport{c.reads, c.writes} {
 		pool.TLSClientConfig.RootCAs = p.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
@@ -265,7 +265,7 @@ func TestGetReadsWithinLimits(t *testing.T) {
 		{name: "NET-16 endless", h: endless(text, ""), want: fault.Protocol},
 		{name: "NET-15 a length that lies", h: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "900")
-			_, _ = w.Write(text[:10]) // the server notices and hangs up
+			_, _ = w.Write(text[:10]) // the server notices the wrong length and hangs up
 		}, want: fault.Unavailable},
 		{name: "NET-15 a length over the limit", h: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000000000")
@@ -347,7 +347,7 @@ func TestGetGivenUpByTheCaller(t *testing.T) {
 	}
 }
 
-// A caller that leaves while its request waits to be signed is not told that the peer failed.
+// When a caller leaves while its request waits to be signed, the error does not blame the peer.
 func TestWaitingToSignCanBeGivenUp(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, nil, func(http.ResponseWriter, *http.Request, seen) {})

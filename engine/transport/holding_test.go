@@ -10,7 +10,7 @@ import (
 
 func TestWhoHoldsAUsersConnectionDoesNotReachTheNetwork(t *testing.T) {
 	t.Parallel()
-	c := New(Config{}, nil, nil) // asking either would be a panic of its own
+	c := New(Config{}, nil, nil) // a call of the nil gate or the nil hosts would panic
 	ctx := holding.MarkHolder(t.Context())
 	for name, ask := range map[string]func() error{
 		"Get":  func() error { _, err := c.Get(ctx, Request{URL: "https://peer.example/"}); return err },
@@ -18,7 +18,7 @@ func TestWhoHoldsAUsersConnectionDoesNotReachTheNetwork(t *testing.T) {
 	} {
 		err := func() (err error) {
 			defer func() {
-				if r := recover(); r != nil { // as in builds with the race detector
+				if r := recover(); r != nil { // it panics in builds with the race detector
 					err = r.(error)
 				}
 			}()

@@ -18,7 +18,7 @@ func TestKnocks(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name    string
-		takes   string // the one knock that the peer takes
+		takes   string // the only knock that the peer accepts
 		refusal int
 		known   signature.Dialect
 		first   signature.Dialect
@@ -81,7 +81,7 @@ func TestKnocks(t *testing.T) {
 				}
 				learned := tt.learned
 				if method == "GET" && tt.known == 0 && len(tt.want) == 1 {
-					learned = 0 // what anybody may read says nothing about signatures
+					learned = 0 // an unsigned read would succeed, too, so nothing is learned about signatures
 				}
 				switch {
 				case learned == 0 && m.learn != 0:
@@ -94,15 +94,15 @@ func TestKnocks(t *testing.T) {
 	}
 }
 
-// A host that reads draft-cavage alone refuses for a reason of its own, such as a block, and then
-// a signature that it cannot read. The reason is what the operator needs.
+// A host that reads only draft-cavage refuses the first knock for its own reason, such as a
+// block, and the second because it cannot read RFC 9421. The operator gets the first refusal.
 func TestARefusalInTheKnownDialectCounts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		known  signature.Dialect
 		first  signature.Dialect
-		second int // what the peer answers to RFC 9421
+		second int // the peer's answer to RFC 9421
 		want   int
 	}{
 		{"a signature it cannot read", signature.Cavage, 0, http.StatusUnauthorized, http.StatusForbidden},
@@ -201,14 +201,15 @@ func TestKnocksTwiceAlongAllRedirects(t *testing.T) {
 	if got := p.knocks(); !slices.Equal(got, []string{"rfc9421 ed25519", "cavage rsa"}) {
 		t.Errorf("knocks = %q", got)
 	}
-	// The first host's advertisement holds for it only, and the second knock is spent.
+	// The first host's advertisement does not count for the second host, and the second knock
+	// is used up.
 	if got := end.knocks(); !slices.Equal(got, []string{"rfc9421 rsa"}) {
 		t.Errorf("knocks at the end = %q, want one", got)
 	}
 }
 
-// A peer's wish for covered components (RFC 9421 §5.1) never makes a signature weaker, nor knocks
-// more.
+// A peer's wish for covered components (RFC 9421 §5.1) neither weakens a signature nor adds
+// knocks.
 func TestAChallengeWeakensNoSignature(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, challenge string }{

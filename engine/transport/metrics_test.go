@@ -23,10 +23,10 @@ func TestRequestsAreCounted(t *testing.T) {
 	cfg := loopback()
 	cfg.Registerer = reg
 	c, _ := newClient(t, cfg, closed(""))
-	newClient(t, cfg, closed("")) // a second client counts in the same place
+	newClient(t, cfg, closed("")) // a second client adds to the same counters
 	ctx := context.Background()
 	for _, path := range []string{"/", "/br"} {
-		_, _ = c.Get(ctx, Request{URL: p.id(path)}) // the count tells what came of it
+		_, _ = c.Get(ctx, Request{URL: p.id(path)}) // the counters show the result
 	}
 	_, _ = c.Get(ctx, Request{URL: "http://10.0.0.1/"})
 	_, _ = c.Post(ctx, Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys()})

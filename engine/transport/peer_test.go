@@ -40,7 +40,7 @@ var testKeys = sync.OnceValue(func() *Keys {
 	}
 })
 
-// seen is what a peer saw of one request.
+// seen is one request as the peer saw it.
 type seen struct {
 	method, path, knock string // knock is "rfc9421 rsa", "rfc9421 ed25519", "cavage rsa" or "unsigned"
 	host                string
@@ -48,14 +48,14 @@ type seen struct {
 	body                string
 }
 
-// peer is another server on loopback, which answers by its handler and keeps what it was asked.
+// peer is another server on loopback. It answers with its handler and records the requests.
 type peer struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []seen
 }
 
-// newPeer starts a peer, over TLS when secure is not nil.
+// newPeer starts a peer, with TLS if secure is not nil.
 func newPeer(t *testing.T, secure *tls.Config, h func(w http.ResponseWriter, r *http.Request, s seen)) *peer {
 	t.Helper()
 	p := &peer{}
@@ -81,7 +81,7 @@ func newPeer(t *testing.T, secure *tls.Config, h func(w http.ResponseWriter, r *
 	return p
 }
 
-// knockOf verifies the request as a peer does and returns how it is signed.
+// knockOf verifies a request as a peer does, and returns its dialect and kind of key.
 func knockOf(r *http.Request, body []byte) string {
 	if r.Header.Get("Signature") == "" {
 		return "unsigned"
@@ -114,7 +114,7 @@ func (p *peer) saw() []seen {
 	return p.requests
 }
 
-// knocks returns how the requests so far were signed.
+// knocks returns the dialect and kind of key of each request so far.
 func (p *peer) knocks() []string {
 	var all []string
 	for _, s := range p.saw() {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// A plain client obeys the guard, follows no redirect, and reads 1 MiB of an answer at most.
+// A plain client obeys the guard, follows no redirect, and reads at most 1 MiB of an answer.
 func TestAPlainClientIsBounded(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -40,7 +40,7 @@ func TestPostSendsWhatPeersExpect(t *testing.T) {
 	}
 }
 
-// FE-08: what is said of followers is signed, whichever way the peer wants it.
+// FE-08: the signature covers the Collection-Synchronization field, in either dialect.
 func TestPostSignsWhatItSaysOfFollowers(t *testing.T) {
 	t.Parallel()
 	const said = `collectionId="https://us.example/f", url="https://us.example/s", digest="00"`
@@ -65,8 +65,8 @@ func TestPostSignsWhatItSaysOfFollowers(t *testing.T) {
 	}
 }
 
-// Each attempt sends the bytes that are stored, and says when it is made: a retry after half a day
-// is no replay.
+// Each attempt sends the stored bytes with a new signature and its own time, so that a retry
+// after half a day is not refused as a replay.
 func TestEveryAttemptIsSignedAnew(t *testing.T) {
 	t.Parallel()
 	const body = `{ "type":"Create",  "id":"https:\/\/us.example\/1" }`
@@ -130,7 +130,7 @@ func TestPostKeepsAnExcerptOfEveryAnswer(t *testing.T) {
 	}
 }
 
-// The kept header fields of an answer are of a closed list, and bounded.
+// Of an answer's header only fields of a fixed list are kept, each up to a bounded length.
 func TestPostKeepsWhatHelpsOfTheHeader(t *testing.T) {
 	t.Parallel()
 	secret := map[string]string{"Set-Cookie": "session=secret", "Set-Cookie2": "secret", "Authentication-Info": "secret", "Proxy-Authenticate": "secret",
@@ -227,7 +227,7 @@ func TestPostRedirects(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPeer(t, nil, func(w http.ResponseWriter, r *http.Request, s seen) {
-				if s.body != note || s.knock != "rfc9421 rsa" { // which covers the address it came to
+				if s.body != note || s.knock != "rfc9421 rsa" { // the signature covers the URL that the request arrived at
 					t.Errorf("%s got the body %q, signed %q", s.path, s.body, s.knock)
 				}
 				switch r.URL.Path {
@@ -318,7 +318,7 @@ func TestPostAndGetDoNotShareConnections(t *testing.T) {
 	p := newPeer(t, nil, func(_ http.ResponseWriter, r *http.Request, s seen) {
 		if s.method == "POST" {
 			select {
-			case <-fetched: // as a peer waits that asks us for a key before it answers
+			case <-fetched: // a peer may fetch a key from us before it answers
 			case <-r.Context().Done():
 			}
 		}
