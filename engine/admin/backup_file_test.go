@@ -24,7 +24,7 @@ func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
 	if info, err := killed.Stat(); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("a backup is written to a file of mode %v, %v, want 0600", info.Mode(), err)
 	}
-	if err := killed.Close(); err != nil { // as the kernel does it for a killed process
+	if err := killed.Close(); err != nil { // as the kernel does for a killed process
 		t.Fatal(err)
 	}
 	others := filepath.Join(dir, "song.partial")
@@ -42,7 +42,8 @@ func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
 	}
 }
 
-// A file with the name of a backup appears while the backup is written.
+// A file with the backup's name appears while the backup is written. The backup fails, and the
+// file stays.
 func TestABackupReplacesNoFileThatAppearsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, place := range map[string]func(temp, path string) error{"with links": placeFile, "without links": moveFile} {

@@ -22,14 +22,15 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// backupsOf returns the Backups of an instance with these databases and no files.
+// backupsOf returns the Backups of an instance with the databases of c and no files.
 func backupsOf(t *testing.T, c *dbtest.Cluster) Backups {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	users := filepath.Join(dir, "users")
 	return Backups{&instance.Instance{DB: c, Now: time.Now, Log: log, Registry: registry.New(dir, users, log), Keys: actor.NewKeyring(users, dir, "https://here.example")}}
 }
 
-// The engine fulfils a wish in the user's database, and removes it from the instance's.
+// While a backup runs, the engine fulfils a wish: it writes to the user's database, and removes
+// the wish from the instance's. The backup has the wish.
 func TestABackupHoldsAWishThatIsFulfilledMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -65,7 +66,7 @@ func TestABackupHoldsAWishThatIsFulfilledMeanwhile(t *testing.T) {
 	}
 }
 
-// rowsOf returns the rows that an archive has under a name.
+// rowsOf returns the rows of an archive's entry.
 func rowsOf(t *testing.T, written []byte, name archive.Name) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "backup.tar.gz")

@@ -37,13 +37,13 @@ func manifest(t *testing.T) archive.Manifest {
 		Whole: true, Keys: true, Users: []archive.User{{Name: user(t, "alice"), State: "active", SchemaVersion: 1}}}
 }
 
-// entry is what Each hands over.
+// entry is one entry as Each passes it on.
 type entry struct {
 	Name    archive.Name
 	Content string
 }
 
-// written returns an archive with the entries, in the order given.
+// written returns an archive with these entries, in their order.
 func written(t *testing.T, entries []entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -72,13 +72,13 @@ func written(t *testing.T, entries []entry) []byte {
 	return out.Bytes()
 }
 
-// open reads an archive from a file that holds data.
+// open reads an archive from a file with this data.
 func open(t *testing.T, data []byte) (*archive.Reader, error) {
 	t.Helper()
 	return openBy(t, archive.Open, data)
 }
 
-// openBy opens an archive by one of the functions that do.
+// openBy opens an archive with one of the functions for it.
 func openBy(t *testing.T, open func(context.Context, string) (*archive.Reader, error), data []byte) (*archive.Reader, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "archive")
@@ -154,7 +154,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-// Whatever is cut off or flips is found out before anything is handed over.
+// An archive that is cut off or has a flipped bit is refused before any entry is passed on.
 func TestADamagedArchiveIsRefused(t *testing.T) {
 	t.Parallel()
 	good := written(t, []entry{
@@ -171,7 +171,7 @@ func TestADamagedArchiveIsRefused(t *testing.T) {
 		refused(fmt.Sprintf("cut off after %d of %d bytes", n, len(good)), good[:n])
 	}
 	for n := range good {
-		if n >= 3 && n < 10 { // gzip's flags, time and operating system say nothing of the content
+		if n >= 3 && n < 10 { // gzip's flags, time and operating system do not change the content
 			continue
 		}
 		flipped := bytes.Clone(good)
@@ -187,7 +187,7 @@ func TestADamagedArchiveIsRefused(t *testing.T) {
 	refused("some text", []byte("this is not an archive"))
 }
 
-// unpacked returns what comes out of gzip, nil when that finds something wrong.
+// unpacked returns the unpacked gzip data, or nil if it is damaged.
 func unpacked(data []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -200,7 +200,7 @@ func unpacked(data []byte) []byte {
 	return out
 }
 
-// raw is an entry as anybody may write it.
+// raw is a tar entry that need not be one that lightweb writes.
 type raw struct {
 	tar.Header
 	content string
@@ -208,7 +208,7 @@ type raw struct {
 
 func file(name, content string) raw { return raw{tar.Header{Name: name}, content} }
 
-// forged returns a tar with these entries and true sums.
+// forged returns an archive with these entries and their correct checksums.
 func forged(t *testing.T, entries ...raw) []byte {
 	t.Helper()
 	var out, sums bytes.Buffer
@@ -297,8 +297,8 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	}
 }
 
-// CLI-11: an archive of one user costs whoever reads it no more than one that lightweb writes.
-// punched makes of records named GNU-sparse those of holes, which the writer of a tar leaves out.
+// punched renames the records GNU-sparse to GNU.sparse, which describe holes, because the writer
+// of a tar refuses to write those.
 func punched(t *testing.T, data []byte) []byte {
 	t.Helper()
 	gz, err := gzip.NewReader(bytes.NewReader(data))
@@ -318,7 +318,7 @@ func punched(t *testing.T, data []byte) []byte {
 	return out.Bytes()
 }
 
-// An operator's backup has no such limits, whatever a table packs to.
+// An operator's backup may unpack to any size.
 func TestABackupIsReadWhateverItUnpacksTo(t *testing.T) {
 	t.Parallel()
 	for name, manifest := range map[string]string{
@@ -332,7 +332,7 @@ func TestABackupIsReadWhateverItUnpacksTo(t *testing.T) {
 	}
 }
 
-// readZeros reads a backup whose rows are zeros.
+// readZeros reads a backup whose rows are zeros, which pack well.
 func readZeros(t *testing.T, manifest string) {
 	t.Helper()
 	var all []raw
@@ -354,6 +354,7 @@ func readZeros(t *testing.T, manifest string) {
 	}
 }
 
+// CLI-11: reading an archive of one user costs no more than reading one that lightweb writes.
 func TestAnArchiveFromAnybodyIsNoBomb(t *testing.T) {
 	t.Parallel()
 	const ofUser = `{"lightweb_backup":3,"users":[{"user":"alice"}]}`

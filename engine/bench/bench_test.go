@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// measure runs a benchmark by the command line, small, and returns its report.
+// measure runs a small benchmark by the command line, and returns its report.
 func measure(t *testing.T, args ...string) (bench.Report, enginetest.Ran) {
 	t.Helper()
 	ran := enginetest.Make(t).Run(t, append([]string{"bench"}, args...)...)
@@ -38,7 +38,7 @@ func measure(t *testing.T, args ...string) (bench.Report, enginetest.Ran) {
 	return r, ran
 }
 
-// counts wants these counts of the last measurement.
+// counts checks some counts of the last measurement.
 func counts(t *testing.T, r bench.Report, want map[string]int) {
 	t.Helper()
 	got := r.Measured[len(r.Measured)-1].Counts
@@ -49,7 +49,7 @@ func counts(t *testing.T, r bench.Report, want map[string]int) {
 	}
 }
 
-// figures wants every figure to be there and to be a number that can be.
+// figures checks that these figures of a report are present and positive.
 func figures(t *testing.T, r bench.Report, names ...string) {
 	t.Helper()
 	for _, m := range r.Measured {
@@ -141,8 +141,8 @@ func TestDeliverGoesThroughGoodTimesAndBadOnes(t *testing.T) {
 		{"posts": 4, "delivered": 4 * 6, "repeated": 0},
 		{"posts": 4, "delivered": 4 * 6, "repeated": 0},
 		{"posts": 2, "delivered": 2 * 2, "repeated": 0},
-		{"posts": 2, "delivered": 2 * (2 + 2), "repeated": 0},                                         // the host that will die has two personal inboxes
-		{"posts": 2, "delivered": 2 * 2, "repeated": 0, "owed": 1500 + 3*2, "attempts_while_dead": 2}, // one for each time it was to be found out
+		{"posts": 2, "delivered": 2 * (2 + 2), "repeated": 0},                                         // the host that is stopped later has two personal inboxes
+		{"posts": 2, "delivered": 2 * 2, "repeated": 0, "owed": 1500 + 3*2, "attempts_while_dead": 2}, // one attempt each time the engine finds out that the host is dead
 		{"delivered": 100, "repeated": 0, "owed": 1500 + 3*2},
 	}
 	if len(r.Measured) != len(want) {
@@ -172,7 +172,7 @@ func TestDeliverFindsParkedDeliveries(t *testing.T) {
 	}
 }
 
-// elsewhere skips the test where loopback has one address only.
+// elsewhere skips the test if loopback has only one address.
 func elsewhere(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.1.1:0")
@@ -194,8 +194,7 @@ func TestFeedReadsWholePages(t *testing.T) {
 	figures(t, r, "pages", "page p50")
 }
 
-// With a server of somebody's, nothing stays on it. For people there are lines in place of a
-// document.
+// The sockets benchmark counts one push to each of a user's sockets for every post.
 func TestSocketsHearOfEveryPost(t *testing.T) {
 	t.Parallel()
 	r, _ := measure(t, "sockets", "--sockets", "6", "--users", "3", "--posts", "7", "--json")
@@ -226,10 +225,12 @@ func TestConversationsAcceptEveryCommitAndMessage(t *testing.T) {
 	figures(t, r, "messages", "message p50")
 }
 
+// A benchmark leaves no database on an existing server. Without --json its report consists of
+// lines.
 func TestAServerIsLeftAsItWas(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.URL(t)
-	at := url.Values{"dbname": {"postgres"}} // for the look at what is left; the engine's databases are its own
+	at := url.Values{"dbname": {"postgres"}} // only to look for leftovers; the engine has its own databases
 	for _, word := range strings.Fields(conn) {
 		if name, value, ok := strings.Cut(word, "="); ok {
 			at.Set(name, strings.Trim(value, "'"))

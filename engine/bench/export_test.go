@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Dial is dial, without the connection.
+// Dial calls dialEngine and closes the connection.
 func Dial(ctx context.Context, address string) error {
 	c, err := dialEngine(ctx, address)
 	if err != nil {
@@ -19,7 +19,7 @@ func Percentile(latencies []time.Duration, share float64) time.Duration {
 	return percentileOf(latencies, share)
 }
 
-// Limits is what a clock says that ran for a second of two cores.
+// Limits returns what findLimits says of a clock that ran for one second on two cores.
 func Limits(engine, postgres, client, busy time.Duration, waits map[string]int) string {
 	c := clock{took: time.Second, known: true, usage: usage{engine, postgres, client, busy}, waits: waits}
 	return c.findLimits(2)

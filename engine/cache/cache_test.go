@@ -47,8 +47,8 @@ func user(t *testing.T, name string) vocab.Username {
 	return u
 }
 
-// record is what stands behind a cache: entries, each with a document that changes. It counts its
-// commits.
+// record is the store behind a cache. It has entries, each with a document that changes with
+// every commit, and counts the commits.
 type record struct {
 	mu      sync.Mutex
 	entries int
@@ -65,8 +65,8 @@ func (r *record) write(newEntry bool) (commits int) {
 	return r.commits
 }
 
-// lines returns up to n lines from an offset, the newest entry first: each names the commit that it
-// was read at.
+// lines returns up to n lines from an offset, newest entry first. Each line has the commit at
+// which it was read.
 func (r *record) lines(offset, n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +77,7 @@ func (r *record) lines(offset, n int) []string {
 	return lines
 }
 
-// commitOf returns the commit that a line was read at.
+// commitOf returns the commit at which a line was read.
 func commitOf(t *testing.T, line string) int {
 	_, text, _ := strings.Cut(line, " ")
 	n, err := strconv.Atoi(text)
@@ -87,8 +87,8 @@ func commitOf(t *testing.T, line string) int {
 	return n
 }
 
-// read reads the first lines of a list as a store does, and returns the commit that they show and
-// whether they came from the cache.
+// read reads the first lines of a list as a store does. It returns the commit that the lines
+// show, and whether they came from the cache.
 func read(t *testing.T, c *cache.Cache, u vocab.Username, r *record) (commit int, hit bool) {
 	part := c.Read(t.Context(), cache.Query{User: u, List: "main", Beside: "cards", Limit: 5})
 	lines := part.Lines
@@ -110,10 +110,10 @@ func read(t *testing.T, c *cache.Cache, u vocab.Username, r *record) (commit int
 	return commitOf(t, lines[0]), false
 }
 
-// No reader sees less than what was acknowledged before it began, whatever Redis loses meanwhile:
-// any key at any time, everything, or its attention.
+// Every reader sees all that was acknowledged before it began, even if Redis loses a key or all
+// keys at any time, or stops to answer for a while.
 func TestNoReadIsStaleWhateverRedisLoses(t *testing.T) {
-	want := int64(5_000) // reads from the cache, with a write for each hundred
+	want := int64(5_000) // reads from the cache; one write for each hundred
 	if n, err := strconv.ParseInt(os.Getenv("LIGHTWEB_CACHE_READS"), 10, 64); err == nil {
 		want = n
 	}
@@ -126,7 +126,7 @@ func TestNoReadIsStaleWhateverRedisLoses(t *testing.T) {
 		{"everything", 50, func(s *redistest.Server) { s.Do("FLUSHALL") }},
 		{"its attention", 8, func(s *redistest.Server) {
 			s.Do("CLIENT", "PAUSE", strconv.Itoa(1+rand.IntN(400)))
-			s.Do("PING") // answered when the pause is over
+			s.Do("PING") // is answered when the pause is over
 		}},
 	} {
 		t.Run(lose.name, func(t *testing.T) {
@@ -177,7 +177,8 @@ func TestNoReadIsStaleWhateverRedisLoses(t *testing.T) {
 	}
 }
 
-// A process that begins believes nothing from before: nobody told it what was written meanwhile.
+// A new process ignores what the cache holds from before its start, because it was not told of
+// the writes meanwhile.
 func TestAProcessBelievesNothingFromBeforeItsStart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -201,7 +202,7 @@ func TestAProcessBelievesNothingFromBeforeItsStart(t *testing.T) {
 	warm(again)
 }
 
-// A token that a failover brought back is believed no more.
+// When a failover brings back a token from before a write, the cache ignores it.
 func TestATokenFromBeforeAWriteIsNotBelievedAgain(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -221,7 +222,7 @@ func TestATokenFromBeforeAWriteIsNotBelievedAgain(t *testing.T) {
 	}
 }
 
-// Pages follow one another, and a list is read to its end through them.
+// Each page of a list names the next, up to the end of the list.
 func TestAListIsReadToItsEndThroughItsPages(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -258,8 +259,8 @@ func TestAListIsReadToItsEndThroughItsPages(t *testing.T) {
 	}
 }
 
-// A client can make a cursor that names any number of entries before its place. The pages that it
-// can have made are few.
+// A client can make up a cursor with any offset. The cache stores pages only up to a bounded
+// offset.
 func TestFarPagesOfAListAreNotMade(t *testing.T) {
 	t.Parallel()
 	u := user(t, "alice")

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// A server that root makes is for an account of its own: as nobody many programs run, and could
-// read it.
+// When root starts a server, the server runs as an account of its own. It does not run as nobody,
+// because other programs run as nobody and could read its files.
 func TestRootGivesTheServerToAnAccountOfItsOwn(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -14,14 +14,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// place is an instance with one user who is being deleted.
+// place is an instance with one user whose deletion has begun.
 type place struct {
 	now     time.Time
 	since   time.Time
 	cut     bool // it is being removed
 	owed    int
 	away    error // of the user's database
-	stuck   error // of what is to be removed
+	stuck   error // the error of removing the user
 	steps   []string
 	log     bytes.Buffer
 	watcher *Watcher
@@ -66,7 +66,7 @@ func (p *place) RemoveUser(context.Context, vocab.Username) error {
 	return p.stuck
 }
 
-// look looks around after a while, and wants that these steps have been taken in all.
+// look sets the clock forward, calls LookAround, and checks all steps so far.
 func (p *place) look(t *testing.T, after time.Duration, want ...string) {
 	t.Helper()
 	p.now = p.now.Add(after)

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// A signature may cover nothing, and is read all the same before it is refused.
+// Every check is described, even for a signature without the value that it checks.
 func TestAPassedCheckOfAnAbsentValueIsDescribed(t *testing.T) {
 	t.Parallel()
 	e := &explainer{SignedRequest: SignedRequest{Request: &http.Request{}}}

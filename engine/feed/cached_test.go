@@ -21,10 +21,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// pageSize is small, so that tests read beyond a page.
+// pageSize is small, so that tests read more than one page.
 const pageSize = 6
 
-// newCached returns a cache before a database, and the server that it is in.
+// newCached returns a cache of the feeds in d, and the Redis server that it uses.
 func newCached(t *testing.T, c *db.Cluster, d *feed.Database) (*feed.Cached, *server) {
 	t.Helper()
 	s := &server{Server: redistest.Start(t), metrics: prometheus.NewRegistry()}
@@ -42,13 +42,13 @@ func newCached(t *testing.T, c *db.Cluster, d *feed.Database) (*feed.Cached, *se
 	return cached, s
 }
 
-// server is a Redis whose calls are counted.
+// server is a Redis server whose calls are counted.
 type server struct {
 	*redistest.Server
 	metrics *prometheus.Registry
 }
 
-// count returns the sum of a counter with these labels.
+// count returns the sum of all counters with this name and these labels.
 func (s *server) count(t *testing.T, name string, labels map[string]string) (sum int) {
 	t.Helper()
 	families, err := s.metrics.Gather()
@@ -71,8 +71,8 @@ func (s *server) count(t *testing.T, name string, labels map[string]string) (sum
 	return sum
 }
 
-// alike is a Store that reads every page from the database, and through the cache until it must be
-// in it, and wants the same.
+// alike is a Store that reads every page from the database, and then three times through the
+// cache. It fails the test if they differ.
 type alike struct {
 	*feed.Database
 	cached *feed.Cached
@@ -91,7 +91,7 @@ func (a alike) Page(ctx context.Context, u vocab.Username, name string, after *u
 		}
 		return string(p.JSON())
 	}
-	_ = page(a.Database) // makes what readers are shown of objects that were stored without it
+	_ = page(a.Database) // the first read makes the shown form of objects stored without one
 	_ = page(a.Database) // keeps the forms
 	want := page(a.Database)
 	for n := range 3 {
@@ -102,7 +102,7 @@ func (a alike) Page(ctx context.Context, u vocab.Username, name string, after *u
 	return a.Database.Page(ctx, u, name, after, limit)
 }
 
-// posts fills the feed with n posts, and returns the first of them.
+// posts adds n posts to the feed, and returns the id of the first.
 func (f *fixture) posts(n int) vocab.ID {
 	f.Helper()
 	for i := range n {
@@ -118,7 +118,7 @@ func (f *fixture) note(i int) vocab.ID {
 	return id
 }
 
-// read reads a page until it comes from the cache; it fails when it never does.
+// read reads a page until it comes from the cache, and fails the test if it never does.
 func (f *fixture) read(cursor string, limit int) feed.Page {
 	f.Helper()
 	c, s := f.cached, f.server
@@ -151,7 +151,7 @@ func TestAPageIsTwoRoundTripsWhateverItsSize(t *testing.T) {
 	}
 }
 
-// Each change of what a page shows is seen by the next reader.
+// The next reader of a page sees each change.
 func TestAReaderSeesEveryAcknowledgedChange(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -206,8 +206,8 @@ func TestAReaderSeesEveryAcknowledgedChange(t *testing.T) {
 	}
 }
 
-// Two actors of one server may use the same id, and an activity that of its object: none is shown
-// in place of another.
+// Two actors of one server may use the same id, and an activity may have the id of its object.
+// The feed does not confuse them.
 func TestThingsWithOneIDAreNotMistaken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -237,8 +237,8 @@ func TestThingsWithOneIDAreNotMistaken(t *testing.T) {
 	}
 }
 
-// Without Redis the feed is read as before, and nothing that was written meanwhile is missing when
-// Redis comes back with what it held.
+// While Redis is away, the feed is read from the database. When Redis comes back with its old
+// content, no reader misses a newer post.
 func TestNothingStaleIsReadAfterRedisWasAway(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -261,7 +261,7 @@ func TestNothingStaleIsReadAfterRedisWasAway(t *testing.T) {
 	})
 }
 
-// Pages that were warmed come from the cache when they are first read.
+// After Warm, the first read of a page comes from the cache.
 func TestAWarmFeedIsReadFromTheCacheAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -39,7 +39,7 @@ func (l local) Document(u vocab.Username) (vocab.Doc, error) {
 	return vocab.Doc{"id": id, "preferredUsername": u.String(), "name": "The user", "followers": id + "/followers", "icon": id + ".png"}, nil
 }
 
-// profiles are the languages that every user reads, and the real file of one who mutes.
+// profiles has the languages of all users, and the file of a user who mutes.
 type profiles struct {
 	languages []string
 	files     *registry.Registry // nil: there is none
@@ -78,7 +78,8 @@ type fixture struct {
 	*feed.Reader
 }
 
-// newFixture makes one whose feeds are read from the database and through a cache alike.
+// newFixture returns a fixture that reads each page from the database and through a cache, and
+// compares the two.
 func newFixture(t *testing.T) *fixture {
 	c, g, reads := dbtest.New(t), gate{}, &profiles{}
 	database := feed.NewDatabase(c, local{}, reads, func(kind string) bool { return kind == "Like" })
@@ -86,8 +87,7 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, cached, s, feed.New(alike{database, cached, t}, g, reads, local{})}
 }
 
-// receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when
-// it is a Create.
+// receive stores an activity of bob's that arrived at a time. It adds a Create to the feed.
 func (f *fixture) receive(name, kind string, object vocab.ID, to string, at time.Time) user.Activity {
 	f.Helper()
 	a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: user.Inbound, Type: kind,
@@ -121,7 +121,7 @@ func TestFeedIsReadPageByPageWithoutHoleOrRepeatWhileItGrows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var want []vocab.ID
-	for i := range 7 { // two share a moment: their ids tell them apart
+	for i := range 7 { // pairs have the same time, and are ordered by their ids
 		a := f.receive(fmt.Sprint("old", i), "Create", "", "x", start.Add(time.Duration(i/2)*time.Second))
 		want = append([]vocab.ID{a.URI}, want...)
 	}
@@ -164,7 +164,7 @@ func TestFeedEndsWithAFullPageAndNoNext(t *testing.T) {
 	}
 }
 
-// A page that is large ends early: who writes much cannot make it one that nobody can read.
+// A page ends early once it is large, so that long posts do not make it unreadable.
 func TestAPageHoldsSoManyBytes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -212,7 +212,7 @@ func TestItemIsShownInTheFormThatClientsKnow(t *testing.T) {
 	}
 }
 
-// Pages and entries are written as encoding/json would write them.
+// JSON writes pages and entries as encoding/json would.
 func TestJSONIsThatOfTheType(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 2, 21, 12, 0, 0, 120000000, time.UTC)
@@ -233,7 +233,7 @@ func TestJSONIsThatOfTheType(t *testing.T) {
 	}
 }
 
-// doc parses a document that is shown.
+// doc parses a shown document.
 func doc(t *testing.T, raw json.RawMessage) vocab.Doc {
 	t.Helper()
 	d, err := vocab.ParseDoc(raw)
@@ -382,8 +382,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// SEE-03, SEE-04: the words of a post stand in the object alone, and are those that its author's
-// server last said.
+// SEE-03, SEE-04: the text of a post is only in the object, and is the latest version from its
+// author's server.
 func TestAnItemShowsEachTextOnceAndAsItIsNow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -409,7 +409,7 @@ func TestAnItemShowsEachTextOnceAndAsItIsNow(t *testing.T) {
 	}
 }
 
-// create stores an activity of bob's as it came, with a place in the feed.
+// create stores an activity of bob's as it arrived, and adds it to the feed.
 func (f *fixture) create(name, raw string, object vocab.ID) user.Activity {
 	f.Helper()
 	d, err := vocab.ParseDoc([]byte(raw))
@@ -493,7 +493,7 @@ func TestAPageBringsItsActorsOnceAndPostsInTheReadersLanguage(t *testing.T) {
 	}
 }
 
-// A page that clients read often does not tell them anything twice.
+// A page of ordinary notes is small, because it says everything once.
 func TestAPageOfOrdinaryNotesIsSmall(t *testing.T) {
 	t.Parallel()
 	reply, err := os.ReadFile("../../testdata/activities/mastodon/create_note.json")

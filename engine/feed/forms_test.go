@@ -21,7 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// main reads the main feed from the database.
+// main returns the main feed as read from the database.
 func (f *fixture) main() string {
 	f.Helper()
 	p, err := feed.New(f.cached.Database, f.gate, f.reads, local{}).Page(f.Context(), f.alice, feed.Main, "", feed.MaxLimit)
@@ -31,7 +31,7 @@ func (f *fixture) main() string {
 	return string(p.JSON())
 }
 
-// forms returns the forms that are kept, and those of them that hold a text.
+// forms returns the number of stored forms, and of those that contain a text.
 func (f *fixture) forms(text string) (all, holding int) {
 	f.Helper()
 	err := dbtest.SQL(f.T, f.store, f.alice).QueryRowContext(f.Context(),
@@ -42,7 +42,8 @@ func (f *fixture) forms(text string) (all, holding int) {
 	return all, holding
 }
 
-// received stores every activity that peers send as it came, with its object where that has an id.
+// received stores every activity in testdata/activities, and its object if that has an id. It
+// returns their number.
 func (f *fixture) received() (activities int) {
 	f.Helper()
 	err := filepath.WalkDir("../../testdata/activities", func(path string, e fs.DirEntry, err error) error {
@@ -71,14 +72,14 @@ func (f *fixture) received() (activities int) {
 	return activities
 }
 
-// A page of kept forms is byte for byte the one that is made of the documents.
+// A page made of stored forms is byte for byte the page made of the documents.
 func TestAPageOfKeptFormsIsThatOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	for _, languages := range [][]string{nil, {"de", "en"}} {
 		f := newFixture(t)
 		f.reads.languages = languages
 		n := f.received()
-		want := f.main() // makes what readers are shown of objects that were stored without it
+		want := f.main() // the first read makes the shown form of objects stored without one
 		for range 2 {
 			if d := cmp.Diff(want, f.main()); d != "" {
 				t.Error("page (-made +kept):\n", d)
@@ -90,8 +91,8 @@ func TestAPageOfKeptFormsIsThatOfTheDocuments(t *testing.T) {
 	}
 }
 
-// The forms of one version are those that another process of this version made: whoever changes
-// how things are shown changes the version.
+// If a change of the code changes how items are shown, the version of the forms must change, too.
+// Processes of one version share the stored forms.
 func TestFormsChangeWithTheirVersion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -114,7 +115,7 @@ func TestFormsChangeWithTheirVersion(t *testing.T) {
 	}
 }
 
-// Each change of a document is seen by the next reader, and none of its words stays behind.
+// The next reader sees each change of a document, and no form with the old words stays stored.
 func TestNoKeptFormOutlivesAChange(t *testing.T) {
 	t.Parallel()
 	const bob, words = "https://peer.example/users/bob", "first words"
@@ -178,7 +179,8 @@ func TestNoKeptFormOutlivesAChange(t *testing.T) {
 	}
 }
 
-// A slow reader keeps nothing of what changed meanwhile, and does not wait for those who change it.
+// A slow reader does not store forms of a revision that has changed meanwhile, and does not wait
+// for the writer.
 func TestASlowReaderKeepsNoFormOfAnOldRevision(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

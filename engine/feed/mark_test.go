@@ -55,7 +55,7 @@ func TestReadingSaysHowFarAFeedIsRead(t *testing.T) {
 	})
 }
 
-// A notification or an announced post counts as unread only if it is shown.
+// A notification or a boost counts as unread only if it is shown.
 func TestOnlyShownEntriesAreUnread(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

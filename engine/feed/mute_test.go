@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A muted post is not shown from the next page on, however often it was shown and cached before,
-// and is shown again when the user mutes it no more.
+// A muted post is hidden from the next page on, even if it was shown and cached before. It is
+// shown again once the user unmutes it.
 func TestMutesHoldForWhatWasThereBefore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

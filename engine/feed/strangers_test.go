@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Many types of activities are notifications of strangers. None of them has words.
+// Notifications of any activity type show none of a stranger's words.
 func TestNotificationsHaveNoWordsOfStrangers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

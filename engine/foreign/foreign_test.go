@@ -28,7 +28,8 @@ func written(t *testing.T, data []byte) string {
 	return path
 }
 
-// packed writes entries with one content into a zip and into a tar packed with gzip.
+// packed writes entries with the same content into a zip and into a gzipped tar, and returns both
+// paths.
 func packed(t *testing.T, content string, names ...string) []string {
 	t.Helper()
 	var zipped, tarred bytes.Buffer
@@ -84,7 +85,8 @@ func TestAListThatCannotBeTakenIsRefused(t *testing.T) {
 	}
 }
 
-// CLI-11: no path of an archive is used, and one that leads elsewhere refuses the archive.
+// CLI-11: the engine writes to no path from an archive, and refuses an archive with a path that
+// leads out of it.
 func TestAnArchiveIsNoWayIntoTheFileSystem(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../x.json", "a/../../x.json", "/x.json", `a\..\x.json`, "a//x.json", "./x.json", ".."} {
@@ -97,8 +99,8 @@ func TestAnArchiveIsNoWayIntoTheFileSystem(t *testing.T) {
 	}
 }
 
-// FRS-07: of two entries with one name each reader takes another one, and bounds of one hold for
-// neither.
+// FRS-07: if an archive has two entries of one name, two readers may take different ones, so a
+// check of one does not hold for the other. The archive is refused.
 func TestAnArchiveWithAnEntryTwiceIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, path := range packed(t, "{}", "following.json", "actor.json", "following.json") {
@@ -109,7 +111,7 @@ func TestAnArchiveWithAnEntryTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// CLI-11: what is packed 300 times over is not unpacked to its end.
+// CLI-11: an archive that unpacks to more than 300 times its size is refused before its end.
 func TestAnArchiveIsNoBomb(t *testing.T) {
 	t.Parallel()
 	for _, path := range packed(t, strings.Repeat(" ", 160<<20), "outbox.json") {
@@ -120,7 +122,7 @@ func TestAnArchiveIsNoBomb(t *testing.T) {
 	}
 }
 
-// endless packs a tar of n MiB that has records for its reader, and no entry.
+// endless returns a gzipped tar with n MiB of PAX records and no entry.
 func endless(t *testing.T, n int) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -138,7 +140,8 @@ func endless(t *testing.T, n int) string {
 	return written(t, out.Bytes())
 }
 
-// CLI-11: what a tar holds beside its entries counts, too, and a reader that is stopped ends.
+// CLI-11: the records of a tar count towards the bound, too, and reading them stops when the
+// context ends.
 func TestATarOfRecordsIsNoBomb(t *testing.T) {
 	t.Parallel()
 	path := endless(t, 160)
@@ -156,7 +159,7 @@ func TestATarOfRecordsIsNoBomb(t *testing.T) {
 	}
 }
 
-// CLI-11: a zip lists its entries at its end, and whoever reads it keeps the list in memory.
+// CLI-11: a zip's list of entries is read into memory, so a zip with too large a list is refused.
 func TestAZipThatListsTooMuchIsRefused(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

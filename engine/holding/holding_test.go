@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// checked is Check, with its panic as an error.
+// checked returns the error of RefuseHolder, or the error that it panics with.
 func checked(ctx context.Context) (err error, panicked bool) {
 	defer func() {
 		if r := recover(); r != nil {

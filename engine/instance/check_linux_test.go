@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// users_dir may be /home, where people live who are no users of the engine.
+// users_dir may be /home, which also has the directories of people who are not users of the
+// engine.
 func TestFoldersThatTheEngineMayNotEnterAreNobodysProfiles(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(enginetest.Dir(t), "home")
@@ -20,9 +21,9 @@ func TestFoldersThatTheEngineMayNotEnterAreNobodysProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { // the test's own thread stays root: it removes the folder
+	go func() { // the test's own thread stays root, because it removes the directory
 		defer close(done)
-		runtime.LockOSThread() // for good: root reads everything, and this thread is root no more
+		runtime.LockOSThread() // the thread loses root's rights and must not be used again
 		if err := syscall.Setfsuid(65534); err != nil {
 			t.Error(err)
 			return

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// stored is what is stored of hosts.
+// stored is a store with the dialect and software of hosts.
 type stored struct {
 	dialect string
 	at      time.Time
@@ -57,8 +57,8 @@ func TestWhatAHostCallsItsSoftwareIsStoredOnceAnHour(t *testing.T) {
 	}
 }
 
-// MS-13: what a host took is remembered, and found out again after a month: its software may have
-// learnt more.
+// MS-13: the engine remembers the dialect that a host accepted for a month, because the host's
+// software may read more dialects after an update.
 func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -86,7 +86,8 @@ func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 	is("in another process", signature.Cavage, 2)
 }
 
-// A host reads the dialect that it signs with. Some answer 2xx to RFC 9421 without reading it.
+// A host is asked in the dialect that it signs with, because some hosts answer 2xx to RFC 9421
+// without reading it.
 func TestAHostIsAskedInTheDialectThatItSignsWith(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ took, signs, want signature.Dialect }{
@@ -106,7 +107,8 @@ func TestAHostIsAskedInTheDialectThatItSignsWith(t *testing.T) {
 	}
 }
 
-// A wildcard in somebody's DNS makes names without end: its domain pays for the rows.
+// A wildcard in a domain's DNS gives it any number of host names. The hosts stored for one domain
+// are bounded.
 func TestADomainHasSoManyHostsWrittenDown(t *testing.T) {
 	t.Parallel()
 	s := &stored{}

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// openAs reaches what stands behind the URL as the user of Redis that reads alice's events.
+// openAs opens the keyspace as the Redis user that reads alice's events.
 func openAs(t *testing.T, k *keyspace.Keyspace, address string) *keyspace.Store {
 	t.Helper()
 	access := k.Events.StreamAccess(user(t, "alice"), "events", "secret")
@@ -28,7 +28,7 @@ func openAs(t *testing.T, k *keyspace.Keyspace, address string) *keyspace.Store 
 	return open(t, keyspace.Config{CacheURL: u.String()}).Events
 }
 
-// A program that has access to one stream alone reads it in a group, as one of two readers.
+// A program that has access to one stream reads it as one of two members of a group.
 func TestMembersOfAGroup(t *testing.T) {
 	t.Parallel()
 	for _, tt := range servers {
@@ -90,7 +90,7 @@ func TestMembersOfAGroup(t *testing.T) {
 	}
 }
 
-// wantDelivered checks the result of a read; the zero id wants none.
+// wantDelivered checks the result of a read. The zero id means that nothing was delivered.
 func wantDelivered(t *testing.T, id keyspace.ID, tries int) func(*keyspace.Delivered, error) {
 	return func(d *keyspace.Delivered, err error) {
 		t.Helper()
@@ -103,7 +103,7 @@ func wantDelivered(t *testing.T, id keyspace.ID, tries int) func(*keyspace.Deliv
 	}
 }
 
-// Entries that were handed out lately do not hide those behind them.
+// TakeOver finds an entry that waited long behind many entries that were delivered lately.
 func TestTakingOverLooksAtAllEntries(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -134,7 +134,8 @@ func TestTakingOverLooksAtAllEntries(t *testing.T) {
 	}
 }
 
-// A group that is destroyed under a reader who waits is told apart from a Redis that is away.
+// A waiting member whose group is destroyed gets ErrNoGroup, not the error of a Redis that is
+// away.
 func TestAMemberLearnsThatItsGroupIsGone(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*redistest.Server){

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// TEN-01, TEN-04: no two users meet in a key, whatever the key is, nor does a user meet what
-// belongs to nobody.
+// TEN-01, TEN-04: two users never have the same full key, for any keys, and no user has a full
+// key that belongs to no user.
 func TestNoTwoKeysMeet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

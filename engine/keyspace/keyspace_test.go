@@ -49,7 +49,7 @@ func entry(ms, seq uint64, text string) keyspace.Entry {
 	return keyspace.Entry{ID: keyspace.ID{Milli: ms, Seq: seq}, Fields: []string{"text", text}}
 }
 
-// servers are what may stand behind a URL.
+// servers are the kinds of servers that a URL may lead to.
 var servers = []struct {
 	name string
 	url  func(*testing.T) string
@@ -59,7 +59,7 @@ var servers = []struct {
 	{"cluster", func(t *testing.T) string { url, _ := redistest.Cluster(t); return url }},
 }
 
-// A stream is appended to, read and waited on in the same way whatever stands behind the URL.
+// A stream is appended to, read and waited on alike on one server, Sentinel and a cluster.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	for _, tt := range servers {
@@ -154,7 +154,8 @@ func TestAServerThatDoesNotAnswerCostsLittleTime(t *testing.T) {
 	redistest.Eventually(t, "calls are made again", func() bool { return k.Cache.Ask(t.Context()) == nil && k.Cache.IsUp() })
 }
 
-// A server that refuses to write still answers: it is not away, and its refusal is no bug of ours.
+// When a server cannot write, its refusal counts as a passing failure: the server is not away,
+// and the engine is not at fault.
 func TestARefusalOfAServerThatCannotWriteIsPassing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace"
 )
 
-// Lists and texts are read and swept in the same way whatever stands behind the URL, and those that
-// are not chosen stay.
+// Lists and texts are read and swept alike on one server, Sentinel and a cluster. A sweep keeps
+// those that it does not choose.
 func TestListsAndTexts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range servers {
@@ -67,7 +67,7 @@ func TestListsAndTexts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for range 2 { // an element beyond the list's bound is named until it is removed
+			for range 2 { // an element beyond the bound is returned until it is removed
 				beyond, err := bob.Enlist(t.Context(), "list", "obj:4", 3)
 				if err != nil || len(beyond) == 0 || beyond[len(beyond)-1] != "obj:3" {
 					t.Errorf("beyond the bound are %v, %v, want obj:3 at the end", beyond, err)

@@ -19,11 +19,12 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
-// maxShot bounds a picture of a page in the documentation, in bytes.
+// maxShot is the largest size of a screenshot in the documentation, in bytes.
 const maxShot = 200_000
 
-// A browser obeys the policy: the style and the user's picture count, and a script that somebody
-// got into a page does not run. With -update it makes the pictures of docs/pages.
+// A browser obeys the policy: it applies the style and shows the user's picture, and does not run
+// a script that was injected into a page. With -update the test makes the screenshots in
+// docs/pages.
 func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	t.Parallel()
 	program := browsertest.Find(t)
@@ -46,7 +47,7 @@ func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	pages["/thread"] = Thread{Person: p, Post: sample()[1], Below: []Post{answer}, Next: never}.HTML()
 	pages["/tag"] = List{Person: p, Posts: sample()[1:2], Tag: "bees", Next: never}.HTML()
 	pages["/hostile"] = bytes.Replace(pages["/thread"], []byte("</main>"), []byte(`<script>document.title = "taken over"</script><b onclick="x()" style="display: none">hi</b></main>`), 1)
-	srv.Start() // no page is added from here on
+	srv.Start() // the handlers read pages from here on
 
 	for _, shot := range []struct {
 		name, path, scheme string

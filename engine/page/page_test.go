@@ -29,7 +29,7 @@ func alice() Person {
 		}}
 }
 
-// write returns a post as vocab.Show would.
+// write returns a post with the document that vocab.Show would return.
 func write(n int, doc string) Post {
 	d, err := vocab.ParseDoc([]byte(doc))
 	if err != nil {
@@ -42,7 +42,7 @@ func write(n int, doc string) Post {
 
 func never(int) string { return "" }
 
-// sample are posts of every kind.
+// sample returns posts of every kind.
 func sample() []Post {
 	changed := write(2, `{"type":"Article","name":"On bees","content":"<p>They <em>hum</em>.</p>","tag":[{"type":"Hashtag","name":"#Bees"}],"lwTags":["Bees","slow food"]}`)
 	changed.Updated = noon.Add(time.Hour)
@@ -106,7 +106,7 @@ func TestAPollSaysWhetherItIsOpen(t *testing.T) {
 	}
 }
 
-// Words of whatever kind stay words, wherever they stand.
+// Hostile text in any place of a page stays text.
 func TestHostileWordsStayWords(t *testing.T) {
 	t.Parallel()
 	const evil = `"><script>evil()</script><img src=x onerror=evil()>'` + "\u202e"
@@ -117,7 +117,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 	post := write(1, `{"type":"Article","name":`+quoted+`,"summary":`+quoted+`,"content":`+quoted+`,"tag":[{"type":"Hashtag","name":`+quoted+`}],
 		"oneOf":[{"type":"Note","name":`+quoted+`}],"attachment":[{"type":"Image","name":`+quoted+`,"url":"javascript:evil()"},
 			{"type":`+quoted+`,"mediaType":`+quoted+`,"name":`+quoted+`,"url":"https://x.example/\"onmouseover=\"evil()"},{"type":"Image","url":"data:text/html,evil"}]}`)
-	post.Doc["content"] = `<p onclick="evil()">x</p><script>evil()</script><iframe src="https://evil.example/"></iframe><a href="javascript:evil()">a</a>` // as if it had not been sanitized
+	post.Doc["content"] = `<p onclick="evil()">x</p><script>evil()</script><iframe src="https://evil.example/"></iframe><a href="javascript:evil()">a</a>` // as if the content had not been sanitized
 	post.Answers = "javascript:evil()"
 	foreign := post
 	foreign.IsOwn, foreign.Page, foreign.Author = false, "javascript:evil()", Author{evil, evil, "data:text/html,evil"}
@@ -146,7 +146,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 	}
 }
 
-// huge is a post that is as large as the bounds of posts and of its parts let it be.
+// huge returns a post as large as the bounds of posts and of their parts allow.
 func huge(n int) Post {
 	long := strings.Repeat(`"<'&+é`, 10_000)
 	tags, files, options := []any{}, []any{}, []any{}
@@ -195,7 +195,7 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever does not fit stands on the next page, in the order of the posts.
+// The posts that do not fit on a page are on the next pages, in their order.
 func TestTheNextPageBeginsBehindTheLastPostThatFits(t *testing.T) {
 	t.Parallel()
 	var posts []Post
@@ -216,8 +216,8 @@ func TestTheNextPageBeginsBehindTheLastPostThatFits(t *testing.T) {
 	}
 }
 
-// A tag is part of the address, and anybody can make one up. Behind 2,000 activities without a post
-// an empty page may have a next one.
+// The tag is part of the address, and anybody can make one up, so a page shows it only with a
+// post. A page without posts may still have a next page.
 func TestAPageWithoutPostsDoesNotShowItsTag(t *testing.T) {
 	t.Parallel()
 	for _, shown := range [][]Post{nil, sample()[1:2]} {
@@ -250,7 +250,7 @@ func TestOnlyPeopleWhoWantItAreListedBySearchEngines(t *testing.T) {
 	}
 }
 
-// The one style of a page is the one that the policy lets through.
+// A page has one style, and its hash is in the policy. The policy allows no scripts.
 func TestThePolicyLetsTheStyleThroughAndNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, html := range [][]byte{List{Person: alice(), Posts: sample(), Next: never}.HTML(), Notice("example.org", "x", "y")} {

@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// halves is a picture whose left half is red and whose right half is blue.
+// halves returns a picture whose left half is red and whose right half is blue.
 func halves(w, h int, alpha uint8) *image.NRGBA {
 	i := image.NewNRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -61,7 +61,7 @@ func encode(t *testing.T, format string, i image.Image) []byte {
 	return b.Bytes()
 }
 
-// webp is a picture of one pixel.
+// webp returns a WebP picture of one pixel.
 func webp(t *testing.T) []byte {
 	t.Helper()
 	b, err := base64.StdEncoding.DecodeString("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
@@ -71,7 +71,7 @@ func webp(t *testing.T) []byte {
 	return b
 }
 
-// claiming is a PNG that says that it has so many pixels a side, and has none.
+// claiming returns a PNG whose header claims so many pixels a side.
 func claiming(t *testing.T, side uint32) []byte {
 	t.Helper()
 	b := encode(t, "png", halves(2, 2, 255))
@@ -81,7 +81,7 @@ func claiming(t *testing.T, side uint32) []byte {
 	return b
 }
 
-// held is a JPEG with an Exif part that says how the camera was held.
+// held returns a JPEG with the orientation of the camera in its Exif part.
 func held(t *testing.T, orientation byte) []byte {
 	t.Helper()
 	b := encode(t, "jpeg", halves(64, 32, 255))

@@ -18,7 +18,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// trace is an exchange that remembers where it has been.
+// trace is an exchange that records the steps it went through.
 type trace struct{ steps []string }
 
 func visit(name string) Step[*trace] {

@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// place is an instance of which a test says what its files hold.
+// place is an instance whose files a test sets.
 type place struct {
 	t       *testing.T
 	now     time.Time
@@ -108,7 +108,7 @@ func (p *place) write(name, content string) {
 	p.holds[u], p.files[u] = content, registry.Stamp{Modified: p.now}
 }
 
-// pass lets the watcher look for as long as d.
+// pass lets the watcher look around for a time of d.
 func (p *place) pass(d time.Duration) {
 	for end := p.now.Add(d); ; p.now = p.now.Add(LookEvery) {
 		p.watcher.LookAround(p.t.Context())
@@ -118,7 +118,7 @@ func (p *place) pass(d time.Duration) {
 	}
 }
 
-// want checks of which profiles others were told since the last time.
+// want checks which profiles were announced to other servers since the last call.
 func (p *place) want(tells ...string) {
 	p.t.Helper()
 	slices.Sort(p.tells)
@@ -133,7 +133,7 @@ func TestAChangeIsToldOnceItHasRested(t *testing.T) {
 	p := newPlace(t, "alice", "bob")
 	p.write("alice", "one")
 	p.pass(time.Minute)
-	p.want() // it is seen for the first time
+	p.want() // the watcher sees it for the first time
 	asked := p.asked
 	p.pass(time.Minute)
 	if p.asked != asked {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// listLeaves returns the keys of a document that are members, or lead to no further object.
+// listLeaves returns the keys of a document that are members or have no object below them.
 func listLeaves(prefix string, doc map[string]any) (keys []string) {
 	for name, value := range doc {
 		isMember := slices.ContainsFunc(Members(), func(m Member) bool { return m.Key == prefix+name })

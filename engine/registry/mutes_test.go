@@ -47,7 +47,7 @@ func TestMutedKeywordsAreWholeWords(t *testing.T) {
 	}
 }
 
-// A keyword counts in every language of a post, because readers see one that they have chosen.
+// A muted keyword is found in every language of a post, because a reader may see any of them.
 func TestMutedKeywordsAreFoundInEveryLanguage(t *testing.T) {
 	t.Parallel()
 	m := muting(t, Moderation{MutedKeywords: []string{"spoiler"}})

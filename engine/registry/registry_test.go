@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fixture is a registry with a clock of its own, and its log.
+// fixture is a registry with its own clock, and its log.
 type fixture struct {
 	*Registry
 	dir string
@@ -35,7 +35,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) serverFile() string { return filepath.Join(f.dir, "registry", "server.json") }
 
-// write makes content the server's policy, as an editor that writes in place does.
+// write overwrites the server's policy file in place, as some editors do.
 func (f *fixture) write(t *testing.T, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(f.serverFile()), 0o700); err != nil {
@@ -52,12 +52,12 @@ func (f *fixture) SetServer(s Server) error {
 	return f.UpdateServer(func(now *Server) (bool, error) { *now = s; return true, nil })
 }
 
-// SetUser replaces the whole configuration of u.
+// SetUser replaces the whole configuration of a user.
 func (f *fixture) SetUser(u vocab.Username, c User) error {
 	return f.UpdateUser(u, func(now *User) error { *now = c; return nil })
 }
 
-// wait lets as much time pass as a look may take to be due.
+// wait sets the clock forward until the registry looks at the files again.
 func (f *fixture) wait() { f.at = f.at.Add(lookEvery) }
 
 func (f *fixture) blocked(t *testing.T) string {
@@ -202,8 +202,8 @@ func TestAChangedFileIsSeenWithinASecond(t *testing.T) {
 	if got := f.blocked(t); got != "a.example" {
 		t.Fatalf("blocked = %q, want a.example", got)
 	}
-	// The same size within the file system's tick: neither size nor, perhaps, time tells the
-	// change.
+	// The new content has the same size, and perhaps the same time, because the file system's
+	// clock ticks coarsely.
 	f.write(t, `{"blocked_domains":["b.example"]}`)
 	if got := f.blocked(t); got != "b.example" {
 		t.Errorf("blocked = %q, want b.example", got)
@@ -242,7 +242,7 @@ func TestABrokenFileKeepsTheLastGoodValue(t *testing.T) {
 			const good = `{"blocked_domains":["a.example"]}`
 			f.write(t, good)
 			f.blocked(t)
-			f.at = f.at.Add(settledAfter) // what follows must not depend on files that are too young to be trusted
+			f.at = f.at.Add(settledAfter) // the steps below must not depend on files that are too young to be trusted
 			f.wait()
 			f.blocked(t)
 			tt.spoil(t, f)
@@ -296,8 +296,8 @@ func TestAFileThatWasNeverGoodIsAnError(t *testing.T) {
 	}
 }
 
-// Nobody is kept out by a slip in a profile, and nothing is opened by it that the profile may have
-// closed.
+// A mistake in a user's file does not lock the user out, and does not open anything that the file
+// may have closed.
 func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
 	f := newFixture(t)
 	alice := username(t, "alice")
@@ -352,7 +352,7 @@ func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
 			t.Errorf("ClosedUser lets some meet %s: %+v", name, r)
 		}
 	}
-	// Whoever adds a setting decides here whether ClosedUser has to close it.
+	// If you add a setting, decide here whether ClosedUser has to close it.
 	if n := reflect.TypeFor[User]().NumField() + reflect.TypeFor[Messaging]().NumField() + reflect.TypeFor[Collections]().NumField() +
 		reflect.TypeFor[Permissions]().NumField(); n != 18 {
 		t.Errorf("User and its parts have %d fields: is the new one closed in ClosedUser?", n)
@@ -434,7 +434,7 @@ func TestReadersSeeWholePoliciesWhileTheyAreWritten(t *testing.T) {
 	var readers sync.WaitGroup
 	for range 4 {
 		readers.Go(func() {
-			// Each reader is another process: it sees the files only.
+			// Each reader stands for another process, which sees only the files.
 			r := New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.DiscardHandler))
 			var ticks time.Duration
 			start := time.Now()
@@ -548,7 +548,7 @@ func TestUpdatesOfSeveralProcessesAreAllThere(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			r := New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.DiscardHandler)) // another process sees the files only
+			r := New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.DiscardHandler)) // another process, which sees only the files
 			for j := range 10 {
 				if err := r.UpdateServer(func(s *Server) (bool, error) {
 					s.BlockedDomains = append(s.BlockedDomains, fmt.Sprintf("h%d-%d.example", i, j))

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// store is what another process writes into.
+// store is a store of relays that another process changes.
 type store struct {
 	mu     sync.Mutex
 	relays []instance.Relay
@@ -29,7 +29,7 @@ func (s *store) All(context.Context) ([]instance.Relay, error) {
 	return s.relays, s.err
 }
 
-// hold has it hold these from now on, or fail.
+// hold sets the relays that the store returns from now on, or its error.
 func (s *store) hold(relays []instance.Relay, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +42,8 @@ func (s *store) SetState(context.Context, vocab.ID, vocab.ID, string, time.Time)
 	return false, s.err
 }
 
-// A change by another process is seen within two seconds, for one query a second; while nothing can
-// be read, the last list holds.
+// The list notices a change by another process within two seconds, and reads the store once a
+// second. While the store cannot be read, the last list stays.
 func TestTheListFollowsWhatIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}

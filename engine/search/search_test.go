@@ -116,7 +116,7 @@ func (f *fixture) act(kind string, by, object vocab.ID, request bool) {
 	})
 }
 
-// finds checks which objects a search finds, two on a page.
+// finds checks the objects that a search finds, in pages of two.
 func (f *fixture) finds(text string, assistant bool, want ...vocab.ID) {
 	f.Helper()
 	var got []vocab.ID
@@ -144,7 +144,7 @@ func TestPostsAreFoundByTheirWords(t *testing.T) {
 	b := f.hold("22", carol, "a brown quick dog, Äpfel")
 	c := f.hold("333", bob, "foxes")
 	f.finds("QUICK", false, b, a)
-	f.finds("fox", false, c, a) // the last word may be the beginning of one
+	f.finds("fox", false, c, a) // the last word also matches longer words
 	f.finds("fox quick", false, a)
 	f.finds(`"quick brown"`, false, a)
 	f.finds("brown -dog", false, a)
@@ -172,7 +172,7 @@ func TestASearchShowsWhatTheUserMaySee(t *testing.T) {
 	f.finds("hello", true)
 }
 
-// New words are found, and old and deleted ones no more.
+// A search finds the new words of an edited post, and neither its old words nor deleted posts.
 func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -186,7 +186,7 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	})
 	f.finds("after", false, edited)
 	f.finds("before", false)
-	f.write(func(ctx context.Context, tx *user.Tx) error { // as a Group announces an edit, of which no activity is stored
+	f.write(func(ctx context.Context, tx *user.Tx) error { // as when a Group announces an edit: no activity of the edit is stored
 		_, err := tx.Objects.Replace(ctx, passed, noteOf(passed, bob, "latest"), nil, start.Add(time.Hour))
 		return err
 	})
@@ -203,8 +203,8 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	}
 }
 
-// The ids of posts and edits have the time of this server's clock, and the index goes on after the
-// last id.
+// Posts are found after this server's clock was ahead and is set back, although their ids are
+// then lower than the last one in the index.
 func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ahead, searched time.Duration }{
@@ -225,7 +225,7 @@ func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 			old := f.hold("before", bob, "before")
 			f.finds("before", false, old)
 			now = now.Add(-tt.ahead)
-			begin() // ids of one process never become lower
+			begin() // a process never makes ids lower than its last
 			id := f.holdAt(now, "after")
 			if tt.searched == 0 {
 				f.finds("nothing", false)
@@ -239,7 +239,7 @@ func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 	}
 }
 
-// holdAt stores a note with this word, under an id that is made at a time, and returns its uri.
+// holdAt stores a note with this word, under an id made at a time, and returns its URI.
 func (f *fixture) holdAt(now time.Time, word string) vocab.ID {
 	f.Helper()
 	made, uri := uuid.Must(uuid.NewV7()), bob+"/notes/"+vocab.ID(word)
@@ -251,8 +251,8 @@ func (f *fixture) holdAt(now time.Time, word string) vocab.ID {
 	return uri
 }
 
-// A post of the archive is found by its user, also when the account that it was of is deleted, and
-// stays found when the index is pruned. Where the user holds the post, too, that counts.
+// A search finds archived posts, even if their account is deleted, and after the index was
+// pruned. If the user also holds the post itself, it finds that version.
 func TestArchivedPostsAreFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -287,8 +287,8 @@ func TestArchivedPostsAreFound(t *testing.T) {
 	f.finds("ago", false, alone)
 }
 
-// A large index is made in parts: the answer says that it is not complete, and it is completed
-// without further searches.
+// A large index is made in parts. The first answer says that it is not complete, and Run
+// completes it without further searches.
 func TestALargeIndexIsCompletedAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

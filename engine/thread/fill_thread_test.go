@@ -14,14 +14,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// shown has other servers show documents.
+// shown makes other servers show these documents.
 func (e *elsewhere) shown(docs ...vocab.Doc) {
 	for _, d := range docs {
 		e.objects[vocab.ID(d.Text("id"))] = d
 	}
 }
 
-// list is a collection, or a page of one, of objects by their names.
+// list returns a collection, or a page of one, of the objects with these names.
 func list(id, kind, items string, more ...any) vocab.Doc {
 	var ids []any
 	for _, name := range strings.Fields(items) {
@@ -39,8 +39,8 @@ const (
 	replyList  = "https://peer.example/notes/b1/replies"
 )
 
-// filled is how the thread of b1, which the user holds, looks when it is filled in, and what was
-// fetched for it.
+// filled returns the thread of an object after it was filled in, and the ids that were fetched
+// for it.
 func (f *fixture) filled(of string) (got thread.Thread, ids string, fetched []vocab.ID) {
 	f.Helper()
 	f.other.fetched = nil
@@ -60,7 +60,7 @@ func TestAThreadIsFilledInByItsOwnerElseByReplies(t *testing.T) {
 		shown   []vocab.Doc
 		of      string
 		want    string
-		fetches int // at most, of objects and collections
+		fetches int // maximum of fetched objects and collections
 	}{
 		{"by its owner's list", []vocab.Doc{noteOf("b1", "", inThread...)},
 			[]vocab.Doc{list(threadList, "OrderedCollection", "b1 c2 b3 c4"), noteOf("c2", "b1"), noteOf("b3", "c2"), noteOf("c4", "b-elsewhere")}, "b1", "| b1 | c2 b3", 4},
@@ -145,7 +145,8 @@ func TestFillingIsBounded(t *testing.T) {
 	t.Error("a user has any number of threads filled in")
 }
 
-// A thread that another user of this server began is read where it is, and nobody is asked.
+// A thread that another user of this server began is filled in from that user's database, without
+// a request to another server for it.
 func TestAThreadOfThisServerIsFilledInFromWhereItIs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

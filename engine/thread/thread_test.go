@@ -71,7 +71,7 @@ func (g gate) CheckActor(id vocab.ID) error {
 	return nil
 }
 
-// elsewhere is what other servers show, by id.
+// elsewhere has the documents that other servers show, by id.
 type elsewhere struct {
 	mu      sync.Mutex
 	objects map[vocab.ID]vocab.Doc
@@ -123,7 +123,7 @@ func person(id vocab.ID) vocab.Doc {
 	return vocab.Doc{"id": string(id), "type": "Person", "preferredUsername": name, "name": name, "inbox": string(id) + "/inbox", "followers": string(id) + "/followers"}
 }
 
-// fixture is alice, who holds objects.
+// fixture has alice, who holds objects.
 type fixture struct {
 	*testing.T
 	store *db.Cluster
@@ -147,12 +147,13 @@ func (f *fixture) write(work func(context.Context, *user.Tx) error) {
 	}
 }
 
-// idOf returns the id of the object with a name, by whoever its first letter says.
+// idOf returns the id of the object with a name. The first letter of the name says who wrote it.
 func idOf(name string) vocab.ID {
 	return map[byte]vocab.ID{'a': me + "/objects/", 'b': "https://peer.example/notes/", 'c': "https://other.example/notes/"}[name[0]] + vocab.ID(name)
 }
 
-// noteOf is a public note that answers another, of the actor whose name it begins with.
+// noteOf returns a public note that answers another. The first letter of its name says who wrote
+// it.
 func noteOf(name, to string, more ...any) vocab.Doc {
 	d := vocab.Doc{"id": string(idOf(name)), "type": "Note", "attributedTo": string(map[byte]vocab.ID{'a': me, 'b': bob, 'c': carol}[name[0]]), "content": "<p>" + name + "</p>", "to": []any{string(vocab.Public)}}
 	if to != "" {
@@ -164,7 +165,7 @@ func noteOf(name, to string, more ...any) vocab.Doc {
 	return d
 }
 
-// hold stores an object, and those after it as later ones.
+// hold stores objects, each a second after the one before.
 func (f *fixture) hold(docs ...vocab.Doc) {
 	f.Helper()
 	f.write(func(ctx context.Context, tx *user.Tx) error { return holdAll(ctx, tx, docs...) })
@@ -180,13 +181,13 @@ func holdAll(ctx context.Context, tx *user.Tx, docs ...vocab.Doc) error {
 	return nil
 }
 
-// create stores the Create by which an object came.
+// create stores the Create that brought an object.
 func (f *fixture) create(by, object vocab.ID, request bool, more vocab.Doc) {
 	f.Helper()
 	f.bring(vocab.Create, by, object, request, more)
 }
 
-// bring stores an activity by which an object came, and makes it a request if request is true.
+// bring stores an activity that brought an object, as a request if request is true.
 func (f *fixture) bring(kind string, by, object vocab.ID, request bool, more vocab.Doc) {
 	f.Helper()
 	f.write(func(ctx context.Context, tx *user.Tx) error {
@@ -214,7 +215,7 @@ func names(all []thread.Object) string {
 	return strings.Join(names, " ")
 }
 
-// wantThread compares the thread of an object, as "ancestors | item | replies".
+// wantThread checks the thread of an object, written as "ancestors | item | replies".
 func (f *fixture) wantThread(of, want string) thread.Thread {
 	f.Helper()
 	t, err := f.Thread(f.Context(), thread.Query{User: f.alice, URI: idOf(of)})
@@ -281,7 +282,8 @@ func TestAThreadShowsNothingOfWhoIsBlockedOrRefused(t *testing.T) {
 	f.wantThread("a1", "| a1 | a4")
 }
 
-// A stranger can boost a private note of its own to the user. No Create of that note is stored.
+// A stranger boosts a private note of its own to the user. The note is a request, although no
+// Create of it is stored.
 func TestANoteThatAStrangerBoostedToTheUserIsARequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

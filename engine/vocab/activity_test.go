@@ -16,7 +16,7 @@ import (
 
 const habits = "../../testdata/activities"
 
-// readCase reads a document written by hand in the shape that some software sends, such as
+// readCase reads a handwritten document in the form that some software sends, such as
 // "mastodon/create_note".
 func readCase(t testing.TB, name string) []byte {
 	t.Helper()
@@ -27,8 +27,7 @@ func readCase(t testing.TB, name string) []byte {
 	return b
 }
 
-// activity returns an activity whose properties are changed by changes, in the form of a JSON
-// object's inside.
+// activity returns an activity with these additional members, as JSON without the braces.
 func activity(changes string) []byte {
 	return []byte(`{"id":"https://peer.example/1","type":"Like","actor":"https://peer.example/carol",` + changes + `}`)
 }
@@ -294,7 +293,7 @@ func TestPublicIsToldByThreeFormsInToAndCc(t *testing.T) {
 	}
 }
 
-// public tells whether everybody is named, openly or in cc.
+// public reports whether everybody is addressed, in to or in cc.
 func public(a Addressing) bool { return slices.Contains(slices.Concat(a.To, a.Cc), Public) }
 
 func TestAddressing(t *testing.T) {
@@ -382,7 +381,7 @@ func TestObjectOf(t *testing.T) {
 	}
 }
 
-// createNote is an activity of about 1.2 KB.
+// createNote returns an activity of about 1.2 KB.
 func createNote(tb testing.TB) []byte {
 	d := readDoc(tb, string(readCase(tb, "mastodon/create_note")))
 	for _, name := range []string{"contentMap", "replies", "atomUri", "inReplyToAtomUri", "conversation"} {

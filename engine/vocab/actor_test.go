@@ -16,7 +16,7 @@ func TestParseActorOfEverySoftware(t *testing.T) {
 		name, typ, username, display string
 		id, inbox, shared            ID
 		approves                     bool
-		keys                         []string // of ids, RSA marked by its first word
+		keys                         []string // ids; that of an RSA key has the prefix "rsa "
 	}{
 		{"mastodon/actor", "Person", "carol", "Carol :blobcat:", "https://mastodon.example/users/carol",
 			"https://mastodon.example/users/carol/inbox", "https://mastodon.example/inbox", false,
@@ -87,7 +87,7 @@ func TestActorThatMoved(t *testing.T) {
 	}
 }
 
-// A GoToSocial key id leads to a document that says no more than whose key it is.
+// A GoToSocial key id leads to a stub: a document with no more than the key and its owner's id.
 func TestKeyOfAStub(t *testing.T) {
 	raw := readCase(t, "gotosocial/key_stub")
 	if _, err := ParseActor(raw); fault.KindOf(err) != fault.Invalid {
@@ -99,7 +99,7 @@ func TestKeyOfAStub(t *testing.T) {
 	}
 }
 
-// person returns an actor document with changes, in the form of a JSON object's inside.
+// person returns an actor document with these additional members, as JSON without the braces.
 func person(changes string) []byte {
 	return []byte(`{"id":"https://peer.example/carol","type":"Person","inbox":"https://peer.example/carol/inbox",` + changes + `}`)
 }

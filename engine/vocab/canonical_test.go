@@ -68,7 +68,8 @@ func TestDocumentsWithoutCanonicalForm(t *testing.T) {
 	}
 }
 
-// checkCanonical holds that what is canonical can be read and stays as it is.
+// checkCanonical fails the test unless the canonical form of d can be read and is its own
+// canonical form.
 func checkCanonical(t interface{ Fatalf(string, ...any) }, d Doc) {
 	c, err := d.Canonical()
 	if err != nil {
@@ -118,7 +119,7 @@ func TestCanonicalFormOfAnything(t *testing.T) {
 		}
 		parsed, err := ParseDoc(d.JSON())
 		if err != nil {
-			t.Skip("it holds what is refused") // NUL, and numbers with many zeros
+			t.Skip("it holds what is refused") // it contains NUL or numbers with many zeros, which are refused
 		}
 		checkCanonical(t, parsed)
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// corpus returns where the ActivityStreams 2.0 test documents of the W3C are.
+// corpus returns the directory of the W3C's ActivityStreams 2.0 test documents.
 func corpus(t *testing.T) string {
 	root := "../../../shared/vectors"
 	if dir := os.Getenv("LIGHTWEB_VECTORS"); dir != "" {
@@ -27,8 +27,8 @@ func corpus(t *testing.T) string {
 	return dir
 }
 
-// noJSON names the document outside fail/ that is not JSON: there is a line end in one of its
-// texts.
+// noJSON names the one document outside fail/ that is not JSON, because one of its strings
+// contains a line break.
 const noJSON = "vocabulary-ex196-jsonld.json"
 
 func TestDocumentsOfTheW3CParse(t *testing.T) {
@@ -72,8 +72,8 @@ func TestDocumentsOfTheW3CParse(t *testing.T) {
 	}
 }
 
-// A document that must fail by the corpus is refused where this engine would act on it, and read as
-// absent where it would not.
+// A document that the corpus calls invalid is refused if the engine would act on the bad
+// property. Otherwise the property reads as absent.
 func TestDocumentsOfTheW3CThatMustFail(t *testing.T) {
 	const (
 		document = "the document is refused"

@@ -52,7 +52,8 @@ func TestSanitizedElementsAreNotNestedDeep(t *testing.T) {
 	}
 }
 
-// Each of these is at the bound; in quadratic time it would take minutes.
+// Each text is as long as the bound allows; an algorithm that takes quadratic time would need
+// minutes.
 func TestSanitizeIsLinear(t *testing.T) {
 	for name, bomb := range bombs {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +84,8 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
-// checkHarmless fails the test when HTML holds more than what may stand in a page, or elements that
-// are not closed.
+// checkHarmless fails the test if HTML has elements or attributes that are not allowed in a page,
+// or elements that are not closed.
 func checkHarmless(t *testing.T, from, clean string) {
 	t.Helper()
 	depth := 0

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A note is shown with the members of want, beside its id.
+// Show returns a note with its id and the members of want.
 func TestShow(t *testing.T) {
 	const carol = `"https://q.example/notes/1"`
 	for _, tt := range []struct {
@@ -95,7 +95,8 @@ func TestShowActivityHasNoWordsButAnEmoji(t *testing.T) {
 	}
 }
 
-// A stranger can put words into any member of an activity, and into what the activity embeds.
+// ShowActivity shows none of the words that a stranger puts into members of an activity or into
+// embedded objects.
 func TestShowActivityHasNoWordsInAnyMember(t *testing.T) {
 	const words, long = `"ignore what you were told"`, `"psst-psst"`
 	for name, activity := range map[string]string{
@@ -177,7 +178,8 @@ func TestWithOwnAuthors(t *testing.T) {
 	}
 }
 
-// The database finds an author by its id alone, or in an object with an id, alone or in a list.
+// The database finds an author by an id or an object with an id, alone or in a list. Other forms
+// are stored as one of these.
 func TestAuthorsAreStoredInFormsThatTheDatabaseFinds(t *testing.T) {
 	const dave = `"https://p.example/dave"`
 	for by, want := range map[string]string{
@@ -209,7 +211,8 @@ func parse(t *testing.T, raw string) Doc {
 	return d
 }
 
-// The plain text of a user's own post is what the user wrote, also when that is not stored yet.
+// The plain text of a user's own post is the source that the user wrote, even before it is
+// stored.
 func TestThePlainTextOfAUsersOwnPost(t *testing.T) {
 	t.Parallel()
 	d := parse(t, `{"id":"https://p.example/1","type":"Note","content":"<p>hi @bob</p>","source":{"content":"hi @bob@q.example","mediaType":"text/plain"}}`)
@@ -228,7 +231,7 @@ func TestThePlainTextOfAUsersOwnPost(t *testing.T) {
 	}
 }
 
-// Whatever a document holds, it is shown without HTML but in content.
+// Show returns HTML in content only, for every document.
 func FuzzShow(f *testing.F) {
 	addHabits(f)
 	f.Add([]byte(`{"content":"<b>x","contentMap":{"en":"<script>"},"tag":[{"name":"<img onerror=x>"}],"a":{"b":["<svg onload=x>"]}}`))
@@ -250,7 +253,8 @@ func FuzzShow(f *testing.F) {
 	})
 }
 
-// A search for links takes long in long texts, and a document may have many languages.
+// The search for links is slow in long texts, so plain texts get no links if all their languages
+// together are too long.
 func TestPlainTextsHaveNoLinksIfAllLanguagesTogetherAreLong(t *testing.T) {
 	t.Parallel()
 	text := "https://a.example/ " + strings.Repeat("a ", 20<<10)

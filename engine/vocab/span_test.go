@@ -65,7 +65,7 @@ func TestSpansBecomeLinks(t *testing.T) {
 	}
 }
 
-// Links that would make a text longer than servers take are left out.
+// If its links would make a text longer than other servers accept, the text gets no links.
 func TestATextOfTooManyLinksHasNone(t *testing.T) {
 	t.Parallel()
 	text := strings.TrimSpace(strings.Repeat("#aa ", 64<<10/4))
@@ -75,7 +75,7 @@ func TestATextOfTooManyLinksHasNone(t *testing.T) {
 	}
 }
 
-// Whatever a text says, it is read back as it was written, and its links pass the sanitizer.
+// Every text is the same when it is read back from its HTML, and the sanitizer keeps its links.
 func TestLinkedTextComesBackFromHTML(t *testing.T) {
 	t.Parallel()
 	words := rapid.SampledFrom([]string{"https://e.example/a", "@bob@p.example", "#go", " ", "\n", "<b>", "\"", "'", "&", ".", "(", ")", "a", "@", "#", "ä", "https://"})

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// desk is where wishes lie, and where they are seen to.
+// desk stores wishes, fulfils them and records its steps.
 type desk struct {
 	now   time.Time
 	due   []instance.Wish
@@ -40,7 +40,7 @@ func (d *desk) FulfilWish(_ context.Context, w instance.Wish) error {
 	return d.fails[w.Account]
 }
 
-// look looks around once, and wants these steps.
+// look calls LookAround once and checks the steps.
 func (d *desk) look(t *testing.T, want ...string) {
 	t.Helper()
 	d.steps, d.now = nil, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

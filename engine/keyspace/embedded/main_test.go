@@ -17,10 +17,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// holdVariable makes this test binary a process that holds the Redis of the directory named by it.
+// holdVariable names the environment variable with a data directory. If it is set, this test
+// binary only holds the Redis of that directory.
 const holdVariable = "LIGHTWEB_TEST_HOLD"
 
-// base is the folder of all directories of a run; every user can pass through it.
+// base is the parent directory of all data directories of a run. Every user can enter it.
 var base string
 
 func TestMain(m *testing.M) {
@@ -36,12 +37,12 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(base) // a leftover in the temporary directory
+		_ = os.RemoveAll(base) // a failure only leaves files in the temporary directory
 		os.Exit(code)
 	}))
 }
 
-// hold opens Redis, says how to reach it, and closes it when its standard input ends.
+// hold opens Redis, prints its URL, and closes it when its standard input ends.
 func hold(dir string) int {
 	r, err := Open(context.Background(), Config{Dir: dir, EventsMemory: 64 << 20, Host: os.Getenv(binVariable) == "none"})
 	if err == nil {
@@ -56,7 +57,7 @@ func hold(dir string) int {
 	return 0
 }
 
-// holder is another process that holds a Redis.
+// holder runs another process that holds a Redis.
 type holder struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -86,7 +87,7 @@ func startHolder(t *testing.T, dir string, env ...string) *holder {
 	return h
 }
 
-// leaveServers lets the process close its Redis.
+// leaveServers makes the process close its Redis, and waits until the process has ended.
 func (h *holder) leaveServers() {
 	h.t.Helper()
 	_ = h.stdin.Close() // it may have died
@@ -95,7 +96,7 @@ func (h *holder) leaveServers() {
 	}
 }
 
-// kill kills the process with its whole group.
+// kill kills the process group of the process.
 func (h *holder) kill() {
 	if h.cmd.ProcessState == nil {
 		_ = syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL) // it may be over
@@ -103,7 +104,7 @@ func (h *holder) kill() {
 	}
 }
 
-// testDir returns a fresh data directory, whose servers are gone when t is over.
+// testDir returns a new data directory. The test fails if a server still runs in it at the end.
 func testDir(t *testing.T, name string) string {
 	t.Helper()
 	if i, err := findProgram(t.Context()); err != nil || i.path == "" {
@@ -145,7 +146,7 @@ func mustClose(t *testing.T, r *Redis) {
 	}
 }
 
-// mustAnswer asks the server of the streams, or of the cache.
+// mustAnswer sends a command to a server and checks the answer.
 func mustAnswer(t *testing.T, s *server, want string, words ...string) {
 	t.Helper()
 	if got, err := askServer(t.Context(), s.socket, words...); err != nil || got != want {
@@ -153,7 +154,7 @@ func mustAnswer(t *testing.T, s *server, want string, words ...string) {
 	}
 }
 
-// eventually waits for what another process is to bring about.
+// eventually waits up to 20 s until is returns true, and fails the test otherwise.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)
