@@ -60,8 +60,8 @@ func (d *Dumper) SnapshotInstance(ctx context.Context, work func(context.Context
 	return postgres.Fault("read the instance database", err)
 }
 
-// SnapshotUser runs work on a snapshot of u's database, whatever its schema version. The fault is
-// Unavailable when the database cannot be opened.
+// SnapshotUser runs work on a snapshot of u's database. The database may have any schema version.
+// The fault is Unavailable when the database cannot be opened.
 func (d *Dumper) SnapshotUser(ctx context.Context, u instance.User, work func(context.Context, *Snapshot) error) error {
 	conn, err := d.schema.Reach(ctx, u.Database)
 	if err != nil {

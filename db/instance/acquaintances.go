@@ -163,25 +163,23 @@ func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remov
 	return n, err
 }
 
-// List returns up to n actors of a user's acquaintances, in the order of their ids. It begins
-// behind the id in the parameter after. It returns no actors while the journal has an activity
-// for the user.
+// List returns up to n actors of a user's acquaintances, in the order of their ids. Their ids are
+// greater than after. It returns no actors while the journal has an activity for the user.
 func (a Acquaintances) List(ctx context.Context, u vocab.Username, after vocab.ID, n int) ([]vocab.ID, error) {
 	return postgres.CollectColumn[vocab.ID](ctx, a.on, "list acquaintances", `SELECT actor_uri FROM acquaintances WHERE username = $1 AND actor_uri > $2
 			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))
 		ORDER BY actor_uri LIMIT $3`, u, after, n)
 }
 
-// CountIdle counts the user's rows of these actors that were marked as idle earlier than the time
-// in the parameter before.
+// CountIdle counts the user's rows of these actors that were marked as idle before a time.
 func (a Acquaintances) CountIdle(ctx context.Context, u vocab.Username, actors []string, before time.Time) (n int, err error) {
 	err = a.on.QueryRow(ctx, `SELECT count(*) FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, actors, before).Scan(&n)
 	return n, postgres.Fault("count idle acquaintances", err)
 }
 
-// RemoveIdle removes the user's rows of idle actors that were marked earlier than the time in the
-// parameter before. It marks the rows of idle actors that have no mark yet, and clears the marks
-// of the held actors. It returns how many rows it removed.
+// RemoveIdle removes the user's rows of idle actors that were marked before a time. It marks the
+// rows of idle actors that have no mark yet, and clears the marks of the held actors. It returns
+// how many rows it removed.
 func (a Acquaintances) RemoveIdle(ctx context.Context, u vocab.Username, idle, held []string, before, now time.Time) (n int, err error) {
 	args := pgx.NamedArgs{"user": u, "idle": idle, "held": held, "before": before, "now": now}
 	err = pgx.BeginFunc(ctx, a.on, func(tx pgx.Tx) error {

@@ -20,10 +20,10 @@ type Due struct {
 	Was  *time.Time     // the time that was stored when the caller read it
 }
 
-// ListDue returns the users that have deliveries due at the time in the parameter by, or earlier.
-// If by is zero, it returns all users that have deliveries. The users are active, or are
-// being deleted and still have their data. It returns at most 10000 users, the earliest due first,
-// and opens no user's database.
+// ListDue returns the users that have deliveries due no later than the time by. If by is zero, it
+// returns all users that have deliveries. The users are active, or are being deleted and still
+// have their data. It returns at most 10000 users, the earliest due first, and opens no user's
+// database.
 func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
 	return postgres.Collect[Due](ctx, s.on, "list users with due deliveries", `SELECT username, next_due AS at, next_due AS was FROM users
 		WHERE (state = 'active' OR state = 'deleting' AND schema_version > 0) AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))

@@ -48,9 +48,9 @@ func (r IgnoredRing) Find(ctx context.Context, id vocab.ID) (*Ignored, error) {
 	return &g, postgres.Fault("read ignored activity", err)
 }
 
-// Trim removes rows until at most as many are left as the parameter most says. Each domain has an
-// equal share of this number. A domain that has more rows than its share loses its oldest rows.
-// The unused parts of shares are divided among the other domains.
+// Trim removes rows until at most a given number are left. Each domain has an equal share of this
+// number. A domain that has more rows than its share loses its oldest rows. The unused parts of
+// shares are divided among the other domains.
 func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	counts, err := postgres.CollectColumn[int](ctx, r.on, "count ignored activities", `SELECT count(*)::integer FROM ignored GROUP BY host`)
 	if err != nil {
@@ -65,9 +65,9 @@ func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	return postgres.Fault("trim ignored activities", err)
 }
 
-// shareOf returns how many rows each domain may have so that all domains together have at most
-// the number in the parameter most. counts has the number of rows of each domain. shareOf returns
-// -1 if no domain has to lose a row.
+// shareOf returns how many rows each domain may have so that all domains together have at most a
+// given number of rows. The parameter counts has the number of rows of each domain. shareOf
+// returns -1 if no domain has to lose a row.
 func shareOf(counts []int, most int) int {
 	slices.Sort(counts)
 	for n, count := range counts {

@@ -68,8 +68,8 @@ func Open(ctx context.Context, url string, server *postgres.Server, databases *s
 	return d, nil
 }
 
-// openPool returns a pool of connections to the instance database. The pool has at most as many
-// connections as the parameter most says.
+// openPool returns a pool of connections to the instance database. The pool has at most a given
+// number of connections.
 func openPool(ctx context.Context, url string, server *postgres.Server, database string, most int32) (conns, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {

@@ -217,9 +217,8 @@ type HeldIntake struct {
 	Key IntakeKey
 }
 
-// ListHeld returns up to n rows that writers have yet to apply and that arrived longer ago than
-// the duration in the parameter age. It lists them in the order of their numbers, and begins
-// behind the number in the parameter after.
+// ListHeld returns up to n rows that writers have yet to apply, that arrived longer than age ago,
+// and that have numbers higher than after. It lists them in the order of their numbers.
 func (j Journal) ListHeld(ctx context.Context, age time.Duration, after int64, n int) ([]HeldIntake, error) {
 	rows, err := j.on.Query(ctx, `SELECT seq, uri_digest, actor_digest FROM intake
 		WHERE recipients <> '{}' AND received_at < now() - $1::interval AND seq > $2 ORDER BY seq LIMIT $3`, age, after, n)

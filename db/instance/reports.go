@@ -140,9 +140,8 @@ func (s Reports) CountOpen(ctx context.Context) (n int, err error) {
 	return n, postgres.Fault("count reports", err)
 }
 
-// Prune removes the reports that were resolved earlier than the time in the parameter before. It
-// removes a batch at a time, and returns how many reports it removed. If dryRun is true, it only
-// counts them.
+// Prune removes the reports that were resolved before a time. It removes a batch at a time, and
+// returns how many reports it removed. If dryRun is true, it only counts them.
 func (s Reports) Prune(ctx context.Context, before time.Time, dryRun bool) (n int, err error) {
 	if dryRun {
 		err = s.on.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'resolved' AND resolved_at < $1`, before).Scan(&n)

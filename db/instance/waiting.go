@@ -29,9 +29,9 @@ type Waiting struct {
 	Bytes      int64      // the size of Raw and Fetched when the activity began to wait
 }
 
-// ListWaiting returns up to n activities that wait for u, in the order of arrival. It begins
-// behind the number in the parameter after. All activities together have at most as many bytes as
-// the parameter size says. But the first activity is returned even if it is larger.
+// ListWaiting returns up to n activities that wait for u, in the order of arrival, with numbers
+// higher than after. Together they have at most as many bytes as size says, but the first is
+// returned even if it is larger.
 func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
 	return postgres.Collect[Waiting](ctx, j.on, "read activities that wait for "+u.String(), `SELECT seq, rev, convert_to(raw, 'UTF8') AS raw,
 			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, forwarders, payer, bytes FROM (

@@ -89,8 +89,7 @@ func insertWishes(ctx context.Context, tx pgx.Tx, u vocab.Username, all []Wish, 
 }
 
 // Due returns wishes that are due, in random order. For each active user it returns up to
-// maxQuick blocks and mutes, and one follow. It returns at most as many wishes as the parameter
-// most says.
+// maxQuick blocks and mutes, and one follow. It returns at most a given number of wishes.
 func (s Wishes) Due(ctx context.Context, now time.Time, most int) ([]Wish, error) {
 	return postgres.Collect[Wish](ctx, s.on, "list wishes", `
 		WITH RECURSIVE whose AS (

@@ -94,7 +94,7 @@ func CommitDurably(ctx context.Context, conn *pgx.Conn) error {
 	return Fault("set how commits wait", err)
 }
 
-// ReadAsWritten makes the connection return times in UTC, whatever the zone of this machine. It
+// ReadAsWritten makes the connection return times in UTC instead of the zone of this machine. It
 // also makes the connection return JSON documents without checking their syntax, because the
 // server has checked it.
 func ReadAsWritten(conn *pgx.Conn) {

@@ -220,8 +220,8 @@ func Drop(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// createEmpty makes an empty database. The database compares texts byte by byte, whatever the
-// locale of the server.
+// createEmpty makes an empty database. The database compares texts byte by byte, instead of by
+// the locale of the server.
 func createEmpty(ctx context.Context, conn *pgx.Conn, name string) error {
 	_, err := conn.Exec(ctx, `CREATE DATABASE `+postgres.Quote(name)+` TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C'`)
 	return err

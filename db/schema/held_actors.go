@@ -90,10 +90,9 @@ func HeldNowhere(actor, but string) string {
 	return strings.Join(none, "\n\t\tAND ")
 }
 
-// HeldElsewhere returns a query on a small table, whose name is in the parameter few. The query
-// returns those values of the table's column uri that an array column contains, or that are
-// authors of objects. It looks up all values at once, because for a single value the planner
-// would scan whole tables.
+// HeldElsewhere returns a query on the small table named few. The query returns those values of
+// the table's column uri that an array column contains, or that are authors of objects. It looks
+// up all values at once, because for a single value the planner would scan whole tables.
 func HeldElsewhere(few string) string {
 	uri := few + `.uri`
 	from := `SELECT ` + uri + ` FROM ` + few + ` JOIN `

@@ -100,7 +100,7 @@ func (d *Databases) Connect(ctx context.Context, database string) (*pgx.Conn, er
 	return conn, nil
 }
 
-// Reach opens a connection to a user's database, whatever its schema.
+// Reach opens a connection to a user's database, and does not check its schema.
 func (d *Databases) Reach(ctx context.Context, database string) (*pgx.Conn, error) {
 	cfg := d.server.Config(database)
 	// A new database has the template's statistics until autovacuum runs, so the planner takes its

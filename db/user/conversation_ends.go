@@ -67,9 +67,8 @@ func (t Conversations) nameSuccessors(ctx context.Context, closed []vocab.ID, no
 	return err
 }
 
-// Close closes the encrypted conversation of two between the user and the partner. The
-// parameter by is the actor who ends it. If another transaction is making the conversation
-// encrypted, Close waits for it.
+// Close closes the encrypted conversation of two between the user and the partner. The actor by
+// ends it. If another transaction is making the conversation encrypted, Close waits for it.
 func (t Pairs) Close(ctx context.Context, partner, by vocab.ID, now time.Time) ([]vocab.ID, error) {
 	if _, err := t.Find(ctx, partner); err != nil {
 		return nil, err

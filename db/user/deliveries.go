@@ -275,9 +275,10 @@ func (t Deliveries) ListSentTo(ctx context.Context, object vocab.ID) ([]Inbox, e
 	return t.listReached(ctx, `object_uri = $1 AND type = ANY($2)`, object, slices.Concat(t.types.Words, t.types.Ordered))
 }
 
-// ListForwardedTo returns the inboxes to which an activity of another actor, or posts or updates
-// of its object, were forwarded or will be. The parameter id is that of the activity or of the
-// object. If an activity that takes it back was forwarded already, there are none.
+// ListForwardedTo returns the inboxes to which this server forwarded or will forward another
+// actor's activity. The parameter id is the id of that activity, or of an object. For an object,
+// all forwarded posts and updates of the object count. If an activity that takes id back was
+// forwarded already, there are none.
 func (t Deliveries) ListForwardedTo(ctx context.Context, id vocab.ID) ([]Inbox, error) {
 	return t.listReached(ctx, `(activity_uri = $1 OR object_uri = $1 AND type = ANY($2))
 			AND NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = $1 AND k.type = ANY($3))`, id, t.types.Words, t.types.TakeBack)

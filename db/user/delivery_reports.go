@@ -223,8 +223,8 @@ var deliveryColumns = `d.id, d.job_id, d.inbox, d.host, d.targets, CASE WHEN ` +
 var isLeased = strings.ReplaceAll(leased, "?", "$1")
 
 // ListDeliveries returns up to n deliveries of a job, sorted by id. It returns only deliveries
-// whose id is greater than the parameter after. Ids below 0 come first. They are ids of old
-// deliveries that succeeded.
+// whose id is greater than after. Ids below 0 come first. They are ids of old deliveries that
+// succeeded.
 func (t Jobs) ListDeliveries(ctx context.Context, job uuid.UUID, after int64, n int, now time.Time) ([]DeliveryReport, error) {
 	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `
 		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next, 0 AS code, '' AS headers, NULL::bytea AS answer,

@@ -63,9 +63,9 @@ type Requeued struct {
 }
 
 // Requeue makes up to n of the chosen deliveries due now, the oldest first. It considers only
-// deliveries whose id is greater than the parameter after, and passes over those that another
-// transaction has locked. If reset is true, the deliveries count as created now and have no
-// attempts. Requeue locks the jobs of these deliveries, so that no job is pruned meanwhile.
+// deliveries whose id is greater than after, and passes over those that another transaction has
+// locked. If reset is true, the deliveries count as created now and have no attempts. Requeue
+// locks the jobs of these deliveries, so that no job is pruned meanwhile.
 func (t Deliveries) Requeue(ctx context.Context, c DeliveryChoice, reset bool, after int64, n int, now time.Time) ([]Requeued, error) {
 	q := terms{args: []any{now, reset, after, n}}
 	c.of(&q, t.types, now)
@@ -102,8 +102,8 @@ func (t Deliveries) ClaimChosen(ctx context.Context, c DeliveryChoice, reset boo
 }
 
 // Drop skips up to n of the chosen deliveries, the oldest first, and stores the reason in them.
-// It considers only deliveries whose id is greater than the parameter after. It returns the id
-// of the last skipped delivery, and how many it skipped.
+// It considers only deliveries whose id is greater than after. It returns the id of the last
+// skipped delivery, and how many it skipped.
 func (t Deliveries) Drop(ctx context.Context, c DeliveryChoice, why string, after int64, n int, now time.Time) (last int64, dropped int, err error) {
 	q := terms{args: []any{now, why, after, n}}
 	c.of(&q, t.types, now)

@@ -127,8 +127,8 @@ func (t Feed) unreadRows(q UnreadQuery, after *Place, n int) feedRows {
 
 const receivedActivities = `FROM activities WHERE direction = 'inbound'`
 
-// unreadIDs selects the ids of rows that are after a mark or arrived after its moment. Each of the
-// two parts has an index, and reads no more rows than the parameter most says.
+// unreadIDs selects the ids of rows that are after a mark or arrived after its moment. Each of
+// the two parts has an index, and reads at most a given number of rows.
 func unreadIDs(rows, place, moment, most string) string {
 	return `(SELECT id FROM (SELECT id ` + rows + ` AND (published, id) > (` + place + `) ORDER BY published DESC, id DESC LIMIT ` + most + `) AS later
 		UNION ALL SELECT id FROM (SELECT id, published ` + rows + ` AND created_at > ` + moment + ` ORDER BY created_at DESC LIMIT ` + most + `) AS arrived

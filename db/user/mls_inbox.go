@@ -95,10 +95,9 @@ func (t Messages) FindHash(ctx context.Context, id uuid.UUID, seq int64) (hash, 
 	return hash, receipt, err
 }
 
-// ListLog returns up to n messages of a conversation, the oldest first. It returns only
-// messages whose Seq is greater than the parameter after and at most the parameter upto. It
-// stops as soon as the messages have more bytes than the parameter bytes, but it returns at least
-// two messages if there are two.
+// ListLog returns up to n messages of a conversation, the oldest first. It returns only messages
+// whose Seq is greater than after and at most upto. It stops as soon as the messages have more
+// bytes than the parameter bytes, but it returns at least two messages if there are two.
 func (t Messages) ListLog(ctx context.Context, id uuid.UUID, after, upto int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages of conversation", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox
 		WHERE conversation_id = $1 AND seq > $2 AND seq <= $3 AND kind <> 'welcome' ORDER BY seq LIMIT $4`, id, after, upto, n)
@@ -112,15 +111,15 @@ func sizeOfEntry(e InboxEntry) int { return len(e.Content) + len(e.Activity) }
 const notHeld = `(seq IS NOT NULL OR conversation_id IS NULL OR kind NOT IN ('commit', 'proposal'))`
 
 // List returns up to n messages that the user's devices may read, in the order of arrival. It
-// returns only messages whose Arrival is greater than the parameter after. It stops after the
-// message with which they exceed a number of bytes, but not before the second message.
+// returns only messages whose Arrival is greater than after. It stops after the message with
+// which they exceed a number of bytes, but not before the second message.
 func (t Messages) List(ctx context.Context, after int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE arrival > $1 AND `+notHeld+` ORDER BY arrival LIMIT $2`, after, n)
 	return out, err
 }
 
 // ListNewest returns up to n messages that the user's devices may read, the last arrived first.
-// If the parameter before is not zero, it returns only messages with a lower Arrival. It stops
+// If before is not zero, it returns only messages whose Arrival is lower than before. It stops
 // after the message with which they exceed a number of bytes, but not before the second message.
 func (t Messages) ListNewest(ctx context.Context, before int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read newest messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE ($1 = 0 OR arrival < $1) AND `+notHeld+` ORDER BY arrival DESC LIMIT $2`, before, n)

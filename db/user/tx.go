@@ -20,8 +20,8 @@ import (
 //
 // Added activities, feed entries and reactions are sent later, with the next query or with the
 // commit, and so are objects that were read ahead. Events are sent with the commit. So a batch of
-// activities costs a few round trips, however large it is. If such a row causes an error, the
-// error appears when the row is sent.
+// activities of any size costs a few round trips. If such a row causes an error, the error
+// appears when the row is sent.
 type tx struct {
 	all    *Tx // the same transaction with its nouns
 	conn   *pgx.Conn

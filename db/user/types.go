@@ -10,7 +10,7 @@ type Types struct {
 	TakeBack    []string // take back what their actor sent before
 	Relate      []string // are stored as long as there is a relationship with their actor
 	Answer      []string // answer a Follow, an Offer or another request
-	Notify      []string // are notifications, whatever they are about
+	Notify      []string // are always notifications
 	NotifyOwner []string // are notifications when their object is the user or the user's, or has no id
 	NotifyNamed []string // are notifications when they name the user, or answer or quote the user's objects
 }

@@ -173,6 +173,6 @@ func (a Addresses) ownerOfPath(id vocab.ID, want string) (vocab.Username, bool) 
 	return u, true
 }
 
-// isOwn reports whether a request for id would reach this server, whatever the scheme of id.
-// Such a request is never made.
+// isOwn reports whether a request for id would reach this server, with any scheme. Such a request
+// is never made.
 func (a Addresses) isOwn(id vocab.ID) bool { return id.Host() == a.host }

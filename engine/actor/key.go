@@ -189,7 +189,7 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 	}
 	k, err := keyIn(d.doc, keyID)
 	if err == nil {
-		_, err = parseKey(k) // whatever else stands in place of a key is not remembered
+		_, err = parseKey(k) // a text that is not a key is not remembered
 	}
 	if err != nil {
 		return claim{}, err

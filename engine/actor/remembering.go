@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// remembering finds the owner of a key among the actors in the cache and in the store, however
-// old their copies are. It fetches nothing.
+// remembering finds the owner of a key among the actors in the cache and in the store, including
+// old copies. It fetches nothing.
 type remembering struct{ *Resolver }
 
 // ByKey returns the actor whose copy lists the key. The fault is NotFound when there is none.

@@ -18,12 +18,11 @@ type MovedUser struct {
 	Aliases []vocab.ID     `json:"aliases"`
 }
 
-// MoveTo writes in the user's profile that the user's account has moved to another account. The
-// parameter to is the handle or id of that account, which must list the user's account as an
-// alias. A serving engine, or the next one that starts, tells the followers. The fault is NoUser
-// when there is no such user or the user is not active, and Conflict when the other account does
-// not list that alias or has itself moved. If the other account is not found, the fault is one of
-// Actors.Fetch.
+// MoveTo writes in the user's profile that the user's account has moved to another account. That
+// account is given by its handle or id, and must list the user's account as an alias. A serving
+// engine, or the next one that starts, tells the followers. The fault is NoUser when there is no
+// such user or the user is not active, and Conflict when the other account does not list that
+// alias or has itself moved. If the other account is not found, the fault is one of Actors.Fetch.
 func (us Users) MoveTo(ctx context.Context, name vocab.Username, to string) (MovedUser, error) {
 	target, err := us.findAccount(ctx, name, to)
 	if err != nil {
@@ -40,8 +39,8 @@ func (us Users) MoveTo(ctx context.Context, name vocab.Username, to string) (Mov
 	return us.changeAccounts(name, func(p *registry.Profile) { p.MovedTo = target.ID })
 }
 
-// MoveFrom adds another account to the aliases of the user's account. The parameter from is the
-// handle or id of the other account. That account may then move to the user's.
+// MoveFrom adds another account to the aliases of the user's account. The other account is given
+// by its handle or id. It may then move to the user's.
 func (us Users) MoveFrom(ctx context.Context, name vocab.Username, from string) (MovedUser, error) {
 	old, err := us.findAccount(ctx, name, from)
 	if err != nil {

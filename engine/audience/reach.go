@@ -100,9 +100,9 @@ func IsForFollowers(a *vocab.Activity, c Concern, followers vocab.ID) bool {
 	return !to.IsPrivate() || c.Circle && to.IsUnaddressed()
 }
 
-// About returns the ids that an activity is about, if it concerns their local owners without
-// addressing them. The ids are those of its object, the object and actor of an embedded activity,
-// the parent of a reply and the quoted post.
+// About returns the ids that an activity is about: those of its object, of the object and actor
+// of an embedded activity, of the parent of a reply and of the quoted post. It returns none if
+// the activity does not concern the owners of these ids.
 func About(a *vocab.Activity, c Concern) []vocab.ID {
 	if !c.Owner || c.PublicOnly && !IsPublic(a.Addressing) {
 		return nil

@@ -183,8 +183,7 @@ func (c *crowd) sendPosts(ctx context.Context, i *testbed, n, but int, mark stri
 	return all, nil
 }
 
-// awaitSettled waits until the number of the user's open deliveries is at most the parameter
-// most.
+// awaitSettled waits until the user has at most a given number of open deliveries.
 func (c *crowd) awaitSettled(ctx context.Context, i *testbed, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

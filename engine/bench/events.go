@@ -119,9 +119,8 @@ func newEmission(users []account) *emission {
 	return e
 }
 
-// These are conditions on a stream. The parameter from is the last id of the stream at the
-// previous await, last is its last id now, and committed is the number of the user's last event in
-// the database.
+// These are conditions on a stream: from is the last id of the stream at the previous await, last
+// is its last id now, and committed is the number of the user's last event in the database.
 func isMoved(from, last keyspace.ID, _ int64) bool    { return from.Less(last) }
 func isAll(_, last keyspace.ID, committed int64) bool { return int64(last.Seq) >= committed }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Hosts sends requests to other servers: to hosts of conversations, and for key packages.
+// Hosts sends requests to the hosts of conversations, and requests for key packages to other
+// servers.
 type Hosts interface {
 	Ask(ctx context.Context, q transport.Question) (*transport.Reply, error)
 	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
@@ -34,9 +35,9 @@ const maxReply = 8 << 20
 const unreachableWait = 30 * time.Second
 
 // ask sends a request to the host of a conversation, signed with the user's keys, and decodes a
-// successful answer into the parameter into. A refusal is returned as a fault of this server,
-// with a bounded text. If replayed is true, the host has repeated its answer to an earlier
-// request with the same key.
+// successful answer into the value that into points to. A refusal is returned as a fault of this
+// server, with a bounded text. If replayed is true, the host has repeated its answer to an
+// earlier request with the same key.
 func (m *Members) ask(ctx context.Context, u vocab.Username, c *user.Conversation, method, path, key string, body, into any) (replayed bool, err error) {
 	q := transport.Question{Method: method, URL: c.URI + vocab.ID(path), IdempotencyKey: key, Limit: maxReply}
 	if body != nil {

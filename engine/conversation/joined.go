@@ -122,9 +122,9 @@ func readJoined(ctx context.Context, tx *user.Tx, c *user.Conversation) (*user.J
 	return j, err
 }
 
-// ReadLog returns the messages of a conversation with numbers higher than the parameter after,
-// the oldest first. The result ends before the first message that is missing here. The result
-// more tells whether other messages follow.
+// ReadLog returns the messages of a conversation with numbers higher than after, the oldest
+// first. The result ends before the first message that is missing here. The result more tells
+// whether other messages follow.
 func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []user.LogEntry, more bool, err error) {
 	if m.hosts(u, c) {
 		return m.Registry.ReadLog(ctx, Place{Host: u, ID: c.ID}, m.Local.ID(u), after)
@@ -145,10 +145,10 @@ func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *user.Convers
 	return entries, more, err
 }
 
-// Messages returns the stored MLS messages with arrival numbers higher than the parameter after,
-// the oldest first. Some of them belong to no known conversation. Messages leaves out commits and
-// proposals that the host of their conversation has not put in order. The result more tells
-// whether other messages follow.
+// Messages returns the stored MLS messages with arrival numbers higher than after, the oldest
+// first. Some of them belong to no known conversation. Messages leaves out commits and proposals
+// that the host of their conversation has not put in order. The result more tells whether other
+// messages follow.
 func (m *Members) Messages(ctx context.Context, u vocab.Username, after int64) (all []user.InboxEntry, more bool, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		all, err = tx.Messages.List(ctx, after, mostLogged+1, maxLogPage)
@@ -297,8 +297,8 @@ func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *user.Conve
 	return said.GroupInfo, said.Epoch, nil
 }
 
-// readHostLog asks the host for the messages of its log with numbers higher than the parameter
-// after. The result more tells whether other messages follow.
+// readHostLog asks the host for the messages of its log with numbers higher than after. The
+// result more tells whether other messages follow.
 func (m *Members) readHostLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []loggedSaid, more bool, err error) {
 	if at, isHere := m.PlaceOf(c); isHere {
 		all, more, err := m.Registry.ReadLog(ctx, at, m.Local.ID(u), after)
@@ -322,8 +322,8 @@ type MessagePage struct {
 	More    bool
 }
 
-// NewestMessages returns up to n of the messages that Messages returns, the newest first. If the
-// parameter before is not zero, it returns only messages with arrival numbers lower than before.
+// NewestMessages returns up to n of the messages that Messages returns, the newest first. If
+// before is not zero, it returns only messages with arrival numbers lower than before.
 func (m *Members) NewestMessages(ctx context.Context, u vocab.Username, before int64, n int) (p MessagePage, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if p.Total, err = tx.Messages.Count(ctx); err != nil {

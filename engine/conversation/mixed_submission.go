@@ -18,9 +18,9 @@ type Orderer struct {
 	Inboxes func([]user.Destination) []user.Inbox
 }
 
-// order puts a message into the log, in the transaction that stores the message's arrival. So no
-// message is stored as received without being in the log, and it is there only once however often
-// it is sent. A refused message is dropped: its sender gets no answer, and the other members do
+// order puts a message into the log, in the transaction that stores the message's arrival. So
+// each message that is stored as received is in the log. It is there only once, even if it is
+// sent again. A refused message is dropped: its sender gets no answer, and the other members do
 // not see it.
 func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome, error) {
 	if r.IsBlocked {

@@ -157,8 +157,7 @@ func (c *commit) upgrade(ctx context.Context, tx *user.Tx, to *user.HostedConver
 	return tellOf(ctx, tx, eventUpgraded, pair, c.host, c.host, c.now)
 }
 
-// tellOf adds an event about a change of a conversation. The parameter by is the actor that made
-// the change.
+// tellOf adds an event about a change of a conversation. The actor by made the change.
 func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, me, by vocab.ID, now time.Time) error {
 	trust := "contact"
 	if by == me {

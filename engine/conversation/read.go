@@ -78,9 +78,9 @@ func (r *Registry) View(ctx context.Context, at Place, viewer vocab.ID) (v View,
 // maxLogPage is the approximate limit of the bytes of messages in one page of a log.
 const maxLogPage = 4 << 20
 
-// ReadLog returns the messages of a conversation with numbers higher than the parameter after,
-// the oldest first. It leaves out messages from before the viewer joined. The result more tells
-// whether other messages follow.
+// ReadLog returns the messages of a conversation with numbers higher than after, the oldest
+// first. It leaves out messages from before the viewer joined. The result more tells whether
+// other messages follow.
 func (r *Registry) ReadLog(ctx context.Context, at Place, viewer vocab.ID, after int64) (entries []user.LogEntry, more bool, err error) {
 	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {
 		c, err := readAs(ctx, tx, at.ID, viewer)
@@ -120,7 +120,7 @@ func (r *Registry) GroupInfo(ctx context.Context, at Place, viewer vocab.ID) (gr
 }
 
 // Conversations returns up to n conversations of a user, the newest first, with the number of
-// unread entries of each. If the parameter after is not nil, the list begins after that place.
+// unread entries of each. If a place is given, the list begins after it.
 func (r *Registry) Conversations(ctx context.Context, u vocab.Username, after *user.Place, n int) (all []user.ListedConversation, err error) {
 	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		all, err = tx.Conversations.List(ctx, r.Actors.ID(u), after, n)

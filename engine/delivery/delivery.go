@@ -66,8 +66,8 @@ type Actors interface {
 	Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Local delivers activities between users of this server, without a request. The parameter from is
-// the user who sends or forwards the activity.
+// Local delivers activities between users of this server, without a request. The sender, from,
+// made the activity or forwards it.
 type Local interface {
 	Deliver(ctx context.Context, from, to vocab.Username, body []byte) error
 }

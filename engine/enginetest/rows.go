@@ -113,8 +113,8 @@ func (u *User) Column(t testing.TB, query string, args ...any) []string {
 	return column
 }
 
-// Events returns up to 1000 of the user's events whose numbers are above the parameter after, the
-// oldest first.
+// Events returns up to 1000 of the user's events whose numbers are higher than after, the oldest
+// first.
 func (u *User) Events(t testing.TB, after int64) (all []user.Event) {
 	t.Helper()
 	name, err := vocab.ParseUsername(u.Name)

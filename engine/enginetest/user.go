@@ -149,7 +149,7 @@ type Dispatched struct {
 	} `json:"federationJob"` // nil when nothing is delivered to another server
 }
 
-// Try dispatches an action and returns the response, whatever its status.
+// Try dispatches an action and returns the response, even if its status is an error.
 func (u *User) Try(t testing.TB, action string, params map[string]any) Answer {
 	t.Helper()
 	return u.Ask(t, http.MethodPost, "/api/activity", map[string]any{"action": action, "params": params})

@@ -122,8 +122,8 @@ func (r *Reader) Last(ctx context.Context, u vocab.Username) (keyspace.ID, error
 	return r.Streams.Of(u).LastID(ctx, Stream)
 }
 
-// readRows reads up to n events from a user's database, those with the lowest numbers above the
-// parameter after. It leaves out the event that still counts withheld events (see withheldType).
+// readRows reads up to n events from a user's database, those with the lowest numbers above
+// after. It leaves out the event that still counts withheld events (see withheldType).
 func readRows(ctx context.Context, store Store, u vocab.Username, after int64, n int) (rows []user.Event, w user.EventWindow, err error) {
 	err = store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if rows, err = tx.Events.List(ctx, after, n); err != nil {

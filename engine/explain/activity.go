@@ -24,7 +24,7 @@ type Trace struct {
 	// Known says whether this server has any record of the activity or object.
 	Known   bool     `json:"known"`
 	Ignored *Ignored `json:"ignored,omitempty"`
-	// Unread is why the first user's database that could not be read could not be, as a fault of
+	// Unread is the error of the first user's database that could not be read, as a fault of
 	// the kind Partial. It is nil if Activity has looked at all users.
 	Unread error `json:"-"`
 }
@@ -102,9 +102,10 @@ type TracedDelivery struct {
 // Activity reports what happened to the activity or object with the id uri, for each user that it
 // may concern and that is active or suspended. These are its owner, the users who are acquainted
 // with an actor on the server of uri, and the users whose copies of the activity wait in the
-// journal. No other user has anything from that server, so Activity opens no other user's database.
-// If a user is given in only, Activity looks at that user alone, in whatever state. The fault is
-// Invalid if uri is malformed, and NoUser if the user does not exist or is deleted.
+// journal. No other user has anything from that server, so Activity opens no other user's
+// database. If a user is given in only, Activity looks at that user alone, even if the user is
+// neither active nor suspended. The fault is Invalid if uri is malformed, and NoUser if the user
+// does not exist or is deleted.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {

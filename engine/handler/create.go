@@ -101,10 +101,10 @@ func embedsAll(a *vocab.Activity) bool {
 	return a.Object.Doc != nil && !(isOfBook && a.Type == vocab.Update)
 }
 
-// ObjectOf returns the object of an activity in the form in which a recipient would store it. That
-// is the object that was fetched from its origin, or else the embedded one. But if a Create or
-// Update embeds all of its object, that copy is stored, whatever was fetched. The copy in an
-// Announce is never stored. ObjectOf returns nil if there is no object.
+// ObjectOf returns the object of an activity in the form in which a recipient would store it.
+// That is the object that was fetched from its origin, or else the embedded one. But if a Create
+// or Update embeds all of its object, that copy is stored, even if another one was fetched. The
+// copy in an Announce is never stored. ObjectOf returns nil if there is no object.
 //
 // All rules that judge the object call ObjectOf. Otherwise a sender could show one object to the
 // rules and have another one stored.

@@ -82,7 +82,7 @@ type Notice uint8
 // The notices.
 const (
 	Unnoticed     Notice = iota
-	NoticeAlways         // whatever it is about
+	NoticeAlways         // for every object
 	NoticeOfOwn          // if it is about the user, something of the user's, or nothing with an id
 	NoticeOfNamed        // if it names the user, or answers or quotes something of the user's
 )

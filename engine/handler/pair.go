@@ -32,8 +32,8 @@ func isBetween(a *vocab.Activity, o *vocab.Object, author, other vocab.ID) bool 
 }
 
 // keepSentNote handles an object that the user sends to one actor in private. It adds a Note that
-// names the actor to the conversation of the two. If that conversation is encrypted, it refuses the
-// object, whatever the type of the object is. It does so even if the conversation is closed.
+// names the actor to the conversation of the two. If that conversation is encrypted, it refuses
+// an object of any type, even if the conversation is closed.
 func keepSentNote(ctx context.Context, tx *user.Tx, s *Sent, o *vocab.Object) error {
 	reader := s.onlyReader()
 	if reader == "" || o.Type != note || !audience.Names(s.Activity.Addressing, reader) {
@@ -121,7 +121,7 @@ func acceptLetters(ctx context.Context, tx *user.Tx, s *Sent) error {
 }
 
 // isLetterTo reports whether a stored object is a Note that is addressed to exactly one actor
-// besides its author, namely the actor in the parameter to.
+// besides its author, namely the actor with the id to.
 func isLetterTo(ctx context.Context, tx *user.Tx, id, author, to vocab.ID) (bool, error) {
 	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {

@@ -29,10 +29,10 @@ func Unlisted(ctx context.Context, tx *user.Tx, l Listing, follow vocab.ID) erro
 // underWay is how long the user's Undo of a Follow may take to reach a server that is online.
 const underWay = 12 * time.Hour
 
-// Listed sends an Undo of a Follow because the actor's server lists a user who does not follow the
-// actor (FEP-8fcf). It does so only once for a Follow, however often the user is listed. It sends
-// none while the user's own Undo may be on its way, or while a Follow waits for its answer. It
-// reports whether it has queued a delivery.
+// Listed sends an Undo of a Follow because the actor's server lists a user who does not follow
+// the actor (FEP-8fcf). It does so only once for a Follow, even if the user is listed again. It
+// sends none while the user's own Undo may be on its way, or while a Follow waits for its answer.
+// It reports whether it has queued a delivery.
 func Listed(ctx context.Context, tx *user.Tx, l Listing) (queued bool, err error) {
 	me := l.Local.ID(l.User)
 	rel, err := tx.Relationships.Find(ctx, user.Following, l.By.ID)

@@ -64,8 +64,8 @@ func (p *applier) tells(x *applying) func(trust string) bool {
 	}
 }
 
-// mayTell reports whether the activity's events are added. It asks the budget once, however
-// often the activity is applied.
+// mayTell reports whether the activity's events are added. It asks the budget only once, even if
+// the activity is applied again.
 func (p *applier) mayTell(x *applying, trust string) bool {
 	if trust != handler.TrustStranger {
 		return true

@@ -59,8 +59,8 @@ func newIgnored(i *Inbox) *ignored {
 	return &ignored{inbox: i, log: policy.IgnoredLines.Limiter(i.Now), written: trimEvery}
 }
 
-// add records that an activity is stored for nobody. The parameter by is the actor who sent it.
-// Activities of this server's own users are left out, because their outboxes have them.
+// add records that an activity is stored for nobody. The actor by sent it. Activities of this
+// server's own users are left out, because their outboxes have them.
 func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	if reason == "" || g.inbox.Local.IsLocal(id) {
 		return

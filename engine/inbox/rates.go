@@ -28,8 +28,8 @@ func (b *budgets) checkHost(host string) error {
 
 // countRequest counts a request against its signer and the signer's host. It does not count a
 // second knock, that is, a request that repeats an earlier one in the other signature dialect.
-// The reason is that many peers send each request in both dialects, whatever this server answers
-// to the first request.
+// The reason is that many peers send each request in both dialects, even if this server accepts
+// the first request.
 func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	digest := sha256.Sum256(x.Body)
 	// The key contains the signer, so that no signer uses up the second knock of another.
@@ -103,10 +103,10 @@ func (x *receiving) paidBy() string {
 }
 
 // chargeFanOut counts the recipients who follow neither the activity's actor nor the actor that
-// passes it on (see countStrangers) against the party that pays (see paidBy). Each counts, whether
-// the user will store the activity or ignore it, because each costs a transaction in a user's
-// database. One of them is not counted, because the request itself was counted. The other
-// recipients cost nothing, however many they are.
+// passes it on (see countStrangers) against the party that pays (see paidBy). Each counts,
+// whether the user will store the activity or ignore it, because each costs a transaction in a
+// user's database. One of them is not counted, because the request itself was counted. The other
+// recipients cost nothing.
 func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil

@@ -85,10 +85,11 @@ func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	}), nil
 }
 
-// fetchPost replaces an activity that a relay passes on by a Create from the author's server. If
-// that server shows a Create under the announced id, fetchPost takes that Create. If it shows a
-// public post, the Create is built from the post. The id of the built Create is the post's id
-// with a fragment, so that the post arrives once, whichever relay brings it.
+// fetchPost fetches the post that a relay passes on from the author's server, and puts the post's
+// Create in place of the relay's activity. If that server shows a Create under the announced id,
+// fetchPost takes that Create. If it shows a public post, fetchPost builds a Create from the
+// post. The id of the built Create is the post's id with a fragment, so the post arrives once
+// even if several relays pass it on.
 func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 	o, raw, err := v.fetchObject(ctx, x, x.Activity.Object.ID, nil)
 	if err != nil {

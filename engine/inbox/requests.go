@@ -36,10 +36,10 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 	return &post
 }
 
-// checkPermitted drops a post for followers if the user is not one of them, and a post for
-// everybody on another server. For a private post by a stranger, that is, an actor that the rule
-// insecure_dm does not permit to write to the user in private, receiveStranger decides. For an
-// Update of a post by a stranger, checkRemainsPublic decides.
+// checkPermitted drops a post for followers if the user is not one of them, and a post that is
+// only for users of another server. receiveStranger decides about a private post by a stranger,
+// that is, an actor that the rule insecure_dm does not permit to write to the user in private.
+// checkRemainsPublic decides about an Update of a stranger's post.
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if handler.IsInvitation(x.Activity) {
 		return p.checkInvited(ctx, x)

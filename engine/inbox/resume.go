@@ -11,9 +11,9 @@ import (
 )
 
 // Resume rebuilds the activities that wait in the journal as Receive had built them. Each gets
-// the time of its arrival. That time also counts as the date of an activity without a date,
-// however long the activity waited. Resume contacts no other server. For a row whose activity
-// cannot be parsed it returns an error in that row's result.
+// the time of its arrival. That time also counts as the date of an activity without a date, even
+// if the activity waited long. Resume contacts no other server. For a row whose activity cannot
+// be parsed it returns an error in that row's result.
 func (p *applier) Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]intake.Resumed, error) {
 	resumed := make([]intake.Resumed, len(page))
 	activities := make([]*vocab.Activity, len(page))

@@ -23,7 +23,7 @@ const (
 // rivals asks servers which of two of their actors owns an object, when both use its id. The
 // object of one of them is stored already. The activity of the other actor waits in the journal
 // until the server has answered; after a restart, the next process finds it there and asks again.
-// The question about an activity is asked once, however many users the activity is for.
+// The question about an activity is asked once, not once for each user that the activity is for.
 type rivals struct {
 	Deps
 	work    *intake.Background

@@ -34,8 +34,8 @@ type stall struct {
 // database has been usable. When both exceed maxAge, new activities for the user are refused.
 const maxAge = time.Minute
 
-// beginStall stalls the user if the user is not stalled yet, and starts a drain. The parameter
-// after is how long the drain waits first. The caller holds the intake's mu.
+// beginStall stalls the user if the user is not stalled yet, and starts a drain. The drain first
+// waits for the duration "after". The caller holds the intake's mu.
 func (w *writer) beginStall(after time.Duration) {
 	if w.stall != nil {
 		return

@@ -41,7 +41,7 @@ func (m Member) Next(ctx context.Context, while time.Duration) (*Delivered, erro
 }
 
 // Resume returns the first entry that was delivered to this reader before, was not acknowledged,
-// and has an id above the parameter after. It returns nil if there is none.
+// and has an id higher than after. It returns nil if there is none.
 func (m Member) Resume(ctx context.Context, after ID) (*Delivered, error) {
 	d, err := m.read(ctx, after.String(), -1, callLimit)
 	switch {

@@ -73,10 +73,10 @@ while at <= #ARGV do
 end
 return last`)
 
-// Append appends entries to a stream if the last id of the stream equals the parameter after. It
-// returns the new last id. If the stream has another last id, Append adds nothing and returns that
-// id. All entries must have the same number of fields. Append drops the oldest entries of the
-// stream if there are more than keep. The server may leave a few more than that.
+// Append appends entries to a stream if the last id of the stream equals after. It returns the
+// new last id. If the stream has another last id, Append adds nothing and returns that id. All
+// entries must have the same number of fields. Append drops the oldest entries of the stream if
+// there are more than keep. The server may leave a few more than that.
 func (k Space) Append(ctx context.Context, stream string, after ID, keep int, entries []Entry) (last ID, err error) {
 	if len(entries) == 0 {
 		return after, nil

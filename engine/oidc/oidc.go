@@ -87,9 +87,10 @@ func errUnproven(why string, cause error) error {
 var errNot = errors.New("it is another one")
 
 // FinishLogin ends a login, and returns the proven identity and the page of BeginLogin. A login
-// can be ended only once, whatever the result, only in the browser that began it, and only within
+// can be ended only once, even if it fails, only in the browser that began it, and only within
 // ten minutes. The fault is Unauthenticated if no identity is proven, also because the provider's
-// keys cannot be fetched, and Unavailable if the provider does not answer the request for a token.
+// keys cannot be fetched, and Unavailable if the provider does not answer the request for a
+// token.
 func (p *Provider) FinishLogin(ctx context.Context, r Return) (who Identity, page string, err error) {
 	l, ok := p.pending.takeLogin(r.State, r.Browser)
 	if !ok {

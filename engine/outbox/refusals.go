@@ -37,10 +37,9 @@ func newRefusals(store Store, log *slog.Logger, now func() time.Time) *refusals 
 	return &refusals{store: store, log: log, written: policy.WrittenRefusals.Limiter(now), waiting: map[vocab.Username]map[refused]int{}}
 }
 
-// countRefusal counts a refusal. If the limiter allows the token a write to the database now,
-// countRefusal returns the user's counts, and the caller stores them. While maxRefused counts
-// wait in memory, a refusal that has no count yet is not counted, unless the caller can store it
-// now.
+// countRefusal counts a refusal in memory. If the limiter allows a write for its token now,
+// countRefusal removes and returns all counts of the user, and the caller stores them. If no
+// write is allowed and maxRefused counts are in memory, a refusal without a count is dropped.
 func (r *refusals) countRefusal(u vocab.Username, kind refused) map[refused]int {
 	write, _ := r.written.Allow(u.String() + " " + kind.token.String())
 	r.mu.Lock()

@@ -119,10 +119,9 @@ func (f *file[T]) holdFile(work func() error) error {
 	return work()
 }
 
-// replaceContent replaces the content of the file by the parameter after, which a person has
-// written. The parameter before is the content that the person had read; it is empty if there
-// was no file. The fault is Invalid if decode refuses the new content, and Conflict if the file
-// has changed meanwhile.
+// replaceContent replaces the content of the file. A person has read the content "before", which
+// is empty if there was no file, and has written the content "after". The fault is Invalid if
+// decode refuses the new content, and Conflict if the file has changed meanwhile.
 func (f *file[T]) replaceContent(before, after []byte) error {
 	if err := f.checkContent(after); err != nil {
 		return fault.Wrap(fault.Invalid, fault.Public(err), err)

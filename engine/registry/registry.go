@@ -173,9 +173,8 @@ func ExampleUser() ([]byte, error) { return encodeFile(DefaultUser()) }
 // file.
 func (r *Registry) ReadUser(u vocab.Username) ([]byte, error) { return r.userFile(u).readContent() }
 
-// ReplaceUser replaces the content of the file of u by the parameter after, if the present
-// content equals the parameter before. The fault is Invalid if the new content is not valid, and
-// Conflict if the file has changed.
+// ReplaceUser writes after into the file of u if the present content equals before. The fault is
+// Invalid if the new content is not valid, and Conflict if the file has changed.
 func (r *Registry) ReplaceUser(u vocab.Username, before, after []byte) error {
 	return r.userFile(u).replaceContent(before, after)
 }

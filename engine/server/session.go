@@ -38,7 +38,7 @@ type sessions struct {
 
 // Keys of the lists of a user's sessions. The lists do not expire, because a session that is in
 // use can outlive any time after which a list could expire. There are two lists, so that a token
-// that only reads cannot displace sessions that may write, however many sessions it makes.
+// that only reads cannot displace sessions that may write by making many sessions.
 const (
 	sessionList = "sessions"
 	readingList = "sessions:reading"

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// strangers reads the users' databases for everybody except their users.
+// strangers reads a user's database for clients other than the user.
 type strangers struct {
 	store *user.Databases
 	reads *policy.Pool // limits the reads that wait for a connection, or have one

@@ -31,10 +31,9 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 	return append(frames, s.presentFrames(ctx)...), nil
 }
 
-// findStart returns the cursor after which a socket begins. That is the client's own cursor in the
-// parameter after, or the last event if the client has none. If there is no event with the
-// client's cursor, or not all events after it can be read, reason says so, and the socket also
-// begins after the last event.
+// findStart returns the cursor after which a socket begins. That is the client's own cursor if it
+// has one, or else the last event. If there is no event with the client's cursor, or not all
+// events after it can be read, reason says so, and the socket also begins after the last event.
 func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.ID) (cursor keyspace.ID, reason string, err error) {
 	if after == nil {
 		if last, known := h.streamEnd(ctx, u); known {

@@ -193,9 +193,9 @@ func (h *Hub) pushTo(users []vocab.Username, d signalDoc) {
 	}
 }
 
-// pushSignal gives a frame to sockets of the user. If the parameter only is a socket, that socket
-// alone gets the frame. If the parameter is nil, all sockets get it, except those of LLM engines. A
-// socket for which many frames wait is skipped.
+// pushSignal gives a frame to sockets of the user. If a socket is given, that socket alone gets
+// the frame. Otherwise all sockets get it, except those of LLM engines. A socket for which many
+// frames wait is skipped.
 func (t *tail) pushSignal(f Frame, only *Socket) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -58,8 +58,8 @@ func (c *collected) collectAncestors(ctx context.Context, tx *user.Tx) error {
 	return nil
 }
 
-// collectAnswers collects the answers to the objects in the parameter to, then the answers to
-// those answers, and so on.
+// collectAnswers collects the answers to some objects, then the answers to those answers, and so
+// on.
 func (c *collected) collectAnswers(ctx context.Context, tx *user.Tx, to []vocab.ID) error {
 	looked, bytes := 0, 0
 	for level, depth := to, 0; len(level) > 0; depth++ {

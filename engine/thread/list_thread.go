@@ -109,8 +109,8 @@ func (f *filling) fetchList(ctx context.Context, id vocab.ID) (vocab.Doc, error)
 	return f.Others.Collection(ctx, id)
 }
 
-// listItems returns the ids in a collection and its pages. It fetches pages only from the server
-// of the id in the parameter on.
+// listItems returns the ids in a collection and its pages. It fetches pages only from one server,
+// that of the id "on".
 func (f *filling) listItems(ctx context.Context, on vocab.ID, list vocab.Doc) (ids []vocab.ID) {
 	for list != nil && len(ids) < maxListed {
 		for _, name := range []string{"orderedItems", "items"} {

@@ -32,9 +32,9 @@ type PublicThread struct {
 	Actors    map[vocab.ID]vocab.Card
 }
 
-// Public reads the public part of the thread around a public object. It leaves out posts by actors
-// that the user blocks or the gate refuses. If the parameter after is not nil, it reads only the
-// answers after that place, and no ancestors. It looks at n answers at most.
+// Public reads the public part of the thread around a public object. It leaves out posts by
+// actors that the user blocks or the gate refuses. If a place is given, it reads only the answers
+// after it, and no ancestors. It looks at n answers at most.
 func (r *Reader) Public(ctx context.Context, tx *user.Tx, o *vocab.Object, after *user.Place, n int) (t PublicThread, err error) {
 	if after == nil {
 		if t.Ancestors, err = r.publicAncestors(ctx, tx, o.InReplyTo); err != nil {

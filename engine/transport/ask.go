@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Question is a request to another server that runs this software. The answer is returned
-// whatever its status.
+// Question is a request to another server that runs this software. The answer is returned even if
+// its status is an error.
 type Question struct {
 	Method         string // GET or POST
 	URL            vocab.ID

@@ -86,7 +86,7 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 		x.knock, x.second = knock{signature.RFC9421, x.keys.Ed25519}, &knock{signature.Cavage, x.keys.RSA}
 	}
 	if knocked {
-		x.second = nil // a contact has only one second knock, however many redirects it follows
+		x.second = nil // a contact has only one second knock, even if it follows redirects
 	}
 }
 

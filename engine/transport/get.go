@@ -45,9 +45,9 @@ type Response struct {
 	Took      time.Duration     // from the beginning of the first request
 }
 
-// Get fetches r.URL and follows up to three redirects. It returns the last answer, whatever its
-// status. An error means that there was no answer, that the answer could not be read, that a
-// redirect was refused, or that r.Check refused the answer.
+// Get fetches r.URL and follows up to three redirects. It returns the last answer, even if its
+// status is an error. An error means that there was no answer, that the answer could not be read,
+// that a redirect was refused, or that r.Check refused the answer.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if err := c.checkContact(ctx); err != nil {
 		return nil, err

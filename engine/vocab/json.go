@@ -46,8 +46,8 @@ func ParseDoc(b []byte) (Doc, error) {
 	return doc, nil
 }
 
-// badJSON keeps only the first maxWords bytes of the text of err. The decoder's errors quote names
-// from the document, however long these are, and callers keep errors in memory.
+// badJSON keeps only the first maxWords bytes of the text of err. The decoder's errors quote
+// names of any length from the document, and callers keep errors in memory.
 func badJSON(err error) error {
 	words := err.Error()
 	words = strings.ToValidUTF8(words[:min(len(words), maxWords)], "")

@@ -74,14 +74,14 @@ func contentText(d Doc, content string) string {
 	return readText(content)
 }
 
-// Readable returns the texts of an object in the form that readers are shown. Content is
-// harmless HTML, even if d has it as plain text, and name and summary are plain text. A text is
-// left out if d has it in that form already, and is empty if it is not shown. The member "text"
-// has the content as plain text, whatever source d has, because another server can write words
+// Readable returns the texts of an object in the form that readers are shown. Content is harmless
+// HTML, even if d has it as plain text, and name and summary are plain text. A text is left out
+// if d has it in that form already, and is empty if it is not shown. The member "text" has the
+// content as plain text. It is not made from d's source, because another server can write words
 // there that the content does not have. It is left out if d has neither a content to show nor a
-// plain source. A language map is left out if all its texts equal the text of its property.
-// The parameter raw holds the bytes of the received document, which show the order of the
-// languages; at is the path of the object in that document.
+// plain source. A language map is left out if all its texts equal the text of its property. The
+// parameter raw holds the bytes of the received document, which show the order of the languages;
+// at is the path of the object in that document.
 //
 // Readable is slow, so it is called when the object is stored, and ReadableOf calls it again only
 // if the result was not stored. Show inserts the texts.

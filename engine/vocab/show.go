@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Show returns an object in the form that readers are shown. The parameter d is the stored form of
-// the object, in which a stamp was verified; readable is the result of Readable. The texts are in
-// the first of the reader's languages that is available. The member source.content is the plain
-// text, and no text except content has HTML. The object is attributed to one author of its own
-// server, if it has such an author. Embedded things that are not parts of the object are replaced
-// by their ids. The member quote has the id of the quoted post, in whatever form d names that
-// post.
+// Show returns an object in the form that readers are shown. The parameter d is the stored form
+// of the object, in which a stamp was verified; readable is the result of Readable. The texts are
+// in the first of the reader's languages that is available. The member source.content is the
+// plain text, and no text except content has HTML. The object is attributed to one author of its
+// own server, if it has such an author. Embedded things that are not parts of the object are
+// replaced by their ids. The member quote has the id of the quoted post, in every form in which d
+// names that post.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduceDoc(d)
 	text, hasText := readable["text"].(string)

@@ -88,7 +88,7 @@ func (p *Peer) Serve(path string, doc []byte) { p.show(path, page{status: http.S
 // Answer answers requests for a path with a status and no body.
 func (p *Peer) Answer(path string, status int) { p.show(path, page{status: status}) }
 
-// Handle makes h answer requests for a path, in whatever way the test needs.
+// Handle makes h answer requests for a path.
 func (p *Peer) Handle(path string, h http.HandlerFunc) { p.show(path, page{handle: h}) }
 
 func (p *Peer) show(path string, s page) {
