@@ -385,7 +385,7 @@ func TestOneUserIsRestoredBesideTheOthers(t *testing.T) {
 	if d := cmp.Diff(others, contents(t, databaseOf(t, c, bob))); d != "" {
 		t.Errorf("bob's database changed: %.1000s", d)
 	}
-	// The instance keeps its own tokens of a user whom it knew before the restore, and keeps
+	// The instance keeps its own tokens of a user that it knew before the restore, and keeps
 	// all acquaintances of the user.
 	if got := number(t, cfg.Name, `SELECT count(*) FROM tokens`); got != 0 {
 		t.Errorf("%d revoked tokens came back", got)
