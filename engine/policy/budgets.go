@@ -133,8 +133,8 @@ var (
 	Sockets = newBudget(Budget{Bounds: "sockets of users' programs", Payer: Address, Pool: 4096, Beyond: "503, or close code 1013",
 		Note: fmt.Sprintf("a user has %d at most, of which LLM engines have %d; they do not count as connections", SocketsOfUser, SocketsOfUser/2)})
 	ActionBodies       = newBudget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
-	ConversationBodies = newBudget(Budget{Bounds: "bodies of requests to conversations under way, with those that wait for their turn", Payer: User, Pool: 128 << 20, Bytes: true, Beyond: "503",
-		Note: "8 MiB each; at most 256 requests wait for one conversation, and one more is answered 429"})
+	ConversationBodies = newBudget(Budget{Bounds: "bodies of requests to conversations under way, with those that wait for their turn", Payer: User, Pool: 40 << 20, Bytes: true, Beyond: "503",
+		Note: "8 MiB each, and up to four times as much of memory while one is decoded; at most 256 requests wait for one conversation, and one more is answered 429"})
 	KeyPackageClaims = newBudget(Budget{Bounds: "claims of users' key packages", Payer: Sender, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429",
 		Note: "they count as requests to inboxes, too; an actor claims 20 packages of one user a day, and the actors of one domain 40"})
 	RecoveryReports = newBudget(Budget{Bounds: "reports of users' devices that they cannot go on in a conversation", Payer: User, Rate: Rate{PerSecond: 1.0 / 60, Burst: 20}, Beyond: "429"})
