@@ -133,17 +133,16 @@ func (s Hosts) LearnDialect(ctx context.Context, host, dialect string, now time.
 	return postgres.Fault("store host", err)
 }
 
-// Dialect returns the signature dialect that LearnDialect stored last for a host. It returns an
-// empty string if none is stored, or if it was stored before the time in the parameter since. It
-// also stores, at most once a day, that the host is in use. So Prune does not remove the host.
-func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (string, error) {
-	var d string
-	err := s.on.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
-		SELECT coalesce(dialect, '') FROM hosts WHERE host = $1 AND learned_at >= $2`, host, since).Scan(&d)
+// Dialect returns the signature dialect that LearnDialect stored last for a host, and when. It
+// returns an empty string if none is stored. It also stores, at most once a day, that the host is
+// in use. So Prune does not remove the host.
+func (s Hosts) Dialect(ctx context.Context, host string) (dialect string, learnedAt time.Time, err error) {
+	err = s.on.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
+		SELECT dialect, learned_at FROM hosts WHERE host = $1 AND dialect IS NOT NULL AND learned_at IS NOT NULL`, host).Scan(&dialect, &learnedAt)
 	if postgres.IsNoRows(err) {
-		return "", nil
+		return "", time.Time{}, nil
 	}
-	return d, postgres.Fault("read host", err)
+	return dialect, learnedAt, postgres.Fault("read host", err)
 }
 
 // hostUnheard is how long an unused host is stored.

@@ -15,9 +15,10 @@ const (
 	// maxHosts is how many hosts are remembered in memory at most. Before one more is remembered,
 	// all are forgotten.
 	maxHosts = 50_000
-	// dialectTime is how long a learned dialect is trusted. After that the host may run newer
-	// software.
-	dialectTime = 30 * 24 * time.Hour
+	// rfc9421Time is how long a learned RFC 9421 is trusted. The answer that taught it may prove
+	// nothing. Draft-cavage is trusted until the host refuses it: a host that reads only
+	// draft-cavage may answer 2xx to RFC 9421 and drop the activity.
+	rfc9421Time = 30 * 24 * time.Hour
 	// dialectCached is how long a dialect stays in memory before the stored one is read again.
 	dialectCached = 24 * time.Hour
 	// softwareStored is the least time between two changes of the stored name of a host's
@@ -29,7 +30,7 @@ const (
 
 // hostStore stores the dialect that each host accepts and the software that it runs.
 type hostStore interface {
-	Dialect(ctx context.Context, host string, since time.Time) (string, error)
+	Dialect(ctx context.Context, host string) (dialect string, learnedAt time.Time, err error)
 	LearnDialect(ctx context.Context, host, dialect string, now time.Time) error
 	LearnSoftware(ctx context.Context, host, software string) error
 }
@@ -66,8 +67,8 @@ func newHosts(db hostStore, log *slog.Logger, now func() time.Time) *hosts {
 }
 
 // Dialect returns the dialect that Learn stored last for the host. It reports false when none is
-// stored or the store cannot be read. Then the sender tries one dialect, and the other one if the
-// host refuses.
+// stored, when RFC 9421 was stored more than rfc9421Time ago, or when the store cannot be read.
+// Then the sender tries one dialect, and the other one if the host refuses.
 func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bool) {
 	h.mu.Lock()
 	k := h.known[host]
@@ -76,14 +77,14 @@ func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bo
 	if now.Before(k.until) {
 		return k.accepted, k.accepted != 0
 	}
-	name, err := h.db.Dialect(ctx, host, now.Add(-dialectTime))
+	name, learnedAt, err := h.db.Dialect(ctx, host)
 	if err != nil {
 		h.log.WarnContext(ctx, "host not read", "host", host, "err", err)
 		return 0, false
 	}
 	d, err := signature.ParseDialect(name)
-	if err != nil {
-		d = 0 // none is stored
+	if err != nil || d == signature.RFC9421 && learnedAt.Before(now.Add(-rfc9421Time)) {
+		d = 0 // none is stored that still counts
 	}
 	h.remember(host, d)
 	return d, d != 0

@@ -22,11 +22,8 @@ type stored struct {
 	software []string
 }
 
-func (s *stored) Dialect(_ context.Context, _ string, since time.Time) (string, error) {
-	if s.at.Before(since) {
-		return "", nil
-	}
-	return s.dialect, nil
+func (s *stored) Dialect(context.Context, string) (string, time.Time, error) {
+	return s.dialect, s.at, nil
 }
 
 func (s *stored) LearnDialect(_ context.Context, _, dialect string, now time.Time) error {
@@ -71,19 +68,19 @@ func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 		}
 	}
 	is("at first", 0, 0)
-	h.Learn(t.Context(), "peer.example", signature.Cavage)
-	is("learnt", signature.Cavage, 1)
-	h.Learn(t.Context(), "peer.example", signature.Cavage)
+	h.Learn(t.Context(), "peer.example", signature.RFC9421)
+	is("learnt", signature.RFC9421, 1)
+	h.Learn(t.Context(), "peer.example", signature.RFC9421)
 	h.Heard(t.Context(), "peer.example", signature.RFC9421, "")
-	is("what is known is no news", signature.Cavage, 1)
-	now = now.Add(dialectTime)
-	is("after a month", signature.Cavage, 1)
+	is("what is known is no news", signature.RFC9421, 1)
+	now = now.Add(rfc9421Time)
+	is("after a month", signature.RFC9421, 1)
 	now = now.Add(dialectCached + time.Second)
 	is("a little later", 0, 1)
-	h.Learn(t.Context(), "peer.example", signature.Cavage)
-	is("learnt again", signature.Cavage, 2)
+	h.Learn(t.Context(), "peer.example", signature.RFC9421)
+	is("learnt again", signature.RFC9421, 2)
 	h = newHosts(s, slog.New(slog.DiscardHandler), func() time.Time { return now })
-	is("in another process", signature.Cavage, 2)
+	is("in another process", signature.RFC9421, 2)
 }
 
 // A host is asked in the dialect that it signs with, because some hosts answer 2xx to RFC 9421
@@ -123,5 +120,29 @@ func TestADomainHasSoManyHostsWrittenDown(t *testing.T) {
 	h.Learn(t.Context(), "honest.example", signature.Cavage)
 	if s.writes != policy.StoredHosts.Rate.Burst+1 {
 		t.Error("another domain's host is not written")
+	}
+}
+
+// MS-13: Pixelfed, Friendica, Mobilizon, Mbin, Owncast and snac2 answer 2xx to RFC 9421, which they
+// cannot read. A host that drops draft-cavage refuses it, and that is how it is noticed.
+func TestDraftCavageIsRememberedUntilItIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, learn := range map[string]func(h *hosts){
+		"learned": func(h *hosts) { h.Learn(t.Context(), "peer.example", signature.Cavage) },
+		"heard":   func(h *hosts) { h.Heard(t.Context(), "peer.example", signature.Cavage, "") },
+	} {
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		s := &stored{}
+		h := newHosts(s, slog.New(slog.DiscardHandler), func() time.Time { return now })
+		learn(h)
+		now = now.Add(31 * 24 * time.Hour)
+		if d, _ := h.Dialect(t.Context(), "peer.example"); d != signature.Cavage {
+			t.Errorf("%s: after 31 days the dialect is %s, want %s", name, d, signature.Cavage)
+		}
+		h.Learn(t.Context(), "peer.example", signature.RFC9421)
+		h = newHosts(s, slog.New(slog.DiscardHandler), func() time.Time { return now })
+		if d, _ := h.Dialect(t.Context(), "peer.example"); d != signature.RFC9421 {
+			t.Errorf("%s: the host refuses it and accepts RFC 9421, but the dialect is %s", name, d)
+		}
 	}
 }
