@@ -150,10 +150,14 @@ const hostUnheard = 90 * 24 * time.Hour
 
 // Prune removes the hosts that were not in use for 90 days, a batch at a time, and returns how
 // many it removed. If dryRun is true, it only counts these hosts. A host stays if the operator
-// paused it, if it is closed now, or if deliveries to it are parked.
+// paused it, if it is closed now, or if deliveries to it are parked. A host that accepts
+// draft-cavage also stays as long as a user is acquainted with one of its actors, because it may
+// answer 2xx to RFC 9421 and drop the activity.
 func (s Hosts) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `SELECT h.host FROM hosts h WHERE heard_at < $1 AND paused_at IS NULL AND (closed_until IS NULL OR closed_until < $2)
-		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)`
+		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)
+		AND NOT (coalesce(dialect, '') = 'cavage' AND EXISTS (SELECT FROM acquaintances a
+			WHERE a.actor_uri > 'https://' || h.host || '/' AND a.actor_uri < 'https://' || h.host || '0'))` // '0' follows '/' in the locale C
 	if dryRun {
 		err = s.on.QueryRow(ctx, `SELECT count(*) FROM (`+old+`) o`, now.Add(-hostUnheard), now).Scan(&n)
 		return n, postgres.Fault("count old hosts", err)

@@ -265,3 +265,24 @@ func TestHostsNobodyHearsOfAreForgotten(t *testing.T) {
 		t.Errorf("left are %v, %v", hostsNamed(all), err)
 	}
 }
+
+// A user who was away for three months still has followers there. Without the dialect their server
+// gets RFC 9421, and may drop it unseen.
+func TestAHostOfAcquaintancesKeepsItsDraftCavage(t *testing.T) {
+	t.Parallel()
+	c, cfg := dbtest.Named(t)
+	u := dbtest.User(t, c, "anna")
+	dbtest.Run(t, cfg.Name, `INSERT INTO hosts (host, dialect, learned_at, heard_at) SELECT n, 'cavage', now(), now() - interval '91 days'
+		FROM unnest('{known.example,known.example.evil.example,own.example}'::text[]) n`)
+	dbtest.Run(t, cfg.Name, `INSERT INTO hosts (host, dialect, learned_at, heard_at) VALUES ('modern.example', 'rfc9421', now(), now() - interval '91 days')`)
+	dbtest.Run(t, cfg.Name, `INSERT INTO acquaintances (actor_uri, username) SELECT a, '`+u.String()+`'
+		FROM unnest('{https://known.example/users/bob,https://modern.example/users/eve,https://unknown.example/x}'::text[]) a`)
+	for _, dryRun := range []bool{true, false} {
+		if n, err := c.Instance.Hosts.Prune(t.Context(), time.Now(), dryRun); err != nil || n != 3 {
+			t.Errorf("PruneHosts with dryRun %t = %d, %v, want 3", dryRun, n, err)
+		}
+	}
+	if all, err := c.Instance.Hosts.List(t.Context(), false); err != nil || !slices.Equal(hostsNamed(all), []string{"known.example"}) {
+		t.Errorf("left are %v, %v, want the host of an acquaintance that takes draft-cavage", hostsNamed(all), err)
+	}
+}
