@@ -117,7 +117,7 @@ func (s *sender) post(ctx context.Context, r *row) result {
 		return s.awaitKeys(r, err)
 	}
 	a, err := s.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: r.Body, As: keys, Ed25519: s.mayUseEd25519(ctx, r),
-		IdempotencyKey: r.IdempotencyKey(), Synchronization: s.synchronizationField(r)})
+		IdempotencyKey: r.IdempotencyKey(), TakesBack: s.backoff.isLasting(r.Delivery), Synchronization: s.synchronizationField(r)})
 	if err != nil && ctx.Err() != nil {
 		return result{cut: true}
 	}

@@ -116,3 +116,21 @@ func TestADeliveryIsSignedByItsSender(t *testing.T) {
 		}
 	}
 }
+
+func TestThePostSaysThatItTakesSomethingBack(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]bool{"Create": false, "Delete": true, "Undo": true} {
+		synctest.Test(t, func(t *testing.T) {
+			var got []bool
+			b := newBench(t, func(_ context.Context, p transport.Post) (transport.Attempt, error) {
+				got = append(got, p.TakesBack)
+				return transport.Attempt{Status: 202}, nil
+			})
+			b.m.add(kind, "p.example", 1, 0)
+			b.run(t)
+			if len(got) != 1 || got[0] != want {
+				t.Errorf("%s: posted with TakesBack %v, want %t once", kind, got, want)
+			}
+		})
+	}
+}

@@ -25,6 +25,8 @@ type contact struct {
 	keys    *Keys  // nil if the requests are not signed
 	ed25519 string // the host that accepts our Ed25519 key; empty for none
 
+	takesBack bool // the body takes something back (see Post)
+
 	at     vocab.ID          // the URL of the next request
 	knock  knock             // how the next request is signed
 	second *knock            // how to sign after a refusal; nil when no other way is left
@@ -75,6 +77,9 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 	host := x.at.Host()
 	x.known = 0
 	first, other := x.cfg.First, signature.Cavage
+	if x.takesBack {
+		first = signature.Cavage
+	}
 	if d, known := x.recallDialect(ctx, host); known {
 		x.known, first = d, d
 	}
@@ -120,12 +125,12 @@ func isSignatureRefusal(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// rememberDialect stores the dialect of the last request, which the host accepted. If the host
-// advertises Ed25519, a stored dialect is not replaced, because a host that refused the Ed25519
-// key may still accept the RSA key in the stored dialect.
+// rememberDialect stores the dialect of the last request, which the host accepted, unless the
+// request takes something back. If the host advertises Ed25519, a stored dialect is not replaced,
+// because a host that refused the Ed25519 key may still accept the RSA key in the stored dialect.
 func (x *contact) rememberDialect(ctx context.Context) {
 	host := x.at.Host()
-	if x.keys == nil || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
+	if x.keys == nil || x.takesBack || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
 		return
 	}
 	if x.known == 0 && x.method == http.MethodGet && x.second != nil {

@@ -234,3 +234,46 @@ func TestAChallengeWeakensNoSignature(t *testing.T) {
 		})
 	}
 }
+
+// BookWyrm answers 200 to a Delete whose signature it cannot read, and 401 to anything else.
+func TestWhatTakesSomethingBackKnocksWithDraftCavage(t *testing.T) {
+	t.Parallel()
+	const rfc, rfcEd, cavage = "rfc9421 rsa", "rfc9421 ed25519", "cavage rsa"
+	for _, tt := range []struct {
+		name    string
+		refuses string // the one knock that the peer refuses
+		known   signature.Dialect
+		first   signature.Dialect
+		ed25519 bool
+		want    []string
+	}{
+		{name: "an unknown host", want: []string{cavage}},
+		{name: "an unknown host, whatever is configured", first: signature.RFC9421, want: []string{cavage}},
+		{name: "an unknown host that refuses draft-cavage", refuses: cavage, want: []string{cavage, rfc}},
+		{name: "a host that takes RFC 9421", known: signature.RFC9421, want: []string{rfc}},
+		{name: "a host that took RFC 9421 once", known: signature.RFC9421, refuses: rfc, want: []string{rfc, cavage}},
+		{name: "a host that advertises Ed25519", ed25519: true, want: []string{rfcEd}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, s seen) {
+				if s.knock == tt.refuses {
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+			})
+			cfg := loopback()
+			cfg.First = tt.first
+			c, m := newClient(t, cfg, closed(""))
+			if tt.known != 0 {
+				m.known[p.id("").Host()] = tt.known
+			}
+			a, err := c.Post(t.Context(), Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys(), Ed25519: tt.ed25519, TakesBack: true})
+			if err != nil || a.Status != http.StatusOK || !slices.Equal(p.knocks(), tt.want) {
+				t.Errorf("Post = %d, %v after the knocks %q, want 200 after %q", a.Status, err, p.knocks(), tt.want)
+			}
+			if m.learn != 0 {
+				t.Errorf("the answer taught %s, want nothing", m.known[p.id("").Host()])
+			}
+		})
+	}
+}

@@ -26,6 +26,10 @@ type Post struct {
 	Ed25519        bool // the peer advertises that it accepts Ed25519 signatures, so the Ed25519 key is used
 	IdempotencyKey string
 	MediaType      string // of the body; if empty, the media type of activities
+	// TakesBack says that the activity takes something back. A host may answer 2xx to a Delete
+	// whose signature it cannot read, as BookWyrm does. So a host without a stored dialect is asked
+	// in draft-cavage first, and a 2xx does not show which dialect the host accepts.
+	TakesBack bool
 
 	Synchronization string // the value of the signed field Collection-Synchronization (FEP-8fcf); if empty, the field is left out
 }
@@ -56,7 +60,7 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 		"Content-Type":    {vocab.MediaType},
 		"Accept-Encoding": {"identity"}, // uncompressed, so that people can read the excerpt
 	})
-	x.body = p.Body
+	x.body, x.takesBack = p.Body, p.TakesBack
 	if p.MediaType != "" {
 		x.header.Set("Content-Type", p.MediaType)
 	}
