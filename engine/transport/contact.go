@@ -77,7 +77,7 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 	host := x.at.Host()
 	x.known = 0
 	first, other := x.cfg.First, signature.Cavage
-	if x.takesBack {
+	if x.takesBack || x.doubts.has(host) {
 		first = signature.Cavage
 	}
 	if d, known := x.recallDialect(ctx, host); known {
@@ -116,6 +116,14 @@ func (x *contact) knockAgain(status int, stripped bool) bool {
 	}
 	x.knock, x.second = *x.second, nil
 	return true
+}
+
+// doubtDialect records that the host failed at the last request, if the reason may be that it
+// cannot read the signature.
+func (x *contact) doubtDialect(status int) {
+	if status/100 == 5 && x.keys != nil && x.known == 0 && x.knock.dialect == signature.RFC9421 {
+		x.doubts.add(x.at.Host())
+	}
 }
 
 // isSignatureRefusal reports whether a status may mean that the signature was refused. Peers

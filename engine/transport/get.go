@@ -74,6 +74,7 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if res.Status == http.StatusOK {
 		x.rememberDialect(ctx)
 	}
+	x.doubtDialect(res.Status)
 	return res, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -275,5 +277,71 @@ func TestWhatTakesSomethingBackKnocksWithDraftCavage(t *testing.T) {
 				t.Errorf("the answer taught %s, want nothing", m.known[p.id("").Host()])
 			}
 		})
+	}
+}
+
+// Guppe and Gancio answer 500 to a signature by RFC 9421.
+func TestAHostThatFailsAtRFC9421IsAskedInDraftCavageNext(t *testing.T) {
+	t.Parallel()
+	const rfc, cavage = "rfc9421 rsa", "cavage rsa"
+	for _, tt := range []struct {
+		name    string
+		fails   []string // the knocks that the peer answers with 5xx
+		known   signature.Dialect
+		first   signature.Dialect
+		ask     string
+		want    []string
+		learned signature.Dialect
+	}{
+		{name: "a delivery", fails: []string{rfc}, ask: "post post post", want: []string{rfc, cavage, cavage}, learned: signature.Cavage},
+		{name: "a delivery after a document", fails: []string{rfc}, ask: "get get post", want: []string{rfc, cavage, cavage}, learned: signature.Cavage},
+		{name: "a host that is down", fails: []string{rfc, cavage}, ask: "post post post", want: []string{rfc, cavage, cavage}},
+		{name: "a host that is down, with draft-cavage configured", first: signature.Cavage, fails: []string{rfc, cavage}, ask: "post post", want: []string{cavage, cavage}},
+		{name: "a host that is asked", fails: []string{rfc}, ask: "ask ask", want: []string{rfc, rfc}},
+		{name: "a host that took RFC 9421", known: signature.RFC9421, fails: []string{rfc}, ask: "post post", want: []string{rfc, rfc}, learned: signature.RFC9421},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, s seen) {
+				if slices.Contains(tt.fails, s.knock) {
+					w.WriteHeader(http.StatusBadGateway)
+				}
+			})
+			cfg := loopback()
+			cfg.First = tt.first
+			c, m := newClient(t, cfg, closed(""))
+			host := p.id("").Host()
+			if tt.known != 0 {
+				m.known[host] = tt.known
+			}
+			for how := range strings.FieldsSeq(tt.ask) {
+				err := error(nil)
+				switch how {
+				case "get":
+					_, err = c.Get(t.Context(), Request{URL: p.id("/"), As: testKeys()})
+				case "ask":
+					_, err = c.Ask(t.Context(), Question{Method: http.MethodPost, URL: p.id("/"), Body: []byte(note), As: *testKeys()})
+				default:
+					_, err = c.Post(t.Context(), Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys()})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := p.knocks(); !slices.Equal(got, tt.want) || m.known[host] != tt.learned {
+				t.Errorf("knocks %q, and %s is stored; want %q and %s", got, m.known[host], tt.want, tt.learned)
+			}
+		})
+	}
+}
+
+func TestDoubtsAreBounded(t *testing.T) {
+	t.Parallel()
+	var d doubts
+	for n := range maxDoubts + 1 {
+		d.add(strconv.Itoa(n))
+	}
+	if len(d.hosts) != 1 || !d.has(strconv.Itoa(maxDoubts)) {
+		t.Errorf("%d hosts are held, want the last one", len(d.hosts))
 	}
 }

@@ -83,6 +83,7 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if a.Status/100 == 2 {
 		x.rememberDialect(ctx)
 	}
+	x.doubtDialect(a.Status)
 	return a, nil
 }
 

@@ -59,6 +59,7 @@ type Client struct {
 	hosts   Hosts
 	guard   *guard
 	metrics *prometheus.CounterVec
+	doubts  doubts
 
 	// signing is a semaphore with a place per processor. An RSA signature takes a millisecond of
 	// processor time, and a burst of deliveries must leave time for incoming requests.
