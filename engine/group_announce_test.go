@@ -85,3 +85,56 @@ func TestACommunityOfLemmy(t *testing.T) {
 	announces("announce_delete")
 	both("has a Tombstone", rows(`SELECT raw ->> 'type' FROM objects WHERE uri = '`+edited+`'`, "Tombstone"))
 }
+
+// Eve, on a server of her own, comments in a community of Lemmy. Alice's answer and Like go to the
+// community, which announces the answer, and so bob reads it.
+func TestAnAnswerReachesTheCommunity(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Start(t)
+	alice, bob := i.CreateUser(t, "alice"), i.CreateUser(t, "bob")
+	lemmy, others := peertest.New(t, "127.0.0.2"), peertest.New(t, "127.0.0.3")
+	community := lemmy.Actor("/c/beekeeping")
+	community.Doc["type"] = "Group"
+	community.Show()
+	others.Actor("/u/eve")
+	for n, u := range []*enginetest.User{alice, bob} {
+		follow := u.Do(t, "Follow", map[string]any{"actorUri": string(community.ID)}).ActivityID
+		post(t, community, u.ID+"/inbox", fmt.Sprintf(`{"id":"%s/accepts/%d","type":"Accept","actor":"%s","object":"%s"}`, community.ID, n, community.ID, follow))
+		awaitFollows(t, u, "following accepted")
+	}
+	raw, err := os.ReadFile("../testdata/activities/lemmy/announce_create_comment.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	announce, err := vocab.ParseDoc([]byte(strings.NewReplacer("https://lemmy.example", lemmy.Origin, "https://other.example", others.Origin).Replace(string(raw))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	others.Serve("/comment/7", announce.Sub("object").Sub("object").JSON())
+	post(t, community, i.URL+"/inbox", string(announce.JSON()))
+	alice.Await(t, "main", "the comment", func(it enginetest.Item) bool { return it.ActivityURI == announce.Text("id") })
+
+	alice.Do(t, "Like", map[string]any{"objectId": others.Origin + "/comment/7"})
+	answer := alice.Do(t, "Reply", map[string]any{"objectId": others.Origin + "/comment/7", "content": "Well said"}).ActivityID
+	got := map[string]vocab.Doc{}
+	for _, kind := range []string{"Like", "Create"} {
+		enginetest.Eventually(t, kind+" at the community", func() bool {
+			for _, p := range lemmy.Posted() {
+				if d, err := vocab.ParseDoc(p.Content); err == nil {
+					got[d.Text("type")] = d
+				}
+			}
+			return got[kind] != nil
+		})
+		if got[kind]["audience"] != any(string(community.ID)) {
+			t.Errorf("the %s names %v in audience", kind, got[kind]["audience"])
+		}
+	}
+	if got["Create"].Text("id") != answer || got["Create"].Sub("object")["audience"] != any(string(community.ID)) {
+		t.Errorf("the community got %s", got["Create"].JSON())
+	}
+	id := lemmy.Origin + "/activities/announce/answer"
+	post(t, community, i.URL+"/inbox", string(vocab.Doc{"@context": vocab.Context(), "id": id, "type": "Announce", "actor": string(community.ID),
+		"to": []any{string(vocab.Public)}, "cc": []any{string(community.ID) + "/followers"}, "object": got["Create"]}.JSON()))
+	bob.Await(t, "main", "alice's answer", func(it enginetest.Item) bool { return it.ActivityURI == id })
+}

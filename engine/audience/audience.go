@@ -136,6 +136,21 @@ func Counterpart(to vocab.Addressing, besides vocab.ID) (one vocab.ID) {
 // Open returns the ids that are addressed in to, cc and audience.
 func Open(to vocab.Addressing) []vocab.ID { return slices.Concat(to.To, to.Cc, to.Audience) }
 
+// Communities returns the ids that a post names in audience, each once, if everybody may see the
+// post. Those that are Group actors are the communities that the post belongs to (FEP-1b12). The
+// ids of everybody, the author and the author's followers are left out.
+func (a Audience) Communities() (ids []vocab.ID) {
+	if !a.IsPublic() {
+		return nil
+	}
+	for _, id := range a.to.Audience {
+		if id != vocab.Public && !id.Same(a.author) && !id.Same(a.followers) && !contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // Visibility returns the visibility of the audience. An audience of only another actor's
 // followers is Direct.
 func (a Audience) Visibility() string {

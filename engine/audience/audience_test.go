@@ -3,6 +3,7 @@ package audience_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,6 +200,27 @@ func TestCounterpart(t *testing.T) {
 	} {
 		if got := audience.Counterpart(tt.to, Bob); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestCommunitiesOfAPost(t *testing.T) {
+	t.Parallel()
+	const bees, ants = vocab.ID("https://lemmy.example/c/bees"), vocab.ID("https://lemmy.example/c/ants")
+	named := []vocab.ID{vocab.Public, Carol, Circle, bees, ants, bees}
+	for _, tt := range []struct {
+		name string
+		to   vocab.Addressing
+		want []vocab.ID
+	}{
+		{"public", vocab.Addressing{To: []vocab.ID{vocab.Public}, Audience: named}, []vocab.ID{bees, ants}},
+		{"unlisted", vocab.Addressing{Cc: []vocab.ID{vocab.Public}, Audience: named}, []vocab.ID{bees, ants}},
+		{"for followers", vocab.Addressing{To: []vocab.ID{Circle}, Audience: named}, nil},
+		{"public in audience alone", vocab.Addressing{Audience: named}, nil},
+		{"in no audience", vocab.Addressing{To: []vocab.ID{vocab.Public, bees}}, nil},
+	} {
+		if got := audience.Of(tt.to, Carol, Circle).Communities(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }

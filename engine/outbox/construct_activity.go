@@ -19,6 +19,7 @@ func (o *Outbox) constructActivity(ctx context.Context, x *exchange) error {
 	d := vocab.Doc{"id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
 		"object": object, "published": vocab.FormatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
+	setAudience(d, x.communities)
 	if x.target != "" {
 		d["target"] = string(x.target)
 	}

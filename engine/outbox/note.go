@@ -126,6 +126,9 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 	if err := p.note.setAddressing(f, x); err != nil {
 		return err
 	}
+	if err := p.note.addressCommunities(ctx, f, x); err != nil {
+		return err
+	}
 	return p.findTarget(ctx, f, x)
 }
 
@@ -196,6 +199,8 @@ type note struct {
 	language                     string
 	attached                     []attachment
 	parent                       *vocab.Object
+	communities                  []vocab.ID // the ids that the parent names in audience, if it is public
+	mentioned                    []*vocab.Actor
 	quoted                       vocab.ID // empty if the note quotes nothing
 }
 
@@ -207,14 +212,15 @@ func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, valu
 	if err != nil {
 		return err
 	}
-	n.parent = parent
+	to := audience.OfObject(parent, author.Followers)
+	n.parent, n.communities = parent, to.Communities()
 	if !n.exact {
 		x.addNamed(author)
 	}
 	if n.visibility != "" {
 		return nil
 	}
-	n.visibility = audience.OfObject(parent, author.Followers).Visibility()
+	n.visibility = to.Visibility()
 	if n.visibility == audience.Local && f.isElsewhere(author) {
 		n.visibility = audience.Direct
 	}
@@ -300,14 +306,25 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 			return badParam("to", "a direct note names somebody else")
 		}
 	}
+	n.mentioned = x.named
 	x.chooseAsked()
 	return nil
+}
+
+// addressCommunities addresses the communities of the note's parent, if everybody may see the note.
+// It comes after setAddressing, because the note does not mention them.
+func (n *note) addressCommunities(ctx context.Context, f *finder, x *exchange) error {
+	if !audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}) {
+		return nil
+	}
+	return f.addressCommunities(ctx, x, n.communities)
 }
 
 func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	isPublic := audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc})
 	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": n.kind, "attributedTo": string(x.actor.ID), "published": vocab.FormatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
+	setAudience(d, x.communities)
 	setTitle(d, n.title)
 	setQuote(d, n.quoted)
 	setContent(d, n.content, x.linkText(local.Addresses))
@@ -319,6 +336,6 @@ func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	setSensitive(d, n.sensitive)
 	setThread(local.Addresses, d, n.parent, isPublic)
 	setQuotePolicy(local, x.User, d, isPublic)
-	setTags(d, n.tags, listMentions(x.named), func(tag string) string { return local.TagPage(x.User, tag) })
+	setTags(d, n.tags, listMentions(n.mentioned), func(tag string) string { return local.TagPage(x.User, tag) })
 	return vocab.Create, d
 }

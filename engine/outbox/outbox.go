@@ -180,6 +180,7 @@ type exchange struct {
 	actor       *vocab.Actor              // the sender
 	counterpart *vocab.Actor              // the actor followed, asked, answered, blocked or added
 	to, cc      []vocab.ID                // the addressing
+	communities []vocab.ID                // the addressed Group actors of the communities that it is for (FEP-1b12)
 	quoted      *vocab.Actor              // author of the quoted object, if its approval is needed
 	named       []*vocab.Actor            // actors that are or were addressed by name, without the sender
 	spelling    vocab.Spelling            // ids in the form in which their own servers write them, except the ids of actors

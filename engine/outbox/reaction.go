@@ -23,7 +23,8 @@ func (p *about) checkParams() error {
 
 func (p *about) lockName() string { return handler.LockName(vocab.IDOf(p.ObjectID)) }
 
-// like tells the author of an object, and nobody else, that the user likes it (ActivityPub §6.8).
+// like tells the author of an object that the user likes it (ActivityPub §6.8), and the communities
+// that the object belongs to.
 type like struct {
 	about
 	object vocab.ID
@@ -37,7 +38,7 @@ func (p *like) findRecipients(ctx context.Context, f *finder, x *exchange) error
 	p.ObjectID, p.object = string(obj.ID), obj.ID
 	x.to = []vocab.ID{author.ID}
 	x.addNamed(author)
-	return nil
+	return f.addressCommunities(ctx, x, audience.OfObject(obj, author.Followers).Communities())
 }
 
 func (p *like) constructObject(*actor.Local, *exchange) (string, any) {

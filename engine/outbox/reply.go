@@ -42,7 +42,10 @@ func (p *reply) findRecipients(ctx context.Context, f *finder, x *exchange) erro
 	if err := p.note.readText(ctx, f, x, false); err != nil {
 		return err
 	}
-	return p.note.setAddressing(f, x)
+	if err := p.note.setAddressing(f, x); err != nil {
+		return err
+	}
+	return p.note.addressCommunities(ctx, f, x)
 }
 
 func (p *reply) constructObject(local *actor.Local, x *exchange) (string, any) {

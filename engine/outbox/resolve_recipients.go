@@ -158,7 +158,7 @@ func (f *finder) isElsewhere(a *vocab.Actor) bool { return !f.local.IsLocal(a.ID
 
 // reachAll addresses the same actors and collections as an earlier activity or object.
 func (f *finder) reachAll(ctx context.Context, x *exchange, to vocab.Addressing) error {
-	x.to, x.cc = to.To, to.Cc
+	x.to, x.cc, x.communities = to.To, to.Cc, to.Audience
 	for _, id := range to.All() {
 		if !isOther(id, x.actor) {
 			continue
