@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	dbinstance "github.com/lightweb/lightweb/db/instance"
@@ -116,12 +115,12 @@ func (hs Hosts) changeHost(ctx context.Context, name string, do func(context.Con
 	return hs.Find(ctx, host)
 }
 
-// ParseHost returns a host in the form that deliveries store: in ASCII, and with the port unless
-// it is the default port. The fault is Usage for a malformed name.
+// ParseHost returns a host in the form that deliveries store (vocab.ParseHost). The fault is Usage
+// for a malformed name.
 func ParseHost(written string) (string, error) {
-	id, err := vocab.ParseID("https://" + written + "/")
-	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {
-		return "", fault.New(fault.Usage, fmt.Sprintf("%.100q is no host", written)).WithHint("lightweb host list --all")
+	host, err := vocab.ParseHost(written)
+	if err != nil {
+		return "", fault.Wrap(fault.Usage, fault.Public(err), err).WithHint("lightweb host list --all")
 	}
-	return id.Canonical().Host(), nil
+	return host, nil
 }

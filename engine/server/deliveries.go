@@ -96,7 +96,11 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 	}
 	var f user.DeliveryFilter
 	if q.Has("host") {
-		f.Hosts = []string{q.Get("host")}
+		host, err := parseHost(q.Get("host"))
+		if err != nil {
+			return err
+		}
+		f.Hosts = []string{host}
 	}
 	if q.Has("activity") {
 		if f.Activity, err = vocab.ParseID(q.Get("activity")); err != nil {
@@ -123,6 +127,18 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 	}
 	linkNext(a, r, q, page.Next)
 	return a.sendJSON(r, page)
+}
+
+// parseHost returns a host as deliveries store it. The empty host stands for this server.
+func parseHost(written string) (string, error) {
+	if written == "" {
+		return "", nil
+	}
+	host, err := vocab.ParseHost(written)
+	if err != nil {
+		return "", fault.Wrap(fault.Invalid, fault.Public(err), err).WithCode("bad_query")
+	}
+	return host, nil
 }
 
 // getDeliveryJob serves one fan-out with a page of its deliveries. A job of another user is in

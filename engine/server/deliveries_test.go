@@ -153,3 +153,23 @@ func TestDeliveriesAreShownToWhoseTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// A client may write a host as an operator does.
+func TestDeliveriesAreFoundByAHostHoweverItIsWritten(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.owe(f.alice, 1, "down.example", "xn--bcher-kva.example:8443")
+	f.owe(f.alice, 2, "up.example")
+	token := bearerToken(f.token(f.alice, "read"))
+	for host, n := range map[string]int{"Down.example": 1, "down.example:443": 1, "B\u00fccher.example:8443": 1, "xn--bcher-kva.example:8443": 1, "xn--bcher-kva.example": 0, "": 0} {
+		var page struct{ Items []jobDoc }
+		if f.get("/api/deliveries?host="+url.QueryEscape(host), token).want(t, 200).decode(t, &page); len(page.Items) != n {
+			t.Errorf("host=%s: %d jobs, want %d", host, len(page.Items), n)
+		}
+	}
+	for _, host := range []string{"https://down.example", "down.example/inbox", "bob@down.example", "down example"} {
+		if r := f.get("/api/deliveries?host="+url.QueryEscape(host), token).want(t, 400); r.doc(t).Text("error") != "bad_query" {
+			t.Errorf("host=%s: %s", host, r.body)
+		}
+	}
+}

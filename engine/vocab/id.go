@@ -1,6 +1,7 @@
 package vocab
 
 import (
+	"fmt"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -51,6 +52,17 @@ func IDOf(s string) ID {
 		return id
 	}
 	return ID(s)
+}
+
+// ParseHost returns a host that somebody has written in the form that ID.Host has: with A-labels in
+// lower case, and with the port unless it is that of https. The fault is Invalid for text that is
+// no host, such as an address.
+func ParseHost(written string) (string, error) {
+	id, err := ParseID("https://" + written + "/")
+	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {
+		return "", fault.New(fault.Invalid, fmt.Sprintf("%.100q is no host", written))
+	}
+	return id.Canonical().Host(), nil
 }
 
 // parseURI returns the scheme and the authority of an id in canonical form: in lower case, with

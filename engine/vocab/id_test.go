@@ -195,3 +195,24 @@ func TestCanonicalIsAFixedPoint(t *testing.T) {
 		}
 	})
 }
+
+func TestParseHost(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ written, want string }{
+		{"Down.Example", "down.example"},
+		{"Bücher.example:443", "xn--bcher-kva.example"},
+		{"down.example:8443", "down.example:8443"},
+		{"[::1]:8443", "[::1]:8443"},
+		{"", ""},
+		{"https://down.example", ""},
+		{"down.example/", ""},
+		{"down.example?x", ""},
+		{"down.example#x", ""},
+		{"bob@down.example", ""},
+	} {
+		got, err := ParseHost(tt.written)
+		if got != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("ParseHost(%q) = %q, %v; want %q", tt.written, got, err, tt.want)
+		}
+	}
+}
