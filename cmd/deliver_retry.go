@@ -27,7 +27,8 @@ func newDeliverRetry(a *app) *cobra.Command {
 			"they are sent in this process, to other servers, two at once to a host and beside a running engine. One runs at a\n" +
 			"time: another one ends with 75, or waits for as long as --wait-lock says.\n\n" +
 			"In a pipe: a line per user and host with user, host, deliveries, how many were sent and failed again, and the last\n" +
-			"error, separated by tabs. Exit code 3 says that some failed again.",
+			"error, separated by tabs. Exit code 3 says that some failed again. One is skipped, and has not failed, if its inbox is\n" +
+			"gone: it is not tried any more.",
 		Example: "  lightweb deliver retry --all --host back.example --reset-attempts\n  lightweb deliver retry alice --status failed --since 7d --dry-run\n  lightweb deliver retry --all --wait --quiet",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -110,6 +111,9 @@ func (p *printer) describeRetry(r admin.RetryReport, waited bool, next *time.Tim
 		words = fmt.Sprintf("%d deliveries would be tried again", r.Matched-r.SkippedBlocked)
 	case waited:
 		words = fmt.Sprintf("%d delivered, %d failed again", r.Delivered, r.Failed)
+		if r.Skipped > 0 {
+			words += fmt.Sprintf(", %d skipped", r.Skipped)
+		}
 		if next != nil {
 			words += ", the next try is at " + stamp(*next)
 		}

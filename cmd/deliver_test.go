@@ -58,8 +58,8 @@ func TestDeliveriesAreReported(t *testing.T) {
 		{"a retry, to a pipe", false, false, func(p *printer) error { return p.showRetried(retried, true) },
 			"alice\tup.example\t12\t12\t0\t\nalice\tdown.example\t3\t0\t3\tno such host\n"},
 		{"a retry, to programs", false, true, func(p *printer) error { return p.showRetried(retried, true) },
-			`{"matched":15,"requeued":15,"delivered":12,"failed":3,"skipped_blocked":0,"paused":0,"all_paused":false,"hosts":[{"user":"alice","host":"up.example","matched":12,"delivered":12,"failed":0},` +
-				`{"user":"alice","host":"down.example","matched":3,"delivered":0,"failed":3,"last_error":"no such host","next_attempt_at":"2026-03-01T14:00:00Z"}],"failures":null,"dry_run":false}` + "\n"},
+			`{"matched":15,"requeued":15,"delivered":12,"failed":3,"skipped":0,"skipped_blocked":0,"paused":0,"all_paused":false,"hosts":[{"user":"alice","host":"up.example","matched":12,"delivered":12,"failed":0,"skipped":0},` +
+				`{"user":"alice","host":"down.example","matched":3,"delivered":0,"failed":3,"skipped":0,"last_error":"no such host","next_attempt_at":"2026-03-01T14:00:00Z"}],"failures":null,"dry_run":false}` + "\n"},
 		{"a retry that was not made", true, false, func(p *printer) error {
 			return p.showRetried(admin.RetryReport{Matched: 3, SkippedBlocked: 1, DryRun: true}, false)
 		}, "USER  HOST  DUE  SENT  FAILED  LAST ERROR\n2 deliveries would be tried again\n"},
@@ -84,5 +84,19 @@ func TestDeliveriesAreReported(t *testing.T) {
 				t.Errorf("wrote\n%s%v, want\n%s", out, err, tt.want)
 			}
 		})
+	}
+}
+
+func TestARetrySaysWhatItSkipped(t *testing.T) {
+	t.Parallel()
+	alice, err := vocab.ParseUsername("alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, out := screen(true)
+	r := admin.RetryReport{Matched: 2, Requeued: 2, Delivered: 1, Skipped: 1, Hosts: []admin.RetriedHost{{User: alice, Host: "gone.example", Matched: 2, Delivered: 1, Skipped: 1, Error: "410"}}}
+	want := "USER   HOST          DUE  SENT  FAILED  LAST ERROR\nalice  gone.example  2    1     0       410\n✓ 1 delivered, 0 failed again, 1 skipped\n"
+	if err := a.out.showRetried(r, true); err != nil || out.String() != want {
+		t.Errorf("wrote\n%s%v, want\n%s", out, err, want)
 	}
 }

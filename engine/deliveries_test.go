@@ -265,3 +265,26 @@ func TestARetryLeavesAPausedHostAlone(t *testing.T) {
 	runAll(t, home, []command{{"host resume " + host + " -q", 0, ""}})
 	delivered(t, alice, post, false)
 }
+
+// An inbox that is gone is no failure: nothing is tried again there, and nothing is to be done.
+func TestARetryToAGoneInboxHasNotFailed(t *testing.T) {
+	t.Parallel()
+	home := enginetest.Start(t)
+	alice := home.CreateUser(t, "alice")
+	peer, dora := newShaky(t, "127.0.0.3", "/dora")
+	peer.down.Store(true)
+	alice.Do(t, "CreateNote", map[string]any{"content": "hello", "visibility": "direct", "to": []any{dora.ID}})
+	enginetest.Eventually(t, "a delivery waits", func() bool {
+		return alice.Column(t, `SELECT count(*) FROM deliveries WHERE status = 'pending' AND attempts = 1`)[0] == "1"
+	})
+	peer.Handle("/dora/inbox", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
+	var r admin.RetryReport
+	ran := home.Run(t, "deliver", "retry", "alice", "--wait", "--json")
+	ran.Decode(t, &r)
+	if ran.Code != 0 || r.Matched != 1 || r.Skipped != 1 || r.Failed != 0 || len(r.Hosts) != 1 || r.Hosts[0].Skipped != 1 || r.Hosts[0].Failed != 0 || r.Hosts[0].Error == "" {
+		t.Errorf("deliver retry --wait ended with %d and tells %+v, want 0 and one skipped\n%s", ran.Code, r, ran.Stderr)
+	}
+	if got := alice.Column(t, `SELECT status FROM deliveries`); got[0] != "skipped" {
+		t.Errorf("the delivery is %s, want skipped", got)
+	}
+}

@@ -36,6 +36,7 @@ type RetryReport struct {
 	Requeued       int              `json:"requeued"`
 	Delivered      int              `json:"delivered"`
 	Failed         int              `json:"failed"`          // failed attempts; some are repeated later
+	Skipped        int              `json:"skipped"`         // not tried any more, because the inbox is gone
 	SkippedBlocked int              `json:"skipped_blocked"` // deliveries to hosts that the policy refuses
 	Paused         int              `json:"paused"`          // matched deliveries to hosts that the operator has paused; they wait for Hosts.Resume
 	AllPaused      bool             `json:"all_paused"`      // federation.mode is paused
@@ -51,6 +52,7 @@ type RetriedHost struct {
 	Matched   int            `json:"matched"`
 	Delivered int            `json:"delivered"`
 	Failed    int            `json:"failed"`
+	Skipped   int            `json:"skipped"`
 	Error     string         `json:"last_error,omitempty"`
 	NextAt    *time.Time     `json:"next_attempt_at,omitempty"`
 	Blocked   bool           `json:"blocked,omitempty"`

@@ -172,21 +172,26 @@ func (t *retry) countAttempts(h *RetriedHost, ends []delivery.Attempted) (throug
 	defer t.mu.Unlock()
 	for _, a := range ends {
 		t.r.Requeued++
-		if a.Outcome.Status == user.DeliveryDelivered {
+		switch a.Outcome.Status {
+		case user.DeliveryDelivered:
 			through = true
 			t.r.Delivered++
 			h.Delivered++
 			continue
+		case user.DeliverySkipped:
+			t.r.Skipped++
+			h.Skipped++
+		default:
+			t.r.Failed++
+			h.Failed++
 		}
-		t.r.Failed++
-		h.Failed++
 		h.Error = a.Outcome.Error
 		if at := a.Outcome.NextAt.UTC(); a.Outcome.Status == user.DeliveryPending && (h.NextAt == nil || at.Before(*h.NextAt)) {
 			h.NextAt = &at
 		}
 	}
 	if t.c.Progress != nil {
-		t.c.Progress(t.r.Delivered+t.r.Failed, t.r.Matched-t.r.SkippedBlocked-t.r.Paused)
+		t.c.Progress(t.r.Delivered+t.r.Failed+t.r.Skipped, t.r.Matched-t.r.SkippedBlocked-t.r.Paused)
 	}
 	return through
 }
