@@ -209,10 +209,15 @@ func (e *Engine) describeServing(ctx context.Context, public, admin net.Listener
 	return s, err
 }
 
+// flushTime is how long the events of the work under way may take to be emitted at the end.
+const flushTime = 2 * time.Second
+
 // drainParts stops the parts within the drain timeout. It starts no further delivery, ends the
-// sockets, and waits for requests, writers and deliveries under way. Then it emits the events
-// that they committed. Unfinished deliveries stay in the databases, and clients get the events
-// that they missed when they reconnect.
+// sockets, and waits for requests, writers and deliveries under way. Then the dispatcher stores the
+// outcomes that it knows and releases its leases, and the emitter emits the events that all have
+// committed. Both have a few seconds of their own for that, since the drain timeout may be over.
+// Unfinished deliveries stay in the databases, and clients get the events that they missed when
+// they reconnect.
 func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()
@@ -231,13 +236,10 @@ func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan er
 	if err := p.inbox.Close(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("drain inboxes: %w", err))
 	}
-	select {
-	case err := <-delivered:
-		errs = append(errs, err)
-	case <-ctx.Done():
-		errs = append(errs, fault.New(fault.Busy, "deliveries did not end in time; they go on at the next start"))
-	}
-	if err := p.emitter.Flush(ctx); err != nil {
+	errs = append(errs, <-delivered)
+	flushing, end := context.WithTimeout(context.Background(), flushTime)
+	defer end()
+	if err := p.emitter.Flush(flushing); err != nil {
 		errs = append(errs, fault.New(fault.Busy, "events were not emitted in time; they are at the next start"))
 	}
 	return errors.Join(append(errs, p.admin.Close())...)

@@ -50,8 +50,9 @@ func (d *Dispatcher) Leases() user.DeliveryLeases {
 
 // Run delivers until ctx ends. Then it starts nothing new, gives turns and attempts in progress
 // the drain time to end, and releases the leases of this process, so that their deliveries are
-// due immediately. It takes over the leases of processes that have ended, so only one process
-// may run a dispatcher at a time.
+// due immediately; that may take releaseTime more. It takes over the leases of processes that have
+// ended, so only one process may run a dispatcher at a time. The fault is Busy if attempts did not
+// end in the drain time.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -70,8 +71,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 			d.mail.deliver()
 		}
 	}
-	d.drain(work, cancel)
-	return nil
+	return d.drain(work, cancel)
 }
 
 // startDue begins every turn and attempt that may begin now. It returns the time until the next

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -13,8 +14,9 @@ import (
 const releaseTime = 5 * time.Second
 
 // drain waits for the turns and attempts in progress, and cancels them when the drain time is
-// over. Then it releases all leases, and writes the last batch of the ledger.
-func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
+// over. Then it releases all leases, and writes the last batch of the ledger. The fault is Busy if
+// it has canceled attempts.
+func (d *Dispatcher) drain(ctx context.Context, cancel func()) (err error) {
 	d.loop.isDraining = true
 	over := time.NewTimer(d.Drain)
 	defer over.Stop()
@@ -23,6 +25,9 @@ func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
 		case <-d.mail.arrived:
 			d.mail.deliver()
 		case <-over.C:
+			if d.loop.queues.underWay > 0 {
+				err = fault.New(fault.Busy, "deliveries did not end in time and were cut off; they go on at the next start")
+			}
 			cancel() // turns and attempts in progress notice this, and end
 		}
 	}
@@ -31,6 +36,7 @@ func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
 	defer end()
 	d.releaseAll(ctx)
 	d.writeBatch(ctx, d.loop.takeBatch(d.Now()))
+	return err
 }
 
 // releaseAll writes the outcomes that no turn has written, and releases every lease.

@@ -21,8 +21,8 @@ func TestStopLetsAttemptsEndAndGivesTheRestBack(t *testing.T) {
 		b.m.add("Create", "p.example", 10, 0)
 		b.run(t)
 		b.stop()
-		if n := b.m.in(user.DeliveryDelivered); n != 4 {
-			t.Errorf("%d delivered, want the 4 under way", n)
+		if n := b.m.in(user.DeliveryDelivered); n != 4 || b.ended != nil {
+			t.Errorf("%d delivered, want the 4 under way; %v", n, b.ended)
 		}
 		if n := b.m.count(func(r *remembered) bool {
 			return r.status == user.DeliveryPending && !r.leased && !r.next.After(time.Now())
@@ -46,8 +46,8 @@ func TestStopCutsWhatDoesNotEnd(t *testing.T) {
 		b.run(t)
 		start := time.Now()
 		b.stop()
-		if took := time.Since(start); took != b.Drain {
-			t.Errorf("stopped after %v, want the drain time %v", took, b.Drain)
+		if took := time.Since(start); took != b.Drain || fault.KindOf(b.ended) != fault.Busy {
+			t.Errorf("stopped after %v with %v, want the drain time %v and Busy", took, b.ended, b.Drain)
 		}
 		if r := b.m.row(place); r.status != user.DeliveryPending || r.leased || r.Attempts != 0 {
 			t.Errorf("%s, leased %v, after %d attempts; want given back without one", r.status, r.leased, r.Attempts)

@@ -144,6 +144,19 @@ func (i *Instance) Stop(t testing.TB) {
 	}
 }
 
+// StopWhile tells the process to end, calls meanwhile, and returns the exit code.
+func (i *Instance) StopWhile(t testing.TB, meanwhile func()) int {
+	t.Helper()
+	i.detach(t)
+	if err := i.process.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile()
+	code := i.process.end(syscall.Signal(0))
+	i.process = nil
+	return code
+}
+
 // Kill ends the process by SIGKILL. Its PostgreSQL continues to run.
 func (i *Instance) Kill() {
 	i.process.end(syscall.SIGKILL)

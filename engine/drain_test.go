@@ -1,0 +1,89 @@
+package engine_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+)
+
+// Two peers hold a delivery of each user when the engine is told to stop. One of them answers while
+// the engine drains, and its deliveries are not made again. The other one never answers: its
+// deliveries are cut when the drain time is over, nobody holds them, and they are made again at the
+// next start. There are more users than the dispatcher writes for at the same time.
+func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
+	t.Parallel()
+	const users = 20
+	home := enginetest.Start(t, "LIGHTWEB_DRAIN_TIMEOUT=2s", "LIGHTWEB_DELIVERY_HOST_CONCURRENCY=32")
+	answering, bob := newReluctant(t, "127.0.0.2", "/bob")
+	hanging, dora := newReluctant(t, "127.0.0.3", "/dora")
+	var all []*enginetest.User
+	for n := range users {
+		u := home.CreateUser(t, fmt.Sprint("user", n))
+		u.Do(t, "CreateNote", map[string]any{"content": "hello", "visibility": "direct", "to": []any{bob.ID, dora.ID}})
+		all = append(all, u)
+	}
+	enginetest.Eventually(t, "both peers hold a delivery of each user", func() bool {
+		return answering.taken.Load() == users && hanging.taken.Load() == users
+	})
+
+	code := home.StopWhile(t, func() {
+		address := strings.TrimPrefix(home.URL, "http://")
+		enginetest.Eventually(t, "the engine drains", func() bool {
+			c, err := net.Dial("tcp", address)
+			if err == nil {
+				_ = c.Close() // it was made to see whether somebody listens
+			}
+			return err != nil
+		})
+		close(answering.open)
+	})
+	if code != 75 || !strings.Contains(home.Log(), "deliveries did not end in time") {
+		t.Errorf("the engine ended with exit code %d, want 75 and that deliveries were cut", code)
+	}
+	want := []string{bob.ID.Host() + " delivered true", dora.ID.Host() + " pending true"}
+	for _, u := range all {
+		got := u.Column(t, `SELECT host || ' ' || status || ' ' || (lease_owner IS NULL) FROM deliveries ORDER BY status`)
+		if !slices.Equal(got, want) {
+			t.Errorf("after the stop the deliveries of %s are %q, want %q", u.Name, got, want)
+		}
+	}
+
+	close(hanging.open)
+	home.Start(t)
+	enginetest.Eventually(t, "the cut deliveries are made again", func() bool { return hanging.taken.Load() == 2*users })
+	for _, u := range all {
+		enginetest.Eventually(t, "nothing is owed by "+u.Name, func() bool {
+			return u.Column(t, `SELECT count(*) FROM deliveries WHERE status <> 'delivered'`)[0] == "0"
+		})
+	}
+	if got := answering.taken.Load(); got != users {
+		t.Errorf("the peer that answered got %d posts, want %d", got, users)
+	}
+}
+
+// reluctant is a peer that answers deliveries once open is closed.
+type reluctant struct {
+	open  chan struct{}
+	taken atomic.Int32
+}
+
+func newReluctant(t *testing.T, address, actor string) (*reluctant, *peertest.Actor) {
+	p, h := peertest.New(t, address), &reluctant{open: make(chan struct{})}
+	a := p.Actor(actor)
+	p.Handle(actor+"/inbox", func(w http.ResponseWriter, r *http.Request) {
+		h.taken.Add(1)
+		select {
+		case <-h.open:
+			w.WriteHeader(http.StatusAccepted)
+		case <-r.Context().Done():
+		}
+	})
+	return h, a
+}
