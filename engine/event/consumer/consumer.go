@@ -72,8 +72,8 @@ type Consumer struct {
 	handle  func(context.Context, event.Event) error
 	seen    *repeats
 	settle  func(context.Context) error // tells Redis the result of the last event; nil: nothing to tell
-	resumed bool                        // all events delivered before the start are handled
-	// last is the last event that Resume returned.
+	resumed bool                        // Redis has delivered no event that is still to be handled, except failed ones
+	// last is the last event that Resume or Next returned.
 	last     keyspace.ID
 	sweep    keyspace.ID // where the search for events of dead consumers continues
 	takeOver time.Time   // when that search begins again
@@ -135,8 +135,8 @@ func (c *Consumer) settleLast(ctx context.Context) error {
 	return err
 }
 
-// next returns the next event: one that was delivered before the start, one of a dead consumer,
-// or a new one. It returns nil if there is none now.
+// next returns the next event: one that was delivered before, namely before the start or by an
+// answer that was lost, one of a dead consumer, or a new one. It returns nil if there is none now.
 func (c *Consumer) next(ctx context.Context) (*keyspace.Delivered, error) {
 	switch {
 	case !c.resumed:
@@ -156,7 +156,12 @@ func (c *Consumer) next(ctx context.Context) (*keyspace.Delivered, error) {
 		}
 		return part.Taken, err
 	}
-	return c.member.Next(ctx, min(waitLimit, time.Until(c.takeOver)))
+	d, err := c.member.Next(ctx, min(waitLimit, time.Until(c.takeOver)))
+	if d != nil {
+		c.last = d.ID
+	}
+	c.resumed = err == nil // Redis may have delivered an event whose answer was lost
+	return d, err
 }
 
 // awaitRedis returns an error that a retry cannot fix. For any other error it waits a moment and
