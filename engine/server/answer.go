@@ -106,8 +106,13 @@ func (a *answer) send(status int, contentType string, body []byte) {
 
 // sendTagged answers with a body and its ETag, or with 304 if the client has that body already
 // (RFC 9110 §8.8.3). Tags are valid in this process only, because their hash has a random seed
-// that no client knows.
+// that no client knows. The answer to a request that changes something has no tag and is always
+// sent: it is no representation of what the client has (RFC 9110 §13.1.2).
 func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		a.send(http.StatusOK, contentType, body)
+		return
+	}
 	tag := `W/"` + strconv.FormatUint(maphash.Bytes(a.server.seed, body), 16) + `"`
 	a.Header().Set("ETag", tag)
 	if hasTag(r.Header.Values("If-None-Match"), tag) {

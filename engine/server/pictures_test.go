@@ -210,3 +210,21 @@ func TestLargeAnswersAreBoundedTogether(t *testing.T) {
 		t.Errorf("%d bytes count as being sent when nothing is", n)
 	}
 }
+
+// A client that sends If-None-Match with a change is told that the change was made.
+func TestAChangeIsAnsweredWhateverTagsTheClientHas(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	token := f.token(f.alice, "write")
+	f.outbox.result.ActivityID = f.local.NewActivityID(f.alice)
+	has := header("If-None-Match", "*")
+	put := ask(f, f.public, http.MethodPut, "/api/me/icon", pngOf(t, 30, 10), header("Content-Type", "image/png"), bearerToken(token), has)
+	remove := f.ask(http.MethodDelete, "/api/me/icon", bearerToken(token), has)
+	for _, r := range []response{put, remove} {
+		var done struct{ ActivityID vocab.ID }
+		r.want(t, 200).decode(t, &done)
+		if done.ActivityID != f.outbox.result.ActivityID || r.Header.Get("ETag") != "" {
+			t.Errorf("answered %s with the tag %q", r.body, r.Header.Get("ETag"))
+		}
+	}
+}
