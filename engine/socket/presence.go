@@ -10,7 +10,8 @@ import (
 )
 
 // presenceKey is the key of the state of a user who is present. The key expires after
-// presenceTime. Without Redis, and after Redis lost its keys, every user is offline.
+// presenceTime. Without Redis every user is offline. After Redis has lost its keys, a user is
+// offline until a client of the user shows that it is connected.
 const presenceKey = "presence"
 
 // setPresence stores the state that the client says, and shows the state of the user.
@@ -33,7 +34,7 @@ func (s *Socket) showPresence(ctx context.Context, state string) (err error) {
 	if state == offline {
 		_, err = s.hub.Streams.Of(u).Delete(ctx, presenceKey)
 	} else {
-		err = s.hub.Streams.Of(u).SetTexts(ctx, []keyspace.Text{{Key: presenceKey, Value: state, While: presenceTime}})
+		err = s.storePresent(ctx, state)
 	}
 	if err == nil && !s.hub.isClosing() {
 		err = s.hub.tellPresence(ctx, u, state)
@@ -42,6 +43,11 @@ func (s *Socket) showPresence(ctx context.Context, state string) (err error) {
 		s.tail.shown = state
 	}
 	return err
+}
+
+// storePresent stores the state of a user who is present.
+func (s *Socket) storePresent(ctx context.Context, state string) error {
+	return s.hub.Streams.Of(s.request.User).SetTexts(ctx, []keyspace.Text{{Key: presenceKey, Value: state, While: presenceTime}})
 }
 
 // tellPresence sends the state of a user to those users with open sockets who may see it.
@@ -66,10 +72,24 @@ func (h *Hub) tellPresence(ctx context.Context, u vocab.Username, state string) 
 }
 
 // KeepPresent renews the presence that the client has stated. It is called as long as the client
-// shows that it is connected.
+// shows that it is connected. It also stores presence that Redis has lost, or that expired while
+// Redis did not answer, and shows it if it could not be stored before.
 func (s *Socket) KeepPresent(ctx context.Context) {
-	if s.tail.isPresent(s) {
-		_, _ = s.hub.Streams.Of(s.request.User).Use(ctx, presenceKey, presenceTime) // without Redis the user is offline
+	if !s.tail.isPresent(s) {
+		return
+	}
+	stored, err := s.hub.Streams.Of(s.request.User).Use(ctx, presenceKey, presenceTime)
+	if stored != "" || err != nil {
+		return // without Redis the user is offline
+	}
+	s.tail.showing.Lock()
+	defer s.tail.showing.Unlock()
+	switch state := s.tail.findState(); state {
+	case offline:
+	case s.tail.shown:
+		_ = s.storePresent(ctx, state) // if it fails, the next call stores it
+	default: // the state could not be stored when the client said it
+		_ = s.showPresence(ctx, state) // if it fails, the next call shows it
 	}
 }
 

@@ -24,7 +24,7 @@ type tail struct {
 	user    vocab.Username
 	signals *rate.Limiter // limits the signals of the user's clients
 
-	showing sync.Mutex // held while presence changes and is shown: the last change is shown last
+	showing sync.Mutex // held while presence changes, is stored and is shown: the last change is shown last
 	shown   string     // the state that was last shown to all who may see it; empty: offline. showing guards it.
 
 	mu      sync.Mutex
