@@ -9,8 +9,8 @@ import (
 )
 
 // Permissions holds the rules for what a user permits to actors. The comment of each rule says
-// what is permitted to the actors that meet it. SeePresence and SeeReadReceipts permit nothing to
-// actors of other servers.
+// what is permitted to the actors that meet it. Actors of other servers are told only of typing
+// and reading in encrypted conversations.
 type Permissions struct {
 	InsecureDM      Rule `json:"insecure_dm"`       // their private messages do not count as a stranger's
 	SeePresence     Rule `json:"see_presence"`      // they see that the user is online or typing
