@@ -30,7 +30,8 @@ func newPrune(a *app) *cobra.Command {
 			"still holds nothing 12 hours later or more.\n\n" +
 			"Deliveries that got through over a week ago are pruned to their recipients, what became of an activity's goes after\n" +
 			"delivery.retention, and those to hosts that stayed away for 8 days are given up; 30 for a Delete, Undo or Move.\n" +
-			"Messages of encrypted conversations go after conversations.retention.\n\n" +
+			"Messages of encrypted conversations go after conversations.retention. Of commits the newest 10,000 stay (64 MiB)\n" +
+			"while the conversation is open.\n\n" +
 			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
 			"runs at a time: another one ends with 75. With --dry-run what goes only because something else is gone is not\n" +
 			"counted, such as copies of actors.",

@@ -95,7 +95,7 @@ func (p *Pruned) Add(q Pruned) {
 // transaction took. If Prune ends early, the committed work stays and is counted.
 func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	passes := []func(context.Context, *tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneAnswers, pruneMessages, pruneInvitations, pruneRequests, pruneOffers}
+	passes := []func(context.Context, *tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneAnswers, pruneMessages, pruneCommits, pruneReceivedCommits, pruneInvitations, pruneRequests, pruneOffers}
 	if !p.Before.IsZero() {
 		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
 	}
@@ -136,12 +136,13 @@ var errTakenBack = errors.New("it was a dry run")
 
 // reached is the position of a pass. A pass goes through activities and objects from the newest
 // on, through actors and the search index by uri, and through deliveries and their jobs from the
-// oldest on.
+// oldest on. Through commits it goes from the newest of each conversation on.
 type reached struct {
 	id       uuid.UUID
 	uri      string
 	delivery int64
 	job      uuid.UUID
+	commit   *reachedCommit
 }
 
 // arrivedBy returns an id above those of all rows that arrived before t. Rows get UUIDv7s when

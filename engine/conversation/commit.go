@@ -213,6 +213,7 @@ func (c *commit) checkEpoch(ctx context.Context, tx *user.Tx, to *user.HostedCon
 	if err != nil {
 		return err
 	}
+	refusal.HasWinner = len(refusal.Missing) > 0 && refusal.Missing[0].Epoch == int64(c.header.Epoch)
 	return refusal
 }
 

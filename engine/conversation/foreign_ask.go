@@ -99,8 +99,14 @@ type problemSaid struct {
 		Epoch      int64        `json:"epoch"`
 		Status     string       `json:"status"`
 		ResetGroup string       `json:"resetGroupId"`
+		Winner     *winnerSaid  `json:"winner"`
 		Missing    []loggedSaid `json:"missing"`
 	} `json:"conversation"`
+}
+
+// winnerSaid names the commit that ended the epoch of a refused one.
+type winnerSaid struct {
+	Seq int64 `json:"seq"`
 }
 
 // loggedSaid is an entry of a log in a host's answer.
@@ -138,7 +144,9 @@ func refusalOf(r *transport.Reply) error {
 		refusal = refusal.After(max(r.RetryAfter, time.Second))
 	}
 	if s := p.Conversation; s != nil && kind == fault.Conflict {
-		return &Conflict{GroupID: groupName([]byte(s.GroupID)), Generation: s.Generation, Epoch: s.Epoch, Status: statusSaid(s.Status), Reset: groupName([]byte(s.ResetGroup)), Missing: readLogged(s.Missing), err: refusal}
+		c := &Conflict{GroupID: groupName([]byte(s.GroupID)), Generation: s.Generation, Epoch: s.Epoch, Status: statusSaid(s.Status), Reset: groupName([]byte(s.ResetGroup)), Missing: readLogged(s.Missing), err: refusal}
+		c.HasWinner = s.Winner != nil && len(c.Missing) > 0 && c.Missing[0].Seq == s.Winner.Seq
+		return c
 	}
 	return refusal
 }

@@ -44,6 +44,7 @@ type Conflict struct {
 	Status     string
 	Reset      string          // the next MLS group; empty unless a reset is pending
 	Missing    []user.LogEntry // commits since the message's epoch, oldest first; may be cut off
+	HasWinner  bool            // the first of Missing ended the message's epoch; otherwise that commit is not stored any more
 
 	err error
 }

@@ -201,7 +201,7 @@ func stateOf(err error) *conversationState {
 		return nil
 	}
 	s := &conversationState{GroupID: c.GroupID, Generation: c.Generation, Epoch: c.Epoch, Status: c.Status, ResetGroup: c.Reset, Missing: showLog(c.Missing)}
-	if len(c.Missing) > 0 {
+	if c.HasWinner {
 		s.Winner = &winner{c.Missing[0].Seq, hex.EncodeToString(c.Missing[0].Hash)}
 	}
 	return s
