@@ -131,13 +131,11 @@ func (m *Members) listForeign(ctx context.Context, u vocab.Username, c *user.Con
 }
 
 // dropHeld returns the parameter refusal unchanged. That is nil, or the error of sending the
-// user's message to the host. If the host refused the message, dropHeld removes the activities
-// that are held for the message. They stay if the refusal shows that the message is a commit that
-// the log already has.
+// user's message to the host. If the host rejected the message, dropHeld removes the activities
+// that are held for the message.
 func (m *Members) dropHeld(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte, refusal error) error {
 	hash := hashOf(content)
-	var conflict *Conflict
-	if !isRefusal(refusal) || errors.As(refusal, &conflict) && slices.ContainsFunc(conflict.Missing, func(e user.LogEntry) bool { return bytes.Equal(e.Hash, hash) }) {
+	if !isRejection(refusal, hash) {
 		return refusal
 	}
 	err := m.Store.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *user.Tx) error {
@@ -148,6 +146,38 @@ func (m *Members) dropHeld(ctx context.Context, u vocab.Username, c *user.Conver
 		m.Log.Warn("the row that waited for a refused message is kept until it is old", "user", u, "conversation", c.ID, "err", err)
 	}
 	return refusal
+}
+
+// isRejection reports whether a refusal shows that the host has not ordered the message with this
+// hash and will not order it as it is. A refusal of the request alone does not: the user may have
+// sent the message before, the host may have ordered it, and its answer may have been lost. Then
+// the sender may have too many requests by now, may be no member any more, or the conversation may
+// have been reset since.
+func isRejection(refusal error, hash []byte) bool {
+	of := fault.Of(refusal)
+	if of == nil {
+		return false
+	}
+	switch of.Kind {
+	case fault.Invalid, fault.TooLarge:
+		return true
+	case fault.Unprocessable:
+		return of.Code != errKeyReuse.Code
+	case fault.Conflict:
+		return slices.Contains(rejections, of.Code) && !isMissing(refusal, hash)
+	}
+	return false
+}
+
+// rejections are the codes of conflicts that a host finds only after it has looked for the message
+// in its log.
+var rejections = []string{"epoch_conflict", "past_epoch", "future_epoch", "message_taken"}
+
+// isMissing reports whether a Conflict lists the message with this hash: a commit that the log
+// already has.
+func isMissing(refusal error, hash []byte) bool {
+	var conflict *Conflict
+	return errors.As(refusal, &conflict) && slices.ContainsFunc(conflict.Missing, func(e user.LogEntry) bool { return bytes.Equal(e.Hash, hash) })
 }
 
 // sendHeld queues the held activities of the user's message now that its host has put the
