@@ -99,7 +99,7 @@ func (r *receiver) findPlace(ctx context.Context) (bool, error) {
 // Welcome names. A Welcome in a plain Create does not tell to which conversation it belongs.
 func (r *receiver) takeForeignWelcome(ctx context.Context) (Outcome, error) {
 	if r.IsBlocked {
-		return refused(BlockedWelcome)
+		return refused(BlockedSender)
 	}
 	w, err := mls.ParseWelcome(r.entry.message)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *receiver) isFull(ctx context.Context) (bool, error) {
 // the user may be able to read it.
 func (r *receiver) keepUnplaced(ctx context.Context, reason string) (Outcome, error) {
 	if r.IsBlocked {
-		return refused(BlockedWelcome)
+		return refused(BlockedSender)
 	}
 	if full, err := r.isFull(ctx); err != nil || full {
 		return Outcome{Reason: TooMany}, err

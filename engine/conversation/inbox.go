@@ -43,7 +43,7 @@ const (
 	FrozenCopy      = "frozen"           // the host of its conversation was proven to tell members different things
 	TooMany         = "too_many"         // too many messages or invitations wait; see type bound
 	Unreadable      = "unreadable"       // the server cannot read the message, but may store it
-	BlockedWelcome  = "blocked"          // the user blocks its sender
+	BlockedSender   = "blocked"          // the user blocks its sender
 	HostedByUser    = "hosted"           // a conversation the user hosts had or will have its group
 	Unordered       = "unordered"        // the user hosts its group, and the conversation refused it
 	OutdatedMessage = "already_received" // the same message was received before

@@ -64,7 +64,7 @@ func (r *receiver) mayInvite(ctx context.Context, actor vocab.ID) (bool, error) 
 // is refused if the user blocks the host or the sender, or if its key package is not the user's.
 func (r *receiver) takeWelcome(ctx context.Context) (Outcome, error) {
 	if r.IsBlocked {
-		return refused(BlockedWelcome)
+		return refused(BlockedSender)
 	}
 	if ours, err := r.tx.KeyPackages.Has(ctx, r.entry.keyPackage); err != nil || !ours {
 		return Outcome{Reason: UnknownPackage}, err

@@ -21,10 +21,11 @@ type Orderer struct {
 // order puts a message into the log, in the transaction that stores the message's arrival. So
 // each message that is stored as received is in the log. It is there only once, even if it is
 // sent again. A refused message is dropped: its sender gets no answer, and the other members do
-// not see it.
+// not see it. Nothing is ordered for a member that the host blocks, as the host's routes take
+// nothing from such a member.
 func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome, error) {
 	if r.IsBlocked {
-		return refused(BlockedWelcome)
+		return refused(BlockedSender)
 	}
 	c, err := r.tx.Hosted.Lock(ctx, id)
 	if err != nil {
