@@ -166,10 +166,8 @@ func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Ef
 	if err != nil || !before.AttributedTo.Same(o.AttributedTo) {
 		return Effects{}, ignoredUnless(err)
 	}
-	doc, readable := o.Stored()
-	changed, err := tx.Objects.Replace(ctx, o.ID, doc, readable, NotAfter(o.Updated, r.Now))
-	if err != nil || !changed {
-		return Effects{}, ignoredUnless(err)
+	if err := replaceObject(ctx, tx, r, o, o.Updated); err != nil {
+		return Effects{}, err
 	}
 	return r.dropActivity(ctx, tx)
 }

@@ -107,6 +107,17 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	if o, err = approve(ctx, tx, r, o); err != nil {
 		return err
 	}
+	return replaceObject(ctx, tx, r, o, at)
+}
+
+// replaceObject replaces a stored object by a version that was changed at the time at, unless the
+// stored version is newer. It never replaces the user's own object, which is changed only by what
+// the user sends. A version of it that others pass on lacks the text that the user wrote, and
+// claims no stamp.
+func replaceObject(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, at time.Time) error {
+	if r.Mine(o.ID) {
+		return ErrIgnored
+	}
 	doc, readable := o.Stored()
 	changed, err := tx.Objects.Replace(ctx, o.ID, doc, readable, NotAfter(at, r.Now))
 	if err != nil || !changed {

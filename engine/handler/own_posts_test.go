@@ -1,0 +1,92 @@
+package handler_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+)
+
+// announcedEdit is the Announce of an Update of alice's post.
+const announcedEdit = `{"id":"p:/announces/u1","type":"Announce","actor":"` + community + `","to":"as:Public","cc":"` + community + `/followers",
+	"object":{"id":"us:/alice/activities/u1","type":"Update","actor":"us:/alice","to":"as:Public","object":"us:/alice/objects/1"}}`
+
+// A community announces the Update of alice's post to her, too, because she follows it. Her
+// database has the post as she wrote it.
+func TestAGroupDoesNotChangeTheUsersOwnPosts(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	moderates(s)
+	s.Act("", `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","cc":"`+community+`","object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice",
+		"to":"as:Public","cc":"`+community+`","content":"<p>two  spaces</p>","source":{"content":"two  spaces","mediaType":"text/plain"}}}`)
+	held := func() []string {
+		return s.Column(t, s.Alice, `SELECT concat_ws(' ', raw, readable, updated_at) FROM objects WHERE uri = $1`, s.Long("us:/alice/objects/1"))
+	}
+	before := held()
+	expect(t, s, "an Update of alice's own post", nil, accepted, func() error { return s.Send(community, "us:/inbox", announcedEdit) })
+	if got := held(); !slices.Equal(got, before) {
+		t.Errorf("alice holds %q, want %q", got, before)
+	}
+	boost := `{"id":"p:/announces/c1","type":"Announce","actor":"` + community + `","to":"as:Public","cc":"` + community + `/followers",
+		"object":{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","object":"us:/alice/objects/1"}}`
+	expect(t, s, "the Create of alice's own post", []string{
+		"+ activity inbound Announce p:/announces/c1 us:/alice/objects/1",
+		"+ reaction " + community + " Announce us:/alice/objects/1 p:/announces/c1",
+		"+ feed p:/announces/c1 by " + community,
+		"+ event announce.received p:/announces/c1 us:/alice/objects/1 by contact " + community,
+	}, accepted, func() error { return s.Send(community, "us:/inbox", boost) })
+}
+
+// An approval of alice's quote costs an Update to all who have the quote. A group whose post she
+// quotes cannot take the approval away by an Announce, and then approve again and again.
+func TestAGroupApprovesAQuoteOnce(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	moderates(s)
+	s.Followed("p:/dave")
+	s.Act("", `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice",
+		"to":"as:Public","content":"see","quote":"p:/post/5"}}`)
+	request := `{"id":"us:/alice/activities/r","type":"QuoteRequest","actor":"us:/alice","to":"` + community + `","object":"p:/post/5","instrument":"us:/alice/objects/1"}`
+	err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+		return tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: s.ID("us:/alice/activities/r"), Direction: user.Outbound, Type: "QuoteRequest", Actor: s.ID("us:/alice"),
+			Object: s.ID("us:/alice/objects/1"), Published: s.Now(), Raw: []byte(s.Long(request))})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve("p:/stamps/1", `{"id":"p:/stamps/1","type":"QuoteAuthorization","attributedTo":"`+community+`","interactingObject":"us:/alice/objects/1","interactionTarget":"p:/post/5"}`)
+	approve := `{"id":"p:/accepts/1","type":"Accept","actor":"` + community + `","object":"us:/alice/activities/r","result":"p:/stamps/1"}`
+	s.MustSend(community, "us:/alice/inbox", approve)
+	s.MustSend(community, "us:/inbox", announcedEdit)
+	s.MustSend(community, "us:/alice/inbox", strings.Replace(approve, "accepts/1", "accepts/2", 1))
+	if got := s.Column(t, s.Alice, `SELECT type FROM activities WHERE direction = 'outbound' AND type = 'Update'`); len(got) != 1 {
+		t.Errorf("alice sent %d Updates, want 1", len(got))
+	}
+	if got := s.Column(t, s.Alice, `SELECT coalesce(raw ->> 'quoteAuthorization', '') FROM objects WHERE uri = $1`, s.Long("us:/alice/objects/1")); !slices.Equal(got, []string{s.Long("p:/stamps/1")}) {
+		t.Errorf("the quote claims %q, want the stamp", got)
+	}
+}
+
+// Alice does not follow bob, so that only the community brings her his post and its edit.
+func TestAGroupBringsTheEditsOfOtherUsers(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	bob := s.With("bob")
+	bobs := strings.NewReplacer("us:/alice", string(bob.ID("us:/alice")))
+	note := func(content, more string) string {
+		return `{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":"as:Public","published":"2026-01-01T00:00:00Z","content":"` + content + `"` + more + `}`
+	}
+	moderates(s)
+	bob.Act("", `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","object":`+note("first", "")+`}`)
+	s.MustSend(community, "us:/inbox", bobs.Replace(strings.NewReplacer("announces/u1", "announces/c1", "activities/u1", "activities/c1", `"Update"`, `"Create"`).Replace(announcedEdit)))
+	bob.Act("", `{"id":"us:/alice/activities/u1","type":"Update","actor":"us:/alice","to":"as:Public","object":`+note("second", `,"updated":"2026-01-02T00:00:00Z"`)+`}`)
+	s.MustSend(community, "us:/inbox", bobs.Replace(announcedEdit))
+	if got := s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects`); !slices.Equal(got, []string{"second"}) {
+		t.Errorf("alice holds %q, want the edit", got)
+	}
+}
