@@ -37,10 +37,14 @@ func newAnnounce() Handler {
 			if again, err := isRepeat(ctx, tx, r, o); err != nil || again {
 				return Effects{}, ignoredUnless(err)
 			}
+			o, err := approve(ctx, tx, r, o)
+			if err != nil {
+				return Effects{}, err
+			}
 			if kept, err := keepObject(ctx, tx, o, true, r.Now); err != nil || !kept {
 				return Effects{}, ignoredUnless(err)
 			}
-			err := tx.Reactions.Set(ctx, user.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: user.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
+			err = tx.Reactions.Set(ctx, user.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: user.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
 			if err != nil {
 				return Effects{}, err
 			}

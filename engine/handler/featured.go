@@ -128,6 +128,9 @@ func pinObject(ctx context.Context, tx *user.Tx, r *Received) error {
 		if !follows || o == nil || !isReadable(o) || !audience.IsPublic(o.Addressing) || !o.AttributedTo.Same(r.Actor.ID) {
 			return ErrIgnored
 		}
+		if o, err = approve(ctx, tx, r, o); err != nil {
+			return err
+		}
 		if kept, err := keepObject(ctx, tx, o, true, r.Now); err != nil || !kept {
 			return ignoredUnless(err)
 		}

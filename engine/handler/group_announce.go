@@ -138,6 +138,10 @@ func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effe
 	if o == nil {
 		return Effects{}, ErrIgnored
 	}
+	o, err := approve(ctx, tx, r, o)
+	if err != nil {
+		return Effects{}, err
+	}
 	if kept, err := keepObject(ctx, tx, o, !r.Proven, r.Now); err != nil || !kept {
 		return Effects{}, ignoredUnless(err)
 	}
@@ -152,7 +156,8 @@ func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effe
 }
 
 // changePost replaces a stored post with the version that its server shows or its author's proof
-// covers (see publicPost), unless the stored version is newer.
+// covers (see publicPost), unless the stored version is newer. If the new version claims the same
+// stamp for the same quote as the stored one, the stamp needs no second proof.
 func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	o := in.publicPost(r)
 	if o == nil {
@@ -165,6 +170,11 @@ func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Ef
 	before, err := stored.Parse()
 	if err != nil || !before.AttributedTo.Same(o.AttributedTo) {
 		return Effects{}, ignoredUnless(err)
+	}
+	if hasStampOf(o, before) {
+		o = o.WithStamp()
+	} else if o, err = approve(ctx, tx, r, o); err != nil {
+		return Effects{}, err
 	}
 	if err := replaceObject(ctx, tx, r, o, o.Updated); err != nil {
 		return Effects{}, err

@@ -118,7 +118,14 @@ func keepStamp(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, w
 	return o.ID, nil
 }
 
-// approve checks the stamp that a post of the sender claims for its quote. If the author of the
+// hasStampOf reports whether a post claims the stamp of its stored version for the same quote.
+// Stored versions only have stamps that were verified.
+func hasStampOf(o, stored *vocab.Object) bool {
+	claimed := vocab.ClaimedStamp(o.Doc)
+	return claimed != "" && claimed.Same(vocab.ClaimedStamp(stored.Doc)) && vocab.QuoteOf(o.Doc).Same(vocab.QuoteOf(stored.Doc))
+}
+
+// approve checks the stamp that a received post claims for its quote. If the author of the
 // quoted post has issued the stamp for this quote, approve returns the post as approved.
 // Otherwise it returns the post unchanged.
 func approve(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (*vocab.Object, error) {

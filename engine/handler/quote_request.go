@@ -113,6 +113,9 @@ func (q quotes) receiveRequest(ctx context.Context, tx *user.Tx, r *Received) (E
 		return Effects{Remembered: true}, q.sendReject(ctx, tx, r, quoting)
 	}
 	if audience.IsPublic(quoting.Addressing) {
+		if quoting, err = approve(ctx, tx, r, quoting); err != nil {
+			return Effects{}, err
+		}
 		if _, err := tx.Objects.Add(ctx, Stored(quoting, r.Now)); err != nil {
 			return Effects{}, err
 		}

@@ -26,7 +26,10 @@ type fetcher struct {
 func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 	x.fetched = map[vocab.ID]*vocab.Object{}
 	if f.Handlers.Lookup(x.Activity).Group {
-		return f.fetchAnnounced(ctx, x)
+		if err := f.fetchAnnounced(ctx, x); err != nil {
+			return err
+		}
+		return f.fetchStamp(ctx, x)
 	}
 	for _, id := range f.Handlers.Needs(x.Activity) {
 		if err := f.fetchNeed(ctx, x, id); err != nil {

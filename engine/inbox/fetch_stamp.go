@@ -7,18 +7,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fetchStamp fetches the approval stamp that a new or changed post gives for its quote
-// (FEP-044f). If the stamp approves the quote, fetchStamp also fetches the quoted post, because
-// only its author may approve, and a user who receives the quote often does not hold that post.
-// When its server does not show the stamp or the quoted post, the new or changed post is still
-// accepted; its quote then counts as not approved.
+// fetchStamp fetches the approval stamp that a new, changed, boosted or pinned post gives for its
+// quote (FEP-044f). If the stamp approves the quote, fetchStamp also fetches the quoted post,
+// because only its author may approve, and a user who receives the quote often does not hold that
+// post. When its server does not show the stamp or the quoted post, the post is still accepted; its
+// quote then counts as not approved.
 func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
-	if !handler.HasWords(x.Activity.Type) {
-		return nil
-	}
-	post := x.Activity.Object.Doc
-	stamp, quoting, quoted := vocab.ClaimedStamp(post), x.Activity.Object.ID, vocab.QuoteOf(post)
-	if stamp == "" || stamp.Same(quoting) || quoted.Same(quoting) {
+	post, quoting := f.postToStore(x)
+	stamp, quoted := vocab.ClaimedStamp(post), vocab.QuoteOf(post)
+	if stamp == "" || stamp.Same(quoting) || quoted.Same(quoting) || x.fetched[stamp] != nil {
 		return nil
 	}
 	if err := f.fetchForQuote(ctx, x, stamp); err != nil {
@@ -39,16 +36,36 @@ func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	return err
 }
 
+// postToStore returns the post that the recipients may store, and its id: the one that was fetched,
+// or else the one that a Create or Update embeds. The post is nil if there is none.
+func (f *fetcher) postToStore(x *receiving) (vocab.Doc, vocab.ID) {
+	a, id := x.Activity, x.Activity.Object.ID
+	if len(x.fetched) == 0 && handler.HasWords(a.Type) {
+		return a.Object.Doc, id
+	}
+	if subject := f.Handlers.Lookup(a).Subject; subject != nil {
+		id = subject(a)
+	}
+	if o := x.fetched[id]; o != nil {
+		return o.Doc, o.ID
+	}
+	return nil, ""
+}
+
 // withoutWords returns the quoted post with its author and nothing else, because no recipient
 // stores it.
 func withoutWords(o *vocab.Object) (*vocab.Object, error) {
 	return vocab.ObjectOf(vocab.Doc{"id": string(o.ID), "type": o.Type, "attributedTo": string(o.AttributedTo)})
 }
 
-// fetchForQuote fetches a stamp or a quoted post, if its server shows it.
+// fetchForQuote fetches a stamp or a quoted post, if its server shows it. For a Group's Announce
+// the group's budget pays.
 func (f *fetcher) fetchForQuote(ctx context.Context, x *receiving, id vocab.ID) error {
 	if f.Local.IsLocal(id) {
 		return f.fetchLocal(ctx, x, id)
+	}
+	if f.Handlers.Lookup(x.Activity).Group && limitBy(f.bounds.fetchedForGroup, string(x.Actor.ID)) != nil {
+		return nil
 	}
 	o, _, err := f.fetchObject(ctx, x, id, nil)
 	switch {
