@@ -168,7 +168,7 @@ func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Ef
 		return Effects{}, ignoredUnless(err)
 	}
 	before, err := stored.Parse()
-	if err != nil || !before.AttributedTo.Same(o.AttributedTo) {
+	if err != nil || !before.AttributedTo.Same(o.AttributedTo) || isOlderCopy(o, before) {
 		return Effects{}, ignoredUnless(err)
 	}
 	if hasStampOf(o, before) {

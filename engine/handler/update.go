@@ -100,6 +100,9 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	if counts {
 		return refreshPoll(ctx, tx, stored, o)
 	}
+	if !embedsAll(r.Activity) && isOlderCopy(o, before) {
+		return ErrIgnored
+	}
 	at := o.Updated
 	if at.IsZero() {
 		at = r.Activity.Published
@@ -134,6 +137,10 @@ func isUndated(r *Received, o *vocab.Object) bool {
 	hasTime := !o.Updated.IsZero() || o.Type != question && !r.Activity.Published.IsZero()
 	return len(r.Forwarders) > 0 && !hasTime && !r.isShown(o)
 }
+
+// isOlderCopy reports whether a fetched copy of a post does not give the time of a change, although
+// the stored version does. The copy may be from a cache of its server.
+func isOlderCopy(o, stored *vocab.Object) bool { return o.Updated.IsZero() && !stored.Updated.IsZero() }
 
 // mayKeep reports whether the new version of an object may replace the old one in the user's
 // database: its audience has to include the user.
