@@ -27,7 +27,8 @@ import (
 
 // Main runs the command that args name and returns the exit code of the process. The first
 // SIGINT or SIGTERM cancels the context of the command. At the second signal, Main returns
-// immediately, even if the command is still running.
+// immediately, even if the command is still running. While an editor has the terminal, SIGINT is
+// for the editor alone.
 func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -49,11 +50,14 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 // awaitCode returns the exit code of the command. If a second signal comes first, it returns
 // exitFailed for a command that serves, and the exit code of that signal for another command.
 func (a *app) awaitCode(done <-chan int, signals <-chan os.Signal, cancel context.CancelCauseFunc) int {
-	for first := true; ; first = false {
+	for first := true; ; {
 		select {
 		case code := <-done:
 			return code
 		case s := <-signals:
+			if s == syscall.SIGINT && a.editing.Load() {
+				continue
+			}
 			stopped := &interrupted{s.(syscall.Signal)} // Notify was given only syscall signals
 			switch {
 			case first:
@@ -63,6 +67,7 @@ func (a *app) awaitCode(done <-chan int, signals <-chan os.Signal, cancel contex
 			default:
 				return stopped.exit()
 			}
+			first = false
 		}
 	}
 }
@@ -90,6 +95,7 @@ type app struct {
 
 	command *cobra.Command // the command that runs; nil until its flags and arguments are checked
 	serving atomic.Bool    // the command runs until it is told to stop
+	editing atomic.Bool    // an editor has the terminal
 }
 
 func newApp(env []string, stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -134,7 +140,7 @@ func (a *app) run(ctx context.Context, args []string) (code int) {
 			return 0
 		}
 		if !a.serving.Load() {
-			err = &exitError{stopped.exit(), stopped}
+			err = &exitError{stopped.exit(), hintAtCopy(stopped, err)}
 		}
 	}
 	// If a.command is nil, the error is cobra's, because no code of ours has run yet.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,7 @@ func (a *app) editConfig(ctx context.Context, user vocab.Username) error {
 	if err != nil {
 		return err
 	}
-	answers, editing := bufio.NewReader(a.stdin), editor{env: a.env, stdin: a.stdin, screen: a.stderr}
+	answers, editing := bufio.NewReader(a.stdin), editor{env: a.env, stdin: a.stdin, screen: a.stderr, running: &a.editing}
 	for {
 		after, err := editing.editFile(ctx, path)
 		if err != nil {
@@ -100,9 +101,30 @@ func writeCopy(user vocab.Username, content []byte) (path string, err error) {
 // keepCopy returns err with the path of the edited copy, which was not accepted and is kept.
 func keepCopy(path string, err error) error {
 	if e := fault.Of(err); e != nil {
-		return fault.Wrap(e.Kind, e.Public, err).WithHint("your copy is kept: " + path)
+		err = fault.Wrap(e.Kind, e.Public, err).WithHint("your copy is kept: " + path)
+	} else {
+		err = fmt.Errorf("edit %s, which is kept: %w", path, err)
 	}
-	return fmt.Errorf("edit %s, which is kept: %w", path, err)
+	return &keptCopy{path, err}
+}
+
+// keptCopy is the failure of an edit whose copy is kept.
+type keptCopy struct {
+	path string
+	err  error
+}
+
+func (k *keptCopy) Error() string { return k.err.Error() }
+func (k *keptCopy) Unwrap() error { return k.err }
+
+// hintAtCopy returns the error of a command that a signal has stopped, which failed with err for
+// that reason. If a copy is kept, the hint names it.
+func hintAtCopy(stopped *interrupted, err error) error {
+	var kept *keptCopy
+	if errors.As(err, &kept) {
+		return fault.Wrap(fault.Busy, stopped.Error(), stopped).WithHint("your copy is kept: " + kept.path)
+	}
+	return stopped
 }
 
 // editor starts the program in which a person edits a file.
@@ -110,6 +132,8 @@ type editor struct {
 	env    environment
 	stdin  io.Reader
 	screen io.Writer
+
+	running *atomic.Bool // is true while the editor has the terminal
 }
 
 // editFile opens the file in the editor, and returns the content of the file after the editor
@@ -124,7 +148,10 @@ func (e *editor) editFile(ctx context.Context, path string) ([]byte, error) {
 	// The variable may hold a command with flags, which the shell splits.
 	c := exec.CommandContext(ctx, "sh", "-c", command+` "$1"`, "sh", path)
 	c.Stdin, c.Stdout, c.Stderr, c.Env = e.stdin, e.screen, e.screen, e.env
-	if err := c.Run(); err != nil {
+	e.running.Store(true)
+	err := c.Run()
+	e.running.Store(false)
+	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, fmt.Sprintf("the editor %.100q failed", command), err)
 	}
 	return os.ReadFile(path)

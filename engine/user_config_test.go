@@ -139,3 +139,25 @@ func TestAFullDiskIsReportedAsOne(t *testing.T) {
 		{"user create bob", 73, "hint: free some space"},
 	})
 }
+
+// Ctrl-C in an editor is for the editor: the terminal sends SIGINT to both processes, and the edit
+// goes on. SIGTERM ends the command, which says where the copy is.
+func TestAnEditOutlivesAnInterrupt(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Make(t)
+	runAll(t, i, []command{{"user create alice -q", 0, ""}})
+	i.Set(`EDITOR=trap '' INT; kill -INT $PPID; kill -INT $PPID; sed -i 's/"name": ""/"name": "Alice"/'`)
+	if got := i.Run(t, "user", "config", "edit", "alice"); got.Code != 0 {
+		t.Errorf("an edit with Ctrl-C ended with %d: %s", got.Code, got.Stderr)
+	}
+	got, err := os.ReadFile(filepath.Join(i.DataDir, "users", "alice", "config.json"))
+	if err != nil || !strings.Contains(string(got), `"name": "Alice"`) {
+		t.Errorf("the file is %s, %v", got, err)
+	}
+	i.Set(`EDITOR=kill -TERM $PPID; exec tail -f /dev/null`)
+	stopped := i.Run(t, "user", "config", "edit", "alice")
+	_, kept, isNamed := strings.Cut(strings.TrimSpace(stopped.Stderr), "your copy is kept: ")
+	if _, err := os.Stat(kept); stopped.Code != 143 || !isNamed || err != nil {
+		t.Errorf("an edit with SIGTERM ended with %d: %s, %v, want 143 and a copy", stopped.Code, stopped.Stderr, err)
+	}
+}
