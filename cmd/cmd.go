@@ -128,10 +128,14 @@ func (a *app) run(ctx context.Context, args []string) (code int) {
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
-	root.SetOut(guarded{a.stdout})
+	root.SetOut(&outlet{Writer: a.stdout})
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
-	if err == nil || errors.Is(err, errClosedPipe) {
+	return a.conclude(ctx, root.ExecuteContext(ctx))
+}
+
+// conclude reports err, with which the command ended, and returns the exit code.
+func (a *app) conclude(ctx context.Context, err error) int {
+	if err == nil {
 		return 0
 	}
 	var stopped *interrupted

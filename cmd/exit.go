@@ -51,7 +51,7 @@ var exitMeanings = []struct {
 	exit    int
 	meaning string
 }{
-	{0, "done; also when standard output was closed early"},
+	{0, "done; standard output that was closed early is no failure"},
 	{exitFailed, "failed"},
 	{3, "finished, but some items failed"},
 	{exitPending, "--check found something to do"},

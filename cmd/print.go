@@ -26,7 +26,7 @@ const (
 // printer writes results to one writer: formatted for people on a terminal, as plain lines into
 // a pipe, or as JSON.
 type printer struct {
-	w           io.Writer
+	w           *outlet
 	terminal    bool
 	json, quiet bool
 	renderer    *lipgloss.Renderer
@@ -37,7 +37,7 @@ func (a *app) printer(w io.Writer) *printer {
 	if a.noColor {
 		r.SetColorProfile(termenv.Ascii)
 	}
-	return &printer{w: guarded{w}, terminal: isTerminal(w), json: a.json, quiet: a.quiet, renderer: r}
+	return &printer{w: &outlet{Writer: w}, terminal: isTerminal(w), json: a.json, quiet: a.quiet, renderer: r}
 }
 
 func isTerminal(stream any) bool {
@@ -189,16 +189,35 @@ func cleanLines(s string) string {
 // failure of the command.
 var errClosedPipe = errors.New("standard output is closed")
 
-// guarded is the writer of a printer. It returns errClosedPipe for a closed pipe, so that a
-// closed pipe elsewhere, such as a socket, stays a failure. Other errors get the exit code
-// exitFailed.
-type guarded struct{ io.Writer }
+// ignoreClosedPipe returns err, or nil if err says that the reader of standard output has ended.
+func ignoreClosedPipe(err error) error {
+	if errors.Is(err, errClosedPipe) {
+		return nil
+	}
+	return err
+}
 
-func (g guarded) Write(b []byte) (int, error) {
-	n, err := g.Writer.Write(b)
+// outlet is the writer of results. Once its reader has ended, it drops all text and reports
+// success, so that the command goes on and its exit code tells how that went. If stops is true, it
+// returns errClosedPipe instead: for a command that would write without end. Other errors get the
+// exit code exitFailed.
+type outlet struct {
+	io.Writer
+	stops    bool
+	isClosed bool
+}
+
+func (o *outlet) Write(b []byte) (int, error) {
+	if o.isClosed {
+		return len(b), nil
+	}
+	n, err := o.Writer.Write(b)
 	switch {
+	case errors.Is(err, syscall.EPIPE) && o.stops:
+		return n, errClosedPipe
 	case errors.Is(err, syscall.EPIPE):
-		err = errClosedPipe
+		o.isClosed = true
+		return len(b), nil
 	case err != nil:
 		err = &exitError{exitFailed, err}
 	}

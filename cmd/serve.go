@@ -142,13 +142,14 @@ func (a *app) runDemo(ctx context.Context, d engine.Demonstration) error {
 	}
 	// If we are root, the private database runs as another user, which must reach its folder.
 	err = os.Chmod(d.Dir, 0o711)
-	story := a.out.w
+	a.out.w.stops = true
+	var story io.Writer = a.out.w
 	if a.quiet {
 		story = io.Discard
 	}
 	d.Version = c.Engine.Version
 	if err == nil {
-		err = engine.Demo(ctx, d, story, log)
+		err = ignoreClosedPipe(engine.Demo(ctx, d, story, log))
 	}
 	if err != nil && fault.KindOf(err) == fault.Internal && !errors.Is(err, context.Canceled) {
 		err = &exitError{exitFailed, fmt.Errorf("show the demonstration: %w", err)}

@@ -57,7 +57,8 @@ func newStreamTail(a *app) *cobra.Command {
 				})
 			}
 			t.user = c.User
-			err = a.admin(ctx, func(tasks *admin.Tasks) error { return tasks.Streams.Tail(ctx, c, t.sink()) })
+			a.out.w.stops = true
+			err = a.admin(ctx, func(tasks *admin.Tasks) error { return ignoreClosedPipe(tasks.Streams.Tail(ctx, c, t.sink())) })
 			return t.finish(ctx, err, c.Follow)
 		}),
 	}
