@@ -230,3 +230,28 @@ func TestTheDataFolderFollowsTheUser(t *testing.T) {
 		})
 	}
 }
+
+func TestSizesAreTakenUpToTheirBounds(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		bytes size
+		shown string
+	}{
+		"6442450944": {6 << 30, "6GiB"}, "1TiB": {1 << 40, "1TiB"}, "1099511627776": {1 << 40, "1TiB"},
+		"1048577": {1<<20 + 1, "1048577"}, "16 MiB": {16 << 20, "16MiB"}, "0": {0, "0"},
+	} {
+		var v size
+		if err := v.Set(text); err != nil || v != want.bytes || v.String() != want.shown {
+			t.Errorf("Set(%q) = %d, shown as %s, %v, want %d and %s", text, v, &v, err, want.bytes, want.shown)
+		}
+	}
+	for _, text := range []string{"8388608TiB", "9223372036854775808", "18446744073709551616", "-1", "-0", "-1KiB", "1PiB", "TiB", ""} {
+		var v size
+		if err := v.Set(text); err == nil {
+			t.Errorf("Set(%q) = %d, want an error", text, v)
+		}
+	}
+	if c, err := load(t, "[events]\nmemory = '1TiB'", nil); err != nil || c.Engine.Events.Memory != 1<<40 {
+		t.Errorf("events.memory = 1TiB: %v", err)
+	}
+}

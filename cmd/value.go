@@ -3,6 +3,7 @@ package cmd
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"path/filepath"
 	"strconv"
@@ -104,12 +105,13 @@ func (v *span) Type() string { return "DURATION" }
 var sizeUnits = []struct {
 	name  string
 	bytes int64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
 
 func (v *size) Set(s string) error {
 	for _, u := range sizeUnits {
 		number, ok := strings.CutSuffix(s, u.name)
-		if n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 32); ok && err == nil {
+		n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 63)
+		if ok && err == nil && int64(n) <= math.MaxInt64/u.bytes {
 			*v = size(int64(n) * u.bytes)
 			return nil
 		}
