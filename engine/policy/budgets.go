@@ -130,7 +130,7 @@ var (
 	IdleEvents      = newBudget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})
 
 	// Budgets of this server's own users.
-	Sockets = newBudget(Budget{Bounds: "sockets of users' programs", Payer: Address, Pool: 4096, Beyond: "503, or close code 1013",
+	Sockets = newBudget(Budget{Bounds: "sockets of users' programs", Payer: Address, Pool: 4096, Beyond: "503; of one user 429",
 		Note: fmt.Sprintf("a user has %d at most, of which LLM engines have %d; they do not count as connections", SocketsOfUser, SocketsOfUser/2)})
 	ActionBodies       = newBudget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
 	ConversationBodies = newBudget(Budget{Bounds: "bodies of requests to conversations under way, with those that wait for their turn", Payer: User, Pool: 40 << 20, Bytes: true, Beyond: "503",

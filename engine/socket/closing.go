@@ -12,16 +12,14 @@ func (c *Closing) Error() string { return fmt.Sprintf("closed with %d: %s", c.Co
 
 // The reasons for which the engine ends a socket.
 var (
-	GoingAway  = &Closing{1001, "shutdown"}
-	Misused    = &Closing{1008, "not a text"}
-	TooFast    = &Closing{1008, "too many frames"}
-	TooBig     = &Closing{1009, "frame too big"}
-	Failed     = &Closing{1011, "internal error"}
-	SetBack    = &Closing{1012, "the server was set back"} // the client reconnects, and gets a reset
-	Overloaded = &Closing{1013, "overloaded"}
-	Revoked    = &Closing{4001, "token expired or revoked"}
-	TooSlow    = &Closing{4002, "too slow"}
-	TooMany    = &Closing{4003, "too many sockets"}
+	GoingAway = &Closing{1001, "shutdown"}
+	Misused   = &Closing{1008, "not a text"}
+	TooFast   = &Closing{1008, "too many frames"}
+	TooBig    = &Closing{1009, "frame too big"}
+	Failed    = &Closing{1011, "internal error"}
+	SetBack   = &Closing{1012, "the server was set back"} // the client reconnects, and gets a reset
+	Revoked   = &Closing{4001, "token expired or revoked"}
+	TooSlow   = &Closing{4002, "too slow"}
 )
 
-var closings = []*Closing{GoingAway, Misused, TooFast, TooBig, Failed, SetBack, Overloaded, Revoked, TooSlow, TooMany}
+var closings = []*Closing{GoingAway, Misused, TooFast, TooBig, Failed, SetBack, Revoked, TooSlow}
