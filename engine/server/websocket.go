@@ -196,7 +196,10 @@ func (p *program) readFrames(ctx context.Context, leave func()) {
 			leave()
 			return
 		}
+		// A message may have any number of frames, and they may be empty: only time limits it.
+		late := time.AfterFunc(p.frameTime, func() { p.one.End(socket.TooSlow) })
 		b, err := io.ReadAll(io.LimitReader(message, maxFrame+1))
+		late.Stop()
 		switch {
 		case err != nil:
 			leave()
