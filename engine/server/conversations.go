@@ -103,7 +103,7 @@ func (s *conversations) postConversation(a *answer, r *http.Request, _ httproute
 		return err
 	}
 	if body.With != "" {
-		return s.openConversation(a, r, t.User, body)
+		return s.openConversation(a, r, t, body)
 	}
 	var v conversation.View
 	switch {
@@ -128,19 +128,22 @@ func (s *conversations) postConversation(a *answer, r *http.Request, _ httproute
 }
 
 // openConversation shows the user's conversation with an actor, and makes it if there is none.
-func (s *conversations) openConversation(a *answer, r *http.Request, u vocab.Username, body newConversation) error {
+func (s *conversations) openConversation(a *answer, r *http.Request, t instance.Token, body newConversation) error {
 	if body.GroupInfo != nil || body.Upgrades != uuid.Nil || body.Predecessor != uuid.Nil {
 		return fault.New(fault.Unprocessable, "with stands alone").WithCode("invalid_parameter").At("/with")
 	}
-	with, err := s.outbox.FindActor(r.Context(), u, false, body.With)
+	if err := s.countLookup(a, payerOf(t)); err != nil {
+		return err
+	}
+	with, err := s.outbox.FindActor(r.Context(), t.User, false, body.With)
 	if err != nil {
 		return err
 	}
-	c, made, err := s.registry.Open(r.Context(), u, with.ID)
+	c, made, err := s.registry.Open(r.Context(), t.User, with.ID)
 	if err != nil {
 		return err
 	}
-	h, err := s.registry.Held(r.Context(), u, c.ID)
+	h, err := s.registry.Held(r.Context(), t.User, c.ID)
 	if err != nil {
 		return err
 	}

@@ -112,3 +112,27 @@ func TestListsLeadOnAndAreTagged(t *testing.T) {
 		f.get(path+"limit=1", read, header("If-None-Match", r.Header.Get("ETag"))).want(t, 304)
 	}
 }
+
+// To open a conversation with an actor is to look that actor up.
+func TestConversationsThatAreOpenedCountAsLookups(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.outbox.found = f.carol
+	token := bearerToken(f.token(f.alice, "read", "write"))
+	open := func() response {
+		return f.send("/api/conversations", `{"with":"`+string(f.carol.ID)+`"}`, token, header("Content-Type", "application/json"))
+	}
+	opened := 0
+	for range 61 {
+		if open().StatusCode == 429 {
+			break
+		}
+		opened++
+	}
+	if opened != 60 {
+		t.Errorf("%d conversations could be opened, want 60", opened)
+	}
+	if r := open().wantCode(t, 429, "rate_limited"); r.Header.Get("RateLimit") != `"lookups";r=0;t=60` {
+		t.Errorf("one more is told %v", r.Header)
+	}
+}
