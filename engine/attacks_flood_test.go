@@ -20,18 +20,11 @@ import (
 // the figures.
 func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 	t.Parallel()
-	large := os.Getenv("LIGHTWEB_SIEGE") != ""
-	size := func(small, full int) int {
-		if large {
-			return full
-		}
-		return small
-	}
 	s := newSiege(t, "LIGHTWEB_LIMITS_KEY_FETCH_RATE=20/min", "LIGHTWEB_LOG_LEVEL=info")
 	s.row.id = "flood"
 	far := peertest.New(t, "127.0.0.4")
-	bad, slow, keys, bombs := size(200, 10_000), size(40, 1000), size(50, 1000), size(3, 20)
-	bomb := packed(s, append(s.served("/bomb").JSON(), make([]byte, size(16<<20, 1<<30))...))
+	bad, slow, keys, bombs := sized(200, 10_000), sized(40, 1000), sized(50, 1000), sized(3, 20)
+	bomb := packed(s, append(s.served("/bomb").JSON(), make([]byte, sized(16<<20, 1<<30))...))
 	s.flood(fmt.Sprintf("%d bad requests", bad), func() {
 		s.at32(bad, func(n int) {
 			switch n % 4 {
@@ -59,7 +52,7 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 		a, _ := s.pour("POST /inbox HTTP/1.1\r\nHost: "+host(s.home.URL)+"\r\nTransfer-Encoding: chunked\r\n\r\n", fmt.Appendf(nil, "%x\r\n%s\r\n", len(part), part))
 		s.answered(a, 413)
 	})
-	s.flood(fmt.Sprintf("%d answers of %d MiB, packed to %d kB", bombs, size(16<<20, 1<<30)>>20, len(bomb)>>10), func() {
+	s.flood(fmt.Sprintf("%d answers of %d MiB, packed to %d kB", bombs, sized(16<<20, 1<<30)>>20, len(bomb)>>10), func() {
 		s.at32(bombs, func(n int) {
 			s.answered(s.boost(s.show(fmt.Sprint("/bomb", n), func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
@@ -73,6 +66,14 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 		})
 	})
 	s.settle()
+}
+
+// sized returns the size of an attack: small, or full with LIGHTWEB_SIEGE.
+func sized(small, full int) int {
+	if os.Getenv("LIGHTWEB_SIEGE") != "" {
+		return full
+	}
+	return small
 }
 
 // at32 calls do n times, 32 calls at once.
@@ -108,14 +109,14 @@ const (
 	floodGoroutines = 50        // may remain, for connections that end soon
 )
 
-// flood runs do and logs the engine's usage before, during and after it.
-func (s *siege) flood(what string, do func()) {
+// flood runs do, logs the engine's usage before, during and after it, and returns the last.
+func (s *siege) flood(what string, do func()) (after usage) {
 	s.Helper()
-	s.floodWithin(floodMemory, what, do)
+	return s.floodWithin(floodMemory, what, do)
 }
 
 // floodWithin is flood with another bound of memory, in bytes.
-func (s *siege) floodWithin(memory float64, what string, do func()) {
+func (s *siege) floodWithin(memory float64, what string, do func()) (after usage) {
 	s.Helper()
 	before := s.usage()
 	most, stop, done := before, make(chan struct{}), make(chan struct{})
@@ -137,7 +138,7 @@ func (s *siege) floodWithin(memory float64, what string, do func()) {
 	close(stop)
 	<-done
 	besieger.CloseIdleConnections()
-	after := s.usage()
+	after = s.usage()
 	enginetest.Eventually(s, "the goroutines of "+what+" end", func() bool {
 		after = s.usage()
 		return after.goroutines < before.goroutines+floodGoroutines
@@ -146,4 +147,5 @@ func (s *siege) floodWithin(memory float64, what string, do func()) {
 	if most.memory > before.memory+memory {
 		s.Errorf("%s took %v, before it was %v", what, most, before)
 	}
+	return after
 }
