@@ -32,6 +32,7 @@ var idn01 = attack{id: "IDN-01", sends: "one actor under several spellings of it
 		}
 		s.settle()
 		m.stands(1)
+		m.isOneActor()
 		m.gets(s.alice.ID+"/followers", true)
 		m.gets(s.circle, true)
 
@@ -40,11 +41,15 @@ var idn01 = attack{id: "IDN-01", sends: "one actor under several spellings of it
 		for n := range m.spellings {
 			s.accepted(m.post(n, "Follow", s.alice.ID))
 			s.accepted(m.post(n, "Like", s.note))
+			s.accepted(m.post(n, "Create", m.noteOf(n)))
 			if a := s.alice.Try(s, "AddToGroup", map[string]any{"name": "inner-circle", "actorUri": m.spellings[n]}); a.Status != http.StatusConflict {
 				s.Errorf("a blocked actor is put into a group as %s: %d %s", m.spellings[n], a.Status, a.Body)
 			}
 		}
+		s.settle()
 		m.stands(0)
+		m.isUnheard()
+		m.isOneActor()
 		m.gets(s.alice.ID+"/followers", false)
 		m.gets(s.circle, false)
 
@@ -157,15 +162,50 @@ func (m *manyNames) stands(n int) {
 	}
 }
 
+// noteOf returns a note of mallory's for alice under one spelling of mallory's id.
+func (m *manyNames) noteOf(spelling int) vocab.Doc {
+	id := m.spellings[spelling]
+	return vocab.Doc{"id": fmt.Sprintf("%s/%d-note", id, m.n), "type": "Note", "attributedTo": id, "content": "after the Block", "to": []any{m.alice.ID}}
+}
+
+// isUnheard checks that alice has no reaction, activity or object that mallory sent after the
+// Block. The Follows from before it stay.
+func (m *manyNames) isUnheard() {
+	m.Helper()
+	for _, query := range []string{
+		`SELECT actor_uri FROM reactions WHERE actor_uri ILIKE 'http%/users/mallory' AND actor_uri NOT LIKE '%127.0.0.%'`,
+		`SELECT uri FROM activities WHERE type IN ('Like', 'Create') AND actor_uri ILIKE 'http%/users/mallory' AND actor_uri NOT LIKE '%127.0.0.%'`,
+		`SELECT uri FROM objects WHERE raw::text LIKE '%after the Block%'`,
+	} {
+		if left := m.alice.Column(m, query); len(left) > 0 {
+			m.Errorf("%s finds %q", query, left)
+		}
+	}
+}
+
+// isOneActor checks that the instance database and alice's each have one row for mallory, under
+// her canonical id.
+func (m *manyNames) isOneActor() {
+	m.Helper()
+	for _, database := range []string{"lightweb", "lightweb_alice"} {
+		const all = `SELECT count(*) FROM actors WHERE uri ILIKE 'http%/users/mallory' AND uri NOT LIKE '%127.0.0.%'`
+		if n := m.count(database, all); n != 1 || m.count(database, all+` AND uri = $1`, m.spellings[0]) != 1 {
+			m.Errorf("%s has mallory %d times, want once under the canonical id", database, n)
+		}
+	}
+}
+
 // gets lets alice write to dave and to another recipient. It checks that dave receives the post
 // once, that his id is spelled as he writes it, and that mallory receives it once if want is true
-// and otherwise not. A digest of their server's followers must cover exactly these two.
+// and otherwise not. A post to the followers must bring a digest of the followers on their
+// server, which covers exactly these two.
 func (m *manyNames) gets(to string, want bool) {
 	m.Helper()
 	before := len(m.peer.Posted())
 	m.alice.Do(m, "CreateNote", map[string]any{"content": "for my friends", "to": []any{to}, "cc": []any{m.spelledDave()}})
 	m.settle()
 	var got [2]int // mallory, dave
+	digests := 0
 	for _, p := range m.peer.Posted()[before:] {
 		switch p.URL.Path {
 		case "/users/mallory/inbox":
@@ -176,7 +216,12 @@ func (m *manyNames) gets(to string, want bool) {
 		if !strings.Contains(string(p.Content), `"href":"`+m.written+`"`) {
 			m.Errorf("dave is not named as he writes himself: %s", p.Content)
 		}
-		m.saysOf(p, want)
+		if m.saysOf(p, want) {
+			digests++
+		}
+	}
+	if to == m.alice.ID+"/followers" && digests == 0 {
+		m.Error("no request tells their server which of its actors follow alice")
 	}
 	if mallory := map[bool]int{true: 1}[want]; got != [2]int{mallory, 1} {
 		m.Errorf("what is for %s came to mallory and dave %d times; want [%d 1]", to, got, mallory)
@@ -188,13 +233,13 @@ func (m *manyNames) spelledDave() string {
 	return strings.Replace(m.written, "LocalHost", "LOCALHOST", 1)
 }
 
-// saysOf checks the digest of the server's followers (FEP-8fcf) in a request, if there is one. It
-// must cover dave and, if she follows, mallory, in the spelling of their server.
-func (m *manyNames) saysOf(p peertest.Posted, follows bool) {
+// saysOf reports whether a request has a digest of the server's followers (FEP-8fcf), and checks
+// it. It must cover dave and, if she follows, mallory, in the spelling of their server.
+func (m *manyNames) saysOf(p peertest.Posted, follows bool) bool {
 	m.Helper()
 	field := p.Header.Get("Collection-Synchronization")
 	if field == "" {
-		return
+		return false
 	}
 	said, err := vocab.ParseSynchronization(field)
 	if err != nil {
@@ -208,6 +253,7 @@ func (m *manyNames) saysOf(p peertest.Posted, follows bool) {
 	if said.Digest != digest {
 		m.Errorf("the digest of the followers is %x, want %x", said.Digest, digest)
 	}
+	return true
 }
 
 var idn02 = attack{id: "IDN-02", sends: "mallory uses, undoes, deletes and writes under ids; then somebody else on that server uses them: in a Follow, a Like, and in notes for one and for two users, also while the engine restarts",
@@ -420,28 +466,40 @@ func (q *squat) restarts() {
 	q.holds(q.alice, note, q.carol, "carol's words")
 }
 
-var idn03 = attack{id: "IDN-03", sends: "somebody who has nothing to do with anybody here undoes and deletes 400 things that never came, naming alice and bob; carol, followed by alice, does so with two of hers, which come later",
+var idn03 = attack{id: "IDN-03", sends: "somebody who has nothing to do with anybody here undoes and deletes 2,000 things that never came, naming alice and bob; carol, followed by alice, does so meanwhile with two of hers, which come later",
 	happens: "the stranger's leave no row; carol's are remembered, and what comes of them later takes no effect", changes: true, asks: 5, play: func(s *siege) {
 		stranger := s.p.Actor("/users/idn-03-nobody")
 		s.accepted(s.post(stranger, s.home.URL+"/inbox", s.openly(s.does(stranger, "Undo", s.id(stranger, "thing")))))
 		s.settle()
-		s.untouched(func() {
-			s.at32(400, func(n int) {
-				thing, kind := s.id(stranger, fmt.Sprint("thing-", n)), []string{"Undo", "Delete"}[n%2]
-				d := vocab.Doc{"id": thing + "/gone", "type": kind, "actor": string(stranger.ID), "object": thing, "to": []any{s.alice.ID, s.bob.ID}}
-				if n%4 == 0 {
-					d["object"] = vocab.Doc{"id": thing, "type": "Like", "actor": string(stranger.ID), "object": s.note}
-				}
-				s.answered(s.post(stranger, s.home.URL+"/inbox", d), 202, 429)
-			})
+		like, create := s.like(s.carol, "like"), s.create(s.carol, "create")
+		const remembered, buried = `SELECT count(*) FROM seen`, `SELECT count(*) FROM tombstones`
+		known, graves, before := s.count("lightweb_alice", remembered), s.count("lightweb_alice", buried), s.state()
+		s.at32(2000, func(n int) {
+			switch n {
+			case 700:
+				s.accepted(s.post(s.carol, s.home.URL+"/inbox", s.openly(s.does(s.carol, "Undo", like["id"]))))
+			case 1400:
+				s.accepted(s.post(s.carol, s.home.URL+"/inbox", s.openly(s.does(s.carol, "Delete", create.Sub("object")["id"]))))
+			}
+			thing, kind := s.id(stranger, fmt.Sprint("thing-", n)), []string{"Undo", "Delete"}[n%2]
+			d := vocab.Doc{"id": thing + "/gone", "type": kind, "actor": string(stranger.ID), "object": thing, "to": []any{s.alice.ID, s.bob.ID}}
+			if n%4 == 0 {
+				d["object"] = vocab.Doc{"id": thing, "type": "Like", "actor": string(stranger.ID), "object": s.note}
+			}
+			s.answered(s.post(stranger, s.home.URL+"/inbox", d), 202, 429)
 		})
+		s.settle()
+		for made := range strings.Lines(difference(before, s.state())) {
+			if !strings.HasPrefix(made, "lightweb: acquaintances ") && !strings.HasPrefix(made, "lightweb_alice: seen ") && !strings.HasPrefix(made, "lightweb_alice: tombstones ") {
+				s.Errorf("it left traces: %s", made)
+			}
+		}
+		if s.count("lightweb_alice", remembered) != known+1 || s.count("lightweb_alice", buried) != graves+1 {
+			s.Errorf("alice's database remembers %d more ids and %d more tombstones, want carol's of each", s.count("lightweb_alice", remembered)-known, s.count("lightweb_alice", buried)-graves)
+		}
 		if n := s.count("lightweb", `SELECT count(*) FROM acquaintances WHERE actor_uri = $1`, string(stranger.ID)); n != 0 {
 			s.Errorf("%d users are said to know the stranger", n)
 		}
-		like, create := s.like(s.carol, "like"), s.create(s.carol, "create")
-		s.accepted(s.post(s.carol, s.home.URL+"/inbox", s.openly(s.does(s.carol, "Undo", like["id"]))))
-		s.accepted(s.post(s.carol, s.home.URL+"/inbox", s.openly(s.does(s.carol, "Delete", create.Sub("object")["id"]))))
-		s.settle()
 		s.unchanged(func() {
 			s.accepted(s.post(s.carol, s.alice.ID+"/inbox", like))
 			s.accepted(s.post(s.carol, s.alice.ID+"/inbox", create))
