@@ -12,7 +12,8 @@ import (
 )
 
 // errFull asks a peer to send the request again later, since the memory for requests is used up.
-var errFull = fault.New(fault.Unavailable, "the engine is overloaded; try again later").After(5 * time.Second)
+// It has a code because a fetch may end with it (see runAside): this server is the cause.
+var errFull = fault.New(fault.Unavailable, "the engine is overloaded; try again later").WithCode("overloaded").After(5 * time.Second)
 
 // memory limits how much memory the requests in progress take.
 type memory struct {

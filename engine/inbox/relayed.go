@@ -139,10 +139,10 @@ func withholdFault(err error) error {
 }
 
 // dropFault wraps an error in errDropped, so that the relay is not told of the error. It does
-// not do so if this server is the cause of the error. With errFull there is no activity any more
-// that could be dropped; see runAside.
+// not do so if this server is the cause of the error. With errFull, which is such an error, there
+// is no activity any more that could be dropped; see runAside.
 func dropFault(err error) error {
-	if err == nil || errors.Is(err, errDropped) || errors.Is(err, errFull) || fault.IsOurs(err) {
+	if err == nil || errors.Is(err, errDropped) || fault.IsOurs(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errDropped, err)
