@@ -14,13 +14,15 @@ import (
 const releaseTime = 5 * time.Second
 
 // drain waits for the turns and attempts in progress, and cancels them when the drain time is
-// over. Then it releases all leases, and writes the last batch of the ledger. The fault is Busy if
-// it has canceled attempts.
+// over. Meanwhile it writes the outcomes, so that they are stored even if the process is killed.
+// Then it releases all leases, and writes the last batch of the ledger. The fault is Busy if it has
+// canceled attempts.
 func (d *Dispatcher) drain(ctx context.Context, cancel func()) (err error) {
 	d.loop.isDraining = true
 	over := time.NewTimer(d.Drain)
 	defer over.Stop()
 	for d.loop.beside > 0 {
+		d.startWriting(ctx)
 		select {
 		case <-d.mail.arrived:
 			d.mail.deliver()
@@ -37,6 +39,17 @@ func (d *Dispatcher) drain(ctx context.Context, cancel func()) (err error) {
 	d.releaseAll(ctx)
 	d.writeBatch(ctx, d.loop.takeBatch(d.Now()))
 	return err
+}
+
+// startWriting begins every turn that may write outcomes now. After ctx has ended, it begins none.
+func (d *Dispatcher) startWriting(ctx context.Context) {
+	for ctx.Err() == nil {
+		u, t := d.loop.beginWriting(d.Now())
+		if u == nil {
+			return
+		}
+		d.begin(func() { d.runTurn(ctx, u.name, t) })
+	}
 }
 
 // releaseAll writes the outcomes that no turn has written, and releases every lease.

@@ -54,3 +54,30 @@ func TestStopCutsWhatDoesNotEnd(t *testing.T) {
 		}
 	})
 }
+
+// An outcome that comes during the drain is stored then, though another attempt does not end: the
+// process may be killed before the drain has ended.
+func TestOutcomesAreStoredDuringTheDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(ctx context.Context, p transport.Post) (transport.Attempt, error) {
+			if p.Inbox.Host() == "p.example" {
+				time.Sleep(5 * time.Second)
+				return transport.Attempt{Status: 202}, nil
+			}
+			<-ctx.Done()
+			return transport.Attempt{}, fault.Wrap(fault.Busy, "given up", ctx.Err())
+		})
+		answered, hanging := b.m.add("Create", "p.example", 1, 0), b.m.add("Create", "q.example", 1, 0)
+		b.run(t)
+		go b.stop()
+		time.Sleep(6 * time.Second)
+		if r := b.m.row(answered); r.status != user.DeliveryDelivered {
+			t.Errorf("during the drain the delivery is %s, want delivered", r.status)
+		}
+		b.stop()
+		if r := b.m.row(hanging); r.status != user.DeliveryPending || r.leased {
+			t.Errorf("at the end the other one is %s, leased %v; want given back", r.status, r.leased)
+		}
+	})
+}

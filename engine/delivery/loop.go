@@ -32,7 +32,7 @@ type loop struct {
 	beside      int  // goroutines that the dispatcher has started and that have not ended
 	hasRecalled bool // a first reading of the ledger has ended, with or without an error, so turns and attempts may begin
 	hasAll      bool // the whole ledger was read
-	isDraining  bool // no new turn or attempt begins
+	isDraining  bool // no new attempt begins, and no turn that claims deliveries
 }
 
 func newLoop(deps *Deps) *loop {
@@ -86,6 +86,17 @@ func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
 		t.claim.Except = append(t.claim.Except, l.leases.fullDomains(own)...)
 	}
 	return u, t
+}
+
+// beginWriting returns a user with outcomes to write while the loop drains, and a turn
+// that writes them and claims nothing. It returns nil if no such turn may begin.
+func (l *loop) beginWriting(now time.Time) (*scheduledUser, turn) {
+	for name := range l.ledger.entries {
+		if u := l.schedule.beginWriting(name); u != nil {
+			return u, turn{now: now, entries: l.ledger.takeEntries(name), postpone: map[string]time.Time{}}
+		}
+	}
+	return nil, turn{}
 }
 
 // claimableAt returns the time from which deliveries to a host that a turn left out can be claimed

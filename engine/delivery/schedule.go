@@ -76,6 +76,21 @@ func (s *schedule) beginTurn(now time.Time) *scheduledUser {
 	return u
 }
 
+// beginWriting begins a turn of the user with this name before it is due, and leaves the time at
+// which it is due. It returns nil if no turn of the user may begin now, or the last one has failed.
+func (s *schedule) beginWriting(name vocab.Username) *scheduledUser {
+	u := s.user(name)
+	if s.running >= maxTurns || u.isRunning || u.failures > 0 {
+		return nil
+	}
+	if u.place >= 0 {
+		heap.Remove(&s.due, u.place)
+	}
+	u.isRunning, u.again = true, false
+	s.running++
+	return u
+}
+
 // dueBy makes sure that u, whose turn is in progress, has another turn no later than the time in
 // at.
 func (u *scheduledUser) dueBy(at time.Time) {
