@@ -25,8 +25,12 @@ func newAccept(local *actor.Local) Handler {
 		Needs:      needsStamp,
 		Received:   receiveAnswer(local, user.Accepted),
 		Undone: func(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
+			again, err := isAcceptedAgain(ctx, tx, r, d)
+			if err != nil {
+				return false, err
+			}
 			ended, err := endFollow(ctx, tx, r, user.Following, func(rel *user.Relationship) bool {
-				return rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
+				return again || rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
 			})
 			if err != nil || ended {
 				return ended, err
@@ -48,6 +52,21 @@ func newAccept(local *actor.Local) Handler {
 			return tx.Relationships.Set(ctx, *rel, s.Now)
 		},
 	}
+}
+
+// isAcceptedAgain reports whether the stored Accept d came again, under the same id, for the user's
+// present Follow of the sender. No second row says so, but the id of that version is claimed.
+func isAcceptedAgain(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
+	rel, err := tx.Relationships.Find(ctx, user.Following, r.Actor.ID)
+	if err != nil || rel == nil || !d.stored || rel.Activity.Same(d.about) {
+		return false, err
+	}
+	version := []user.Owned{r.own(answerVersion(d.id, vocab.Accept, rel.Activity))}
+	free, err := tx.Activities.Claim(ctx, version)
+	if err != nil || len(free) == 0 {
+		return err == nil, err
+	}
+	return false, tx.Activities.Unclaim(ctx, version)
 }
 
 func checkAnswer(a *vocab.Activity) error {

@@ -136,16 +136,16 @@ type Received struct {
 // Effects is the result of a handler for an activity that a user received. The later steps of
 // the pipeline use it, even if the activity was ignored.
 type Effects struct {
-	Changed       bool     // a relationship has changed
-	Followed      bool     // the user follows the sender from now on
-	Unfollowed    bool     // the user does not follow the sender any more
-	Silent        bool     // no event tells of the activity
-	Disabled      vocab.ID // an activity of the sender that must not take effect any more; its id is claimed
-	Quotes        bool     // it is the first activity that tells of this quote of the user's post
-	Undecryptable string   // why the user's devices cannot use the message in it, if they cannot
-	Mislabeled    bool     // the labels of the message in it contradict the MLS header
-	Remembered    bool     // the user's database stores an id of the sender
-	TakenAway     vocab.ID // the id of something that a stranger deleted or undid before it arrived; the id is not stored
+	Changed       bool       // a relationship has changed
+	Followed      bool       // the user follows the sender from now on
+	Unfollowed    bool       // the user does not follow the sender any more
+	Silent        bool       // no event tells of the activity
+	Disabled      []vocab.ID // the claimed ids of an activity of the sender that must not take effect any more
+	Quotes        bool       // it is the first activity that tells of this quote of the user's post
+	Undecryptable string     // why the user's devices cannot use the message in it, if they cannot
+	Mislabeled    bool       // the labels of the message in it contradict the MLS header
+	Remembered    bool       // the user's database stores an id of the sender
+	TakenAway     vocab.ID   // the id of something that a stranger deleted or undid before it arrived; the id is not stored
 }
 
 // isReached reports whether the activity was sent to the user: it names the user, or the user
@@ -264,10 +264,22 @@ func (r *Registry) VersionID(a *vocab.Activity) vocab.ID {
 	case h.TakesBack:
 		return own + " " + vocab.ID(a.Type)
 	case h.Answers && a.Object.ID != "":
-		return own + " " + vocab.ID(a.Type) + " " + a.Object.ID.Canonical()
+		return answerVersion(own, a.Type, a.Object.ID)
 	}
 	return own
 }
+
+// answerVersion returns the id of a version of an answer; object is the id of what it answers.
+func answerVersion(answer vocab.ID, kind string, object vocab.ID) vocab.ID {
+	return answer.Canonical() + " " + vocab.ID(kind) + " " + object.Canonical()
+}
+
+// UndoneID returns the id that is claimed, beside the activity's own id, when an answer is undone
+// before it arrives. Its own id does not keep the answer from taking effect (see VersionID).
+func UndoneID(answer vocab.ID) vocab.ID { return answer.Canonical() + " undone" }
+
+// Answers reports whether an activity is an Accept or a Reject.
+func (r *Registry) Answers(a *vocab.Activity) bool { return r.Lookup(a).Answers }
 
 // IsApart reports whether the handler itself stores an activity.
 func (r *Registry) IsApart(a *vocab.Activity) bool {

@@ -97,7 +97,7 @@ func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effe
 			return Effects{}, err
 		}
 	}
-	e, err := r.disableActivity(ctx, tx, d, did)
+	e, err := r.disableActivity(ctx, tx, d, did, d.kind == "" || done.Answers)
 	if err != nil {
 		return Effects{}, err
 	}
@@ -113,8 +113,9 @@ func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effe
 
 // disableActivity prevents an activity of the sender from taking effect later, if the activity
 // or the sender concerns the user. The id of a stored activity is in the database already; that
-// of another one is stored only if there is room. did tells whether something was taken back.
-func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, d doing, did bool) (Effects, error) {
+// of another one is stored only if there is room. did tells whether something was taken back, and
+// answers whether the activity may be an answer (see UndoneID).
+func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, d doing, did, answers bool) (Effects, error) {
 	if d.id == "" {
 		return Effects{}, nil
 	}
@@ -128,8 +129,13 @@ func (r *Received) disableActivity(ctx context.Context, tx *user.Tx, d doing, di
 	if !concerned {
 		return Effects{TakenAway: d.id}, nil
 	}
-	_, err := tx.Activities.Claim(ctx, []user.Owned{r.own(d.id)})
-	return Effects{Disabled: d.id, Remembered: true}, err
+	ids := []user.Owned{r.own(d.id)}
+	e := Effects{Disabled: []vocab.ID{d.id}, Remembered: true}
+	if answers && !d.stored {
+		ids, e.Disabled = append(ids, r.own(UndoneID(d.id))), append(e.Disabled, UndoneID(d.id))
+	}
+	_, err := tx.Activities.Claim(ctx, ids)
+	return e, err
 }
 
 // mayRemember reports whether the user's database should store an id of the sender that it does

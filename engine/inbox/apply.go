@@ -89,6 +89,9 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[use
 	case !claimed[p.version(x)] && !handler.UpdatesItself(x.Activity):
 		x.outcome = outcomeDuplicate
 		return nil
+	case p.Handlers.Answers(x.Activity) && !claimed[x.undoneID()]:
+		p.stopAnswer(x, claimed)
+		return nil
 	case p.takenAway.hasTakenAway(x):
 		x.outcome, x.reason = outcomeIgnored, IgnoredNoEffect
 		return nil
@@ -101,10 +104,21 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[use
 		delete(claimed, x.ownID())
 		delete(claimed, p.version(x))
 	}
-	// The activity that x has disabled may be in the same batch. The id of that activity stays
+	// The activity that x has disabled may be in the same batch. The ids of that activity stay
 	// claimed.
-	delete(claimed, user.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID})
+	for _, id := range x.effects.Disabled {
+		delete(claimed, user.Owned{ID: id, Actor: x.Actor.ID})
+	}
 	return nil
+}
+
+// stopAnswer ignores an answer that was undone before it arrived. Its version stays claimed, so
+// that it cannot arrive again. The other ids are released, because the answer to the next request
+// may have the same id.
+func (p *applier) stopAnswer(x *applying, claimed map[user.Owned]bool) {
+	x.outcome, x.reason = outcomeIgnored, IgnoredNoEffect
+	claimed[x.ownID()], claimed[x.undoneID()] = true, true
+	delete(claimed, p.version(x))
 }
 
 // applyRecovering turns a panic in a step into an error of the activity that caused it. Otherwise
@@ -130,6 +144,11 @@ func (x *applying) reset(tx *user.Tx, now time.Time) {
 // as one activity.
 func (x *applying) ownID() user.Owned {
 	return user.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID}
+}
+
+// undoneID returns the id that an Undo claims which arrives before its answer.
+func (x *applying) undoneID() user.Owned {
+	return user.Owned{ID: handler.UndoneID(x.Activity.ID), Actor: x.Actor.ID}
 }
 
 // version returns the id of this version of an activity, with its actor. It is the activity's own

@@ -25,6 +25,9 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 		if version := p.version(x); version != ids[n] {
 			ids = append(ids, version)
 		}
+		if p.Handlers.Answers(x.Activity) {
+			ids = append(ids, x.undoneID())
+		}
 		actors = append(actors, actorsBehind(x)...)
 		objects = append(objects, user.Owned{ID: x.Activity.Object.ID, Actor: x.Actor.ID})
 		for id, o := range x.fetched {
