@@ -21,7 +21,10 @@ func newMove(local *actor.Local) Handler {
 		Final:   true,
 		Lasting: true,
 		Check: func(a *vocab.Activity) error {
-			if !a.Object.ID.Same(a.Actor) {
+			if !MovesItself(a) && a.Object.ID.SameOrigin(a.Actor) {
+				return nil // ignored, because NodeBB so tells that a topic is in another category
+			}
+			if !MovesItself(a) {
 				return fault.New(fault.Invalid, "an actor can only move itself").WithCode("foreign_object").At("/object")
 			}
 			if t := a.Target.ID; t == "" || t == vocab.Public || t.Same(a.Actor) {
@@ -48,6 +51,9 @@ func newMove(local *actor.Local) Handler {
 		},
 	}
 }
+
+// MovesItself reports whether an activity is a Move by which an actor moves itself.
+func MovesItself(a *vocab.Activity) bool { return a.Type == vocab.Move && a.Object.ID.Same(a.Actor) }
 
 // Moved reports whether both actors confirm the move. The actor old must name the actor now as
 // its new account. The actor now must name the actor old as an alias, and must not have moved

@@ -97,7 +97,7 @@ func TestAMoveThatIsMalformedIsRefused(t *testing.T) {
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
 	follows(s)
 	for what, change := range map[string][2]string{
-		"of another actor":  {`"object":"p:/carol"`, `"object":"p:/dave"`},
+		"of another actor":  {`"object":"p:/carol"`, `"object":"q:/dave"`},
 		"to nowhere":        {`"target":"q:/carol",`, ``},
 		"to itself":         {`"target":"q:/carol"`, `"target":"p:/carol"`},
 		"to everybody":      {`"target":"q:/carol"`, `"target":"as:Public"`},
@@ -160,5 +160,20 @@ func TestNobodyIsAskedAboutAMoveThatConcernsNobody(t *testing.T) {
 	expect(t, s, "of a follower", nil, accepted, func() error { return s.Send("p:/carol", "us:/inbox", moves) })
 	if n := s.Asked("q:/carol"); n != 0 {
 		t.Errorf("the target's server was asked %d times, want never", n)
+	}
+}
+
+// NodeBB sends a Move of a topic that somebody puts into another category.
+func TestAMoveOfSomethingElseIsIgnored(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	both(follows, linked)(s)
+	before := s.Reached("p:") + s.Reached("q:")
+	for _, target := range []string{`"p:/category/2"`, `"q:/carol"`} {
+		body := `{"id":"p:/moves/1","type":"Move","actor":"p:/carol","object":"p:/topic/1","origin":"p:/category/1","target":` + target + `,"to":"as:Public","cc":"p:/carol/followers"}`
+		expect(t, s, "a topic to "+target, nil, accepted, func() error { return s.Send("p:/carol", "us:/inbox", body) })
+	}
+	if n := s.Reached("p:") + s.Reached("q:"); n != before {
+		t.Errorf("other servers were asked %d times, want never", n-before)
 	}
 }

@@ -13,9 +13,13 @@ import (
 // fetchMove commits that the recipients may follow the target. First it removes the recipients
 // who do not follow the old account, although the Move may name them. They have no follow to move,
 // and if they counted as followers of the target, its domain would send to them without paying
-// (see chargeFanOut).
+// (see chargeFanOut). A Move of anything but its actor is ignored, and nothing is fetched for it.
 func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != vocab.Move {
+		return nil
+	}
+	if !handler.MovesItself(x.Activity) {
+		x.unkept = IgnoredNoEffect
 		return nil
 	}
 	followers, err := x.followersOf(ctx, f.Store, x.Actor.ID)
