@@ -288,7 +288,7 @@ func uncountGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Recei
 			return Effects{}, ErrIgnored
 		}
 		there, err := tx.Reactions.Find(ctx, reactionOf(vote, o.ID, in.by))
-		if err != nil || there == nil || there.Type != vote.Type || !r.hasBrought(there) {
+		if err != nil || there == nil || !mayTakeBack(vote.Type, there) || !r.hasBrought(there) {
 			return Effects{}, ignoredUnless(err)
 		}
 		if _, err := tx.Reactions.Remove(ctx, there.Activity, in.by); err != nil {

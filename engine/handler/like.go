@@ -126,13 +126,20 @@ func undoReaction(ctx context.Context, tx *user.Tx, r *Received, d doing, kind, 
 		return tx.Reactions.Remove(ctx, d.id, r.Actor.ID)
 	}
 	there, err := tx.Reactions.Find(ctx, user.Reaction{Object: d.about, Actor: r.Actor.ID, Kind: kind, Emoji: emoji})
-	if err != nil || there == nil || there.Type != d.kind {
+	if err != nil || there == nil || !mayTakeBack(d.kind, there) {
 		return false, err
 	}
 	if _, err := tx.Reactions.Remove(ctx, there.Activity, r.Actor.ID); err != nil {
 		return false, err
 	}
 	return true, tx.Activities.Remove(ctx, user.Owned{ID: there.Activity, Actor: r.Actor.ID})
+}
+
+// mayTakeBack reports whether the Undo of a reaction of the type kind takes a stored reaction back.
+// Lemmy says Like in the Undo of a Dislike, too, and an actor has one review of an object.
+func mayTakeBack(kind string, there *user.Reaction) bool {
+	isReview := kind == vocab.Like || kind == vocab.Dislike
+	return there.Type == kind || there.Kind == user.Review && isReview
 }
 
 // unsendReaction takes back a reaction that the user sent.
