@@ -94,7 +94,7 @@ var settings = []setting{
 	{key: "federation.secure_mode", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Federation.SecureMode) },
 		help: "show users, what they wrote and who they know only to who signs the request; mode `allowlist` does that too"},
 	{key: "federation.signature_first", at: func(c *config) pflag.Value { return (*text)(&c.Engine.Federation.SignatureFirst) },
-		help: "signature tried first on an unknown host: `rfc9421` or `cavage`"},
+		help: "signature tried first on an unknown host: `rfc9421` or `cavage`; a Delete, Undo or Move is tried with `cavage`"},
 	{key: "federation.deliver_blocks", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Federation.DeliverBlocks) },
 		help: "tell an actor that a user blocks it; it learns that the follows end in any case"},
 	{key: "federation.page_size", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Federation.PageSize) },

@@ -58,7 +58,7 @@ type Config struct {
 		Mode           string         // open: all except blocked domains; allowlist: only allowed domains; paused: no server, for now
 		SecureMode     bool           // show users, posts and contacts only to signed requests; mode allowlist does so too
 		DeliverBlocks  bool           // tell an actor that a user blocks it
-		SignatureFirst string         // dialect of the first request to an unknown host: rfc9421 or cavage
+		SignatureFirst string         // dialect of the first request to an unknown host: rfc9421 or cavage; not of one that takes something back
 		PageSize       int            // items in a page of a collection: 1 to 100
 	}
 	OIDC struct {
