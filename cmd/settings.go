@@ -59,7 +59,7 @@ var settings = []setting{
 	{key: "listen", at: func(c *config) pflag.Value { return (*text)(&c.Engine.Listen) }, flag: "listen", arg: "ADDRESS", command: "serve",
 		help: "address of the public listener"},
 	{key: "admin_listen", at: func(c *config) pflag.Value { return (*text)(&c.Engine.AdminListen) }, flag: "admin-listen", arg: "ADDRESS", command: "serve",
-		help: "address of metrics and health checks; keep it off the internet"},
+		help: "address of metrics and health checks; keep it off the internet. A request is answered only if it names localhost, a loopback address or the IP address that it reaches: any other name, such as `lightweb:9090`, gets 403"},
 	{key: "admin.pprof", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.AdminPprof) },
 		help: "profiles of the running engine on the admin listener, below `/debug/pprof/`"},
 	{key: "data_dir", at: func(c *config) pflag.Value { return (*path)(&c.Engine.DataDir) }, flag: "data-dir", arg: "DIR",

@@ -2,13 +2,16 @@ package engine_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
 var (
@@ -37,6 +40,7 @@ func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	befriend(t, reader, writer)
 	id, _ := writer.Post(t, map[string]any{"content": "count me"})
 	delivered(t, writer, id, false)
+	askConversation(t, writer)
 	shown := shownMetrics(a.Metrics(t) + b.Metrics(t))
 
 	var exprs []string
@@ -85,5 +89,20 @@ func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// askConversation lets the user make an encrypted conversation, and send a message to it.
+func askConversation(t *testing.T, u *enginetest.User) {
+	t.Helper()
+	device := mlstest.NewDevice(u.ID, time.Now())
+	group := mlstest.NewGroup(device)
+	var made struct{ ID string }
+	if status := askJSON(t, u, http.MethodPost, "/api/conversations", "", map[string]any{"groupInfo": group.Info(device)}, &made); status != http.StatusCreated {
+		t.Fatalf("a conversation is answered %d", status)
+	}
+	path := "/api/conversations/" + made.ID + "/messages"
+	if status := askJSON(t, u, http.MethodPost, path, "", map[string]any{"message": group.Message()}, nil); status != http.StatusCreated {
+		t.Fatalf("a message is answered %d", status)
 	}
 }
