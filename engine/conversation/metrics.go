@@ -37,7 +37,7 @@ func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
 			Buckets: prometheus.ExponentialBuckets(1, 2, 9),
 		}),
 		conflicts: count("lightweb_mls_epoch_conflicts_total", "Messages refused because the conversation was in another epoch, group or state."),
-		overloads: count("lightweb_mls_overload_total", "Requests refused because too many waited for a conversation."),
+		overloads: count("lightweb_mls_overload_total", "Requests refused because too many waited for a conversation, or too many conversations were live."),
 		starts:    count("lightweb_conversation_starts_total", "Conversations that became live, because a request came."),
 		stops:     count("lightweb_conversation_stops_total", "Live conversations that ended, because no request came for a while or others needed their place."),
 		restarts:  count("lightweb_conversation_restarts_total", "Panics of conversations, which go on after them."),

@@ -140,6 +140,7 @@ func (r *Registry) enqueue(at Place, t *task) (*mailbox.Letter[*task], error) {
 	if c == nil {
 		if len(r.live) >= maxLive {
 			if r.dropIdle(0); len(r.live) >= maxLive {
+				r.metrics.overloads.Inc()
 				return nil, errBusy.After(time.Second)
 			}
 		}
