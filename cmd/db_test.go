@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -100,4 +102,17 @@ func TestProgressIsNotWrittenWhereNobodyWatches(t *testing.T) {
 	if strings.TrimSpace(out.String()) != "" {
 		t.Errorf("wrote %q into a pipe within moments", out.String())
 	}
+}
+
+func TestProgressIsForPeople(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		step, end := (&notices{w: &out, json: true}).progress("migrating")
+		time.Sleep(progressEvery)
+		step(3, 10)
+		end()
+		if out.Len() > 0 {
+			t.Errorf("with --json progress writes %q into a pipe, want nothing", &out)
+		}
+	})
 }

@@ -12,9 +12,9 @@ const progressEvery = 10 * time.Second
 
 // progress returns two functions: step is called with the progress so far, and end takes the bar
 // off the screen. A terminal shows a bar; elsewhere step writes at most one line every
-// progressEvery.
+// progressEvery, and nothing with --json, so that every line there is JSON.
 func (n *notices) progress(what string) (step func(done, all int), end func()) {
-	if n.quiet {
+	if n.quiet || n.json && !isTerminal(n.w) {
 		return func(int, int) {}, func() {}
 	}
 	if !isTerminal(n.w) {
