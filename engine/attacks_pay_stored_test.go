@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -21,7 +22,7 @@ func (s *siege) holder(u *enginetest.User, scope string) *enginetest.User {
 	return &other
 }
 
-var pay03 = attack{id: "PAY-03", sends: "100 dispatches of 1 MiB that are refused, by one token", happens: "422 for each, and a few rows of 4 KiB at most that count them; another token of the user's works beside it, and its actions are recorded one by one",
+var pay03 = attack{id: "PAY-03", sends: "100 dispatches of 1 MiB that are refused, by one token", happens: "422 for each, and a few rows of 4 KiB at most that count them, which the night removes after 180 days; another token of the user's works beside it, and its actions are recorded one by one",
 	changes: true, asks: 5, play: func(s *siege) {
 		evil, honest := s.holder(s.alice, "write"), s.holder(s.alice, "write")
 		before := s.count("lightweb_alice", `SELECT pg_total_relation_size('audit')`)
@@ -50,16 +51,29 @@ var pay03 = attack{id: "PAY-03", sends: "100 dispatches of 1 MiB that are refuse
 		if after := s.count("lightweb_alice", `SELECT pg_total_relation_size('audit')`); after-before > 64<<10 {
 			s.Errorf("the records take %d bytes, before it was %d", after, before)
 		}
+		s.alice.Column(s, `UPDATE audit SET at = at - interval '181 days' WHERE outcome <> 'ok' RETURNING ''`)
+		s.home.Run(s, "prune", "--all")
+		if n := s.count("lightweb_alice", `SELECT count(*) FROM audit WHERE outcome <> 'ok'`); n != 0 {
+			s.Errorf("%d refusals are left after 181 days", n)
+		}
+		if n := s.count("lightweb_alice", `SELECT count(*) FROM audit WHERE outcome = 'ok'`) - done; n != 5 {
+			s.Errorf("of the honest program %d actions are recorded after the night, want five", n)
+		}
 	}}
 
-var pay07 = attack{id: "PAY-07", sends: "300 small activities of strangers and of unknown types, while the consumer of the user's events is away",
-	happens: "202, and they are stored; at most three quarters of 200 are told, and one event counts the others: what really happened is there still", changes: true, play: func(s *siege) {
+var pay07 = attack{id: "PAY-07", sends: "1,000 small activities by four strangers of one domain and of unknown types, while the consumer of the user's events is away",
+	happens: "202, and they are stored; at most three quarters of 200 are told, and one event counts the others: what really happened is there still for a group of consumers that reads late", changes: true, asks: 3, play: func(s *siege) {
 		last := int64(s.count("lightweb_alice", `SELECT coalesce(max(seq), 0) FROM event_outbox`))
 		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", s.like(s.carol, "before")))
-		s.at32(300, func(n int) {
-			wave := vocab.Doc{"id": s.id(s.mallory, fmt.Sprint("wave-", n)), "type": "Wave", "actor": string(s.mallory.ID), "to": s.alice.ID}
-			s.answered(s.post(s.mallory, s.alice.ID+"/inbox", wave), 202, 429)
-		})
+		strangers := []*peertest.Actor{s.mallory, s.p.Actor("/users/waves-1"), s.p.Actor("/users/waves-2"), s.p.Actor("/users/waves-3")}
+		wave := func(n int) {
+			a := strangers[n%4]
+			s.accepted(s.post(a, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(a, fmt.Sprint("wave-", n)), "type": "Wave", "actor": string(a.ID), "to": s.alice.ID}))
+		}
+		for n := range strangers {
+			wave(n) // fetches the stranger
+		}
+		s.at32(1000-len(strangers), func(n int) { wave(len(strangers) + n) })
 		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", s.create(s.carol, "after")))
 		s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", s.like(s.mallory, "that-does-something")))
 		told, withheld := map[string]int{}, 0
@@ -74,10 +88,17 @@ var pay07 = attack{id: "PAY-07", sends: "300 small activities of strangers and o
 		}
 		stored := s.count("lightweb_alice", `SELECT count(*) FROM activities WHERE type = 'Wave'`)
 		waves := told["wave.received"]
-		if waves < 90 || waves > 151 || told["events.withheld"] != 1 || withheld != stored-waves || stored <= 200 {
+		if waves < 90 || waves > 151 || told["events.withheld"] != 1 || withheld != stored-waves || stored != 1000 {
 			s.Errorf("told %v, %d of %d withheld; want 150 told at most, and the others in one event", told, withheld, stored)
 		}
 		if told["like.received"] != 2 || told["create.received"] != 1 {
 			s.Errorf("told %v, want two likes and a note", told)
+		}
+		s.settle()
+		late := s.redis("events", "XREADGROUP", "GROUP", "llm", "late", "COUNT", "20000", "STREAMS", "alice:events", ">")
+		for _, id := range []string{s.id(s.carol, "before"), s.id(s.carol, "after")} {
+			if !strings.Contains(late, id) {
+				s.Errorf("a consumer that reads late does not find %s", id)
+			}
 		}
 	}}
