@@ -12,7 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // letter returns a private message by dave, a stranger to alice.
@@ -232,6 +234,51 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 	if got := why(t, s, "p:/creates/020"); got != inbox.IgnoredStranger {
 		t.Errorf("what is beyond the bound is remembered as %q", got)
+	}
+}
+
+// The requests of a domain and of a user are bounded, too. A request of another domain is accepted
+// as long as the user's bound permits.
+func TestRequestsOfADomainAndOfAUserAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		open int
+		host string // of the open requests; if empty, each is of another one
+		want []string
+	}{
+		{"one below the bound of a domain", 199, "p", []string{"001", "002"}},
+		{"the bound of a domain", 200, "p", []string{"002"}},
+		{"one below the bound of a user", 1999, "", []string{"001"}},
+		{"the bound of a user", 2000, "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) (err error) {
+				for n := 0; n < c.open && err == nil; n++ {
+					from := vocab.ID(fmt.Sprintf("https://r%d.example/a", n))
+					r := user.Request{Activity: from + "/1", Actor: from, Host: policy.RegistrableDomain(from.Host())}
+					if c.host != "" {
+						r.Host = policy.RegistrableDomain(s.ID(c.host + ":/dave").Host())
+					}
+					err = tx.Requests.Add(ctx, r, s.Now())
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.MustSend("p:/dave", mine, letter(1))
+			s.MustSend("q:/eve", mine, strings.NewReplacer("p:/", "q:/", "dave", "eve").Replace(letter(2)))
+			if got := shownIn(t, s, "requests"); !slices.Equal(got, c.want) {
+				t.Errorf("the requests are %q, want %q", got, c.want)
+			}
+			for n, activity := range []string{"p:/creates/001", "q:/creates/002"} {
+				if taken := slices.Contains(c.want, fmt.Sprintf("%03d", n+1)); !taken && why(t, s, activity) != inbox.IgnoredStranger {
+					t.Errorf("%s is not remembered as ignored", activity)
+				}
+			}
+		})
 	}
 }
 
