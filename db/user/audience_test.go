@@ -2,6 +2,7 @@ package user_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/lightweb/lightweb/db/user"
@@ -37,6 +38,39 @@ func TestAudienceInSQL(t *testing.T) {
 		for n, to := range map[int][]vocab.ID{0: {vocab.Public}, 2: {vocab.Public, audiencetest.Circle}, 8: {vocab.Public, audience.Here(audiencetest.Carol)}} {
 			if got, want := is(user.AddressesAny, raw, user.Listed(to)), audiencetest.Yes(t, row.Lists, n); got != want {
 				t.Errorf("%s: listed for %s: %t, want %t", row.Name, audiencetest.Viewers[n], got, want)
+			}
+		}
+	}
+}
+
+// The predicates that have no column in the truth table follow from the addressing of each case.
+func TestFurtherAudiencesInSQL(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	for _, row := range audiencetest.Cases {
+		raw := row.Doc(t).WithoutHidden()
+		o, err := vocab.ObjectOf(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair := []vocab.ID{audiencetest.Carol, audiencetest.Bob}
+		for _, p := range []struct {
+			name, predicate string
+			args            []any
+			want            bool
+		}{
+			{"sent to bob", user.SentTo, []any{audiencetest.Bob}, slices.Contains(o.To, audiencetest.Bob)},
+			{"among carol and bob", user.Among, []any{`["` + audiencetest.Carol + `","` + audiencetest.Bob + `"]`},
+				!slices.ContainsFunc(audience.Open(o.Addressing), func(id vocab.ID) bool { return !slices.Contains(pair, id) })},
+			{"for carol's server", user.Here, nil, audience.Names(o.Addressing, audience.Here(audiencetest.Carol))},
+		} {
+			var holds bool
+			read(t, c, u, func(ctx context.Context, tx *user.Tx) (err error) {
+				holds, err = user.Holds(ctx, tx, p.predicate, raw.JSON(), p.args...)
+				return err
+			})
+			if holds != p.want {
+				t.Errorf("%s: %s: %t, want %t", row.Name, p.name, holds, p.want)
 			}
 		}
 	}

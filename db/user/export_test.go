@@ -63,6 +63,9 @@ var (
 	AddressesPublic = addressesPublic
 	Private         = privateIn("raw", "raw ->> 'attributedTo'", "$2::text")
 	Named           = namedIn("raw", "$2::text")
+	SentTo          = sentTo("raw", "$2::text")
+	Among           = amongIn("raw", "$2::jsonb")
+	Here            = hereIn("raw", "raw ->> 'attributedTo'")
 	AddressesAny    = addressesAny
 	Listed          = formsOf
 )
