@@ -32,7 +32,7 @@ var idn01 = attack{id: "IDN-01", sends: "one actor under several spellings of it
 		}
 		s.settle()
 		m.stands(1)
-		m.isOneActor()
+		m.checkOneActor()
 		m.gets(s.alice.ID+"/followers", true)
 		m.gets(s.circle, true)
 
@@ -48,8 +48,8 @@ var idn01 = attack{id: "IDN-01", sends: "one actor under several spellings of it
 		}
 		s.settle()
 		m.stands(0)
-		m.isUnheard()
-		m.isOneActor()
+		m.checkUnheard()
+		m.checkOneActor()
 		m.gets(s.alice.ID+"/followers", false)
 		m.gets(s.circle, false)
 
@@ -168,9 +168,9 @@ func (m *manyNames) noteOf(spelling int) vocab.Doc {
 	return vocab.Doc{"id": fmt.Sprintf("%s/%d-note", id, m.n), "type": "Note", "attributedTo": id, "content": "after the Block", "to": []any{m.alice.ID}}
 }
 
-// isUnheard checks that alice has no reaction, activity or object that mallory sent after the
+// checkUnheard checks that alice has no reaction, activity or object that mallory sent after the
 // Block. The Follows from before it stay.
-func (m *manyNames) isUnheard() {
+func (m *manyNames) checkUnheard() {
 	m.Helper()
 	for _, query := range []string{
 		`SELECT actor_uri FROM reactions WHERE actor_uri ILIKE 'http%/users/mallory' AND actor_uri NOT LIKE '%127.0.0.%'`,
@@ -183,9 +183,9 @@ func (m *manyNames) isUnheard() {
 	}
 }
 
-// isOneActor checks that the instance database and alice's each have one row for mallory, under
+// checkOneActor checks that the instance database and alice's each have one row for mallory, under
 // her canonical id.
-func (m *manyNames) isOneActor() {
+func (m *manyNames) checkOneActor() {
 	m.Helper()
 	for _, database := range []string{"lightweb", "lightweb_alice"} {
 		const all = `SELECT count(*) FROM actors WHERE uri ILIKE 'http%/users/mallory' AND uri NOT LIKE '%127.0.0.%'`
