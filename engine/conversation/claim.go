@@ -14,8 +14,8 @@ import (
 
 // Claim returns one key package of each device of the user to an actor who wants to add the
 // devices to a group. Strangers to the user are refused. claimsOfDay and domainClaims limit the
-// one-time packages that one actor and one domain can claim, because otherwise they could use up
-// all of them, and only the packages of last resort would be left.
+// one-time packages that one actor and one domain can claim. Otherwise an actor could use up all
+// one-time packages, and only the packages of last resort would be left.
 func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID) (claimed []user.KeyPackage, err error) {
 	now := r.Now()
 	err = r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
@@ -61,9 +61,9 @@ func CheckClaimer(ctx context.Context, tx *user.Tx, owner, claimer vocab.ID, now
 }
 
 // checkClaims refuses an actor that has claimed too many one-time packages of the user within 24
-// hours, and an actor of another server whose domain has. The host of a conversation that the user
-// has joined can name any number of actors of one domain as members, so a limit for each actor
-// alone would not limit the domain.
+// hours. It also refuses an actor of another server if the actors of its domain have claimed too
+// many. The host of a conversation that the user has joined can name any number of actors of one
+// domain as members, so a limit for each actor alone would not limit the domain.
 func checkClaims(ctx context.Context, tx *user.Tx, owner, claimer vocab.ID, now time.Time) error {
 	all, err := tx.KeyPackages.CountClaims(ctx, now.Add(-24*time.Hour))
 	if err != nil {
@@ -91,8 +91,8 @@ func checkClaims(ctx context.Context, tx *user.Tx, owner, claimer vocab.ID, now 
 }
 
 // tellLow tells the user that few packages are left. It does so once, and again only after the
-// stock was refilled and has run low anew. It does nothing while no one-time package is stored as
-// claimed.
+// stock was refilled and has run low anew. It tells the user only if a one-time package is stored
+// as claimed.
 func tellLow(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) error {
 	s, err := tx.KeyPackages.CountStats(ctx, now)
 	if err != nil || s.OneTime >= lowPackages || s.Told || s.Claimed == 0 {

@@ -28,9 +28,9 @@ type Commit struct {
 }
 
 // Declared is the committer's statement of changes that the host cannot read in the message.
-// Beside a PrivateMessage these are all changes. Beside a PublicMessage it names only members that
-// have no device in the group, because no Remove proposal can name these. Such members have not
-// joined again after a reset.
+// Beside a PrivateMessage it names all changes. Beside a PublicMessage it names only members that
+// have no device in the group, because no Remove proposal can name such a member. These members
+// have not joined again after a reset.
 type Declared struct {
 	Added   [][]byte   // the key packages of the devices that the commit adds, without MLSMessages around them
 	Removed []vocab.ID // the actors that have no device left in the group after the commit
@@ -47,7 +47,7 @@ type commit struct {
 	next     *mls.GroupInfo     // the parsed GroupInfo; nil if the commit has none
 	welcomes []*mls.Welcome
 	actors   map[vocab.ID]*vocab.Actor // the owners of the devices that the commit adds
-	late     bool                      // it did not fit the conversation's state; actors is empty
+	late     bool                      // the commit did not fit the conversation's state; actors is empty
 	host     vocab.ID
 	rule     audience.Rule // the host's rule for encrypted conversations of two
 	now      time.Time
@@ -70,9 +70,9 @@ func (r *Registry) Commit(ctx context.Context, at Place, c Commit) (Accepted, er
 	return r.metrics.countReplay(do.accepted, err)
 }
 
-// prepare fetches the actors whose devices the commit adds. It refuses a caller that is no member,
-// or that the host blocks. It fetches nothing for a late commit: apply answers it from the stored
-// answer if it was accepted before, and refuses it otherwise.
+// prepare fetches the actors whose devices the commit adds. It refuses a caller that is no
+// member, or that the host blocks. It fetches nothing for a late commit. If the commit was
+// accepted before, apply repeats the stored answer, and otherwise it refuses the commit.
 func (c *commit) prepare(ctx context.Context) error {
 	err := c.registry.Store.Read(ctx, c.at.Host, func(ctx context.Context, tx *user.Tx) error {
 		to, err := readAs(ctx, tx, c.at.ID, c.Caller)

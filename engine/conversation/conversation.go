@@ -39,8 +39,8 @@ const (
 	maxFormer  = 200       // former MLS groups of a conversation that another actor hosts
 )
 
-// rejoinAfter is how long a member has to wait between two external commits. Each external
-// commit costs all members an epoch.
+// rejoinAfter is the least time between two external commits of a member. Each external commit
+// costs all members an epoch.
 const rejoinAfter = 5 * time.Minute
 
 // Accepted is the place of an accepted message in the log.

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxMessage is how many bytes an MLS message from another server may have. Each line end in the
+// maxMessage limits the bytes of an MLS message from another server. Each line end in the
 // message's base64 counts like a base64 character.
 const maxMessage = 16 << 20
 

@@ -28,7 +28,7 @@ const (
 	eventRead      = "conversation.read"
 )
 
-// newEvent returns an event that tells the host of a conversation what an actor did in it.
+// newEvent returns an event that tells the host of a conversation about an act of the actor.
 func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d vocab.Doc, now time.Time) user.Event {
 	trust := "contact"
 	if actor == host {

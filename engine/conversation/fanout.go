@@ -172,9 +172,9 @@ func (f *fanout) describeRoster() vocab.Doc {
 	return d
 }
 
-// listOthers returns the addressees for which the test holds, except the host, the actors that the
-// host blocks, and the actors whose servers know only the SWICG draft. A blocked actor may not be
-// named, because a shared inbox would hand the activity to it.
+// listOthers returns the addressees for which the test holds, except the host, the actors that
+// the host blocks, and the actors whose servers know only the SWICG draft. A blocked actor may
+// not be named, because a shared inbox would hand the activity to that actor.
 func (f *fanout) listOthers(holds func(user.Addressee) bool) (others []user.Addressee) {
 	me := f.me()
 	for _, a := range f.addressees {

@@ -156,7 +156,8 @@ func (r *receiver) keepUnplaced(ctx context.Context, reason string) (Outcome, er
 // invited the user. The Welcome is the one that the message names as its context, or else the
 // only Welcome of the sender that has no conversation yet. beginHostless returns false if there
 // is no such Welcome, or if the sender may not invite the user. If a device has already confirmed
-// the Welcome, without saying which group it read there, the conversation is no invitation.
+// the Welcome without naming the group, the new conversation is confirmed and does not count as
+// an invitation.
 func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
 	w, err := r.tx.Welcomes.FindUnplaced(ctx, r.entry.sender, vocab.IDOf(r.Activity.Object.Doc.Text("context")))
 	if err == nil && w == nil {
@@ -175,8 +176,9 @@ func (r *receiver) beginHostless(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// beginGroup stores a conversation without a host, whose members are the user and the sender of the
-// Welcome. It moves into it the messages of its group that have already arrived.
+// beginGroup stores a conversation without a host, whose members are the user and the sender of
+// the Welcome. It moves the messages of the group that have already arrived into the
+// conversation.
 func beginGroup(ctx context.Context, tx *user.Tx, w *user.Welcome, group string, confirmed bool, a Arrival) (*user.JoinedConversation, error) {
 	id := uuid.Must(uuid.NewV7())
 	j := &user.JoinedConversation{ID: id, URI: vocab.ID(groupPrefix + id.String()), GroupID: group, Status: user.StatusActive, FormerGroups: []string{}, Confirmed: confirmed}
@@ -225,8 +227,8 @@ func (r *receiver) keepEarly(ctx context.Context) (Outcome, error) {
 
 // keepInOrder stores a message of a conversation without a host, numbered in the order of
 // arrival. If two commits were made in one epoch, it stores both, and the devices apply the first
-// one that is valid. A message of an outsider leaves the epoch as it is, and takes one of the
-// places of the bound unplaced.
+// one that is valid. A message of an outsider does not change the epoch, and counts towards the
+// bound unplaced.
 func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 	j := r.conversation
 	members, err := r.tx.Conversations.ListMembers(ctx, j.ID)
@@ -257,9 +259,9 @@ func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 }
 
 // findOutside sets r.outside, and returns true if the sender is an outsider whose messages have
-// reached the bound. Anybody may know the id of a group, so a message of it makes its sender no
-// member. The sender of a Welcome is a member, also where the conversation began before that was
-// stored.
+// reached the bound. Anybody may know the id of a group, so a message of the group does not make
+// its sender a member. The sender of a Welcome counts as a member, even if the conversation began
+// before senders of Welcomes were stored as members.
 func (r *receiver) findOutside(ctx context.Context, members []user.ConversationMember) (full bool, err error) {
 	id, sender := r.conversation.ID, r.entry.sender
 	if slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == sender }) {
@@ -277,8 +279,9 @@ func (r *receiver) findOutside(ctx context.Context, members []user.ConversationM
 	return unplaced.isReached(ctx, r.tx, waiting, sender)
 }
 
-// noteNamed makes the sender of a member's message, and the actors that the message names, members
-// of a conversation without a host, as the sender's device sends the message to all members.
+// noteNamed handles a member's message in a conversation without a host. It makes the sender and
+// the actors that the message names members, because the sender's device sends the message to all
+// members.
 func (r *receiver) noteNamed(ctx context.Context, members []user.ConversationMember) error {
 	named := slices.DeleteFunc(append([]vocab.ID{r.entry.sender}, audience.Open(r.Activity.Addressing)...), func(id vocab.ID) bool {
 		return id == r.Me || slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == id }) // a user who has left stays out

@@ -27,16 +27,15 @@ type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
 }
 
-// maxReply is the most bytes that an answer of a host may have. A page of a log in base64 is not
-// longer.
+// maxReply limits the bytes of a host's answer. A page of a log in base64 is not longer.
 const maxReply = 8 << 20
 
-// unreachableWait is the time after which a client may retry if a host did not answer.
+// unreachableWait is the time that a client waits before a retry if a host did not answer.
 const unreachableWait = 30 * time.Second
 
 // ask sends a request to the host of a conversation, signed with the user's keys, and decodes a
-// successful answer into the value that into points to. A refusal is returned as a fault of this
-// server, with a bounded text. If replayed is true, the host has repeated its answer to an
+// successful answer into the parameter into. A refusal is returned as a fault of this server,
+// with a bounded text. The result "replayed" reports whether the host repeated its answer to an
 // earlier request with the same key.
 func (m *Members) ask(ctx context.Context, u vocab.Username, c *user.Conversation, method, path, key string, body, into any) (replayed bool, err error) {
 	q := transport.Question{Method: method, URL: c.URI + vocab.ID(path), IdempotencyKey: key, Limit: maxReply}
@@ -70,7 +69,7 @@ func (m *Members) ask(ctx context.Context, u vocab.Username, c *user.Conversatio
 }
 
 // unreachable returns the error for a host that was not asked, did not answer, or answered with a
-// status that refusals does not have.
+// status that is not in the map refusals.
 func unreachable(err error) error {
 	switch fault.KindOf(err) {
 	case fault.Forbidden, fault.Busy: // the policy refuses the host, or the client has gone

@@ -171,9 +171,10 @@ func (q *claimant) fetch(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	return vocab.ParseDoc(r.Body)
 }
 
-// take adds a package to the result if a host would accept it: it belongs to the actor, is not too
-// large, is valid now, and its device has signed it. Other packages are skipped without an error,
-// because another device may have a valid one. A package beyond maxForeign is skipped, too.
+// take adds a package to the result if a host would accept it. Such a package belongs to the
+// actor, is not too large, is valid now, and is signed by its device. Other packages are skipped
+// without an error, because another device may have a valid one. A package beyond maxForeign is
+// skipped, too.
 func (q *claimant) take(d vocab.Doc) {
 	e, err := readEnvelope(d)
 	if err != nil || d.Sealed() != "KeyPackage" || vocab.IDOf(d.Text("attributedTo")) != q.actor || len(e.message) > maxKeyPackage || len(q.found) >= maxForeign {

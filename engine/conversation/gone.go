@@ -16,7 +16,7 @@ import (
 // host. If the actor is there and the answer was 410, closeIfGone asks for the conversation
 // itself, and closes the user's copy if that answer is 410, too. In all other cases, for example
 // if the server does not answer now, it closes nothing. If the user's copy is closed afterwards,
-// it returns a Conflict.
+// closeIfGone returns a Conflict.
 func (m *Members) closeIfGone(ctx context.Context, u vocab.Username, c *user.Conversation, asked transport.Question, status int) error {
 	_, err := m.People.Fresh(ctx, c.Host)
 	isHost := fault.KindOf(err) == fault.Gone

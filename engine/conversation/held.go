@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// holdCommit is holdMessage for a commit. It also holds the commit's Welcomes for the added
-// actors that know only the SWICG draft.
+// holdCommit calls holdMessage with a commit, and with the commit's Welcomes for the added actors
+// that know only the SWICG draft.
 func (m *Members) holdCommit(ctx context.Context, u vocab.Username, to *user.Conversation, c *commit) error {
 	if err := c.findAdded(ctx); err != nil {
 		return err

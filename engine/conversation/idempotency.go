@@ -24,8 +24,8 @@ func digestOf(parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// keyOf returns the key under which the answer to a request is stored. It is longer than the
-// Idempotency-Key of an action may be, so the two cannot collide. It differs for each
+// keyOf returns the key under which the answer to a request is stored. It is longer than any
+// permitted Idempotency-Key of an action, so the two cannot collide. The key differs for each
 // conversation, caller and operation.
 func keyOf(conversation uuid.UUID, caller vocab.ID, op, key string) string {
 	return "mls:" + hex.EncodeToString(digestOf(conversation[:], []byte(caller), []byte(op), []byte(key)))

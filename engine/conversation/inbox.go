@@ -40,7 +40,7 @@ const (
 	UnknownPackage  = "unknown_package"  // the user does not have the key package of the Welcome
 	NotMember       = "not_member"       // the sender is no member of the conversation
 	Contradiction   = "contradiction"    // another message has the same number, or another commit was made in the same epoch
-	FrozenCopy      = "frozen"           // the host of its conversation was proven to tell members different things
+	FrozenCopy      = "frozen"           // the copy is frozen, because the host was proven to tell members different things
 	TooMany         = "too_many"         // too many messages or invitations wait; see type bound
 	Unreadable      = "unreadable"       // the server cannot read the message, but may store it
 	BlockedSender   = "blocked"          // the user blocks its sender
@@ -53,7 +53,7 @@ const (
 type Outcome struct {
 	Kept       bool
 	Reason     string // why the user's devices cannot use it; empty if they can
-	Mislabeled bool   // its labels contradict the MLS header, which counts
+	Mislabeled bool   // its labels contradict its MLS header; the header decides
 }
 
 func refused(reason string) (Outcome, error) { return Outcome{Reason: reason}, nil }
@@ -141,8 +141,8 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 }
 
 // findLike returns the stored messages that may be the same as row, or contradict it (see
-// Messages.FindLike). Before a device of the user has joined, it leaves out a message without a
-// conversation if the sender of the message is no member, so that an invitation takes over no
+// Messages.FindLike). As long as no device of the user has joined, findLike leaves out a message
+// that has no conversation and whose sender is no member. So an invitation cannot take over
 // messages of other actors.
 func (r *receiver) findLike(ctx context.Context, row user.InboxEntry) ([]user.InboxEntry, error) {
 	others, err := r.tx.Messages.FindLike(ctx, row)
@@ -324,8 +324,8 @@ func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 	return r.tx.Events.Add(ctx, user.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: r.Now})
 }
 
-// trustIn returns how far the user trusts the members of a conversation: they are strangers
-// until a device of the user has joined, and contacts from then on.
+// trustIn returns how far the user trusts the members of a conversation. The members are
+// strangers until a device of the user has joined, and contacts from then on.
 func trustIn(j *user.JoinedConversation) string {
 	if j != nil && j.Confirmed {
 		return "contact"

@@ -50,8 +50,8 @@ type rosterSaid struct {
 
 var hostedPath = regexp.MustCompile(`^/conversations/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// IsHosted reports whether a URI names a conversation that the actor hosts. The URI alone tells
-// the host of a conversation.
+// IsHosted reports whether a URI names a conversation that the actor hosts. The host of a
+// conversation follows from the URI alone.
 func IsHosted(uri, host vocab.ID) bool {
 	rest, is := strings.CutPrefix(string(uri), string(host.Canonical()))
 	return is && hostedPath.MatchString(rest)
@@ -132,7 +132,7 @@ func readMessage(a *vocab.Activity) (*entry, error) {
 }
 
 // isMislabeled reports whether the object of a message has another type than the message's header
-// says, or names another group or epoch. A Welcome's header has neither.
+// says, or names another group or epoch. A Welcome's header has no group and no epoch.
 func isMislabeled(h mls.Header, e *entry, d vocab.Doc) bool {
 	types := map[mls.WireFormat]string{mls.FormatPublicMessage: "PublicMessage", mls.FormatPrivateMessage: "PrivateMessage", mls.FormatWelcome: "Welcome", mls.FormatGroupInfo: "GroupInfo"}
 	t, known := types[h.WireFormat]
@@ -175,11 +175,11 @@ func classify(m envelope) *entry {
 	return e
 }
 
-// maxGroupID is how many bytes a group id may have; longer ones are replaced by their hash.
+// maxGroupID limits the bytes of a group id. A longer id is replaced by its hash.
 const maxGroupID = 255
 
 // groupName returns the id of an MLS group as text. It returns base64 if the id is too long, is
-// not valid text, or begins like such a result.
+// not valid text, or begins with "base64:".
 func groupName(id []byte) string {
 	if len(id) <= maxGroupID && utf8.Valid(id) && !bytes.ContainsRune(id, 0) && !bytes.HasPrefix(id, []byte("base64:")) {
 		return string(id)
@@ -294,7 +294,7 @@ func readRoster(d vocab.Doc) (*rosterSaid, error) {
 
 // cutContent removes bto, bcc and the base64 of the message from the text of an activity, and
 // returns the rest and the offset of the cut. If the text does not contain the base64 that this
-// engine makes of the message, cutContent returns the text with the message and -1.
+// engine makes of the message, cutContent returns the text with the message in it, and -1.
 func cutContent(a *vocab.Activity, message []byte) (rest string, at int32) {
 	raw := []byte(a.Raw)
 	if a.Doc.Hides() {
@@ -308,8 +308,8 @@ func cutContent(a *vocab.Activity, message []byte) (rest string, at int32) {
 	return string(raw), -1
 }
 
-// JoinContent returns the text of an activity as it was received, without bto and bcc: it puts the
-// message back in its place.
+// JoinContent returns the text of an activity as it was received, without bto and bcc. It puts
+// the message back in its place.
 func JoinContent(e user.InboxEntry) string {
 	if e.ContentAt < 0 {
 		return e.Activity

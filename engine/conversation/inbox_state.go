@@ -91,9 +91,10 @@ func ReceiveState(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) 
 	return Outcome{Kept: true}, r.tell(ctx, eventReset, vocab.Doc{"groupId": s.reset})
 }
 
-// fits reports whether each MLS group in the state belongs to this conversation, or to no other
-// one that the user hosts or has confirmed. It also returns false if a further reset would exceed
-// maxFormer.
+// fits reports whether the MLS groups in the state may belong to this conversation. It returns
+// false if one of them belongs to another conversation that the user hosts or has confirmed. It
+// also returns false if the group of the present generation differs from the stored one, or if a
+// further reset would exceed maxFormer.
 func (s *stateSaid) fits(ctx context.Context, tx *user.Tx, j *user.JoinedConversation) (bool, error) {
 	if s.generation == j.Generation && s.group != j.GroupID || s.generation > j.Generation && len(j.FormerGroups) >= maxFormer {
 		return false, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// bound is how many items may wait for a user: from one actor, from the actors of one domain,
-// and in all.
+// bound limits the items that wait for a user: from one actor, from the actors of one domain, and
+// in all.
 type bound struct{ ofActor, ofDomain, all int }
 
 // invitations limits the conversations for which the user has a Welcome and which no device of
@@ -19,7 +19,8 @@ type bound struct{ ofActor, ofDomain, all int }
 var invitations = bound{ofActor: 20, ofDomain: 50, all: 200}
 
 // isReached reports whether a bound is reached, so that the actor may add no further item. For an
-// actor that the user knows, only the actor's own items count: strangers keep out no friend.
+// actor that the user knows, only the actor's own items count, so that strangers cannot keep out
+// a friend.
 func (b bound) isReached(ctx context.Context, tx *user.Tx, waiting []user.Waiting, actor vocab.ID) (bool, error) {
 	domain := policy.RegistrableDomain(actor.Host())
 	ofActor, ofDomain, all := 0, 0, 0
@@ -114,7 +115,7 @@ func (r *receiver) findOrJoin(ctx context.Context) (reason string, err error) {
 }
 
 // comeBack handles a Welcome to a conversation that is already stored. If the user had left the
-// conversation, its log is read only from after the commit that added the user again.
+// conversation, the log is read from the message after the commit that added the user again.
 func (r *receiver) comeBack(ctx context.Context) error {
 	j := r.conversation
 	me, err := r.tx.Conversations.FindMember(ctx, j.ID, r.Me)

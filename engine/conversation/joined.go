@@ -98,8 +98,8 @@ func (m *Members) View(ctx context.Context, u vocab.Username, c *user.Conversati
 }
 
 // readOpen returns a conversation for a user who is in it. A user who has left or was removed is
-// refused, as the host refuses such a user. The method Messages still returns the messages until
-// then.
+// refused, as the host refuses such a user. The method Messages still returns the messages up to
+// the end of the membership.
 func (m *Members) readOpen(ctx context.Context, tx *user.Tx, u vocab.Username, c *user.Conversation) (*user.JoinedConversation, error) {
 	j, err := readJoined(ctx, tx, c)
 	if err != nil {
@@ -123,7 +123,7 @@ func readJoined(ctx context.Context, tx *user.Tx, c *user.Conversation) (*user.J
 }
 
 // ReadLog returns the messages of a conversation with numbers higher than after, the oldest
-// first. The result ends before the first message that is missing here. The result more tells
+// first. The list ends before the first message that is missing here. The result "more" reports
 // whether other messages follow.
 func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []user.LogEntry, more bool, err error) {
 	if m.hosts(u, c) {
@@ -147,8 +147,8 @@ func (m *Members) ReadLog(ctx context.Context, u vocab.Username, c *user.Convers
 
 // Messages returns the stored MLS messages with arrival numbers higher than after, the oldest
 // first. Some of them belong to no known conversation. Messages leaves out commits and proposals
-// that the host of their conversation has not put in order. The result more tells whether other
-// messages follow.
+// that the host of their conversation has not put in order. The result "more" reports whether
+// other messages follow.
 func (m *Members) Messages(ctx context.Context, u vocab.Username, after int64) (all []user.InboxEntry, more bool, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		all, err = tx.Messages.List(ctx, after, mostLogged+1, maxLogPage)
@@ -298,7 +298,7 @@ func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *user.Conve
 }
 
 // readHostLog asks the host for the messages of its log with numbers higher than after. The
-// result more tells whether other messages follow.
+// result "more" reports whether other messages follow.
 func (m *Members) readHostLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []loggedSaid, more bool, err error) {
 	if at, isHere := m.PlaceOf(c); isHere {
 		all, more, err := m.Registry.ReadLog(ctx, at, m.Local.ID(u), after)

@@ -25,9 +25,9 @@ const (
 	perEntry = 2 << 10 // bytes of a database row without the message in it
 )
 
-// gaps reads from the logs of hosts the messages that users' copies of conversations lack. It
-// begins after the transaction that finds them missing, or when a user reads the conversation. It
-// never fills one user's copy of a conversation twice at the same time.
+// gaps reads messages that are missing in users' copies of conversations from the logs of the
+// hosts. It begins after the transaction that finds a gap, or when a user reads the conversation.
+// It never fills one user's copy of a conversation twice at the same time.
 type gaps struct {
 	*Members
 	found  prometheus.Counter

@@ -36,9 +36,9 @@ type NewPackage struct {
 	LastResort bool
 }
 
-// Publish stores key packages of the user's devices, for others to claim. A package that is
-// published already stays as it is. Publish returns all of them as they are stored, in the order
-// of the parameter packages.
+// Publish stores key packages of the user's devices, so that other actors can claim them. A
+// package that is already stored stays unchanged. Publish returns all given packages as they are
+// stored, in the given order.
 func (r *Registry) Publish(ctx context.Context, u vocab.Username, packages []NewPackage) ([]user.KeyPackage, error) {
 	now := r.Now()
 	rows, stored, refs := make([]user.KeyPackage, len(packages)), make([]user.KeyPackage, len(packages)), make([][]byte, len(packages))

@@ -20,8 +20,8 @@ type operation interface {
 // conversation.
 type change interface {
 	operation
-	// request returns who asks for the change, and the key under which its answer is stored. The
-	// key is empty if the answer is not stored.
+	// request returns the actor that asks for the change, and the key under which its answer
+	// is stored. The key is empty if the answer is not stored.
 	request() (caller vocab.ID, key string)
 	// apply makes the change to a conversation whose row is locked. It refuses before it writes
 	// anything. It may be called again if the transaction fails.
@@ -38,14 +38,14 @@ type task struct {
 
 type letter = mailbox.Letter[*task]
 
-// live is a conversation with a mailbox in this process. Its true state is in the database; the
-// fields are hints, or count how this process uses the conversation.
+// live is a conversation with a mailbox in this process. The true state of the conversation is in
+// the database. The fields are hints, or record how this process uses the conversation.
 type live struct {
 	registry *Registry
 	at       Place
 	box      *mailbox.Mailbox[*user.Tx, *task]
 	epoch    atomic.Int64             // the epoch after the last transaction of this process; -1 if it is not known
-	hosted   atomic.Bool              // the last transaction of this process found it, encrypted
+	hosted   atomic.Bool              // the last transaction of this process found the conversation, in encrypted mode
 	seen     *user.HostedConversation // the row that the present batch locked; only the worker of box uses this field
 
 	// The mutex of the registry guards these fields.
@@ -62,8 +62,8 @@ func newLive(r *Registry, at Place) *live {
 	return c
 }
 
-// inTransaction runs a batch in one transaction, which goes on if the callers of the batch leave.
-// The transaction may also hold work of other conversations of the same host.
+// inTransaction runs a batch in one transaction. The transaction continues even if the callers of
+// the batch leave. It may also hold work of other conversations of the same host.
 func (c *live) inTransaction(use func(context.Context, *user.Tx) error) error {
 	return c.registry.carriers.carry(c.at, use)
 }
@@ -108,7 +108,7 @@ func (c *live) handle(ctx context.Context, tx *user.Tx, batch []*letter) (err er
 	return c.registry.acceptMessages(ctx, tx, c.at, c.seen, messages)
 }
 
-// lock locks the conversation for a batch that begins with the operation do.
+// lock locks the conversation for a batch. The parameter do is the first operation of the batch.
 func (c *live) lock(ctx context.Context, tx *user.Tx, do operation) (*user.HostedConversation, error) {
 	asked, is := do.(change)
 	if !is {

@@ -60,7 +60,7 @@ func ManifestOf(objectType string) Manifest {
 	return post
 }
 
-// TypesTaking returns the types, sorted, whose objects an action may be about. It returns none if
+// TypesTaking returns the sorted types whose objects an action may be about. It returns none if
 // the action may be about any post, or is about no object.
 func TypesTaking(action string) (types []string) {
 	if post.Takes(action) {

@@ -50,8 +50,9 @@ func checkRule(ctx context.Context, tx *user.Tx, rule audience.Rule, partner voc
 	return err
 }
 
-// Open returns the conversation of the user with one other actor. If there is none, it makes one
-// that begins with the newest stored private Notes of the two, at most 1,000, and made is true.
+// Open returns the conversation of the user with one other actor. If there is none, Open makes
+// one that begins with the newest stored private Notes of the two, at most 1,000. The result
+// "made" reports whether the conversation is new.
 func (r *Registry) Open(ctx context.Context, u vocab.Username, partner vocab.ID) (c *user.Conversation, made bool, err error) {
 	me := r.Actors.ID(u)
 	if partner.Same(me) {
@@ -89,9 +90,9 @@ func errContinued(c *user.Conversation) error {
 	return fault.New(fault.Conflict, "another conversation continues this one").WithCode("successor_exists").WithHint(string(c.Successor))
 }
 
-// Upgrade stores the MLS group in which a conversation of two will be encrypted. The conversation
-// becomes encrypted, for good, with the commit that adds the other actor. Until then Notes are
-// sent, and another Upgrade replaces the group.
+// Upgrade stores the MLS group in which a conversation of two will be encrypted. The commit that
+// adds the other actor makes the conversation encrypted for good. Until then the two send Notes,
+// and another Upgrade replaces the group.
 func (r *Registry) Upgrade(ctx context.Context, u vocab.Username, id uuid.UUID, groupInfo []byte) (View, error) {
 	me := r.Actors.ID(u)
 	group, err := readNewGroup(groupInfo, me)
@@ -157,7 +158,8 @@ func (c *commit) upgrade(ctx context.Context, tx *user.Tx, to *user.HostedConver
 	return tellOf(ctx, tx, eventUpgraded, pair, c.host, c.host, c.now)
 }
 
-// tellOf adds an event about a change of a conversation. The actor by made the change.
+// tellOf adds an event about a change of a conversation. The parameter by is the actor that made
+// the change.
 func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, me, by vocab.ID, now time.Time) error {
 	trust := "contact"
 	if by == me {
@@ -167,14 +169,14 @@ func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, 
 	return tx.Events.Add(ctx, user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now})
 }
 
-// joinPair handles a Welcome to the conversation j. If its host says that j is the host's
-// conversation with the user, and the two are its only members, joinPair makes their conversation
-// of two encrypted, gives j the id of that conversation or of its successor, and returns true. If
-// both sides have upgraded at the same time, meetUpgrade may store j as closed instead; then
-// joinPair returns true, too. It returns false, and j stays a separate conversation, in four
-// cases: the host does not say so; j has other members; the user's rule does not permit
-// encryption; or the two already have another open encrypted conversation, and meetUpgrade returns
-// false.
+// joinPair handles a Welcome to the conversation j. If the host of j says that j is the
+// conversation of host and user, and the two are the only members of j, joinPair makes their
+// conversation of two encrypted, gives j the id of that conversation or of its successor, and
+// returns true. If both sides have upgraded at the same time, meetUpgrade may store j as closed
+// instead; then joinPair returns true, too. It returns false, and j stays a separate
+// conversation, in four cases: the host does not say so; j has other members; the user's rule
+// does not permit encryption; or the two already have another open encrypted conversation, and
+// meetUpgrade returns false.
 func joinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, said *rosterSaid) (bool, error) {
 	isOther := func(m vocab.ID) bool { return !m.Same(a.Me) && !m.Same(j.Host) }
 	if said == nil || !said.isPair || len(said.actors) != 2 || slices.ContainsFunc(said.actors, isOther) || j.Host.Same(a.Me) {

@@ -6,16 +6,17 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 )
 
-// meetUpgrade handles the case that the two have an open encrypted conversation, own, while the
-// other side invites the user to j as the conversation of the two.
+// meetUpgrade handles an invitation to j, which the other side calls the conversation of the two.
+// The parameter own is another open encrypted conversation of the two.
 //
 // If the host of j says that j continues own, that host has closed its side of own already, for
 // example because its database was restored, its rule does not permit own any more, or it met the
-// user's upgrade. So own is closed here, too, and j goes on, whichever of the two hosts own.
+// user's upgrade. So own is closed here, too, and j replaces own. Either of the two may be the
+// host of own.
 //
 // If the host of j does not say so, and the user hosts own, both sides have upgraded at the same
-// time. On both sides the conversation with the smaller URI goes on. The other one is closed; it
-// can still be read, and names its successor.
+// time. On both sides the conversation with the smaller URI stays open. The other one is closed.
+// It can still be read, and names its successor.
 //
 // In all other cases meetUpgrade returns false and does nothing.
 func meetUpgrade(ctx context.Context, tx *user.Tx, a Arrival, own user.Conversation, j *user.JoinedConversation, said *rosterSaid) (bool, error) {
@@ -33,7 +34,7 @@ func meetUpgrade(ctx context.Context, tx *user.Tx, a Arrival, own user.Conversat
 }
 
 // joinContinued stores the conversation of the other side as closed, with the user's own
-// conversation as its successor. The messages in it can be read.
+// conversation as its successor. The messages of the closed conversation can be read.
 func joinContinued(ctx context.Context, tx *user.Tx, a Arrival, own user.Conversation, j *user.JoinedConversation) error {
 	c := newConversation(j.Host, j.GroupID, a.Now)
 	c.URI, c.Partner, c.Successor = j.URI, j.Host, own.URI

@@ -13,9 +13,10 @@ const maxLifetime = 400 * 24 * time.Hour
 
 var errTooManyAdded = unprocessable("too_many_added", "a commit adds 64 devices at most")
 
-// readProposals returns the devices that the proposals of the commit add and remove. Proposals
-// of other types and proposals by reference are refused, because the server could not tell their
-// effect. So are proposals that members have to refuse, since no member could go on after them.
+// readProposals returns the devices that the proposals of the commit add and remove. Proposals of
+// other types and proposals by reference are refused, because the server could not tell their
+// effect. Proposals that members have to refuse are refused, too, because no member could apply
+// the commit.
 func (c *commit) readProposals(group *mls.GroupInfo) (change roster, err error) {
 	if c.message.References > 0 {
 		return change, badProposal("a commit holds its proposals by value")
@@ -66,8 +67,8 @@ func (r roster) checkExternal(joins int) error {
 }
 
 // checkPath refuses a commit of a member that removes the member's own leaf (RFC 9420 §12.2), or
-// that lacks a path. Only a commit that just adds devices needs none (§12.4): a device that is
-// removed without a path could still read what comes after.
+// that lacks a path. Only a commit that just adds devices needs no path (§12.4). A device that is
+// removed without a path could still read later messages.
 func (c *commit) checkPath(change roster) error {
 	switch {
 	case slices.Contains(change.removed, c.message.Sender.Leaf):
@@ -116,7 +117,8 @@ func (r roster) leaves() (all []*mls.LeafNode) {
 	return all
 }
 
-// isShared reports whether one of the fresh leaves has a key of another one, or of the others.
+// isShared reports whether a leaf in fresh shares a key with another leaf in fresh or with a leaf
+// in others.
 func isShared(fresh, others []*mls.LeafNode) bool {
 	for i, leaf := range fresh {
 		if slices.ContainsFunc(fresh[:i], leaf.SharesKey) || slices.ContainsFunc(others, leaf.SharesKey) {

@@ -79,7 +79,7 @@ func (r *Registry) View(ctx context.Context, at Place, viewer vocab.ID) (v View,
 const maxLogPage = 4 << 20
 
 // ReadLog returns the messages of a conversation with numbers higher than after, the oldest
-// first. It leaves out messages from before the viewer joined. The result more tells whether
+// first. It leaves out messages from before the viewer joined. The result "more" reports whether
 // other messages follow.
 func (r *Registry) ReadLog(ctx context.Context, at Place, viewer vocab.ID, after int64) (entries []user.LogEntry, more bool, err error) {
 	err = r.Store.Read(ctx, at.Host, func(ctx context.Context, tx *user.Tx) error {

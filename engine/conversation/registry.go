@@ -100,8 +100,8 @@ func (r *Registry) Epoch(at Place) (epoch int64, known bool) {
 }
 
 // IsHosted reports whether this process knows that the user at.Host is the host of the encrypted
-// conversation at.ID. A conversation that has been encrypted never gets another host. That of a
-// conversation of two may still change before, with the upgrade of the other actor.
+// conversation at.ID. An encrypted conversation never gets another host. Before it is encrypted,
+// a conversation of two may get another host by the other actor's upgrade.
 func (r *Registry) IsHosted(at Place) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -162,8 +162,8 @@ func (r *Registry) enqueue(at Place, t *task) (*mailbox.Letter[*task], error) {
 	return letter, err
 }
 
-// start makes a conversation live: it creates its mailbox and adds it to r.live. The caller holds
-// mu.
+// start creates the mailbox of a conversation, and adds the conversation to r.live. The caller
+// holds mu.
 func (r *Registry) start(at Place) *live {
 	c := newLive(r, at)
 	r.live[at] = c
@@ -185,9 +185,9 @@ func (r *Registry) sweep() {
 	}
 }
 
-// dropIdle drops the conversations that have no work and have got no request for the duration
-// since. A conversation that rests after panics stays, so that its rest is not forgotten. The
-// caller holds mu.
+// dropIdle drops the conversations that have no work and whose last request is at least as old as
+// the parameter since. A conversation that rests after panics stays, so that its rest is not
+// forgotten. The caller holds mu.
 func (r *Registry) dropIdle(since time.Duration) {
 	now := r.Now()
 	for at, c := range r.live {

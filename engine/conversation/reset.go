@@ -21,7 +21,7 @@ type askReset struct {
 	now          time.Time
 }
 
-// AskReset begins a reset of a conversation whose members cannot go on with its MLS group, and
+// AskReset begins a reset of a conversation whose members cannot use its MLS group any more, and
 // returns the id of the next group. If a reset is pending already, it returns the id of that
 // reset's group.
 func (r *Registry) AskReset(ctx context.Context, at Place, caller vocab.ID) (string, error) {
@@ -30,8 +30,8 @@ func (r *Registry) AskReset(ctx context.Context, at Place, caller vocab.ID) (str
 	return do.group, err
 }
 
-// OrderReset is AskReset by the operator, who is not a member. isNew is true if no reset was
-// pending.
+// OrderReset does what AskReset does, for the operator, who is not a member. The result "isNew"
+// reports whether this call began the reset.
 func (r *Registry) OrderReset(ctx context.Context, at Place) (group string, isNew bool, err error) {
 	host, proposed := r.Actors.ID(at.Host), groupPrefix+uuid.NewString()
 	do := &askReset{registry: r, at: at, caller: host, host: host, isOperator: true, group: proposed, now: r.Now()}
@@ -97,9 +97,9 @@ type reset struct {
 }
 
 // Reset begins the next MLS group of a conversation whose reset is pending. The only member of
-// that group is a device of the caller. The first member to call it succeeds, and gets the same
-// answer if it calls again with the same groupInfo, as the first answer may be lost. The others
-// are refused with a Conflict, and join by external commits or are added.
+// that group is a device of the caller. The first member that calls Reset succeeds. A second call
+// of that member with the same groupInfo gets the same answer, because the first answer may be
+// lost. The other members are refused with a Conflict, and join by external commits or are added.
 func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupInfo []byte) (Accepted, error) {
 	group, err := readNewGroup(groupInfo, caller)
 	if err != nil {

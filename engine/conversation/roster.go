@@ -25,7 +25,7 @@ func (a addition) isAt(m mls.Member) bool {
 	return string(a.actor) == string(m.Identity) && bytes.Equal(a.leaf.SignatureKey, m.SignatureKey)
 }
 
-// roster is the changes that a commit makes to the devices and members of a conversation.
+// roster holds the changes that a commit makes to the devices and members of a conversation.
 type roster struct {
 	added   []addition
 	removed []uint32   // leaf indexes
@@ -69,8 +69,8 @@ func (r roster) write(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 
 // findAdded fetches the actors whose devices the commit adds, before the commit is queued. It
 // refuses the commit if such an actor cannot be found, because the actor could not be told that
-// it is a member. The caller may try again if the actor's server does not answer, or too much is
-// being asked.
+// it is a member. The caller may try again if the actor's server does not answer, or if too many
+// requests are under way.
 func (c *commit) findAdded(ctx context.Context) error {
 	c.actors = map[vocab.ID]*vocab.Actor{}
 	for _, id := range c.listAdded() {
@@ -182,8 +182,8 @@ func memberAt(group *mls.GroupInfo, leaf uint32) *mls.Member {
 	return &group.Members[at]
 }
 
-// checkAbsent refuses the actors whose removal is declared beside a PublicMessage unless they are
-// members and have no device in the group, before the commit and after it.
+// checkAbsent checks the actors whose removal is declared beside a PublicMessage. It refuses an
+// actor that is not a member, or that has a device in the group before or after the commit.
 func (c *commit) checkAbsent(ctx context.Context, tx *user.Tx, to *user.HostedConversation, group *mls.GroupInfo, change roster) error {
 	if len(c.declared.left) == 0 {
 		return nil
@@ -202,8 +202,8 @@ func (c *commit) checkAbsent(ctx context.Context, tx *user.Tx, to *user.HostedCo
 }
 
 // checkRemovals refuses removals that the caller may not make. Members may remove their own
-// devices, and actors that asked to leave or are no members any more; the admin may remove
-// everybody. With an external commit, all callers may remove only their own devices.
+// devices. They may also remove actors that asked to leave or are no members any more. The admin
+// may remove everybody. With an external commit, all callers may remove only their own devices.
 func (c *commit) checkRemovals(ctx context.Context, tx *user.Tx, to *user.HostedConversation, caller *user.ConversationMember, removed []vocab.ID) error {
 	others := slices.DeleteFunc(removed, func(actor vocab.ID) bool { return actor == c.Caller })
 	if len(others) == 0 || caller.Role == user.RoleAdmin && !c.External {
@@ -250,8 +250,8 @@ func staleInfo(public string) error { return unprocessable("bad_group_info", pub
 
 // checkTree refuses the ratchet tree of the next epoch unless its leaves are those of the present
 // epoch, without the leaves that the commit removes and with those that it adds. The leaves that
-// remain keep their signature keys, except that of a committer that sends a path. With another key
-// the host could verify nothing that the device signs.
+// remain keep their signature keys. Only a committer that sends a path may change its key. With
+// any other key in the tree, the host could verify nothing that the device signs.
 func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
 	wanted := slices.Clone(change.added)
 	if c.External {
@@ -290,9 +290,9 @@ func (c *commit) keyAfter(m *mls.Member) []byte {
 	return m.SignatureKey
 }
 
-// checkWelcomes refuses the Welcomes unless each device that the commit adds is named exactly once,
-// in one of the suite of its key package, and no other device is named. It also refuses a key
-// package that was used in this conversation before.
+// checkWelcomes refuses the Welcomes unless they name each device that the commit adds exactly
+// once, and no other device. The Welcome for a device has to have the suite of the device's key
+// package. checkWelcomes also refuses a key package that was used in this conversation before.
 func (c *commit) checkWelcomes(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) error {
 	refs, copies := [][]byte{}, 0
 	for i, w := range c.welcomes {

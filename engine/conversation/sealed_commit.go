@@ -55,7 +55,7 @@ func (c *commit) readDeclared() error {
 	return c.readRemoved()
 }
 
-// readRemoved reads and checks the actors who the committer says are removed.
+// readRemoved reads and checks the actors that the committer declares as removed.
 func (c *commit) readRemoved() error {
 	if len(c.Removed) > mls.MaxMembers {
 		return badRoster("removed names 256 actors at most", "/removed")
@@ -74,8 +74,9 @@ func (c *commit) readRemoved() error {
 
 func badRoster(public, pointer string) error { return unprocessable("bad_roster", public).At(pointer) }
 
-// judgeSealed is judge for a PrivateMessage. The host can read only its group, epoch and type,
-// so it checks the declared changes. The members check that the message makes these changes.
+// judgeSealed does what judge does, for a PrivateMessage. The host can read only the group, epoch
+// and type of the message, so it checks the declared changes. The members check that the message
+// makes these changes.
 func (c *commit) judgeSealed(ctx context.Context, tx *user.Tx, to *user.HostedConversation, caller *user.ConversationMember) (roster, error) {
 	change := c.declared
 	if err := c.checkPair(ctx, tx, to, change); err != nil {
@@ -110,7 +111,8 @@ func (c *commit) judgeSealed(ctx context.Context, tx *user.Tx, to *user.HostedCo
 
 // checkSealedInfo refuses a GroupInfo that is not of the next epoch, lacks an added device, or
 // has a device of an actor that is not a member after the commit. If the GroupInfo of the present
-// epoch is known, it also refuses a device of another member that was not in that epoch.
+// epoch is known, checkSealedInfo also refuses a device of another member that the commit does
+// not add and that was not in the group in that epoch.
 func (c *commit) checkSealedInfo(to *user.HostedConversation, change roster, isMember func(vocab.ID) bool) error {
 	if c.next == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// CountEvery is how long the caller of LookAround waits between two counts.
+// CountEvery is the time between two calls of LookAround.
 const CountEvery = 5 * time.Minute
 
 // countTime is the time limit for counting one user's stock.

@@ -15,7 +15,8 @@ type Storage struct{ logs *policy.Limiter }
 
 func newStorage(now func() time.Time) *Storage { return &Storage{policy.HostedLogs.Limiter(now)} }
 
-// Check refuses a member whose domain has added as much to the host's logs as it may in a day.
+// Check refuses a member if the members of its domain have added as many bytes to the host's logs
+// as one domain may add in a day.
 func (s *Storage) Check(host vocab.Username, member vocab.ID) error {
 	if ok, after := s.logs.Ready(storageKey(host, member)); !ok {
 		return fault.New(fault.RateLimited, "members of that domain have sent as much as the host keeps in a day").After(after)

@@ -38,7 +38,7 @@ type submissionHost struct {
 	isJoined bool  // it is stored that a device of the user has joined
 }
 
-// begin tells where a request that changes a conversation has to go.
+// begin returns the host to which a request that changes a conversation has to go.
 func (m *Members) begin(ctx context.Context, u vocab.Username, c *user.Conversation) (submissionHost, error) {
 	if m.hosts(u, c) {
 		return submissionHost{isHere: true, at: Place{Host: u, ID: c.ID}, isJoined: true}, nil
@@ -67,10 +67,10 @@ func (m *Members) submit(ctx context.Context, u vocab.Username, c *user.Conversa
 
 // noteJoined stores that a device of the user has joined a conversation, whose host has just
 // accepted a message of the user. The device may have joined by an external commit, and have no
-// Welcome to confirm. Only the user's own request proves that, because a host can name any sender
-// in its log. If another conversation has the MLS group, this one stays an invitation. If the
-// database cannot be written now, the answer of the host stands all the same, and the next
-// accepted message of the user stores it.
+// Welcome to confirm. Only the user's own request proves the join, because a host can name any
+// sender in its log. If another conversation has the MLS group, this one stays an invitation. If
+// the database cannot be written now, the user still gets the host's answer, and the next
+// accepted message of the user stores the join.
 func (m *Members) noteJoined(ctx context.Context, u vocab.Username, c *user.Conversation, at submissionHost) {
 	if at.isJoined {
 		return

@@ -88,10 +88,11 @@ func joinSuccessor(ctx context.Context, tx *user.Tx, a Arrival, before user.Conv
 	return continueWith(ctx, tx, before, next, a.Me, j.Host)
 }
 
-// noteSuccessor stores the predecessor of the conversation that the user joins, if its host names
-// one in which both the host and the user are members. A conversation of two is no such
-// predecessor. A closed predecessor gets the new conversation as its successor. If the predecessor
-// is not closed, its log is read from its own host. This also shows whether that host is gone.
+// noteSuccessor stores the predecessor of the conversation that the user joins, if the host names
+// a predecessor in which both host and user are members. A conversation of two does not count as
+// a predecessor. A closed predecessor gets the new conversation as its successor. If the
+// predecessor is not closed, its log is read from its own host. This also shows whether that host
+// is gone.
 func (r *receiver) noteSuccessor(ctx context.Context) error {
 	if r.entry.roster == nil || r.entry.roster.predecessor == "" {
 		return nil

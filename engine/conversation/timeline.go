@@ -10,8 +10,9 @@ import (
 )
 
 // Timeline returns up to n entries of a conversation of the user, the newest first. Entries are
-// Notes, messages of its log, and changes of the conversation. All returned entries come before a
-// place. The result more tells whether others may follow.
+// Notes, messages of the log, and changes of the conversation. The parameter before is a place,
+// and all returned entries come before that place. The result "more" reports whether other
+// entries may follow.
 func (r *Registry) Timeline(ctx context.Context, u vocab.Username, id uuid.UUID, before user.TimelinePlace, n int) (entries []user.TimelineEntry, more bool, err error) {
 	err = r.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		entries, more, err = tx.Conversations.ListTimeline(ctx, id, r.Actors.ID(u), before, n)

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// welcomeLease is the time after which a Welcome is handed out again if no device has confirmed
-// it. The device that got it may have crashed, or may be slow to store its new group.
+// welcomeLease is the time until a Welcome is handed out again if no device confirms it. The
+// device that got the Welcome may have crashed, or may be slow to store its new group.
 const welcomeLease = 10 * time.Minute
 
 const mostWelcomes = 8
@@ -28,10 +28,10 @@ func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string
 	return all, err
 }
 
-// ConfirmWelcome stores that the user's device has joined by a Welcome. A second confirmation
-// changes nothing, unless it is the first to name the group. The server cannot read the group's id
-// in a Welcome to a group without a host. For such a Welcome the parameter group is the id that
-// the device has read in it, or empty.
+// ConfirmWelcome stores that the user's device has joined by a Welcome. A later confirmation
+// changes something only if it is the first one that names the group. The server cannot read the
+// group's id in a Welcome to a group without a host. For such a Welcome the parameter group is
+// the id that the device has read in it, or empty.
 func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid.UUID, group string) error {
 	me := r.Actors.ID(u)
 	if group != groupName([]byte(group)) {
