@@ -90,8 +90,8 @@ func (s *operator) getHealth(a *answer, _ *http.Request, _ httprouter.Params) er
 	return nil
 }
 
-// readyTime is how long the check for readiness may take, so that a request for it gets an
-// answer within two seconds even if a dependency hangs.
+// readyTime limits the check for readiness, so that a request for it gets an answer within two
+// seconds even if a dependency hangs.
 const readyTime = 1500 * time.Millisecond
 
 // getReady says whether requests can be served now.

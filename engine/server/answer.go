@@ -68,8 +68,8 @@ func (a *answer) addVary(headers ...string) {
 // setCache says who may store a copy of the response.
 func (a *answer) setCache(policy string) { a.Header().Set("Cache-Control", policy) }
 
-// smallAnswer is the size, in bytes, up to which an answer takes no room. All connections together
-// hold little of such answers.
+// smallAnswer is the largest size, in bytes, of an answer that takes no room. Such answers need
+// little memory, even those of all connections together.
 const smallAnswer = 16 << 10
 
 // takeRoom takes n bytes of the room for large answers that are being sent. The client's address
@@ -86,7 +86,7 @@ func (a *answer) takeRoom(n int64) (giveBack func(), err error) {
 }
 
 // send answers with a body. It refuses a large answer if there is no room for it, except after a
-// request that may have changed something: its client would not learn what was done.
+// request that may have changed something, because its client would not learn what was done.
 func (a *answer) send(status int, contentType string, body []byte) {
 	if len(body) > smallAnswer && a.request.Method == http.MethodGet && !a.changes {
 		giveBack, err := a.takeRoom(int64(len(body)))
@@ -107,7 +107,7 @@ func (a *answer) send(status int, contentType string, body []byte) {
 // sendTagged answers with a body and its ETag, or with 304 if the client has that body already
 // (RFC 9110 §8.8.3). Tags are valid in this process only, because their hash has a random seed
 // that no client knows. The answer to a request that changes something has no tag and is always
-// sent: it is no representation of what the client has (RFC 9110 §13.1.2).
+// sent, because the client cannot have a copy of it (RFC 9110 §13.1.2).
 func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		a.send(http.StatusOK, contentType, body)

@@ -95,8 +95,8 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 	return nil
 }
 
-// addReading adds to a page of a feed how far the user has read that feed, and how many entries
-// are unread, if the request asks for this.
+// addReading adds the user's reading position and the number of unread entries to a page of a
+// feed, if the request asks for them.
 func (s *clientAPI) addReading(r *http.Request, u vocab.Username, name string, page *feed.Page) error {
 	switch asked := r.URL.Query(); {
 	case !asked.Has("unread") || asked.Get("unread") == "false":

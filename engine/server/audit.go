@@ -19,8 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// auditRecord is an action that a client dispatched, or the refusals of an action of one token
-// within an hour that have the same outcome.
+// auditRecord is an action that a client dispatched. Refusals of one action with the same token
+// and the same outcome within an hour share a record.
 type auditRecord struct {
 	At          time.Time       `json:"at"`
 	TokenID     string          `json:"tokenId,omitempty"`

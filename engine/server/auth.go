@@ -130,8 +130,8 @@ func (s *access) checkSigner(r *http.Request) error {
 // wantsSignature asks for a signed request (draft-cavage-http-signatures-12 §3.1.1).
 const wantsSignature = `Signature realm="lightweb",headers="(request-target) host date"`
 
-// admitReader refuses a sender who may read nothing of any user. That is a sender who signs with
-// a key of a blocked host and, in secure mode, also a sender who has not proven who they are.
+// admitReader refuses a sender who may read nothing of any user. Such a sender signs with a key
+// of a blocked host or, in secure mode, has not proven an identity.
 func (s *access) admitReader(a *answer, r *http.Request) error {
 	if !s.secureMode {
 		return s.checkSigner(r)
@@ -143,13 +143,13 @@ func (s *access) admitReader(a *answer, r *http.Request) error {
 	return err
 }
 
-// patience is how long a response waits for the sender's key from the sender's server, if the
-// response can also be given without that key.
+// patience limits the wait for the sender's key from the sender's server, if the response can
+// also be given without that key.
 const patience = 2 * time.Second
 
 // introduceReader admits or refuses the sender of a request for an actor. It admits a sender
-// whose server does not serve its key now, because that server may be waiting for this very
-// actor document. The two servers would then wait for each other.
+// whose server does not serve the sender's key now, because that server may be waiting for this
+// very actor document. The two servers would then wait for each other.
 func (s *access) introduceReader(a *answer, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -160,9 +160,9 @@ func (s *access) introduceReader(a *answer, r *http.Request) error {
 	return err
 }
 
-// identifyViewer returns the actor who sent the request, or the empty id if nothing proves which
-// actor did. A fault means that the sender cannot be identified now, is refused, or sent an
-// invalid token.
+// identifyViewer returns the actor who sent the request, or the empty id if nothing proves the
+// sender. A fault means that the sender cannot be identified now, is refused, or sent an invalid
+// token.
 func (s *access) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 	id, err := s.identifyAsker(a, r)
 	if _, given := bearerToken(r); !given && fault.KindOf(err) == fault.Unauthenticated {

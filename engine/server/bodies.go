@@ -18,12 +18,12 @@ const (
 	largeTime = 20 * time.Second // the same, for a large body of a known sender
 
 	readByGo   = 256 << 10 // bytes of an unread body that net/http discards before it sends the answer
-	maxSkipped = 4 << 20   // bytes of a refused body that are read beyond what the body may have
+	maxSkipped = 4 << 20   // bytes of a refused body that are read beyond its limit
 )
 
-// newBodies returns a pool that limits the memory for the bodies of all requests under way. A
-// body has at most limit bytes. No client can fill the pool by sending many bodies at the same
-// time, or by sending slowly.
+// newBodies returns a pool that limits the memory for the bodies of all requests under way. The
+// parameter limit is the most bytes of one body. No client can fill the pool by sending many
+// bodies at the same time, or by sending slowly.
 func newBodies(b *policy.Budget, limit int64) *policy.Pool {
 	return b.PoolOf(max(b.Pool, 4*limit))
 }
@@ -96,15 +96,17 @@ func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit
 }
 
 // leavesBody reports whether a request is answered before its body was read, and the body may be
-// larger than what net/http reads itself. HTTP/2 ends the one request, and its connection goes on.
+// larger than what net/http reads itself. It returns false for HTTP/2, where only the request
+// ends, and the connection stays open.
 func (a *answer) leavesBody(r *http.Request) bool {
 	return !a.bodyEnded && r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > readByGo)
 }
 
 // skipBody reads and discards the rest of a body after the answer is sent: up to maxSkipped bytes
-// more than the body may have, within bodyTime. Most clients read no answer before they have sent
-// the whole body, so they would see a broken connection in place of the answer. A client that sent
-// Expect: 100-continue waits for the answer, and sends no body after it (RFC 9110 §10.1.1).
+// beyond the limit of the body, within bodyTime. Most clients read no answer before they have
+// sent the whole body, so they would see a broken connection in place of the answer. A client
+// that sent Expect: 100-continue waits for the answer, and sends no body after it (RFC 9110
+// §10.1.1).
 func (a *answer) skipBody(r *http.Request) {
 	if a.held != nil {
 		a.held.close()
@@ -116,8 +118,8 @@ func (a *answer) skipBody(r *http.Request) {
 	_, _ = io.CopyN(io.Discard, r.Body, a.bodyLimit+maxSkipped) // the answer is sent, also if the body breaks off
 }
 
-// readJSON is readBody for a request that must say that it sends JSON. An HTML form cannot say
-// that.
+// readJSON does what readBody does, and refuses a request whose Content-Type is not JSON. An HTML
+// form cannot have that type.
 func readJSON(a *answer, r *http.Request, of *policy.Pool, payer string, limit int64) ([]byte, error) {
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||

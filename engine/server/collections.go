@@ -19,11 +19,11 @@ import (
 // collection is a collection of a user, or of an object of a user. In an inbox or outbox, the
 // owner sees all activities, and others see only those that are addressed to certain ids. The
 // functions count and list get these ids in the argument to, which is nil for the owner. In every
-// other collection, they ignore to.
+// other collection, the functions ignore that argument.
 type collection struct {
 	// name is the end of the collection's id: the last one, two or three parts of the path.
 	name  string
-	shown func(registry.Collections) registry.Visibility // who may read it; nil if everybody may, and followers see more items than others
+	shown func(registry.Collections) registry.Visibility // who may read it; nil if everybody may read it, and followers see more items than others
 	count func(_ context.Context, _ *user.Tx, to []vocab.ID) (int, error)
 	list  func(_ context.Context, _ *user.Tx, to []vocab.ID, after *user.Place, n int) ([]listed, error)
 
@@ -164,8 +164,8 @@ func recentKey(c collection, r *http.Request) string {
 }
 
 // viewerOf returns the actor who asks for a collection. The id is empty if nothing proves who
-// asks, or if the answer does not depend on who asks. Outside secure mode a signature that cannot
-// be verified is no reason to refuse a collection.
+// asks, or if the answer does not depend on who asks. Outside secure mode, a sender whose
+// signature cannot be verified counts as anonymous.
 func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
 	if _, given := bearerToken(r); given || s.secureMode {
 		return s.identifyViewer(a, r)
@@ -251,10 +251,10 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 	return nil
 }
 
-// listAudience returns the ids that select the part of u's collections that viewer sees. Viewer
-// sees the items that are addressed to one of these ids. The result is nil for the owner, who
-// sees all items. Direct messages are not listed to others, even if they may read each message
-// by its id.
+// listAudience returns the ids that select the items of u's collections for the actor in the
+// parameter viewer. This actor sees the items that are addressed to one of the ids. The result is
+// nil for the owner, who sees all items. Direct messages are not listed to others, even if they
+// may read each message by its id.
 func (s *collections) listAudience(ctx context.Context, tx *user.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
 	if viewer == s.local.ID(u) {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// newcomerTime is how long a connection that has sent no request yet may still send one when the
+// newcomerTime is the time that a connection without a request has left to send one when the
 // server shuts down. http.Server.Shutdown itself would wait five seconds for such connections,
 // which browsers and proxies open in advance.
 const newcomerTime = time.Second

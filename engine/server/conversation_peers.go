@@ -25,7 +25,8 @@ type conversationPeers struct {
 
 // ofMember lets a remote member do something in a conversation. A peer that sends too many
 // requests is refused before anything is looked up. A sender that is no member is refused before
-// its body is read. The member's domain pays for what the request fetches from other servers.
+// its body is read. The member's domain pays for the fetches from other servers that the request
+// causes.
 func (s *conversationPeers) ofMember(do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		a.setCache("no-store")
@@ -51,9 +52,9 @@ func (s *conversationPeers) ofMember(do visited) handle {
 	}
 }
 
-// beginVisit finds out who asks, and for which conversation. It reads the body of a POST, and
-// checks that the signature covers the body. The body counts against the pool that all bodies
-// for conversations share.
+// beginVisit identifies the member and the conversation of a request. It reads the body of a
+// POST, and checks that the signature covers the body. The body counts against the pool that all
+// bodies for conversations share.
 func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.Params) (*visit, error) {
 	signer, err := s.introduceSigner(r)
 	if err != nil {

@@ -23,7 +23,7 @@ type timelineEntry struct {
 	At       time.Time `json:"at"`
 	Own      bool      `json:"own"`
 	ObjectID vocab.ID  `json:"objectId,omitempty"`
-	Object   vocab.Doc `json:"object,omitempty"` // the Note; absent if deleted, or author refused
+	Object   vocab.Doc `json:"object,omitempty"` // the Note; absent if it was deleted, or if its author is refused
 	Sender   vocab.ID  `json:"sender,omitempty"`
 	Epoch    *int64    `json:"epoch,omitempty"`
 	Content  []byte    `json:"content,omitempty"` // the MLS message

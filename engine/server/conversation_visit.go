@@ -21,7 +21,7 @@ type visit struct {
 
 	// For a conversation that a client names and that may have any host:
 	user vocab.Username     // the local user whose client sent the request
-	own  *user.Conversation // the conversation in the user's database; nil if at names it
+	own  *user.Conversation // the conversation in the user's database; nil if the field at names the conversation
 
 	// For a conversation with a local host:
 	caller vocab.ID           // the member
@@ -33,8 +33,8 @@ var errNoGroup = fault.New(fault.Unprocessable, "the conversation has no MLS gro
 
 type visited func(a *answer, r *http.Request, v *visit) error
 
-// ofUser lets a user's client do something in a conversation that has an MLS group. A conversation
-// of which the registry knows that the user hosts it is not looked up.
+// ofUser lets a user's client do something in a conversation that has an MLS group. If the
+// registry knows that the user hosts the conversation, ofUser does not look it up.
 func (s *conversations) ofUser(scope string, do visited) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		u, id, err := s.authorizeFor(a, r, p, scope)

@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxConversation is the most bytes that the body of a request to a conversation may have. The
-// body may be a commit with its GroupInfo and its Welcomes, in base64.
+// maxConversation limits the bytes of the body of a request to a conversation. The body may be a
+// commit with its GroupInfo and its Welcomes, in base64.
 const maxConversation = 8 << 20
 
 // conversations serves users' clients their conversations, encrypted or not, and their MLS
@@ -242,8 +242,8 @@ func (s *conversations) putRead(a *answer, r *http.Request, p httprouter.Params)
 	return nil
 }
 
-// change calls apply for a thing of the user's. The parameter name says which part of the path has
-// the id of the thing.
+// change calls apply with the user and an id from the path. The parameter name is the name of the
+// part of the path that has the id.
 func (s *conversations) change(a *answer, r *http.Request, p httprouter.Params, name string, apply func(context.Context, vocab.Username, uuid.UUID) error) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// frameTime is how long a client may take to accept one write.
+	// frameTime limits the time of one write to a client.
 	frameTime = 10 * time.Second
 
-	// commentTime is how often an idle stream of server-sent events sends a comment, because
-	// proxies cut idle connections.
+	// commentTime is the time between two comments on an idle stream of server-sent events.
+	// Without comments, proxies would cut the connection.
 	commentTime = 15 * time.Second
 )
 
@@ -34,8 +34,8 @@ type eventSockets struct {
 	commentTime time.Duration
 }
 
-// requestSocket describes the socket that a request asks for. t is the token of the request, and
-// its scopes allow it to read.
+// requestSocket describes the socket that a request asks for. The parameter t is the token of the
+// request, whose scopes allow reading.
 func (s *eventSockets) requestSocket(r *http.Request, t instance.Token, kind socket.Kind) (socket.Request, error) {
 	q, err := readQuery(r, "after")
 	if err != nil {

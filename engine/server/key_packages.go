@@ -247,8 +247,8 @@ func (s *publicPackages) packageDoc(u vocab.Username, k user.KeyPackage) vocab.D
 		"ciphersuite": mls.CipherSuite(k.Suite).String(), "content": base64.StdEncoding.EncodeToString(k.Content)}
 }
 
-// maxClaim is the most bytes that the body of a claim may have. The content of the body is not
-// used, but the signature has to cover a body.
+// maxClaim limits the bytes of the body of a claim. The content of the body is not used, but the
+// signature has to cover a body.
 const maxClaim = 4 << 10
 
 // postClaim gives the actor who signed the request one key package for each of the user's

@@ -152,7 +152,8 @@ func (l *logins) hash(ctx context.Context, payer, password string) (hash string,
 	return hash, err
 }
 
-// inTurn runs work that needs the hasher, unless too many others wait for it already.
+// inTurn runs work that needs the hasher. It refuses the work if too many others wait for the
+// hasher already.
 func (l *logins) inTurn(payer string, work func() error) error {
 	if !l.turns.Take(payer, 1) {
 		return fault.New(fault.Unavailable, "too many passwords are checked at once").After(10 * time.Second)
@@ -161,8 +162,8 @@ func (l *logins) inTurn(payer string, work func() error) error {
 	return work()
 }
 
-// maxLogin is the most bytes that the body of a request with passwords may have. It leaves room
-// for the escape of each character.
+// maxLogin limits the bytes of the body of a request with passwords. It leaves room for the
+// escape of each character.
 const maxLogin = 16 << 10
 
 // readPasswords reads a body that is a JSON object with exactly two members, which are texts. The

@@ -94,8 +94,8 @@ type mediaRange struct {
 	quality   float64
 }
 
-// qualityIn returns how much the client wants o, that is, the quality of the most specific range
-// that includes o.
+// qualityIn returns the quality that the client gives the offer, that is, the quality of the most
+// specific range that includes the offer.
 func (o offer) qualityIn(ranges []mediaRange) float64 {
 	major, _, _ := strings.Cut(o.mediaType, "/")
 	closest, quality := 0, 0.0

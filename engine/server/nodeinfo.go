@@ -60,8 +60,8 @@ func roundRoughly(n int) int {
 	return n / unit * unit
 }
 
-// countEvery is how long a count is reused, so that strangers cannot make this server count all
-// the time.
+// countEvery is the time for which a count is reused, so that strangers cannot make this server
+// count all the time.
 const countEvery = time.Minute
 
 // userCount stores a recent count of the users.

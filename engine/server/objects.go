@@ -27,7 +27,7 @@ func (s *clientAPI) getObject(a *answer, r *http.Request, _ httprouter.Params) e
 	return a.sendJSON(r, entry)
 }
 
-// getThread shows an object, the objects that it answers, and those that answer it.
+// getThread shows an object with its ancestors in the thread and its answers.
 func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) error {
 	q, err := s.readThreadQuery(a, r, "uri", "backfill")
 	if err != nil {

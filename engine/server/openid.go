@@ -52,8 +52,9 @@ func (s *openIDLogins) getOpenID(a *answer, r *http.Request, _ httprouter.Params
 	return nil
 }
 
-// mayReturn reports whether a browser may be sent back to page. The origin of page must be allowed
-// to use the API. page must have no fragment and no user information, and at most maxPage bytes.
+// mayReturn reports whether a browser may be sent back to a page. The origin of the page must be
+// allowed to use the API. The address of the page must have no fragment and no user information,
+// and at most maxPage bytes.
 func (s *openIDLogins) mayReturn(page string) bool {
 	u, err := url.Parse(page)
 	return err == nil && len(page) <= maxPage && u.User == nil && !strings.Contains(page, "#") && slices.Contains(s.pages, u.Scheme+"://"+u.Host)

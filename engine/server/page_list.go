@@ -9,8 +9,8 @@ import (
 
 // makeList makes the page of all posts, or of those with a tag. If no post has the tag, there is
 // no page, because otherwise anybody could put words on a page of this server by an address with
-// those words as the tag. If the search ended before it was through all posts, the page is empty,
-// has a next one, and does not show the tag.
+// those words as the tag. If the search stopped before the last post and has found none, the page
+// is empty, links to the next page, and does not show the tag.
 func (s *pages) makeList(tag string) pageMaker {
 	return func(q pageRequest) ([]byte, error) {
 		l, err := s.readList(q, tag)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// makeThread makes the page of an object of the user's.
+// makeThread makes the page of an object of the user.
 func (s *pages) makeThread(thing string) pageMaker {
 	return func(q pageRequest) ([]byte, error) {
 		id := s.local.ID(q.user) + "/objects/" + vocab.ID(thing)

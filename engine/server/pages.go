@@ -59,7 +59,7 @@ func (s *pages) getProfile(a *answer, r *http.Request, p httprouter.Params) erro
 	return s.servePage(a, r, p, "", htmlType, s.makeList(""))
 }
 
-// chooseDocument reports whether the document of what a page shows is to be served in place of the
+// chooseDocument reports whether the client gets an ActivityStreams document in place of the
 // page. Pixelfed asks for documents at the addresses of pages.
 func (s *pages) chooseDocument(a *answer, r *http.Request) bool {
 	if !s.local.HasPages() {
@@ -167,8 +167,8 @@ func (s *pages) findPage(q pageRequest, p httprouter.Params, maker pageMaker) (m
 	return madePage{body, u}, nil
 }
 
-// addressAfter returns the address of the page at path that begins after place, or an empty text
-// if place is nil.
+// addressAfter returns the address of the page that begins after the parameter place, or an empty
+// text if place is nil. The parameter path is the address of the first page.
 func addressAfter(q pageRequest, path string, place *user.Place) string {
 	if place == nil {
 		return ""

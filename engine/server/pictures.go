@@ -19,8 +19,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// pictureRoom is what a picture that is being sent takes of the room for answers: more than the
-// buffer of the copy, so that there is a limit to the files that are open at the same time.
+// pictureRoom is the room for answers, in bytes, that a picture takes while it is sent. It is
+// more than the buffer of the copy, so that there is a limit to the files that are open at the
+// same time.
 const pictureRoom = 128 << 10
 
 // cacheForever is the Cache-Control of addresses whose content never changes.

@@ -3,7 +3,7 @@ package server
 import "sync"
 
 const (
-	// mostPlaces is how many places are remembered at most. The newest mostPlaces/2 are always
+	// mostPlaces limits the places that are remembered. The newest mostPlaces/2 are always
 	// remembered.
 	mostPlaces = 50_000
 
@@ -26,7 +26,7 @@ func newPlaces(most int) *places { return &places{half: most / 2, young: map[str
 
 func (t attempt) place() string { return t.user.String() + " " + t.client.String() }
 
-// add remembers that the user of an attempt has signed in from its client.
+// add remembers that the user of an attempt has signed in from the attempt's client.
 func (p *places) add(t attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,8 +29,8 @@ func (a *answer) tellQuotas(all ...policy.Quota) {
 	a.Header().Set("RateLimit", strings.Join(left, ", "))
 }
 
-// payerOf returns the payer of a request with a token: the user, or an LLM engine alone, which
-// then cannot use up the quotas of its user.
+// payerOf returns the payer of a request with a token. The user pays for the user's own clients.
+// An LLM engine pays for itself, so that it cannot use up the quotas of its user.
 func payerOf(t instance.Token) string {
 	if isAssistantReader(t) {
 		return t.User.String() + "/" + t.ID.String() // no username has a slash

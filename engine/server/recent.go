@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// recentTime is how long a stored page is shown. A write of this process removes the page
-	// immediately. A write of another process is seen within this time.
+	// recentTime is the time for which a stored page is shown. A write of this process
+	// removes the page immediately. A write of another process is seen within this time.
 	recentTime = time.Second
 
-	// maxRecent is the most bytes that all stored pages may take. Each page takes recentRoom
+	// maxRecent limits the bytes of all stored pages together. Each page takes recentRoom
 	// bytes in addition to its body.
 	maxRecent  = 16 << 20
 	recentRoom = 512
@@ -55,7 +55,7 @@ func (p *recentPages) find(u vocab.Username, key string) (body []byte, found boo
 	return page.body, true
 }
 
-// begin is called before the database is read for a page. Its result keep stores the page that
+// begin is called before the database is read for a page. The result "keep" stores the page that
 // was made, unless a commit changed the user's pages meanwhile or there is no room. If several
 // requests make the page at the same time, the first that is done stores it.
 func (p *recentPages) begin(u vocab.Username, key string) (keep func(body []byte)) {

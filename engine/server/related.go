@@ -52,8 +52,8 @@ func (s *collections) getRelated(kind related) handle {
 	}
 }
 
-// relatedCollection returns the collection of this kind that belongs to the object at path. The
-// object belongs to the user me.
+// relatedCollection returns the collection of this kind that belongs to an object of the user me.
+// The parameter path is the part of the object's id after the user's id.
 func (s *collections) relatedCollection(kind related, me, path vocab.ID) collection {
 	object := me + "/" + path
 	c := collection{name: string(path) + "/" + kind.name, isMany: true, describe: func(_ context.Context, _ *user.Tx, d vocab.Doc) error {

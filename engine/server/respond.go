@@ -42,11 +42,11 @@ var refusals = map[fault.Kind]int{
 	fault.Partial:         http.StatusInternalServerError,
 }
 
-// retryAfter is how long a client is told to wait if the fault does not say how long.
+// retryAfter is the wait that a client is told if the fault names none.
 const retryAfter = 5 * time.Second
 
-// problem is a refusal in the form of RFC 9457. In the client API it also has the member success,
-// as the answer to an action has, and the member error.
+// problem is a refusal in the form of RFC 9457. In the client API it also has the members success
+// and error. The answer to an action has the member success, too.
 type problem struct {
 	Type      string    `json:"type"`
 	Title     string    `json:"title"`
@@ -153,8 +153,8 @@ func (s *Server) mayLog(l *policy.SharedLimiter, r *http.Request) bool {
 // logRefusal logs once why a request was refused or failed, and what the operator can do about
 // it. The log always shows bugs, unless the client has gone away. It shows only samples of the
 // rest, so that no client can fill the log. Refused signatures are sampled separately, so that
-// requests for things that do not exist cannot crowd them out. Each line counts against the
-// client's address, so that a client that is refused often does not hide the others.
+// requests for missing addresses cannot crowd them out. Each line counts against the client's
+// address, so that a client that is refused often does not hide the others.
 func (s *Server) logRefusal(a *answer, r *http.Request, status int, err error) {
 	ctx := r.Context()
 	level, message := slog.LevelDebug, "request refused"
@@ -192,13 +192,13 @@ func (s *Server) answerNotFound(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, errNothing)
 }
 
-// answerNotAllowed answers a request with a method that the address does not take. The router has
-// set Allow to the methods of the address.
+// answerNotAllowed answers a request with a method that the address does not support. The router
+// has set Allow to the methods of the address.
 func (s *Server) answerNotAllowed(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, fault.New(fault.NotAllowed, "this address does not take that method"))
 }
 
-// answerPanic answers a request whose handler panicked. The other requests go on.
+// answerPanic answers a request whose handler panicked. Other requests are not affected.
 func (s *Server) answerPanic(w http.ResponseWriter, r *http.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v) // refuse aborts a response in this way, and net/http then closes the connection
@@ -206,6 +206,6 @@ func (s *Server) answerPanic(w http.ResponseWriter, r *http.Request, v any) {
 	s.refuse(w.(*answer), r, fmt.Errorf("handle request: panic: %v\n%s", v, debug.Stack()))
 }
 
-// errNothing is the answer for a thing that does not exist, and for one that the sender may not
-// see.
+// errNothing is the answer if the requested resource does not exist, or if the sender may not see
+// it.
 var errNothing = fault.New(fault.NotFound, "there is nothing here")

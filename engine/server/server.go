@@ -46,7 +46,7 @@ type Inbox interface {
 	Admit(ctx context.Context, r *http.Request, body []byte) (*vocab.Actor, error)
 }
 
-// Outbox does what users' clients ask for.
+// Outbox performs the actions of users' clients, and finds actors for them.
 type Outbox interface {
 	Dispatch(ctx context.Context, d outbox.Dispatch) (outbox.Result, error)
 	AttemptQuotas(ctx context.Context, u vocab.Username, token uuid.UUID) ([]policy.Quota, error)

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// sessionIdle is how long a session lasts without a request.
+	// sessionIdle is the lifetime of a session without a request.
 	sessionIdle = 30 * 24 * time.Hour
 
-	// maxSessions is the most sessions with write access that a user may have. The same limit
-	// applies separately to sessions without write access. A new session beyond the limit ends
-	// the oldest one of its kind.
+	// maxSessions limits the sessions with write access of one user. The same limit applies
+	// separately to sessions without write access. A new session beyond the limit ends the
+	// oldest one of its kind.
 	maxSessions = 100
 )
 
 // sessions are stored in Redis only. If Redis loses them, clients send their token or password
 // again. A session stores the digest of the token that it was made of, and each request with the
-// session looks that token up. So the session may do what the token may, and ends when the token
-// ends. A password or an OpenID identity counts as such a token, too.
+// session looks that token up. So the session has the permissions of the token, and ends when the
+// token ends. A password or an OpenID identity counts as such a token, too.
 type sessions struct {
 	redis   *keyspace.Store
 	sockets *socket.Hub
@@ -38,7 +38,7 @@ type sessions struct {
 
 // Keys of the lists of a user's sessions. The lists do not expire, because a session that is in
 // use can outlive any time after which a list could expire. There are two lists, so that a token
-// that only reads cannot displace sessions that may write by making many sessions.
+// that only reads cannot make so many sessions that it displaces sessions that may write.
 const (
 	sessionList = "sessions"
 	readingList = "sessions:reading"
@@ -53,7 +53,7 @@ func listOf(scopes []string) string {
 
 func sessionKey(digest [32]byte) string { return "session:" + hex.EncodeToString(digest[:]) }
 
-// begin makes a session of the token with that digest and scopes, and returns the session's
+// begin makes a session of the token with the given digest and scopes, and returns the session's
 // secret.
 func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]byte, scopes []string) (secret string, err error) {
 	secret, digest := token.New(token.Session, u)
@@ -143,7 +143,7 @@ func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (b
 // endAll ends all sessions of a user, and the sockets of all sessions, also of those that Redis
 // has lost.
 func (s sessions) endAll(ctx context.Context, u vocab.Username) error {
-	defer s.sockets.EndAllSessions(u) // after the keys, without which no session opens another one
+	defer s.sockets.EndAllSessions(u) // after the keys: a session without a key opens no other socket
 	of := s.redis.Of(u)
 	for _, list := range []string{sessionList, readingList} {
 		g, err := of.Glance(ctx, nil, list, -1)

@@ -58,13 +58,13 @@ func (s *storedDocuments) hasPage(r *http.Request, p httprouter.Params) (bool, e
 	return found.doc != nil && !found.deleted && !isForServers(found.doc), err
 }
 
-// finding looks for an activity or object of the user me by its id. If public is true, it finds
-// only a public one.
+// finding looks for an activity or object of the user me by its id. If the parameter public is
+// true, it finds only a public one.
 type finding func(ctx context.Context, tx *user.Tx, me, id vocab.ID, public bool) (stored, error)
 
-// getStored serves one activity or object of a user's to those who may read it. For others it
-// does not exist. Neither the answer nor the work for the answer shows them more, because a
-// thing that is not public is looked for only after the sender is identified.
+// getStored serves one activity or object of a user to senders who may read it. For other senders
+// it does not exist. Neither the answer nor the work for the answer shows them more, because
+// getStored looks for a document that is not public only after it has identified the sender.
 func (s *storedDocuments) getStored(a *answer, r *http.Request, p httprouter.Params, folder string, find finding) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {
@@ -103,7 +103,8 @@ func isOwnPart(s string) bool {
 	return err == nil && id.String() == s
 }
 
-// forAll looks for a thing that everybody may read. In secure mode it finds nothing.
+// forAll looks for an activity or object that everybody may read. In secure mode it finds
+// nothing.
 func (s *storedDocuments) forAll(r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
 	if s.secureMode {
 		return stored{}, nil
@@ -115,8 +116,8 @@ func (s *storedDocuments) forAll(r *http.Request, u vocab.Username, id vocab.ID,
 	return found, err
 }
 
-// forViewer looks for a thing that the sender of the request may read. If it finds nothing, the
-// fault is NotFound.
+// forViewer looks for an activity or object that the sender of the request may read. If it finds
+// nothing, the fault is NotFound.
 func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
 	viewer, err := s.identifyViewer(a, r)
 	if err != nil {
@@ -139,11 +140,11 @@ func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username
 	return found, err
 }
 
-// mayRead reports whether viewer may read the thing of u's that has this addressing. The user u
-// always may. A local thing may be read by all users of this server, and a public thing by
-// anybody. Any other thing may be read by the actors that it names and, if it names u's
-// followers, by accepted followers. An actor that got the thing only through a group may not
-// read it, and neither may an actor that u blocks.
+// mayRead reports whether the actor in the parameter viewer may read a document of the user u
+// with this addressing. The user u always may. All users of this server may read a local
+// document, and anybody may read a public one. Any other document may be read by the actors that
+// it names and, if it names u's followers, by accepted followers. An actor that got the document
+// only through a group may not read it, and neither may an actor that u blocks.
 func (s *storedDocuments) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
 	return audience.Of(to, s.local.ID(u), s.local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
 }
@@ -185,7 +186,7 @@ func (a *answer) sendStored(r *http.Request, contentType string, found stored) e
 	return nil
 }
 
-// findObject returns an object of the user's. The recipients of a deleted object come from its
+// findObject returns an object of the user. The recipients of a deleted object come from its
 // Create, because the object itself does not name them any more.
 func findObject(ctx context.Context, tx *user.Tx, me, id vocab.ID, public bool) (stored, error) {
 	look := tx.Objects.Find
@@ -220,7 +221,7 @@ func findObject(ctx context.Context, tx *user.Tx, me, id vocab.ID, public bool) 
 	return found, nil
 }
 
-// findActivity returns an activity of the user's.
+// findActivity returns an activity of the user.
 func findActivity(ctx context.Context, tx *user.Tx, _, id vocab.ID, public bool) (stored, error) {
 	look := tx.Activities.Find
 	if public {
@@ -242,9 +243,9 @@ func findActivity(ctx context.Context, tx *user.Tx, _, id vocab.ID, public bool)
 }
 
 // activityDocs returns activities in the form that is shown. An object that an activity carries
-// is shown as it is stored now, so that words that its author took back are not served. A proof
-// that does not cover the shown document is left out. Activities of others are shown as in
-// feeds. Of an activity that cannot be read, only the id and the type are shown.
+// is shown as it is stored now, so that text that the author has removed is not served. A proof
+// that does not cover the shown document is left out. Activities of others are shown as in feeds.
+// Of an activity that cannot be read, only the id and the type are shown.
 func activityDocs(ctx context.Context, tx *user.Tx, rows []user.Activity) ([]vocab.Doc, error) {
 	docs := make([]vocab.Doc, len(rows))
 	var brought []vocab.ID

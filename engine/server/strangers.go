@@ -12,10 +12,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// strangers reads a user's database for clients other than the user.
+// strangers reads users' databases for everybody except their owners.
 type strangers struct {
 	store *user.Databases
-	reads *policy.Pool // limits the reads that wait for a connection, or have one
+	reads *policy.Pool // limits the reads that have a connection or wait for one
 }
 
 func newStrangers(store *user.Databases, now func() time.Time) strangers {
@@ -37,8 +37,8 @@ func (s *access) readerOf(r *http.Request) func(context.Context, vocab.Username,
 }
 
 // readAsStranger reads a user's database for anybody except the user. The read is charged to the
-// client's address, so that a client that reads as fast as it can leaves room to others, and they
-// have their turns at the connections.
+// client's address. So a client that reads as fast as it can leaves room for other clients, and
+// the clients take turns at the connections.
 func (s *access) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *user.Tx) error) error {
 	ctx := policy.PaidByAddress(r.Context(), s.clientOf(r))
 	payer := policy.PayerOf(ctx)

@@ -13,9 +13,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// stream is a public collection of the user's, as the user's clients see it.
+// stream is a public collection of the user, as the user's clients see it.
 type stream struct {
-	ID      vocab.ID `json:"id"` // the id by which AddToStream names it
+	ID      vocab.ID `json:"id"` // the id by which AddToStream names the stream
 	Name    string   `json:"name"`
 	Tags    []string `json:"tags"`
 	Objects int      `json:"objects"` // how many objects it has

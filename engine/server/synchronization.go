@@ -12,8 +12,8 @@ import (
 )
 
 // getSynchronization shows the signer of the request which followers of a user are on the
-// signer's own server, and never any other follower (FEP-8fcf). It refuses to show a list that
-// is too long, because a server that took a part for the whole would end the other follows.
+// signer's own server, and never any other follower (FEP-8fcf). It refuses to show a list that is
+// too long, because the other server would end the follows that an incomplete list lacks.
 func (s *federation) getSynchronization(a *answer, r *http.Request, p httprouter.Params) error {
 	a.addVary(whoAsks...)
 	a.setCache(cachePrivate)

@@ -187,8 +187,8 @@ func (p *program) mayGoOn() bool {
 // readFrames reads the client's messages until one of them ends the socket, or the client
 // disconnects. If the client disconnected, it calls leave.
 func (p *program) readFrames(ctx context.Context, leave func()) {
-	// With a limit here the connection is reset before all is read, so the client does not learn
-	// the reason.
+	// With a read limit the connection would be reset before all is read, so that the client
+	// would not learn the reason.
 	p.ws.SetReadLimit(-1)
 	for {
 		kind, message, err := p.ws.Reader(context.Background())
