@@ -17,8 +17,8 @@ import (
 const (
 	workers = 8
 
-	// maxTold is the most events of a user that wait in memory. If there are more, they are read
-	// from the database.
+	// maxTold limits the events of a user that wait in memory. If there are more, the emitter
+	// reads the events from the database.
 	maxTold = 256
 )
 
@@ -241,7 +241,7 @@ func (e *Emitter) isIdle() bool {
 	return len(e.queue) == 0 && e.busy == 0
 }
 
-// awaitState waits until the function is returns true, or ctx ends.
+// awaitState waits until a call of is returns true, or until ctx ends.
 func (e *Emitter) awaitState(ctx context.Context, is func() bool) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

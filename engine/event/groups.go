@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// groupsEvery is how often the positions of groups with readers are checked.
+	// groupsEvery is the time between two checks of the positions of groups with readers.
 	groupsEvery = time.Second
 
-	// othersEvery is the number of these checks after which one also includes the groups without
+	// othersEvery is the number of these checks of which one also includes the groups without
 	// readers.
 	othersEvery = 10
 )
@@ -31,7 +31,7 @@ type groups struct {
 	marks  map[groupKey]*groupMark
 	looks  int                          // the number of checks so far
 	unread map[vocab.Username]bool      // users whose groups all exist and have no readers
-	hung   map[vocab.Username]time.Time // users whose database did not answer in time, until when they are left alone
+	hung   map[vocab.Username]time.Time // the times until which the checks skip users whose databases did not answer in time
 }
 
 type groupKey struct {
@@ -42,8 +42,8 @@ type groupKey struct {
 // groupMark is the known state of a group.
 type groupMark struct {
 	acknowledged int64 // the position that is stored in the user's database
-	// missed is the number of the last entry that was checked for a loss: the group got this entry
-	// or missed it. Later checks begin after it.
+	// missed is the number of the last entry that was checked for a loss: the group got this
+	// entry or missed it. Later checks begin after this entry.
 	missed int64
 	isTold bool // a log line has said that entries were missed
 }
@@ -134,7 +134,7 @@ func areUnread(found []keyspace.Group) bool {
 }
 
 // tendGroups checks the groups of one stream. It forgets the stream if the user is removed. If
-// the user's database does not answer in time, it leaves the user alone for hungWait.
+// the user's database does not answer in time, it skips the user for hungWait.
 func (g *groups) tendGroups(ctx context.Context, u vocab.Username, found []keyspace.Group, oldest keyspace.ID) {
 	for _, name := range groupNames {
 		err := g.tendGroup(ctx, groupKey{u, name}, found, oldest)

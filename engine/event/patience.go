@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// databaseTime is how long the emitter waits for one transaction. A database that does not
-	// answer must not keep the events of other users.
+	// databaseTime limits the wait for one transaction, so that a database that does not
+	// answer does not hold up the events of other users.
 	databaseTime = 10 * time.Second
 
-	// repairTime is how long the emitter waits for a statement that may change all waiting events
-	// of a user. Such a statement would be tried again for ever if it never ended in time.
+	// repairTime limits the wait for a statement that may change all waiting events of a
+	// user. If the limit were too short, the statement would be tried again for ever.
 	repairTime = 5 * time.Minute
 
-	// hungWait is how long the groups of a user whose database did not answer in time are left
-	// alone.
+	// hungWait is the time for which the checks of groups skip a user whose database did not
+	// answer in time.
 	hungWait = time.Minute
 )
 
@@ -41,8 +41,8 @@ func (s patientStore) Write(ctx context.Context, u vocab.Username, work func(con
 	return s.Store.Write(ctx, u, work)
 }
 
-// repair is Write for a statement that may take long. One repair at a time may take repairTime, so
-// that databases that do not answer leave workers to the others.
+// repair does what Write does, for a statement that may take long. Only one repair at a time may
+// take repairTime, so that databases that do not answer cannot occupy all workers.
 func (e *Emitter) repair(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
 	select {
 	case e.repairs <- struct{}{}:
@@ -53,7 +53,7 @@ func (e *Emitter) repair(ctx context.Context, u vocab.Username, work func(contex
 	}
 }
 
-// patientUsers are Users whose answers are awaited only for a while.
+// patientUsers are Users whose calls end after a while.
 type patientUsers struct {
 	Users
 	limit time.Duration

@@ -64,9 +64,9 @@ func joinEvents(rows []user.Event, entries []keyspace.Entry, n int) []Event {
 	return all[:min(n, len(all))]
 }
 
-// Next returns up to n events after an id, like After. If the stream has none, it waits until the
-// stream has some, but not longer than the parameter while says. Unlike After, it fails if Redis
-// does not answer.
+// Next returns up to n events after an id, like After. If the stream has none, Next waits for new
+// events, for the duration in the parameter while at most. Unlike After, Next fails if Redis does
+// not answer.
 func (r *Reader) Next(ctx context.Context, u vocab.Username, after keyspace.ID, n int, while time.Duration) (Page, error) {
 	entries, err := r.Streams.Of(u).Wait(ctx, Stream, after, n, while)
 	if err != nil {
@@ -122,8 +122,9 @@ func (r *Reader) Last(ctx context.Context, u vocab.Username) (keyspace.ID, error
 	return r.Streams.Of(u).LastID(ctx, Stream)
 }
 
-// readRows reads up to n events from a user's database, those with the lowest numbers above
-// after. It leaves out the event that still counts withheld events (see withheldType).
+// readRows reads up to n events from a user's database. These are the first events with numbers
+// higher than the parameter after. readRows leaves out the event that still counts withheld
+// events (see withheldType).
 func readRows(ctx context.Context, store Store, u vocab.Username, after int64, n int) (rows []user.Event, w user.EventWindow, err error) {
 	err = store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if rows, err = tx.Events.List(ctx, after, n); err != nil {

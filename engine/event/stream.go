@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// batch is how many events are read and appended to a stream in one step.
+	// batch limits the events that are read and appended to a stream in one step.
 	batch = 200
 
 	// trimEvery is the number of new events after which old ones are dropped from the database.
@@ -25,7 +25,7 @@ const (
 	maxWaiting = 1_000_000
 	maxBytes   = 1 << 30
 
-	// maxRecent is how many ids of emitted events are remembered.
+	// maxRecent limits the ids of emitted events that are remembered.
 	maxRecent = 64
 
 	// withheldType is the type of an event that counts other events, the withheld ones, which are
@@ -113,8 +113,8 @@ func (e *Emitter) emitTold(ctx context.Context, s *stream, t task) error {
 	return err
 }
 
-// isEmitted reports whether the event is known to be on the stream. The number alone does not tell:
-// a database that was set back gives the same numbers to other events.
+// isEmitted reports whether the event is known to be on the stream. The number alone does not
+// show this, because a database that was set back gives the same numbers to other events.
 func (s *stream) isEmitted(ev user.Event) bool {
 	return s.isKnown && ev.Seq <= int64(s.mark.Seq) && slices.Contains(s.recent, idOf(ev))
 }
@@ -213,9 +213,9 @@ func (e *Emitter) catchUp(ctx context.Context, s *stream) error {
 	}
 }
 
-// readNext reads the next events from the database that are not on the stream. The database was set
-// back if it has not given out the number of the stream's last event, or has given it to another
-// event.
+// readNext reads the next events from the database that are not on the stream. The result
+// "isSetBack" is true if the database has not given out the number of the stream's last event, or
+// has given that number to another event.
 func (e *Emitter) readNext(ctx context.Context, s *stream) (events []user.Event, isSetBack bool, err error) {
 	last := int64(s.mark.Seq)
 	events, w, err := readRows(ctx, e.Store, s.user, last-1, batch+1)

@@ -12,29 +12,30 @@ import (
 )
 
 const (
-	// retryEvery is how often the emitter looks for streams that can be tried again.
+	// retryEvery is the time between two searches for streams that can be tried again.
 	retryEvery = 250 * time.Millisecond
 
-	// listEvery is how often the users are read until that succeeds.
+	// listEvery is the time between two attempts to read the users.
 	listEvery = time.Second
 
-	// verifyEvery is how often streams at rest, which are neither queued nor being emitted, are
-	// checked. Redis may have lost some of their entries.
+	// verifyEvery is the time between two checks of the streams at rest. A stream is at rest
+	// if it is neither queued nor being emitted. Redis may have lost entries of such a
+	// stream.
 	verifyEvery = 2 * time.Second
 
-	// measureEvery is how often the memory of the streams is measured.
+	// measureEvery is the time between two measurements of the streams' memory.
 	measureEvery = time.Minute
 
-	// atOnce is how many streams are queried in one round trip.
+	// atOnce limits the streams that are queried in one round trip.
 	atOnce = 100
 
-	// withheldFor is how long withheld events are counted in one event (see withheldType).
+	// withheldFor is the time for which one event counts withheld events (see withheldType).
 	withheldFor = time.Hour
 )
 
-// idleKeep is how many events stay on the streams of idle users when memory is short. If the first
-// number does not free enough memory, the next one is used. One event always stays, because the
-// stream goes on after its id.
+// idleKeep has the numbers of events that stay on the streams of idle users when memory is short.
+// If the first number does not free enough memory, the emitter uses the next one. One event
+// always stays, because later events continue after its id.
 var idleKeep = []int{1000, 100, 1}
 
 // keepUp does the periodic work until ctx ends.
@@ -246,9 +247,10 @@ func (e *Emitter) measureStreams(ctx context.Context, streams []rest) (total int
 	return total, nil
 }
 
-// shortenStreams trims one stream after another to keep events, until the streams together have at
-// most the size most. The parameter total is their size before. It returns their new size. Sizes
-// are in bytes.
+// shortenStreams trims one stream after another, until all streams together have at most the size
+// in the parameter most. The parameter keep is the number of events that stay on a trimmed
+// stream. The parameter total is the size of all streams before. shortenStreams returns their new
+// size. Sizes are in bytes.
 func (e *Emitter) shortenStreams(ctx context.Context, streams []rest, keep int, total, most int64) (int64, error) {
 	for _, r := range streams {
 		if total <= most {

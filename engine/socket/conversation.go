@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// MaxSignal is the most bytes that a signal from another server may have.
+	// MaxSignal limits the bytes of a signal from another server.
 	MaxSignal = 4 << 10
 
-	// maxCompany is the most actors that a conversation may have if signals about it are passed
-	// on. In a larger conversation nobody waits to see who types.
+	// maxCompany limits the size of a conversation whose signals are passed on. In a larger
+	// conversation nobody waits to see who types.
 	maxCompany = 100
 
 	// maxSeq is the largest number of a log entry in a signal. JSON holds integers up to it
 	// exactly.
 	maxSeq = 1 << 53
 
-	// newsTime is how old a signal from another server may be, and how far the other server's
-	// clock may be ahead.
+	// newsTime limits the age of a signal from another server, and the lead of the other
+	// server's clock.
 	newsTime = 2 * time.Minute
 
 	// maxPairs limits the pairs of sender and recipient in heard. While heard is full of pairs

@@ -11,7 +11,7 @@ import (
 
 // deliveredGroup is the name of a consumer group of each user's stream. The position of the group
 // is the last event that was sent to any client of the user, except LLM engines. The hub never
-// moves it back.
+// moves the position back.
 const deliveredGroup = "ws"
 
 // delivered stores, for each user, the last event that was sent to a client, until MarkDelivered

@@ -1,12 +1,12 @@
 // Package socket sends the events of users to the sockets of their clients as they happen. A
 // socket is a WebSocket, or a stream of server-sent events.
 //
-// From the event after which it begins, a socket gets every event of its user, once, in the order
-// of their numbers. There are two exceptions: LLM engines get no events about private messages of
-// strangers, and a reset frame takes the place of events that are no longer stored. The hub gets
-// the events after each commit, and hands them to all sockets of the user in memory. A socket that
-// begins after an earlier event reads from the user's stream in Redis until it has caught up, and
-// from the user's database where the stream lacks events.
+// A socket begins after an event, and gets every later event of its user, once, in the order of
+// the events' numbers. There are two exceptions: LLM engines get no events about private messages
+// of strangers, and a reset frame takes the place of events that are no longer stored. The hub
+// gets the events after each commit, and hands them to all sockets of the user in memory. A
+// socket that begins after an earlier event reads from the user's stream in Redis until it has
+// caught up, and from the user's database where the stream lacks events.
 package socket
 
 import (
@@ -36,25 +36,27 @@ const (
 )
 
 const (
-	// readers is the most users for whose live sockets missing events are read at the same time.
-	// A socket that is not live yet reads on its own, and does not count.
+	// readers limits the reads of missing events for live sockets that run at the same time.
+	// One read serves all live sockets of a user. A socket that is not live yet reads on its
+	// own, and does not count.
 	readers = 8
 
-	// compareEvery is how often the streams are compared with the events that sockets have got.
-	// The streams may have more, because another process may have added events.
+	// compareEvery is the time between two comparisons of the streams with the events that
+	// sockets have got. A stream may have more events, because another process may have added
+	// events.
 	compareEvery = 2 * time.Second
 
-	// checkEvery is how often the tokens and sessions of open sockets are checked. The sockets of a
-	// token end if it was revoked, has expired, or belongs to a user who is not active, and those
-	// of a session if it is lost.
+	// checkEvery is the time between two checks of the tokens and sessions of open sockets.
+	// The sockets of a token end if the token was revoked, has expired, or belongs to a user
+	// who is not active. The sockets of a session end if the session is lost.
 	checkEvery = 15 * time.Second
 
-	// checkTime is how long such a check waits for the database. Until it ends, Run does nothing
-	// else.
+	// checkTime limits the wait of such a check for the database. Until the check ends, Run
+	// does nothing else.
 	checkTime = 10 * time.Second
 
-	// together is the most streams that are compared, or sessions that are checked, in one round
-	// trip.
+	// together limits the streams that are compared, or the sessions that are checked, in one
+	// round trip.
 	together = 100
 )
 
@@ -80,7 +82,7 @@ type Profiles interface {
 	User(u vocab.Username) registry.User
 }
 
-// Deps is what a hub needs.
+// Deps are the dependencies of a Hub.
 type Deps struct {
 	Store    Store
 	Streams  *keyspace.Store

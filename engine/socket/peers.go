@@ -18,8 +18,8 @@ const (
 	tellTime = 3 * time.Second // the time limit for sending one signal
 	lateTime = 5 * time.Second // a signal that waited longer is dropped
 
-	// restTime is how long a host gets no signals after one could not be sent to it, or was
-	// answered with 429 or 5xx.
+	// restTime is the time for which a host gets no signals after a signal to the host could
+	// not be sent, or was answered with 429 or 5xx.
 	restTime = time.Minute
 	maxRests = 10_000 // entries of Peers.rests; if there are so many, all are removed
 )

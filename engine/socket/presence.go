@@ -72,8 +72,9 @@ func (h *Hub) tellPresence(ctx context.Context, u vocab.Username, state string) 
 }
 
 // KeepPresent renews the presence that the client has stated. It is called as long as the client
-// shows that it is connected. It also stores presence that Redis has lost, or that expired while
-// Redis did not answer, and shows it if it could not be stored before.
+// shows that it is connected. If Redis has lost the presence, or the presence expired while Redis
+// did not answer, KeepPresent stores it again. If the presence could not be stored when the
+// client stated it, KeepPresent also shows it.
 func (s *Socket) KeepPresent(ctx context.Context) {
 	if !s.tail.isPresent(s) {
 		return
@@ -93,8 +94,8 @@ func (s *Socket) KeepPresent(ctx context.Context) {
 	}
 }
 
-// endPresence is called when a socket closes. If the state of the user is another one than was
-// last shown, those who may see it are told.
+// endPresence is called when a socket closes. If the state of the user now differs from the state
+// that was last shown, endPresence shows the new state to those who may see it.
 func (s *Socket) endPresence() {
 	s.tail.showing.Lock()
 	defer s.tail.showing.Unlock()
@@ -150,8 +151,9 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	return frames
 }
 
-// shownAmong returns those users in some whose presence the socket's user may see. Their own rules
-// decide that. It reads only the rules of users to which the socket's user has a relationship.
+// shownAmong returns those of the users in the parameter some whose presence the socket's user
+// may see. The rules of these users decide. shownAmong reads only the rules of users to which the
+// socket's user has a relationship.
 func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown []vocab.Username, err error) {
 	ties, err := s.hub.tiesTo(ctx, s.request.User, some)
 	if err != nil {

@@ -36,8 +36,8 @@ func (s *Socket) replay(ctx context.Context) ([]Frame, error) {
 	}
 }
 
-// readDatabase returns the next events of the database. If events before them were trimmed, reset
-// has the frame that tells the client so.
+// readDatabase returns the next events of the database. If earlier events were trimmed, the
+// result "reset" has the frame that tells the client about the loss.
 func (s *Socket) readDatabase(ctx context.Context) (events []event.Event, reset []Frame, err error) {
 	known := s.tail.knownEnd()
 	found, err := s.hub.readRows(ctx, s.request.User, s.cursor, s.seen)
@@ -75,8 +75,8 @@ func (s *Socket) passOver(events []event.Event) (frames []Frame) {
 
 func (s *Socket) isHidden(kind string) bool { return s.request.Assistant && isHidden(kind) }
 
-// readStream returns the next events of the user's stream. If leads is false, the stream may lack
-// some of them, and none are returned.
+// readStream returns the next events of the user's stream. If the result "leads" is false, the
+// stream may lack some of these events, and readStream returns none.
 func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.ID) (events []event.Event, leads bool) {
 	space := h.Streams.Of(u)
 	oldest, err := space.Range(ctx, stream, keyspace.ID{}, 1)
@@ -102,14 +102,14 @@ type rows struct {
 	isAll  bool  // no others follow
 	given  int64 // the highest number that the database has given out
 	oldest int64 // the lowest number of an event
-	// isSetBack says that the database was set back to an earlier state: it lacks an event that a
-	// client was given, or has another one with its number.
+	// isSetBack says that the database was set back to an earlier state: it lacks an event
+	// that a client was given, or has another event with the same number.
 	isSetBack bool
 }
 
-// readRows returns the next events of the user's database, that is, those with numbers higher
-// than seen. The last event that was given to a client is edge. readRows leaves out an event of
-// withheldType whose count still grows.
+// readRows returns the next events of the user's database, that is, the events with numbers
+// higher than the parameter seen. The parameter edge is the id of the last event that was given
+// to a client. readRows leaves out an event of withheldType whose count still grows.
 func (h *Hub) readRows(ctx context.Context, u vocab.Username, edge keyspace.ID, seen int64) (found rows, err error) {
 	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		events, err := tx.Events.List(ctx, int64(edge.Seq)-1, batch+1)

@@ -33,7 +33,8 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 
 // findStart returns the cursor after which a socket begins. That is the client's own cursor if it
 // has one, or else the last event. If there is no event with the client's cursor, or not all
-// events after it can be read, reason says so, and the socket also begins after the last event.
+// events after it can be read, the result "reason" says so, and the socket begins after the last
+// event.
 func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.ID) (cursor keyspace.ID, reason string, err error) {
 	if after == nil {
 		if last, known := h.streamEnd(ctx, u); known {
@@ -66,14 +67,15 @@ func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.I
 	return *after, "", nil
 }
 
-// streamEnd returns the last id of the user's stream. It is not known if Redis does not answer, or
-// has lost the stream.
+// streamEnd returns the last id of the user's stream. The result "known" is false if Redis does
+// not answer, or has lost the stream.
 func (h *Hub) streamEnd(ctx context.Context, u vocab.Username) (last keyspace.ID, known bool) {
 	last, err := h.Streams.Of(u).LastID(ctx, stream)
 	return last, err == nil && last != keyspace.ID{}
 }
 
-// isOnStream reports whether the user's stream has the entry id. Then it has all that follow, too.
+// isOnStream reports whether the user's stream has the entry with this id. If so, the stream also
+// has all later entries.
 func (h *Hub) isOnStream(ctx context.Context, u vocab.Username, id keyspace.ID) bool {
 	if id.Seq == 0 {
 		return false

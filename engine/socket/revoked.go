@@ -54,8 +54,9 @@ func (h *Hub) endInvalidTokens(ctx context.Context, byToken map[uuid.UUID][]*Soc
 	}
 }
 
-// endLostSessions ends the sockets whose sessions do not exist any more. A session that was ended
-// has ended its sockets already, so these were lost with Redis, or have expired.
+// endLostSessions ends the sockets whose sessions do not exist any more. The end of a session
+// also ends its sockets. So the sessions that are missing here were lost with Redis, or have
+// expired.
 func (h *Hub) endLostSessions(ctx context.Context, sockets []*Socket) {
 	for some := range slices.Chunk(sockets, together) {
 		keys := make([]keyspace.UserKey, len(some))

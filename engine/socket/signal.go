@@ -33,8 +33,8 @@ const (
 )
 
 const (
-	// presenceTime is how long presence lasts without a renewal. A socket renews it every 30
-	// seconds.
+	// presenceTime is the lifetime of presence without a renewal. A socket renews presence
+	// every 30 seconds.
 	presenceTime = 90 * time.Second
 
 	// Limits of the signals that all of a user's sockets together may send: in each second, and in
@@ -155,7 +155,8 @@ func (h *Hub) newSignal(kind string, from vocab.Username) signalDoc {
 func seePresence(p registry.Permissions) registry.Rule     { return p.SeePresence }
 func seeReadReceipts(p registry.Permissions) registry.Rule { return p.SeeReadReceipts }
 
-// viewersAmong returns those users in some who meet the given rule of u and are not blocked by u.
+// viewersAmong returns those of the users in the parameter some who meet the given rule of u and
+// are not blocked by u.
 func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.Username, rule func(registry.Permissions) registry.Rule) (viewers []vocab.Username, err error) {
 	ties, err := h.tiesTo(ctx, u, some)
 	if err != nil {
@@ -170,7 +171,8 @@ func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.U
 	return viewers, nil
 }
 
-// tiesTo returns the relationships of u to the users in some. It leaves out users that u blocks.
+// tiesTo returns the relationships of u to the users in the parameter some. It leaves out users
+// that u blocks.
 func (h *Hub) tiesTo(ctx context.Context, u vocab.Username, some []vocab.Username) (ties map[vocab.ID][]string, err error) {
 	ids := make([]vocab.ID, len(some))
 	for n, one := range some {

@@ -8,12 +8,11 @@ import (
 )
 
 const (
-	// maxBuffered is how many frames may wait for a socket whose client does not read. If one
-	// more comes, the socket is ended. The client then reconnects with the last event that it
-	// has.
+	// maxBuffered limits the frames that wait for a socket whose client does not read. One
+	// more frame ends the socket. The client then reconnects with the last event that it has.
 	maxBuffered = 256
 
-	// batch is the most events of one read.
+	// batch limits the events of one read.
 	batch = 200
 )
 
@@ -79,8 +78,8 @@ func (s *Socket) take(ctx context.Context) ([]Frame, error) {
 	return append(frames, events...), err
 }
 
-// drainBuffer returns the frames that were pushed to the socket. Until it has started, they wait
-// for its first frames.
+// drainBuffer returns the frames that were pushed to the socket. Until the socket has started,
+// the pushed frames wait for the socket's first frames.
 func (s *Socket) drainBuffer() (frames []Frame, live bool, err error) {
 	s.tail.mu.Lock()
 	defer s.tail.mu.Unlock()

@@ -30,19 +30,19 @@ type tail struct {
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
 	last    int64        // live sockets have every event up to this number
-	edge    keyspace.ID  // the last event that they have
+	edge    keyspace.ID  // the last event that live sockets have
 	told    int64        // the highest number that is known to be committed
 	pending []user.Event // committed events that do not follow directly on last
 	behind  bool         // there may be events after last that have to be read
 	reading bool
 
-	// recent has the frames of the last events that were given to sockets, which are all events
-	// after recentFrom. A socket that lacks only these need not read them.
+	// recent has the frames of all events after recentFrom. These events were given to
+	// sockets last. A socket that lacks only these events need not read them.
 	recent     []Frame
 	recentFrom int64
 }
 
-// maxRecent is the most events that a tail keeps in recent.
+// maxRecent limits the events that a tail keeps in recent.
 const maxRecent = 32
 
 // knownEnd returns the highest number that is known to be committed.
@@ -101,9 +101,9 @@ func (t *tail) isFollowed() bool {
 	return false
 }
 
-// tell gives live sockets the events of a commit. It may be called for commits in another order
-// than that of their events' numbers. If unknown is true, the commit may have added other events,
-// which have to be read.
+// tell gives live sockets the events of a commit. The order of the calls may differ from the
+// order of the events' numbers. If the parameter unknown is true, the commit may have added other
+// events, which have to be read.
 func (t *tail) tell(events []user.Event, unknown bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,10 +132,10 @@ func (t *tail) compare(last keyspace.ID) {
 	t.readMore()
 }
 
-// handOut gives live sockets those pending events that follow last without a gap. If a pending
-// event has a number up to last, but is none of the recent events, the database may have been set
-// back. Then handOut drops the pending events, and makes the tail read the database. The caller
-// holds mu.
+// handOut gives live sockets those pending events that follow t.last without a gap. If a pending
+// event has a number up to t.last, but is not in t.recent, the database may have been set back.
+// Then handOut drops the pending events, and makes the tail read the database. The caller holds
+// mu.
 func (t *tail) handOut() {
 	slices.SortFunc(t.pending, func(a, b user.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	n := 0
@@ -164,7 +164,7 @@ func (t *tail) hasGiven(e user.Event) bool {
 	return slices.ContainsFunc(t.recent, func(f Frame) bool { return f.ID == eventOfRow(e).ID })
 }
 
-// push gives live sockets the event that follows last. The caller holds mu.
+// push gives live sockets the event that follows t.last. The caller holds mu.
 func (t *tail) push(e user.Event) {
 	f := frameOf(eventOfRow(e))
 	t.last, t.edge = e.Seq, f.ID
@@ -179,7 +179,7 @@ func (t *tail) push(e user.Event) {
 	}
 }
 
-// readMore starts a read of the events after last, if some may be missing and no read is under
+// readMore starts a read of the events after t.last, if some may be missing and no read is under
 // way. The caller holds mu.
 func (t *tail) readMore() {
 	if t.reading || !t.behind && len(t.pending) == 0 {
@@ -210,13 +210,14 @@ func (t *tail) catchUp() {
 	}
 }
 
-// place is how far a tail was when a read began.
+// place is the position of a tail at the beginning of a read.
 type place struct {
 	last, told int64
 	edge       keyspace.ID
 }
 
-// beginRead returns the place after which to read. If there is nothing to read, more is false.
+// beginRead returns the place after which to read. The result "more" is false if there is nothing
+// to read.
 func (t *tail) beginRead() (p place, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -230,8 +231,8 @@ func (t *tail) beginRead() (p place, more bool) {
 }
 
 // endRead gives live sockets the events that were read after the place p, and reports whether to
-// read on. It drops the events if a socket has joined meanwhile that lacks earlier ones. If the
-// database was set back, it ends the sockets: each client gets a reset when it reconnects.
+// read on. It drops the events if a socket that lacks earlier events has joined meanwhile. If the
+// database was set back, it ends the sockets, and each client gets a reset when it reconnects.
 func (t *tail) endRead(p place, found rows, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// DefaultIdle is how long an event may stay unacknowledged. Then its consumer is considered
-	// dead, and the event is delivered again.
+	// DefaultIdle limits the time for which an event may stay unacknowledged. After that time
+	// its consumer counts as dead, and the event is delivered again.
 	DefaultIdle = time.Minute
 
-	// MaxTries is how often an event is given to the handler at most. Then it becomes a dead
-	// letter.
+	// MaxTries limits the calls of the handler with one event. After the last one the event
+	// becomes a dead letter.
 	MaxTries = 5
 
 	// keptDead is approximately the number of dead letters that are stored for a user.
@@ -72,7 +72,7 @@ type Consumer struct {
 	handle  func(context.Context, event.Event) error
 	seen    *repeats
 	settle  func(context.Context) error // tells Redis the result of the last event; nil: nothing to tell
-	resumed bool                        // Redis has delivered no event that is still to be handled, except failed ones
+	resumed bool                        // all events that Redis has delivered are handled, except failed ones
 	// last is the last event that Resume or Next returned.
 	last     keyspace.ID
 	sweep    keyspace.ID // where the search for events of dead consumers continues
@@ -135,8 +135,9 @@ func (c *Consumer) settleLast(ctx context.Context) error {
 	return err
 }
 
-// next returns the next event: one that was delivered before, namely before the start or by an
-// answer that was lost, one of a dead consumer, or a new one. It returns nil if there is none now.
+// next returns the next event, or nil if there is none now. First come the events that Redis
+// delivered before the start or in an answer that was lost. Then come events of dead consumers,
+// and new events.
 func (c *Consumer) next(ctx context.Context) (*keyspace.Delivered, error) {
 	switch {
 	case !c.resumed:
