@@ -76,7 +76,7 @@ func (g *GroupInfo) Verify() error {
 	return g.Suite.verify(leaf.SignatureKey, "GroupInfoTBS", g.signature, g.signed)
 }
 
-// leaf returns the leaf of the member at index, or nil if there is none.
+// leaf returns the leaf at the given index, or nil if no member is there.
 func (g *GroupInfo) leaf(index uint32) *LeafNode {
 	for i := range g.Members {
 		if g.Members[i].Index == index {

@@ -80,7 +80,7 @@ func (l *LeafNode) readSource(r *reader) {
 }
 
 // SharesKey reports whether two leaves have the same signature key or the same encryption key. No
-// two leaves of a group may (§7.3).
+// two leaves of a group may share a key (§7.3).
 func (l *LeafNode) SharesKey(other *LeafNode) bool {
 	return bytes.Equal(l.SignatureKey, other.SignatureKey) || bytes.Equal(l.encryptionKey, other.encryptionKey)
 }

@@ -7,16 +7,16 @@
 // how much memory is allocated.
 package mls
 
-// MaxMembers is how many members a group may have. A Welcome with more secrets, or a ratchet
-// tree with more leaves, is refused.
+// MaxMembers limits the members of a group. A Welcome with more secrets, or a ratchet tree with
+// more leaves, is refused.
 const MaxMembers = 256
 
-// maxProposals is how many proposals a commit may have: enough to remove all members and add as
+// maxProposals limits the proposals of a commit. It is enough to remove all members and to add as
 // many.
 const maxProposals = 2 * MaxMembers
 
-// maxPath is how many nodes a path from a leaf to the root of the largest group has, with the
-// root and without the leaf.
+// maxPath is the number of nodes on a path from a leaf to the root in the largest group. It
+// counts the root, but not the leaf.
 const maxPath = 8
 
 // mls10 is the only protocol version (§6).

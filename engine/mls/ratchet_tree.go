@@ -34,7 +34,7 @@ func (r *reader) readTree() []Member {
 	return members
 }
 
-// readNode reads the node at place, and appends it to the members if it is a leaf.
+// readNode reads the node at the given place, and appends it to the members if it is a leaf.
 func (r *reader) readNode(place uint32, members []Member) []Member {
 	kind := r.readUint8()
 	switch {

@@ -89,8 +89,8 @@ func (r *reader) readLength() int {
 	return 0
 }
 
-// checkLength returns length. It refuses a length below least, which is the smallest length that
-// may be written in this form.
+// checkLength returns the given length. It refuses a length below the parameter least, which is
+// the smallest length that may be written in this form.
 func (r *reader) checkLength(length, least int) int {
 	if length < least {
 		r.fail(ErrLength)
@@ -143,7 +143,7 @@ func (r *reader) readVersion() {
 }
 
 // readFormat reads the version and wire format of an MLSMessage, and refuses a format other than
-// want.
+// the parameter want.
 func (r *reader) readFormat(want WireFormat) {
 	r.readVersion()
 	if WireFormat(r.readUint16()) != want {

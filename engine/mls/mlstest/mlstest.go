@@ -91,7 +91,7 @@ func NewDeviceUntil(identity string, from, to time.Time) *Device {
 }
 
 // NewDeviceFrom returns a device that signs with the key of a seed. In another process the same
-// seed makes a device that can take its place in a group.
+// seed makes a device that can take the place of this device in a group.
 func NewDeviceFrom(identity string, seed []byte, now time.Time) *Device {
 	return newDevice(identity, suite, ed25519.NewKeyFromSeed(seed), now.Add(-time.Hour), now.Add(7*24*time.Hour))
 }
@@ -227,7 +227,7 @@ func (g *Group) makeNext(removed []*Device, added []*Device) *Group {
 	return n
 }
 
-// Change is the devices that a commit adds and removes.
+// Change names the devices that a commit adds and removes.
 type Change struct{ Add, Remove []*Device }
 
 func (g *Group) writeProposals(c Change) (all []byte) {
@@ -264,8 +264,8 @@ func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
 	return g.writeCommit(by, c, join(uint8(1), path)), next
 }
 
-// CommitWithoutPath is Commit without a path. RFC 9420 forbids it if it removes a device or
-// changes nothing.
+// CommitWithoutPath does what Commit does, without a path. RFC 9420 forbids such a commit if it
+// removes a device or changes nothing.
 func (g *Group) CommitWithoutPath(by *Device, c Change) (commit []byte, next *Group) {
 	return g.writeCommit(by, c, []byte{0}), g.makeNext(c.Remove, c.Add)
 }
