@@ -13,8 +13,8 @@ type Changes struct {
 }
 
 // ReadChanges tells whether a commit adds devices and whether it removes devices or members. The
-// changes of a PrivateMessage are those that the committer declares. If isReadable is false, the
-// commit cannot be parsed, and the conversation will refuse it.
+// changes of a PrivateMessage are those that the committer declares. The result "isReadable" is
+// false if the commit cannot be parsed. Then the conversation will refuse the commit.
 func ReadChanges(commit Commit) (c Changes, isReadable bool) {
 	if isPrivate(commit.Message) {
 		return Changes{Adds: len(commit.Added) > 0, Removes: len(commit.Removed) > 0}, true

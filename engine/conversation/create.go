@@ -17,8 +17,8 @@ import (
 // the URI of each conversation without a host. A UUID follows.
 const groupPrefix = "urn:uuid:"
 
-// Create makes a conversation that the user hosts. groupInfo describes its new MLS group, whose
-// only member is a device of the user.
+// Create makes a conversation that the user hosts. The parameter groupInfo describes the new MLS
+// group, whose only member is a device of the user.
 func (r *Registry) Create(ctx context.Context, u vocab.Username, groupInfo []byte) (View, error) {
 	me, now := r.Actors.ID(u), r.Now()
 	group, err := readNewGroup(groupInfo, me)

@@ -42,8 +42,8 @@ func readEnvelope(d vocab.Doc) (envelope, error) {
 	return envelope{message, header}, nil
 }
 
-// checkKeyPackage refuses a message that is not a key package. It also refuses a key package if
-// its credential is not, byte for byte, the text in attributedTo of the object.
+// checkKeyPackage refuses a message that is not a key package. It also refuses a key package if a
+// byte of its credential differs from the text in attributedTo of the object.
 func checkKeyPackage(d vocab.Doc, message []byte) error {
 	k, err := mls.ParseKeyPackage(message)
 	if err != nil {
@@ -95,9 +95,9 @@ func decodeMessage(text string) ([]byte, error) {
 }
 
 // readProperty returns a text property of the object. The name of the property may have any of
-// three prefixes, one of which is empty. If none of the three names is there, has is false. The
-// object is refused if two of them have different values, because other servers might read the
-// other value.
+// three prefixes, one of which is empty. The result "has" is false if the object has none of the
+// three names. The object is refused if two of them have different values, because other servers
+// might read the other value.
 func readProperty(d vocab.Doc, name string) (text string, has bool, err error) {
 	for _, prefix := range []string{"", "mls:", "https://purl.archive.org/socialweb/mls#"} {
 		v := d[prefix+name]

@@ -144,9 +144,9 @@ func (f *fanout) tellState(ctx context.Context, tx *user.Tx) error {
 	return tx.Deliveries.EnqueueAll(ctx, []user.Job{f.newJob(d, to)}, f.inboxesOf(to), f.now)
 }
 
-// describeRoster returns the members, their roles and which of them know only the SWICG draft, the
-// status of the conversation, and the URI of the conversation that it continues. It also says
-// whether the conversation is one of two, and whether it is mixed.
+// describeRoster returns the members with their roles, and marks the members that know only the
+// SWICG draft. It also returns the status of the conversation, the URI of the predecessor, and
+// whether the conversation is one of two, or mixed.
 func (f *fanout) describeRoster() vocab.Doc {
 	members := []any{}
 	for _, a := range f.addressees {

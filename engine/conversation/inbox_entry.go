@@ -242,8 +242,8 @@ func badLabel(code, public, pointer string) error {
 	return fault.New(fault.Invalid, public).WithCode(code).At(pointer)
 }
 
-// readBytes decodes a property from base64. It returns nil if the text is not base64, or longer
-// than any hash or signature.
+// readBytes decodes a property from base64. It returns nil if the text is not base64, or is
+// longer than any hash or signature.
 func readBytes(d vocab.Doc, name string) []byte {
 	text := d.Text(name)
 	if text == "" || len(text) > base64.StdEncoding.EncodedLen(maxReceipt) {

@@ -21,9 +21,9 @@ func (r *receiver) judgeContradiction(ctx context.Context, other []byte) (Outcom
 	return Outcome{Kept: true, Reason: Contradiction}, r.freeze(ctx)
 }
 
-// breaksChain reports whether the host contradicts itself about the message before this one, and
-// freezes the copy if so. The host contradicts itself if the stored message before has a receipt,
-// and the receipt of this message names another hash for that message.
+// breaksChain reports whether the host contradicts itself about the previous message, and freezes
+// the copy if so. The host contradicts itself if the stored previous message has a receipt, and
+// the receipt of this message names another hash for the previous message.
 func (r *receiver) breaksChain(ctx context.Context, row user.InboxEntry) (bool, error) {
 	if row.Receipt == nil || len(r.entry.previous) == 0 {
 		return false, nil

@@ -65,8 +65,8 @@ func NewMembers(d MemberDeps) *Members {
 	return m
 }
 
-// PlaceOf returns the Place of a conversation that a user of this server hosts, and true.
-// Otherwise isHere is false.
+// PlaceOf returns the Place of a conversation that a user of this server hosts. For any other
+// conversation the result "isHere" is false.
 func (m *Members) PlaceOf(c *user.Conversation) (at Place, isHere bool) {
 	host, isLocal := m.Local.Owner(c.Host)
 	if !isLocal || c.Host == "" || !IsHosted(c.URI, c.Host) {
@@ -322,8 +322,8 @@ type MessagePage struct {
 	More    bool
 }
 
-// NewestMessages returns up to n of the messages that Messages returns, the newest first. If
-// before is not zero, it returns only messages with arrival numbers lower than before.
+// NewestMessages returns up to n of the messages that Messages returns, the newest first. If the
+// parameter before is not zero, it returns only messages with lower arrival numbers.
 func (m *Members) NewestMessages(ctx context.Context, u vocab.Username, before int64, n int) (p MessagePage, err error) {
 	err = m.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		if p.Total, err = tx.Messages.Count(ctx); err != nil {

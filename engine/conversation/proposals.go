@@ -81,7 +81,7 @@ func (c *commit) checkPath(change roster) error {
 
 // checkDevices refuses a device whose key package is not of the group's suite (RFC 9420 §12.1.1),
 // and a device with a key of another device (§7.3). If two members add the same device at once,
-// the second one may make such a commit after the first commit was accepted.
+// the second member may make such a commit after the first member's commit was accepted.
 func (c *commit) checkDevices(group *mls.GroupInfo, change roster) error {
 	for _, a := range change.added {
 		if a.suite != group.Suite {

@@ -85,9 +85,9 @@ func NewRegistry(d Deps) *Registry {
 	return r
 }
 
-// Epoch returns the epoch of a conversation as this process last read it. If this process has not
-// read it lately, known is false. The epoch is only a hint, because another process may have
-// changed it. Only a commit tells the epoch for certain.
+// Epoch returns the epoch of a conversation as this process last read it. The result "known" is
+// false if this process has not read it lately. The epoch is only a hint, because another process
+// may have changed it. Only a commit tells the epoch for certain.
 func (r *Registry) Epoch(at Place) (epoch int64, known bool) {
 	r.mu.RLock()
 	c := r.live[at]

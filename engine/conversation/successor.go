@@ -63,8 +63,8 @@ func (r *Registry) findClosed(ctx context.Context, tx *user.Tx, u vocab.Username
 	return c, nil
 }
 
-// continueWith stores the conversation next as the successor of before. It refuses if before
-// already has a successor.
+// continueWith stores the parameter next as the successor of the conversation in the parameter
+// before. It refuses if that conversation already has a successor.
 func continueWith(ctx context.Context, tx *user.Tx, before, next user.Conversation, me, by vocab.ID) error {
 	did, err := tx.Conversations.Continue(ctx, before.ID, next.URI, by == me, next.CreatedAt)
 	if err == nil && !did {
