@@ -63,8 +63,8 @@ func readBody(a *answer, r *http.Request, of *policy.Pool, payer string, limit i
 	return readWithin(a, r, of, payer, limit, 0, bodyTime)
 }
 
-// readWithin is readBody, but the client may take the time d to send the body. It begins with a
-// buffer of room bytes.
+// readWithin does what readBody does, but the client may take the time d to send the body. The
+// parameter room is the size of the first buffer, in bytes.
 func readWithin(a *answer, r *http.Request, of *policy.Pool, payer string, limit, room int64, d time.Duration) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge

@@ -66,8 +66,9 @@ func activityCollection(name, direction string) collection {
 			items := make([]listed, len(rows))
 			for i, row := range rows {
 				if direction == user.Outbound {
-					// The page has the context once for all items. The proof goes, too, because it
-					// is invalid without the context.
+					// The page has the context once for all items. The proof
+					// is left out, too, because it is invalid without the
+					// context.
 					delete(docs[i], "@context")
 					delete(docs[i], "proof")
 				}
@@ -183,7 +184,7 @@ func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.
 }
 
 // getInbox serves the activities that a user received, to that user only (ActivityPub §5.2).
-// Others do not even learn whether the user exists.
+// Other clients do not even learn whether the user exists.
 func (s *collections) getInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache(cachePrivate)
 	a.addVary("Authorization")
@@ -213,7 +214,8 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 	}
 	keep := func([]byte) {}
 	if viewer == "" && !s.secureMode && !c.isMany {
-		// A request that is not anonymous, but proves nothing, gets the page of the anonymous ones.
+		// A request that is not anonymous, but proves nothing, gets the page of anonymous
+		// requests.
 		if s.sendStored(a, r, contentType, c, u) {
 			return nil
 		}

@@ -97,7 +97,7 @@ func (l *logins) write(ctx context.Context, t attempt, p *instance.Password, err
 }
 
 // try does the work of check, except for counting and logging. If there is a stored password for
-// the name, it returns that even when the error is errWrong.
+// the name, try returns that password even if the error is errWrong.
 func (l *logins) try(ctx context.Context, t attempt) (*instance.Password, error) {
 	if ok, after := l.clients.Allow(t.payer()); !ok {
 		return nil, errTooManyLogins.After(after)

@@ -18,8 +18,8 @@ import (
 const messagesPage = 20
 
 // getCollection shows the user's devices the activities that brought MLS messages, the newest
-// first. Each has the form in which it was received. A message that no activity brought is shown
-// as an object. Others do not even learn whether the user exists.
+// first. Each activity has the form in which it was received. A message that no activity brought
+// is shown as an object. Other clients do not even learn whether the user exists.
 func (s *conversations) getCollection(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache(cachePrivate)
 	a.addVary("Authorization")

@@ -43,8 +43,8 @@ type pageRequest struct {
 	after  *user.Place // the place that the cursor names
 }
 
-// scope returns the name of the page, to which its cursors are bound. A cursor of another page is
-// refused.
+// scope returns the name of the page. The cursors of the page are bound to this name, and a
+// cursor of another page is refused.
 func (q pageRequest) scope() string { return q.user.String() + "/@" + q.path }
 
 // pageMaker reads the data of a page, and makes the page.

@@ -337,8 +337,8 @@ func (s *Server) getRoutes() map[string]handle {
 	}
 }
 
-// Admin returns the handler for the operator. It serves profiles of this process if profiles is
-// true. The handler must not be reachable from outside.
+// Admin returns the handler for the operator. It serves profiles of this process if the parameter
+// profiles is true. The handler must not be reachable from outside.
 func (s *Server) Admin(profiles bool) http.Handler {
 	r := s.newRouter()
 	for path, h := range s.adminRoutes(profiles) {

@@ -59,7 +59,7 @@ func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]b
 	secret, digest := token.New(token.Session, u)
 	of, key := s.redis.Of(u), sessionKey(digest)
 	// The key is stored first, and then the element of the list, because an element without a
-	// key counts as that of an expired session.
+	// key counts as an expired session.
 	err = of.SetTexts(ctx, []keyspace.Text{{Key: key, Value: hex.EncodeToString(tokenDigest[:]), While: sessionIdle}})
 	if err == nil {
 		err = s.enlist(ctx, u, listOf(scopes), key)

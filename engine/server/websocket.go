@@ -103,7 +103,7 @@ func checkUpgrade(a *answer, r *http.Request) error {
 	return nil
 }
 
-// checkOrigin refuses pages of other origins than this server's own and those that the operator
+// checkOrigin accepts only pages of this server's own origin and of the origins that the operator
 // configured. A client that is not a page sends no Origin.
 func (s *webSockets) checkOrigin(r *http.Request) error {
 	origins := r.Header.Values("Origin")

@@ -12,7 +12,7 @@ import (
 )
 
 // getWelcomes hands out Welcomes that wait for a device of the user, or for any of the user's
-// devices if the query names none.
+// devices if the query names no device.
 func (s *conversations) getWelcomes(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeWrite)
 	if err != nil {
