@@ -88,7 +88,7 @@ func (e *Emitter) Committed(_ context.Context, c user.Commit) {
 }
 
 // tellStream remembers which events were added to a user's database, and queues the user's
-// stream. If added is empty, it remembers that the database may have new events.
+// stream. If the parameter added is empty, it remembers that the database may have new events.
 func (e *Emitter) tellStream(u vocab.Username, added []user.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

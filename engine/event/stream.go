@@ -54,8 +54,9 @@ type stream struct {
 
 	mark    keyspace.ID // the last id of the stream
 	isKnown bool        // mark was read from the stream
-	// recent has the ids that were emitted last. An event that is told again has one of them; an
-	// event of a database that was set back has the number of an earlier event and another time.
+	// recent has the ids that were emitted last. An event that is told again has one of these
+	// ids. An event of a database that was set back has the number of an earlier event and
+	// another time.
 	recent []keyspace.ID
 }
 

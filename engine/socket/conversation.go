@@ -23,8 +23,8 @@ const (
 	// conversation nobody waits to see who types.
 	maxCompany = 100
 
-	// maxSeq is the largest number of a log entry in a signal. JSON holds integers up to it
-	// exactly.
+	// maxSeq is the largest number of a log entry in a signal. JSON holds integers up to this
+	// number exactly.
 	maxSeq = 1 << 53
 
 	// newsTime limits the age of a signal from another server, and the lead of the other
@@ -147,8 +147,8 @@ func (h *Hub) Arrive(ctx context.Context, from Read, to vocab.Username, actor vo
 }
 
 // arrive shows the actor's signal to a user if both are in the conversation, and if the user lets
-// the actor see the user's own signals of that type. It drops a signal that is old, or not newer
-// than the last one that it has shown, and signals of an actor that sends too many.
+// the actor see the user's own signals of that type. It drops a signal that is old or not newer
+// than the last one shown, and the signals of an actor that sends too many.
 func (h *Hub) arrive(ctx context.Context, from Read, to vocab.Username, actor vocab.ID, m *passed) error {
 	pair := pairOf(actor, h.Local.ID(to))
 	if h.tailOf(to) == nil || !h.heard.isNews(pair, m.Timestamp, h.Now()) {

@@ -14,9 +14,9 @@ import (
 const (
 	stream = event.Stream
 
-	// withheldType is the type of an event that counts other events, which are not told one by
-	// one. After such an event is committed, its count may still grow. When the counting is over,
-	// another row replaces the event, with a new number.
+	// withheldType is the type of an event that counts other events, which clients do not get
+	// one by one. After such an event is committed, its count may still grow. When the
+	// counting is over, another row replaces the event, with a new number.
 	withheldType = "events.withheld"
 
 	// requestPrefix begins the types of events about private messages of strangers. Events of
@@ -68,7 +68,7 @@ func helloFrame(cursor keyspace.ID, delivered string) Frame {
 }
 
 // resetFrame returns the frame that tells the client that events before the cursor are missing,
-// and that it has to read again all that it shows.
+// and that the client has to read again all that it shows.
 func resetFrame(reason string, cursor keyspace.ID) Frame {
 	return newFrame(keyspace.ID{}, frameDoc{Type: "reset", Reason: reason, Cursor: cursor.String()})
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// replay returns frames of the events after the cursor. It reads them from the stream, or from the
-// database if the stream lacks some. If there are none, it makes the socket live, and returns no
-// frames.
+// replay returns frames of the events after the cursor. It reads them from the stream, or from
+// the database if the stream lacks some. If there are no such events, replay makes the socket
+// live, and returns no frames.
 func (s *Socket) replay(ctx context.Context) ([]Frame, error) {
 	for {
 		s.hub.metrics.reads.Inc()

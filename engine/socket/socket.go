@@ -61,8 +61,8 @@ func (s *Socket) Next(ctx context.Context, idle time.Duration) ([]Frame, error) 
 	}
 }
 
-// take returns the frames that are ready: those that were pushed to the socket, and, until the
-// socket has caught up with the stored events, those of further stored events.
+// take returns the frames that were pushed to the socket. Until the socket has caught up with the
+// stored events, take also returns the frames of the next stored events.
 func (s *Socket) take(ctx context.Context) ([]Frame, error) {
 	frames, live, err := s.drainBuffer()
 	switch {

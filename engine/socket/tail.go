@@ -18,7 +18,7 @@ import (
 const readTime = 10 * time.Second
 
 // tail follows the newest events of a user for all sockets of the user. A socket is live once it
-// has every event up to last. From then on the tail gives it each new event.
+// has every event up to the number in last. From then on the tail gives it each new event.
 type tail struct {
 	hub     *Hub
 	user    vocab.Username
