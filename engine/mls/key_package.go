@@ -18,9 +18,9 @@ type KeyPackage struct {
 
 // wrapped is the start of a KeyPackage inside an MLSMessage: the version and the wire format of
 // the message, then the version of the package. A KeyPackage without a message begins with its
-// version and its suite. If that suite is 5, its first four bytes are the same as in wrapped. But
-// then the length of its init key follows, which is 133 and written as 0x4085, so the next two
-// bytes are not those of wrapped.
+// version and its suite. If that suite is 5, the first four bytes of the package are the same as
+// in wrapped. But then the length of the init key follows, which is 133 and written as 0x4085. So
+// the next two bytes differ from those of wrapped.
 var wrapped = []byte{0, mls10, 0, byte(FormatKeyPackage), 0, mls10}
 
 // ParseKeyPackage reads a KeyPackage, either by itself, as other servers publish it, or inside
