@@ -31,7 +31,7 @@ func shownMetrics(page string) map[string]string {
 }
 
 // Every metric that the dashboard and the alerts name is one that a server shows, with the labels
-// that they sum it by.
+// that they sum it by. docs/operations.md explains every metric that a server shows.
 func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	redistest.Program(t) // without a Redis program the cache has no metrics
@@ -42,6 +42,7 @@ func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	delivered(t, writer, id, false)
 	askConversation(t, writer)
 	shown := shownMetrics(a.Metrics(t) + b.Metrics(t))
+	checkDocumented(t, shown)
 
 	var exprs []string
 	board, err := os.ReadFile("../docs/deploy/grafana.json")
@@ -88,6 +89,29 @@ func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// checkDocumented checks that docs/operations.md explains every metric of the engine.
+func checkDocumented(t *testing.T, shown map[string]string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained := map[string]bool{}
+	for _, name := range metricName.FindAllString(string(page), -1) {
+		explained[name] = true
+	}
+	for name := range shown {
+		for _, part := range []string{"_bucket", "_sum", "_count"} { // of a histogram
+			if whole, is := strings.CutSuffix(name, part); is && shown[whole] != "" {
+				name = whole
+			}
+		}
+		if strings.HasPrefix(name, "lightweb_") && !explained[name] {
+			t.Errorf("docs/operations.md does not explain %s", name)
 		}
 	}
 }
