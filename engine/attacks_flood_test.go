@@ -25,7 +25,7 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 	far := peertest.New(t, "127.0.0.4")
 	bad, slow, keys, bombs := sized(200, 10_000), sized(40, 1000), sized(50, 1000), sized(3, 20)
 	bomb := packed(s, append(s.served("/bomb").JSON(), make([]byte, sized(16<<20, 1<<30))...))
-	s.flood(fmt.Sprintf("%d bad requests", bad), func() {
+	s.besides(fmt.Sprintf("%d bad requests", bad), func() {
 		s.at32(bad, func(n int) {
 			switch n % 4 {
 			case 0:
@@ -39,7 +39,7 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 			}
 		})
 	})
-	s.flood(fmt.Sprintf("%d connections that send a byte at a time", slow), func() {
+	s.besides(fmt.Sprintf("%d connections that send a byte at a time", slow), func() {
 		at := "Host: " + host(s.home.URL) + "\r\nContent-Type: " + vocab.ActivityJSON + "\r\n"
 		var all sync.WaitGroup
 		for _, head := range []string{"POST /inbox HTTP/1.1\r\n" + at + "Content-Length: 1000000\r\n\r\n", "GET /actor HTTP/1.1\r\n" + at + "X: "} {
@@ -47,12 +47,12 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 		}
 		all.Wait()
 	})
-	s.flood("a body of 1 GB in chunks", func() {
+	s.besides("a body of 1 GB in chunks", func() {
 		part := bytes.Repeat([]byte(" "), 64<<10)
 		a, _ := s.pour("POST /inbox HTTP/1.1\r\nHost: "+host(s.home.URL)+"\r\nTransfer-Encoding: chunked\r\n\r\n", fmt.Appendf(nil, "%x\r\n%s\r\n", len(part), part))
 		s.answered(a, 413)
 	})
-	s.flood(fmt.Sprintf("%d answers of %d MiB, packed to %d kB", bombs, sized(16<<20, 1<<30)>>20, len(bomb)>>10), func() {
+	s.besides(fmt.Sprintf("%d answers of %d MiB, packed to %d kB", bombs, sized(16<<20, 1<<30)>>20, len(bomb)>>10), func() {
 		s.at32(bombs, func(n int) {
 			s.answered(s.boost(s.show(fmt.Sprint("/bomb", n), func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
@@ -60,7 +60,7 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 			})), 202, 503)
 		})
 	})
-	s.flood(fmt.Sprintf("%d unknown keys on one server", keys), func() {
+	s.besides(fmt.Sprintf("%d unknown keys on one server", keys), func() {
 		s.at32(keys, func(n int) {
 			s.answered(s.claim("", fmt.Sprint(far.Origin, "/users/", n), signature.RFC9421), 401, 429, 503)
 		})
@@ -113,6 +113,33 @@ const (
 func (s *siege) flood(what string, do func()) (after usage) {
 	s.Helper()
 	return s.floodWithin(floodMemory, what, do)
+}
+
+// besides is flood, and lets carol like alice's note ten times a second meanwhile, from an address
+// of her own. Each Like must be answered 202.
+func (s *siege) besides(what string, do func()) {
+	s.Helper()
+	honest := s.from("127.3.0.9")
+	s.flood(what, func() {
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			tick := time.NewTicker(100 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				honest.accepted(honest.post(s.carol, s.alice.ID+"/inbox", s.like(s.carol, fmt.Sprint("beside-", time.Now().UnixNano()))))
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+				}
+			}
+		}()
+		do()
+		close(stop)
+		<-done
+		honest.client.CloseIdleConnections()
+	})
 }
 
 // floodWithin is flood with another bound of memory, in bytes.
