@@ -167,7 +167,10 @@ var pay05 = attack{id: "PAY-05", sends: "activities to the shared inbox, until o
 		untilRefused()
 		s.accepted(s.post(writer, s.home.URL+"/inbox", s.create(writer, "post")))
 		s.settle()
-		for _, u := range readers {
+		for n, u := range readers {
+			if n%sized(1, 50) != 0 {
+				continue // of a thousand databases the test looks into twenty, each by a connection of its own
+			}
 			if !fed(s, u, s.id(writer, "post-note")) {
 				s.Errorf("%s does not see the post of an actor that every user follows", u.Name)
 			}
