@@ -94,8 +94,37 @@ var see01 = attack{id: "SEE-01", sends: "a letter to alice and bob, edited to be
 		if alice, bob := words(s, s.alice, note), words(s, s.bob, note); !slices.Equal(alice, []string{edit.words}) || !slices.Equal(bob, []string{edit.bob}) {
 			s.Errorf("after %q alice holds %q and bob %q, want %q", edit.words, alice, bob, edit.bob)
 		}
+		if tables := s.holding("lightweb_bob", "for alice alone"); len(tables) > 0 {
+			s.Errorf("after %q bob's tables %q hold what is for alice alone", edit.words, tables)
+		}
+	}
+	if tables := s.holding("lightweb_alice", "for both again"); !slices.Contains(tables, "objects") || !slices.Contains(tables, "activities") {
+		s.Errorf("of what alice holds only %q are found", tables)
 	}
 }}
+
+// holding returns the tables of a database that have words in any column, also in bytes.
+func (s *siege) holding(database, words string) (tables []string) {
+	s.Helper()
+	const find = `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+		AND query_to_xml(format('SELECT 1 FROM %I t WHERE strpos(t::text, %L) + strpos(t::text, %L) > 0 LIMIT 1', table_name, $1::text, encode(convert_to($1, 'UTF8'), 'hex')), false, true, '')::text LIKE '%<row%' ORDER BY 1`
+	found, err := s.home.SQL(s, database).QueryContext(s.Context(), find, words)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var table string
+		if err := found.Scan(&table); err != nil {
+			s.Fatal(err)
+		}
+		tables = append(tables, table)
+	}
+	if err := found.Err(); err != nil {
+		s.Fatal(err)
+	}
+	return tables
+}
 
 var see02 = attack{id: "SEE-02", sends: "a stranger's public note that mentions alice and names her followers", happens: "alice sees it; it is forwarded to nobody and in no follower's feed, here or elsewhere. An answer to a post of hers is forwarded, and stands in the thread alone", changes: true, asks: 8, play: func(s *siege) {
 	s.joins()
@@ -213,11 +242,13 @@ func (s *siege) changeAs(a *peertest.Actor, kind, note, words string) {
 	s.accepted(s.post(a, s.alice.ID+"/inbox", change))
 }
 
-// everything returns all that alice's clients can read of her received and sent activities.
+// everything returns all that can be read of alice's received and sent activities: by her clients
+// in feeds, requests, collections, objects, threads and search results, by everybody on her pages,
+// and by consumers on the stream of events.
 func (s *siege) everything() string {
 	s.Helper()
 	var all strings.Builder
-	for _, name := range []string{"main", "notifications"} {
+	for _, name := range []string{"main", "notifications", "requests"} {
 		all.WriteString(s.pages("/api/feed?limit=100&feed="+name, func(page vocab.Doc) string {
 			for _, item := range page.Subs("items") {
 				all.Write(s.alice.Ask(s, http.MethodGet, "/api/feed/"+item.Text("id"), nil).Body)
@@ -234,6 +265,30 @@ func (s *siege) everything() string {
 	for _, payload := range s.alice.Column(s, `SELECT payload::text FROM event_outbox`) {
 		all.WriteString(payload)
 	}
+	for _, id := range s.alice.Column(s, `SELECT uri FROM objects`) {
+		for _, path := range []string{"/api/objects?uri=", "/api/objects/thread?uri="} {
+			all.Write(s.alice.Ask(s, http.MethodGet, path+url.QueryEscape(id), nil).Body)
+		}
+		if strings.HasPrefix(id, s.home.URL) {
+			all.Write(enginetest.Fetch(s, strings.Replace(id, "/users/alice/objects/", "/@alice/", 1)).Body)
+		}
+	}
+	all.WriteString(s.pages("/api/search?limit=50&q=words", func(page vocab.Doc) string {
+		if page.Text("next") == "" {
+			return ""
+		}
+		return "/api/search?limit=50&q=words&cursor=" + url.QueryEscape(page.Text("next"))
+	}))
+	for _, page := range []string{"/@alice", "/@alice/feed.atom"} {
+		a := enginetest.Fetch(s, s.home.URL+page)
+		s.answered(a, http.StatusOK)
+		all.Write(a.Body)
+	}
+	told := s.home.Run(s, "stream", "tail", "alice", "--follow=false", "--last", "1000", "--json")
+	if told.Code != 0 || !strings.Contains(told.Stdout, "create.received") {
+		s.Fatalf("the stream of events in Redis was read with %d: %s", told.Code, told.Stderr)
+	}
+	all.WriteString(told.Stdout)
 	return all.String()
 }
 
@@ -254,6 +309,7 @@ func (s *siege) pages(path string, next func(page vocab.Doc) string) string {
 }
 
 var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her followers and not for everybody, by somebody that she does not follow", happens: "it is forwarded and stands in the thread, here and elsewhere (ActivityPub 7.1.2); the same words about nothing of hers are a letter of a stranger, and are not", changes: true, asks: 8, play: func(s *siege) {
+	s.joins()
 	create, post := s.alice.Post(s, map[string]any{"content": "and you?", "visibility": "public"})
 	s.bob.Await(s, "main", "alice's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
 	to := vocab.Doc{"to": []any{s.alice.ID, s.alice.ID + "/followers"}}
@@ -270,9 +326,10 @@ var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her f
 	}
 }}
 
-var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or a group, while a post waits for a server that does not answer", happens: "who is blocked or out when the post is stored gets nothing of it, now or later; the others do. A letter that names an actor who is blocked by then is refused with 409", changes: true, asks: 40, play: func(s *siege) {
+var see06 = attack{id: "SEE-06", sends: "a block, a removal from followers or a group, or an addition to the group, while a post waits for a server that does not answer", happens: "who is blocked or out when the post is stored gets nothing of it, now or later; the others do, and so does an actor who is added before the members of the group are read. A letter that names an actor who is blocked by then is refused with 409", changes: true, asks: 40, play: func(s *siege) {
 	named, meanwhile := s.follower("named"), make(chan struct{})
 	friend, blocked, rejected, removed := s.follower("friend"), s.follower("blocked"), s.follower("rejected"), s.q.Actor("/users/see-06-removed")
+	added := s.q.Actor("/users/see-06-added")
 	group := enginetest.ObjectOf(s, s.alice, s.alice.Do(s, "CreateGroup", map[string]any{"name": "see-06"}).ActivityID)
 	for _, member := range []*peertest.Actor{friend, removed} {
 		s.alice.Do(s, "AddToGroup", map[string]any{"name": "see-06", "actorUri": string(member.ID)})
@@ -295,6 +352,7 @@ var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or
 	}
 	s.alice.Do(s, "RejectFollow", map[string]any{"actorUri": string(rejected.ID)})
 	s.alice.Do(s, "RemoveFromGroup", map[string]any{"name": "see-06", "actorUri": string(removed.ID)})
+	s.alice.Do(s, "AddToGroup", map[string]any{"name": "see-06", "actorUri": string(added.ID)})
 	close(meanwhile)
 	statuses := []int{(<-answers).Status, (<-answers).Status}
 	slices.Sort(statuses)
@@ -302,8 +360,8 @@ var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or
 		s.Errorf("the post and the letter were answered %v", statuses)
 	}
 	s.settle()
-	if sentTo(s.q, "the letter is in the safe") || !s.got(friend, "the meeting is at six") {
-		s.Error("the letter was sent, or the post was not sent to those who are still followers")
+	if sentTo(s.q, "the letter is in the safe") || !s.got(friend, "the meeting is at six") || !s.got(added, "the meeting is at six") {
+		s.Error("the letter was sent, or the post was not sent to those who are still followers or members by now")
 	}
 	for _, a := range []*peertest.Actor{blocked, rejected, removed, named} {
 		if s.got(a, "the meeting is at six") {

@@ -49,6 +49,7 @@ func TestWhoIsOutAtTheCommitOfAPostDoesNotGetIt(t *testing.T) {
 		{"a follower is rejected", reject, toFollowers, []string{dan + "/inbox"}},
 		{"a member is blocked", block(carol), toGroup, []string{bob + "/inbox"}},
 		{"a member is removed", remove, toGroup, []string{bob + "/inbox"}},
+		{"a member is added after the group was read", func(d *desk) { d.must("AddToGroup", params{"name": "friends", "actorUri": dan}) }, toGroup, []string{bob + "/inbox", carol + "/inbox"}},
 		{"the group is deleted", func(d *desk) { d.must("DeleteGroup", params{"name": "friends"}) }, toGroup, []string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
