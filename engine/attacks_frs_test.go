@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,8 +29,8 @@ func TestAttacksOnFreshness(t *testing.T) {
 var freshnessAttacks = []attack{frs01, frs02, frs03, frs04, frs05, frs06, frs07}
 
 var frs05 = attack{id: "FRS-05", sends: "a private key in a file that others may read, that is a link, or that belongs to another account",
-	happens: "it is refused, what it would sign waits, and the log says once which file it is and to `chmod 600` it; other users are served",
-	changes: true, asks: 4, play: func(s *siege) {
+	happens: "it is refused, what it would sign waits until the key is back, and the log says once which file it is and to `chmod 600` it; other users are served",
+	changes: true, asks: 12, play: func(s *siege) {
 		path := filepath.Join(s.home.DataDir, "users", "bob", "keys", "rsa.pem")
 		ways := []func() error{func() error { return os.Chmod(path, 0o666) }, func() error { return errors.Join(os.Rename(path, path+".real"), os.Symlink(path+".real", path)) }}
 		mend := []func() error{func() error { return os.Chmod(path, 0o600) }, func() error { return os.Rename(path+".real", path) }}
@@ -37,7 +38,14 @@ var frs05 = attack{id: "FRS-05", sends: "a private key in a file that others may
 			ways = append(ways, func() error { return os.Chown(path, 54321, 54321) })
 			mend = append(mend, func() error { return os.Chown(path, 0, 0) })
 		}
+		carols := strings.TrimPrefix(s.carol.Doc.Text("inbox"), s.q.Origin)
 		for n, way := range ways {
+			waits := fmt.Sprint("owed before way ", n)
+			s.q.Handle(carols, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+			s.bob.Do(s, "CreateNote", map[string]any{"content": waits, "visibility": "direct", "to": []any{string(s.carol.ID)}})
+			enginetest.Eventually(s, "bob's letter waits for carol's server", func() bool {
+				return s.count("lightweb_bob", `SELECT count(*) FROM deliveries WHERE status = 'pending' AND attempts = 1`) == 1
+			})
 			if err := way(); err != nil {
 				s.Fatal(err)
 			}
@@ -47,24 +55,50 @@ var frs05 = attack{id: "FRS-05", sends: "a private key in a file that others may
 				s.answered(enginetest.Fetch(s, s.bob.ID), 503)
 				s.answered(enginetest.Fetch(s, s.alice.ID), 200)
 			}
+			s.q.Answer(carols, http.StatusAccepted)
+			s.retry("bob")
+			enginetest.Eventually(s, "bob's letter waits for the key", func() bool {
+				return s.count("lightweb_bob", `SELECT count(*) FROM deliveries WHERE status = 'pending' AND last_error LIKE '%the key file rsa.pem%' AND next_at > now() + interval '1 minute'`) == 1
+			})
 			sent := len(s.q.Posted())
 			if got := s.bob.Try(s, "CreateNote", map[string]any{"content": "hello", "visibility": "direct", "to": []any{string(s.carol.ID)}}); got.Status != 503 {
 				s.Errorf("way %d: bob's letter was answered %d %s", n, got.Status, got.Body)
 			}
 			s.alice.Post(s, map[string]any{"content": "hello", "visibility": "direct", "to": []any{string(s.carol.ID)}})
-			s.settle()
-			if got := len(s.q.Posted()) - sent; got != 1 {
-				s.Errorf("way %d: %d letters left, want alice's", n, got)
+			enginetest.Eventually(s, "alice's letter is sent", func() bool {
+				return s.count("lightweb_alice", `SELECT count(*) FROM deliveries WHERE status = 'pending'`) == 0
+			})
+			if got := len(s.q.Posted()) - sent; got != 1 || s.count("lightweb_bob", `SELECT count(*) FROM deliveries WHERE status = 'pending' AND attempts = 1`) != 1 {
+				s.Errorf("way %d: %d letters left, want alice's, while bob's waits", n, got)
 			}
 			if got := strings.Count(s.home.Log(), "chmod 600") - told; got != 1 {
 				s.Errorf("way %d: the log says chmod %d times, want once:\n%s", n, got, s.home.Log())
+			}
+			for line := range strings.Lines(s.home.Log()) {
+				if strings.Contains(line, "chmod 600") && !strings.Contains(line, "the key file rsa.pem ") {
+					s.Errorf("way %d: the log does not name the file: %s", n, line)
+				}
 			}
 			if err := mend[n](); err != nil {
 				s.Fatal(err)
 			}
 			enginetest.Eventually(s, "the key is used again", func() bool { return enginetest.Fetch(s, s.bob.ID).Status == 200 })
+			sent = len(s.q.Posted())
+			s.retry("bob")
+			s.settle()
+			if got := s.q.Posted()[sent:]; len(got) != 1 || !strings.Contains(string(got[0].Content), waits) {
+				s.Errorf("way %d: once the key is back %d letters are sent, want the one that waited", n, len(got))
+			}
 		}
 	}}
+
+// retry makes a user's deliveries due now.
+func (s *siege) retry(user string) {
+	s.Helper()
+	if got := s.home.Run(s, "deliver", "retry", user); got.Code != 0 {
+		s.Fatalf("deliver retry ended with %d %s", got.Code, got.Stderr)
+	}
+}
 
 var frs06 = attack{id: "FRS-06", sends: "NUL, bytes that are no UTF-8 and halves of surrogates in every parameter of every address",
 	happens: "400 before anything looks at it, and nothing in the log above level Info (each route and parameter is played by `TestNoAddressTakesWhatIsNoText`)", play: func(s *siege) {
@@ -88,7 +122,7 @@ var frs06 = attack{id: "FRS-06", sends: "NUL, bytes that are no UTF-8 and halves
 	}}
 
 var frs07 = attack{id: "FRS-07", sends: "an archive that holds one entry twice",
-	happens: "it is refused as damaged (exit code 65), by `restore --dry-run` too; the archive that it was made of is read", play: func(s *siege) {
+	happens: "it is refused as damaged (exit code 65), by `restore --dry-run` too, and leaves no user and no file; the archive that it was made of is read", play: func(s *siege) {
 		folder := enginetest.Dir(s)
 		good, forged := filepath.Join(folder, "good.backup"), filepath.Join(folder, "forged.backup")
 		if got := s.home.Run(s, "backup", good); got.Code != 0 {
@@ -98,6 +132,24 @@ var frs07 = attack{id: "FRS-07", sends: "an archive that holds one entry twice",
 		got := s.home.Run(s, "restore", "--dry-run", forged)
 		if got.Code != 65 || !strings.Contains(got.Stderr, "the archive is damaged") {
 			s.Errorf("restore --dry-run ended with %d %s", got.Code, got.Stderr)
+		}
+		fresh := enginetest.Make(s.T, "LIGHTWEB_PUBLIC_URL="+s.home.URL)
+		if got := fresh.Run(s, "restore", forged); got.Code != 65 || !strings.Contains(got.Stderr, "the archive is damaged") {
+			s.Errorf("restore to an empty folder ended with %d %s", got.Code, got.Stderr)
+		}
+		for _, made := range []string{"users", "registry", "instance", "media"} {
+			err := filepath.WalkDir(filepath.Join(fresh.DataDir, made), func(path string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					s.Errorf("a refused restore left %s", path)
+				}
+				return nil
+			})
+			if err != nil {
+				s.Fatal(err)
+			}
+		}
+		if users := fresh.Run(s, "user", "list"); users.Code != 0 || strings.Contains(users.Stdout, "alice") || strings.Contains(users.Stdout, "bob") {
+			s.Errorf("after a refused restore user list ends with %d %s", users.Code, users.Stdout)
 		}
 		if got := s.home.Run(s, "restore", "--dry-run", good); got.Code != 0 {
 			s.Errorf("restore --dry-run of the good one ended with %d %s", got.Code, got.Stderr)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,8 +18,27 @@ import (
 // surrogates, an overlong slash, and a character that is cut off.
 var illegible = []string{"%00", "a%00b", "%ff", "%fe%ff", "%ed%a0%80", "%ed%bf%bf", "%c0%af", "%e2%82"}
 
-// parameters are query parameters that at least one address knows, and one that no address knows.
-var parameters = []string{"feed", "limit", "cursor", "page", "resource", "rel", "status", "domain", "seconds", "unknown"}
+// parameters are all query parameters that any address knows, and one that no address knows.
+var parameters = []string{"feed", "limit", "cursor", "page", "resource", "rel", "status", "domain", "seconds", "uri", "handle", "q", "type", "direction", "unread",
+	"backfill", "after", "host", "activity", "action", "outcome", "device", "everywhere", "state", "code", "iss", "error", "unknown"}
+
+func TestTheParametersThatAreTriedAreThoseOfTheDescription(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inQuery := regexp.MustCompile(`"in":\s*"query",\s*"name":\s*"([^"]+)"|"name":\s*"([^"]+)",\s*"in":\s*"query"`)
+	found := inQuery.FindAllStringSubmatch(string(page), -1)
+	if n := strings.Count(strings.ReplaceAll(string(page), `"in": "query"`, `"in":"query"`), `"in":"query"`); n == 0 || n != len(found) {
+		t.Fatalf("the description has %d parameters in queries, and %d are found", n, len(found))
+	}
+	for _, f := range found {
+		if name := f[1] + f[2]; !slices.Contains(parameters, name) {
+			t.Errorf("TestNoAddressTakesWhatIsNoText does not try %s", name)
+		}
+	}
+}
 
 var placeholder = regexp.MustCompile(`[:*][a-z]+`)
 
