@@ -133,10 +133,16 @@ var tenancyAttacks = []attack{
 			s.Errorf("carol is known as %d %s", got.Code, got.Stdout)
 		}
 	}},
-	{id: "TEN-10", sends: "one activity for many local followers", happens: "202 at once; writers share the connections, no more than `database.max_connections` are open (`lightweb bench fanout` plays it with 1,000 users)", changes: true, asks: 1, play: func(s *siege) {
+	{id: "TEN-10", sends: "one activity for two local users", happens: "202, and both have it; no more than `database.max_connections` connections are open (`lightweb bench fanout` plays it with 1,000 users)", changes: true, asks: 1, play: func(s *siege) {
 		public := s.create(s.mallory, "all")
 		public["cc"] = []any{s.bob.ID}
 		s.accepted(s.post(s.mallory, s.home.URL+"/inbox", public))
+		s.settle()
+		for _, u := range []*enginetest.User{s.alice, s.bob} {
+			if len(u.Column(s, `SELECT 1 FROM activities WHERE uri = $1`, public.Text("id"))) != 1 {
+				s.Errorf("%s does not have it", u.Name)
+			}
+		}
 		open := s.home.Metric(s, `lightweb_db_user_connections{state="in_use"}`) + s.home.Metric(s, `lightweb_db_user_connections{state="idle"}`)
 		if limit := s.home.Metric(s, `lightweb_db_user_connections_limit`); open == 0 || open > limit {
 			s.Errorf("%v connections are open, want some and %v at most", open, limit)
@@ -174,9 +180,8 @@ var tenancyAttacks = []attack{
 		if info, err := os.Stat(folder); err != nil || info.Mode().Perm()&0o077 != 0 {
 			s.Errorf("the folder of keys is %v, %v", info.Mode(), err)
 		}
-		config, err := os.Stat(filepath.Join(filepath.Dir(folder), "config.json"))
-		if err == nil && config.Mode().Perm()&0o077 != 0 {
-			s.Errorf("the configuration is %v", config.Mode())
+		if config, err := os.Stat(filepath.Join(filepath.Dir(folder), "config.json")); err != nil || config.Mode().Perm()&0o077 != 0 {
+			s.Errorf("the configuration is %v, %v", config, err)
 		}
 		path, away := filepath.Join(folder, "rsa.pem"), filepath.Join(s.TempDir(), "rsa.pem")
 		data, err := os.ReadFile(path)
@@ -184,17 +189,25 @@ var tenancyAttacks = []attack{
 			s.Fatal(err)
 		}
 		enginetest.Eventually(s, "the link is refused", func() bool { return enginetest.Fetch(s, s.alice.ID).Status == 503 })
-		file := filepath.Join(s.TempDir(), "alice.backup")
-		if got := s.home.Run(s, "backup", "--user", "alice", file); got.Code != 78 || !strings.Contains(got.Stderr, "rsa.pem is a link") || !strings.Contains(got.Stderr, "chmod 600") {
-			s.Errorf("a backup that would follow a link ended with %d %s", got.Code, got.Stderr)
-		}
-		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			s.Errorf("a refused backup left a file: %v", err)
-		}
+		s.refusesBackup("rsa.pem is a link")
 		if err := os.Rename(path+".real", path); err != nil {
 			s.Fatal(err)
 		}
-		enginetest.Eventually(s, "the key is used again", func() bool { return enginetest.Fetch(s, s.alice.ID).Status == 200 })
+		ways := map[string][2]func() error{"rsa.pem is open to other accounts": {func() error { return os.Chmod(path, 0o644) }, func() error { return os.Chmod(path, 0o600) }}}
+		if os.Geteuid() == 0 { // only root can change the owner
+			ways["rsa.pem belongs to another account"] = [2]func() error{func() error { return os.Chown(path, 54321, 54321) }, func() error { return os.Chown(path, 0, 0) }}
+		}
+		for refusal, way := range ways {
+			if err := way[0](); err != nil {
+				s.Fatal(err)
+			}
+			enginetest.Eventually(s, "the key is refused", func() bool { return enginetest.Fetch(s, s.alice.ID).Status == 503 })
+			s.refusesBackup(refusal)
+			if err := way[1](); err != nil {
+				s.Fatal(err)
+			}
+			enginetest.Eventually(s, "the key is used again", func() bool { return enginetest.Fetch(s, s.alice.ID).Status == 200 })
+		}
 	}},
 	{id: "TEN-13", sends: "an old backup of one user, restored", happens: "what it owed is not sent again, its keys replace none, numbers are not used twice (played by the tests of `lightweb restore`)", play: func(s *siege) {
 		file := filepath.Join(enginetest.Dir(s), "alice.backup")
@@ -396,4 +409,16 @@ var clientAttacks = []attack{
 			}
 		}
 	}},
+}
+
+// refusesBackup checks that a backup of alice is refused because of her key, and leaves no file.
+func (s *siege) refusesBackup(why string) {
+	s.Helper()
+	file := filepath.Join(s.TempDir(), "alice.backup")
+	if got := s.home.Run(s, "backup", "--user", "alice", file); got.Code != 78 || !strings.Contains(got.Stderr, why) || !strings.Contains(got.Stderr, "chmod 600") {
+		s.Errorf("a backup of a key that is not for one account ended with %d %s", got.Code, got.Stderr)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		s.Errorf("a refused backup left a file: %v", err)
+	}
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -168,4 +169,40 @@ func securitySentences(t *testing.T) (all []string) {
 		}
 	}
 	return all
+}
+
+// The page names the fuzz target of each parser. Every target of the module is on the page, and
+// every target on the page exists.
+func TestTheSecurityPageNamesEveryFuzzTarget(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Fuzzing\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	named := regexp.MustCompile("`(Fuzz\\w+)`").FindAllStringSubmatch(section, -1)
+	declared := regexp.MustCompile(`(?m)^func (Fuzz\w*)`)
+	targets := map[string]bool{}
+	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, f := range declared.FindAllStringSubmatch(string(text), -1) {
+			targets[f[1]] = true
+			if !strings.Contains(section, "`"+f[1]+"`") {
+				t.Errorf("the page does not name %s of %s", f[1], path)
+			}
+		}
+		return err
+	})
+	if err != nil || len(targets) == 0 {
+		t.Fatalf("%d targets, %v", len(targets), err)
+	}
+	for _, n := range named {
+		if !targets[n[1]] {
+			t.Errorf("the page names %s, and there is none", n[1])
+		}
+	}
 }
