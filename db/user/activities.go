@@ -45,8 +45,8 @@ const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_ur
 
 // Claim records that the ids of these activities are used by their actors. Only Unclaim removes
 // such a record. Claim returns the ids that were not recorded before. Only the activities with
-// these ids may take effect. Old rows hold an id without an actor, and no actor can claim such an
-// id again. If one id is given in several spellings, only the first is returned.
+// the returned ids may take effect. Old rows hold an id without an actor, and no actor can claim
+// such an id again. If one id is given in several spellings, only the first is returned.
 func (t Activities) Claim(ctx context.Context, all []Owned) (fresh map[Owned]bool, err error) {
 	var won [][]byte
 	if err := t.query(ctx, "claim activities", column(&won), claim, keys(all), everybodys(all)); err != nil {
@@ -64,8 +64,7 @@ const holdAndClaim = `WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock_sh
 	INSERT INTO seen (digest) SELECT DISTINCT k FROM held, unnest($1::bytea[], $2::bytea[]) AS c (k, before)
 	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
 
-// firstOf returns, for each key in won, the first of the ids with this key. The parameter "all"
-// has the ids.
+// firstOf returns, for each key in won, the first id in the parameter "all" that has this key.
 func firstOf(all []Owned, won [][]byte) map[Owned]bool {
 	left := map[string]bool{}
 	for _, k := range won {
@@ -159,8 +158,9 @@ func (t Activities) IsCreated(ctx context.Context, create, actor, object vocab.I
 	return there, err
 }
 
-// Remove removes an activity and its feed entry. Its id stays claimed. The object of a request is
-// removed, too, unless it is known by another activity, because nothing would hide it any more.
+// Remove removes an activity and its feed entry. Its id stays claimed. If the activity is a
+// request, Remove also removes its object, because nothing would hide the object any more. But
+// the object stays if another stored activity is about it.
 func (t Activities) Remove(ctx context.Context, a Owned) error {
 	var words []vocab.ID
 	err := t.query(ctx, "remove words of request", column(&words), removeWords, a.ID, a.Actor)

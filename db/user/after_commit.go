@@ -49,8 +49,8 @@ const (
 // Has reports whether all pages of other are in p.
 func (p Pages) Has(other Pages) bool { return p&other == other }
 
-// Touched lists the things that a reader may see differently after a transaction than before.
-// It may name too much, never too little.
+// Touched lists the pages, activities, objects and actors that a reader may see differently after
+// a transaction. It may list too many, never too few.
 type Touched struct {
 	Everything bool       // anything may differ, and the other fields are incomplete
 	Pages      Pages      // feeds and collections with a page that may differ
@@ -86,13 +86,14 @@ func (t *tx) touchRows(rows pgx.Rows) error {
 type Subscriber struct {
 	Name string // shown in the log
 	// Committed is called after the commit, outside the transaction, and before Write returns
-	// to the writer. Several calls for one user may run at the same time, and in another order
-	// than that of the commits. The order of commits with events is that of the events' numbers.
-	// The context ends after subscriberTime, and the writer waits no longer than that.
+	// to the writer. Several calls for one user may run at the same time, and in another
+	// order than that of the commits. The numbers of the events tell the order of commits
+	// that have events. The context ends after subscriberTime, and the writer waits no longer
+	// than that.
 	Committed func(ctx context.Context, c Commit)
 }
 
-// subscriberTime is how long a writer waits for one subscriber.
+// subscriberTime limits how long a writer waits for one subscriber.
 const subscriberTime = 500 * time.Millisecond
 
 // subscribers are notified of commits in the order of the list.
@@ -142,7 +143,7 @@ func (s *subscribers) logPanic(ctx context.Context, one Subscriber, c Commit) {
 	}
 }
 
-// outcome is how a transaction ended.
+// outcome says how a transaction ended.
 type outcome uint8
 
 const (
@@ -151,7 +152,7 @@ const (
 	unknown // the connection was lost before the server had answered the commit
 )
 
-// outcomeOf derives from the error of the commit how the transaction ended.
+// outcomeOf returns the outcome of a transaction, given the error of its commit.
 func outcomeOf(err error) outcome {
 	var refusal *pgconn.PgError
 	switch {

@@ -9,9 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ahead holds rows that a transaction has read before its work asked for them. For the actors and
-// uris that ahead lists, it has all rows; a row that it lacks does not exist. When a statement
-// changes relationships or objects, the transaction drops these rows.
+// ahead holds rows that a transaction has read before its work asked for them. It lists the
+// actors and uris whose rows were all read. If ahead lacks a row of such an actor or uri, the row
+// does not exist. When a statement changes relationships or objects, the transaction drops these
+// rows.
 type ahead struct {
 	actors        map[vocab.ID]bool // actors whose relationships and blocks were read
 	blocked       map[vocab.ID]bool
@@ -22,8 +23,8 @@ type ahead struct {
 	asked         *asked
 }
 
-// asked is what LockFor reads for a request to a conversation. It holds until the transaction
-// sends its next statement; then it is nil.
+// asked has the rows that LockFor reads for a request to a conversation. They are valid until the
+// transaction sends its next statement. Then the field asked becomes nil.
 type asked struct {
 	conversation uuid.UUID
 	key          string // the idempotency key; empty: the request has none
@@ -37,7 +38,7 @@ func (a *asked) isBy(actor vocab.ID) bool {
 	return a != nil && a.caller != nil && a.caller.Actor == actor
 }
 
-// addressesTo returns what ListAddressees returns, if LockFor has read it.
+// addressesTo returns the result of ListAddressees, if LockFor has read it.
 func (a *asked) addressesTo(conversation uuid.UUID, left int64) ([]Addressee, bool) {
 	if a == nil || a.conversation != conversation || left <= a.lastSeq {
 		return nil, false
@@ -122,7 +123,7 @@ func (a *ahead) relationship(kind string, actor vocab.ID) (*Relationship, bool) 
 	return nil, a.actors[actor]
 }
 
-// forgetActor and forgetObject drop what was read ahead, so that the next read goes to the
+// forgetActor and forgetObject drop rows that were read ahead, so that the next read goes to the
 // database.
 func (a *ahead) forgetActor(actor vocab.ID) {
 	delete(a.actors, actor)

@@ -44,8 +44,8 @@ func (t Posts) AddArchived(ctx context.Context, all []ArchivedPost) (added int, 
 	return int(n), err
 }
 
-// FindFound returns those of the objects that the user holds or has archived, in the order of
-// the parameter uris. It stops after the object with which the documents exceed MaxFeed bytes.
+// FindFound returns the objects with these uris that the user holds or has archived, in the order
+// of the parameter uris. It stops after the object with which the documents exceed MaxFeed bytes.
 // If an object is both held and archived, it returns the held one, or the archived copy if the
 // held one was deleted.
 func (t Threads) FindFound(ctx context.Context, uris []vocab.ID) (found []HeldObject, err error) {

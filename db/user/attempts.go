@@ -7,9 +7,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// hourAgo and dayAgo are the times after which an attempt counts for the hourly and the daily
-// limit. $2 is the current time. Attempts are stored by the minute, and a minute counts until all
-// of it is older than the hour or day.
+// hourAgo and dayAgo are times. An attempt counts for the hourly limit if it is later than
+// hourAgo, and for the daily limit if it is later than dayAgo. $2 is the current time. Attempts
+// are stored by the minute, and a minute counts until all of it is older than the hour or day.
 const (
 	hourAgo = `$2::timestamptz - interval '1 hour 1 minute'`
 	dayAgo  = `$2::timestamptz - interval '24 hours 1 minute'`

@@ -58,15 +58,15 @@ func saysAudience(raw string) string {
 	return raw + ` ?| '{` + strings.Join(addressed, ",") + `}'`
 }
 
-// privateIn holds for a document that addresses neither everybody, nor everybody on its
-// author's server, nor the author's followers. The parameters author and followers are SQL
-// expressions of ids; followers is null when that collection is unknown.
+// privateIn holds for a document that addresses neither everybody, nor everybody on its author's
+// server, nor the author's followers. The parameters author and followers are SQL expressions of
+// ids. The expression followers is null when the followers collection is unknown.
 func privateIn(raw, author, followers string) string {
 	return `NOT (` + publicIn(raw) + ` OR ` + namedIn(raw, followers) + ` OR ` + hereIn(raw, author) + `)`
 }
 
-// sentTo holds for a document of the user's if its field "to" names an id. An index supports it.
-// The parameter id is an SQL expression.
+// sentTo holds for a document by the user whose field "to" names an id. An index supports it. The
+// parameter id is an SQL expression.
 func sentTo(raw, id string) string { return raw + ` -> 'to' ? ` + id }
 
 // amongIn holds for a document that addresses nobody except the actors in ids. The parameter
@@ -89,9 +89,9 @@ func hereIn(raw, author string) string {
 // collection.
 var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "actor_uri", "$1") + `)`
 
-// addressedIn selects the uris of a table that any activity of the user's addresses. If kind is
-// not empty, only activities of this type count. It looks at the fields to and cc alone, because
-// the engine addresses by these and they have indexes.
+// addressedIn selects those uris of a table that an activity of the user addresses. If kind is
+// not empty, only activities of this type count. It looks only at the fields "to" and "cc",
+// because the engine addresses activities by these fields, and they have indexes.
 func addressedIn(table, kind string) string {
 	of := `SELECT ` + table + `.uri FROM ` + table + ` JOIN activities a ON a.raw -> `
 	outbound := `.uri WHERE a.direction = 'outbound'`

@@ -10,11 +10,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptAudit is how long records of actions are stored.
+// keptAudit limits how long records of actions are stored.
 const keptAudit = 180 * 24 * time.Hour
 
-// Audit is one action dispatched in the user's name, or the refusals of one action within an
-// hour.
+// Audit records one action that was dispatched in the user's name, or the refusals of one action
+// within an hour.
 type Audit struct {
 	At       time.Time
 	Token    uuid.UUID // zero: no token was used

@@ -15,11 +15,11 @@ type Block struct {
 	Activity  vocab.ID // the Block activity
 }
 
-// Add stores a block, in place of an existing one, and removes the actor from all groups. A
-// transaction that adds an Outbound block must have called ChangeAudience before, unless nothing
-// else uses the database (see TakeOverBlocks). Then it sees all deliveries to the actor that
-// other transactions have stored, and can withdraw them. No other transaction adds deliveries to
-// the actor before this one commits.
+// Add stores a block, in place of an existing one, and removes the actor from all groups. Before
+// a transaction adds an Outbound block, it must call ChangeAudience. This call is unnecessary
+// only while nothing else uses the database (see TakeOverBlocks). After the call the transaction
+// sees all deliveries to the actor that other transactions have stored, and can withdraw them. No
+// other transaction adds deliveries to the actor before this one commits.
 func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
 	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ending says who ends a conversation, and when. own is true when the user ends it.
+// ending says who ends a conversation, and when. The field own is true when the user ends it.
 type ending struct {
 	by  vocab.ID
 	own bool
@@ -67,8 +67,9 @@ func (t Conversations) nameSuccessors(ctx context.Context, closed []vocab.ID, no
 	return err
 }
 
-// Close closes the encrypted conversation of two between the user and the partner. The actor by
-// ends it. If another transaction is making the conversation encrypted, Close waits for it.
+// Close closes the encrypted conversation of two between the user and the partner. The parameter
+// by is the actor that ends it. If another transaction is making the conversation encrypted,
+// Close waits for it.
 func (t Pairs) Close(ctx context.Context, partner, by vocab.ID, now time.Time) ([]vocab.ID, error) {
 	if _, err := t.Find(ctx, partner); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (t Conversations) AddContinued(ctx context.Context, c Conversation, seq int
 	return err
 }
 
-// NamePredecessor stores the predecessor of a conversation, unless it has one.
+// NamePredecessor stores the predecessor of a conversation, unless one is stored already.
 func (t Conversations) NamePredecessor(ctx context.Context, id uuid.UUID, predecessor vocab.ID) error {
 	_, err := t.execBeside(ctx, "name predecessor", `UPDATE conversations SET predecessor_uri = $2 WHERE id = $1 AND predecessor_uri IS NULL`, id, predecessor)
 	return err

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ConversationOverview is what an operator sees in a list of the user's conversations. For a
-// conversation with a host elsewhere it shows the state that this database has.
+// ConversationOverview has the facts that a list of the user's conversations shows an operator.
+// For a conversation whose host is another actor it has the state that this database knows.
 type ConversationOverview struct {
 	ID       uuid.UUID `json:"id"`
 	Mode     string    `json:"mode"`
@@ -21,7 +21,7 @@ type ConversationOverview struct {
 	ActiveAt time.Time `json:"active_at"` // last change of its MLS state, else its creation
 }
 
-// ConversationDetails is what an operator sees of one conversation, besides its
+// ConversationDetails has the facts about one conversation that an operator sees, besides its
 // ConversationCounts.
 type ConversationDetails struct {
 	ConversationOverview
@@ -57,13 +57,13 @@ func (t Conversations) Count(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// ConversationCounts is how many messages and Welcomes of a conversation are stored.
+// ConversationCounts has the numbers of stored messages and Welcomes of a conversation.
 type ConversationCounts struct {
 	LogCounts `json:"log"`
 	Welcomes  int `json:"welcomes_waiting"` // not confirmed by any device
 }
 
-// LogCounts is how many messages of each kind the log of a conversation has.
+// LogCounts has the number of messages of each kind in the log of a conversation.
 type LogCounts struct {
 	Commits      int `json:"commit"`
 	Proposals    int `json:"proposal"`

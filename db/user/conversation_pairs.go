@@ -17,7 +17,7 @@ type PairNote struct {
 	At            time.Time
 }
 
-// maxEarlier is how many earlier Notes are put into a new conversation at most.
+// maxEarlier limits how many earlier Notes are put into a new conversation.
 const maxEarlier = 1000
 
 // AddNote puts a Note into the conversation of the user and the partner. If there is no such
@@ -87,9 +87,8 @@ const (
 	EntrySuccessor = "successor"
 )
 
-// addEntry is the beginning of a statement that adds one entry to each of some conversations.
-// This part increases the number of entries of these conversations. The rest must insert the
-// entries.
+// addEntry begins a statement that adds one entry to each of several conversations. It increases
+// the number of entries of each conversation. The rest of the statement must insert the entries.
 const addEntry = `UPDATE conversations c SET entries = c.entries + 1`
 
 // Upgrade turns the user's conversation with one other actor into an encrypted one. This cannot

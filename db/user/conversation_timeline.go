@@ -36,12 +36,12 @@ var TimelineEnd = TimelinePlace{math.MaxInt64, math.MaxInt64}
 
 func (e TimelineEntry) bytes() int { return len(e.Content) + len(e.Raw) + len(e.Readable) }
 
-// maxTimeline is the number of bytes after which a page of a timeline ends, but not before its
-// second entry.
+// maxTimeline limits the bytes of a page of a timeline. A page ends with the entry that exceeds
+// the limit, but has at least two entries if there are two.
 const maxTimeline = 4 << 20
 
 // ListTimeline returns up to n entries of a conversation before a place, the newest first. It
-// stops after the entry with which they exceed maxTimeline bytes. The result "more" reports
+// stops after the entry with which the page exceeds maxTimeline. The result "more" reports
 // whether there may be older entries. Notes and messages of the log are in one order. A Note
 // comes after the message that was the last of the log when the Note arrived.
 func (t Conversations) ListTimeline(ctx context.Context, id uuid.UUID, user vocab.ID, before TimelinePlace, n int) (out []TimelineEntry, more bool, err error) {
@@ -71,8 +71,8 @@ type ListedConversation struct {
 }
 
 // unreadOf counts the Notes and application messages of a conversation c that others wrote and
-// the user has not read. Deleted Notes, commits, proposals, and messages of a blocked sender in a
-// conversation that the user does not host do not count. $1 is the user.
+// the user has not read. Deleted Notes, commits and proposals do not count. In a conversation
+// that the user does not host, messages of a blocked sender do not count either. $1 is the user.
 const unreadOf = `(SELECT count(*) FROM conversation_entries e JOIN objects o ON o.uri = e.object_uri AND o.deleted_at IS NULL
 		WHERE e.conversation_id = c.id AND e.n > c.read_entry AND e.kind = 'note' AND NOT e.own)
 	+ (SELECT count(*) FROM mls_log l JOIN conversation_members m ON m.conversation_id = c.id AND m.actor_uri = $1

@@ -59,10 +59,11 @@ func (t Conversations) FindAt(ctx context.Context, uri vocab.ID) (*Conversation,
 	return one[Conversation](ctx, t.tx, "read conversation", `SELECT `+conversationColumns+` FROM conversations WHERE uri = $1 FOR UPDATE`, uri)
 }
 
-// MarkRead stores up to which number the user has read a conversation's log, and up to which
-// number the entries outside the log. It returns the conversation, or nil if neither mark moved. A
-// mark never goes back, and never goes beyond the last message or entry that is stored here. In a
-// joined conversation that may be beyond a gap.
+// MarkRead moves the two marks of the user in a conversation. One is the number up to which the
+// user has read the log, and the other the number up to which the user has read the entries
+// outside the log. It returns the conversation, or nil if neither mark moved. A mark never goes
+// back, and never goes beyond the last message or entry that is stored here. In a joined
+// conversation messages before that last one may be missing.
 func (t Conversations) MarkRead(ctx context.Context, id uuid.UUID, seq, entry int64) (*Conversation, error) {
 	readSeq := `least($2, greatest(` + lastSeqOf("conversations.id") + `, (SELECT max(seq) FROM mls_inbox m WHERE m.conversation_id = conversations.id)))`
 	readEntry := `least($3, entries)`

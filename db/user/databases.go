@@ -40,10 +40,10 @@ func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {
 	return took
 }
 
-// LimitTransactions sets how long a transaction may take if its context has no deadline, with the
-// wait for a connection and with its reruns. The process that serves sets a limit, because one
-// database that does not answer must not stop loops that serve all users. Without a call, as in
-// commands, there is no limit.
+// LimitTransactions limits the time of each transaction whose context has no deadline. This time
+// includes the wait for a connection and all reruns. The process that serves sets a limit, so
+// that one database that does not answer does not stop loops that serve all users. Without a
+// call, as in commands, there is no limit.
 func (d *Databases) LimitTransactions(limit time.Duration) { d.limit.Store(int64(limit)) }
 
 // limited returns ctx with the limit of LimitTransactions, unless ctx has a deadline.

@@ -199,7 +199,7 @@ type ClaimBounds struct {
 
 // Claim leases due deliveries to owner for the given time. It takes first those that have been
 // due for longest, and passes over those that must wait for an earlier delivery (see unblocked).
-// They can be deliveries of the user's own activities and of forwarded ones.
+// It leases deliveries of the user's own activities, and of forwarded ones.
 func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
 	hosts, _, patterns := hostPatterns(b.Except)
 	const due = `SELECT d.id FROM deliveries d
@@ -236,8 +236,9 @@ func (t Deliveries) TakeOver(ctx context.Context, kind, owner string, now time.T
 }
 
 // RecoverLeases ends the leases of owner that end no later than the time in the parameter until,
-// except for the deliveries in held, and makes these deliveries due now. It is called when an
-// answer of the database was lost, so that owner does not know of all its leases.
+// and makes the deliveries with these leases due now. It leaves out the deliveries in the
+// parameter held. It is called when an answer of the database was lost, so that owner does not
+// know of all its leases.
 func (t Deliveries) RecoverLeases(ctx context.Context, owner string, held []int64, until, now time.Time) error {
 	_, err := t.execBeside(ctx, "recover leases", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $4
 		WHERE status = 'pending' AND lease_owner = $1 AND next_at <= $3 AND id <> ALL(coalesce($2, '{}'::bigint[]))`, owner, held, until, now)
@@ -278,14 +279,14 @@ func (t Deliveries) ListSentTo(ctx context.Context, object vocab.ID) ([]Inbox, e
 // ListForwardedTo returns the inboxes to which this server forwarded or will forward another
 // actor's activity. The parameter id is the id of that activity, or of an object. For an object,
 // all forwarded posts and updates of the object count. If an activity that takes id back was
-// forwarded already, there are none.
+// forwarded already, it returns no inboxes.
 func (t Deliveries) ListForwardedTo(ctx context.Context, id vocab.ID) ([]Inbox, error) {
 	return t.listReached(ctx, `(activity_uri = $1 OR object_uri = $1 AND type = ANY($2))
 			AND NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = $1 AND k.type = ANY($3))`, id, t.types.Words, t.types.TakeBack)
 }
 
-// listReached returns the inboxes to which the jobs of the user that satisfy a condition were or
-// will be sent. An inbox occurs once for each of the jobs.
+// listReached returns the inboxes of those jobs of the user that satisfy a condition. The jobs
+// were or will be sent to these inboxes. An inbox occurs once for each of the jobs.
 func (t Deliveries) listReached(ctx context.Context, condition string, args ...any) ([]Inbox, error) {
 	type row struct {
 		URL     vocab.ID

@@ -10,9 +10,9 @@ import (
 // domain and all hosts below it.
 const AllHostsOf = "*."
 
-// hostPatterns divides a list of hosts. It returns single hosts as hosts, and entries that
-// begin with AllHostsOf as domains. patterns are the LIKE patterns for these entries, to be
-// compared with a dot followed by the host.
+// hostPatterns divides a list of hosts. The result hosts has the single hosts, and the result
+// domains has the entries that begin with AllHostsOf. The result patterns has the LIKE patterns
+// for these entries, to be compared with a dot followed by the host.
 func hostPatterns(list []string) (hosts, domains, patterns []string) {
 	for _, entry := range list {
 		if domain, ok := strings.CutPrefix(entry, AllHostsOf); ok {
@@ -28,8 +28,8 @@ func hostPatterns(list []string) (hosts, domains, patterns []string) {
 var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 
 // Resume makes up to n parked deliveries to a host due now, in the order of the times for which
-// they were planned. If waiting is true, it also makes pending deliveries due now that are due
-// later. It returns how many deliveries it changed.
+// they were planned. If waiting is true, it also makes pending deliveries with a later time due
+// now. It returns how many deliveries it changed.
 func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
 	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
 		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
@@ -55,12 +55,12 @@ func (t Deliveries) HasParked(ctx context.Context, host string) (has bool, err e
 	return has, err
 }
 
-// many is how many due deliveries a host must have before PutOff delays them. Many are delayed
-// because each claim would have to read past them.
+// many is the least number of due deliveries to a host at which PutOff delays them. PutOff delays
+// so many because each claim would have to read past them.
 const many = 500
 
 // PutOff delays up to n of the due deliveries to a host until a later time. It does nothing if
-// fewer deliveries are due than the constant many says.
+// the number of due deliveries is below the constant many.
 func (t Deliveries) PutOff(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
 	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
 		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)

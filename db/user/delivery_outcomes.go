@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Outcome is how an attempt at a delivery ended.
+// Outcome is the result of an attempt at a delivery.
 type Outcome struct {
 	Delivery          int64
 	Status            string    // the new status; DeliveryPending: try again at NextAt
@@ -48,7 +48,7 @@ func (t Deliveries) Finish(ctx context.Context, owner string, all []Outcome, now
 	return finished, nil
 }
 
-// finishedAtOnce is how many outcomes one statement records at most. More outcomes would be slow,
+// finishedAtOnce limits how many outcomes one statement records. More outcomes would be slow,
 // because the planner assumes that an array has ten elements, and chooses a plan that compares
 // each row with each element.
 const finishedAtOnce = 100
@@ -108,9 +108,9 @@ func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, 
 // isHeld is the condition for a delivery d whose outcome owner may record; $1 is the owner.
 const isHeld = `d.lease_owner = $1 AND d.status NOT IN ('parked', 'delivered', 'failed', 'skipped')`
 
-// withoutDoubles returns the outcomes, but changes some to DeliverySkipped. These outcomes belong
-// to deliveries that would move to an inbox to which another delivery of the same job goes, or
-// moves by an earlier outcome.
+// withoutDoubles returns the outcomes, but changes an outcome to DeliverySkipped if its delivery
+// would move to an inbox that another delivery of the same job already has, or gets by an earlier
+// outcome.
 func (t Deliveries) withoutDoubles(ctx context.Context, owner string, all []Outcome) ([]Outcome, error) {
 	var ids []int64
 	var inboxes []string
@@ -138,7 +138,8 @@ func (t Deliveries) withoutDoubles(ctx context.Context, owner string, all []Outc
 	return out, err
 }
 
-// text replaces the characters of s that a text column refuses, since peers send anything.
+// text replaces the characters of s that a text column refuses, because peers may send any
+// characters.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

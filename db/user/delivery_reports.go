@@ -139,8 +139,8 @@ type SentJob struct {
 	JobCounts
 }
 
-// FindSent returns the fan-out of one of the user's activities. It is nil when the activity
-// went to nobody, or when its job was already pruned.
+// FindSent returns the fan-out of one of the user's activities. The result is nil when the
+// activity went to nobody, or when its job was already pruned.
 func (t Jobs) FindSent(ctx context.Context, activity vocab.ID, now time.Time) (*SentJob, error) {
 	return one[SentJob](ctx, t.tx, "read delivery job", `SELECT j.id, (SELECT count(DISTINCT target) FROM (
 			SELECT unnest(d.targets) AS target FROM deliveries d WHERE d.job_id = j.id AND d.status <> 'skipped'
@@ -235,7 +235,8 @@ func (t Jobs) ListDeliveries(ctx context.Context, job uuid.UUID, after int64, n 
 		ORDER BY 1 LIMIT $4`, now, job, after, n)
 }
 
-// ListOpenFirst returns up to n deliveries of a job, those first that have not succeeded.
+// ListOpenFirst returns up to n deliveries of a job. Deliveries that have not succeeded come
+// first.
 func (t Jobs) ListOpenFirst(ctx context.Context, job uuid.UUID, n int, now time.Time) ([]DeliveryReport, error) {
 	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `SELECT `+deliveryColumns+` FROM deliveries d WHERE d.job_id = $2 ORDER BY d.status = 'delivered', d.id LIMIT $3`, now, job, n)
 }
@@ -246,7 +247,8 @@ type DeliveryState struct {
 	Status string    `json:"status"` // DeliveryDelivering is possible, too
 	Count  int       `json:"count"`
 	Oldest time.Time `json:"oldest_at"` // when the oldest was created
-	// NextAt is when the first of their next attempts will be made; nil: no attempt is planned.
+	// NextAt is the time of the first planned attempt at one of these deliveries; nil: no
+	// attempt is planned.
 	NextAt *time.Time `json:"next_attempt_at,omitempty"`
 	Error  string     `json:"last_error,omitempty"` // the latest error
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// shrinkBatch is how many deliveries one transaction of shrinkDeliveries removes. It is larger
-// than pruneBatch because each transaction rewrites the row of the job, which is long if the
-// job has many recipients.
+// shrinkBatch limits how many deliveries one transaction of shrinkDeliveries removes. It is
+// larger than pruneBatch because each transaction rewrites the row of the job. This row is long
+// if the job has many recipients.
 const shrinkBatch = 5000
 
 // DeliveryRetention says how long deliveries and their outcomes are stored.

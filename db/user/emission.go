@@ -26,8 +26,8 @@ func (t Events) FindWindow(ctx context.Context) (EventWindow, error) {
 	return *w, nil
 }
 
-// Raise raises the milliseconds in the ids of the events after a number. The milliseconds become
-// at least milli, which is the time that the stream has reached.
+// Raise raises the milliseconds in the ids of the events after a number. They become at least the
+// parameter milli, which is the time that the stream has reached.
 func (t Events) Raise(ctx context.Context, after, milli int64) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err
@@ -53,7 +53,8 @@ func (t Events) CloseWithheld(ctx context.Context, now time.Time) error {
 	return t.Add(ctx, *e)
 }
 
-// lockEvents makes every other transaction that adds events wait until this one ends.
+// lockEvents makes every other transaction that adds events wait until the caller's transaction
+// ends.
 func (t *tx) lockEvents(ctx context.Context) error {
 	_, err := t.execBeside(ctx, "lock events", `SELECT pg_advisory_xact_lock($1)`, eventLock)
 	return err
@@ -66,15 +67,16 @@ type EventLimits struct {
 	Bytes   int64 // how many bytes all events may have
 }
 
-// Trim drops emitted events, the oldest first, until at most l.Keep events are left, emitted or
-// not, or no emitted event is left. The parameter emitted is the number up to which events were
-// emitted. If the events that are left exceed l.Waiting, Trim also drops the oldest of them,
-// emitted or not. If they exceed only l.Bytes, it drops a tenth of them. An event of the type
-// stream.gap then stands for those that were not emitted, and says how many these are.
+// Trim drops emitted events, the oldest first, until at most l.Keep events are stored, emitted or
+// not. If necessary, it drops all emitted events. The parameter emitted is the number up to which
+// events were emitted. If more than l.Waiting events are left, Trim also drops the oldest of
+// them, emitted or not, until l.Waiting are left. If the events that are left exceed only
+// l.Bytes, it drops the oldest tenth. An event of the type stream.gap then stands for the dropped
+// events that were not emitted, and says how many they are.
 //
 // The numbers of events have gaps, a huge one after a restore, so numbers do not tell how many
-// events there are. Trim stores the count of events for the next call, which adds the number of
-// the events that are new.
+// events there are. Trim stores the count of events. The next call adds the number of new events
+// to this count.
 func (t Events) Trim(ctx context.Context, emitted int64, l EventLimits) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// withheldFor is how long one event counts withheld events (see Withhold).
+// withheldFor is the time for which one event counts withheld events (see Withhold).
 const withheldFor = time.Hour
 
 // eventLock is the key of the advisory lock under which events are numbered.
@@ -42,15 +42,15 @@ func (t Events) Add(ctx context.Context, e Event) error {
 }
 
 // Withhold counts an event instead of adding it. One event like e is stored for all withheld
-// events of an hour. The member count of its payload has the number of withheld events. While
-// this count grows, the number and the time of the stored event stay the same.
+// events of an hour. The member "count" in the payload of that event has the number of withheld
+// events. While this count grows, the number and the time of the stored event stay the same.
 func (t Events) Withhold(e Event) {
 	e.Payload = document(e.Payload)
 	t.unsent.withheld = append(t.unsent.withheld, e)
 }
 
-// document replaces the characters of a JSON document that a jsonb column refuses, since events
-// quote peers, and one that cannot be stored would fail its whole transaction.
+// document replaces the characters of a JSON document that a jsonb column refuses. Events quote
+// peers, and an event that cannot be stored would make its whole transaction fail.
 func document(d json.RawMessage) json.RawMessage {
 	if utf8.Valid(d) && !bytes.Contains(d, []byte(`\u0000`)) {
 		return d
@@ -97,7 +97,7 @@ type Answer struct {
 	Answer json.RawMessage
 }
 
-// keptAnswers is how long a stored answer is replayed.
+// keptAnswers limits how long a stored answer is replayed.
 const keptAnswers = 24 * time.Hour
 
 // Find returns the answer that a dispatch with this key got within the last day, or nil if there
@@ -114,8 +114,8 @@ const findAnswer = `WITH old AS (DELETE FROM idempotency_keys WHERE key = $1 AND
 
 // Add stores an answer for a day, with the next statement of the transaction or with its commit.
 // If another transaction has added an answer with the same key and not ended yet, that statement
-// waits for it. If the other transaction commits, this one fails with an error that TakenKey
-// recognizes.
+// waits for the other transaction. If the other one commits, this transaction fails with an error
+// that TakenKey recognizes.
 func (t Answers) Add(key string, a Answer, now time.Time) {
 	t.unsent.later(`INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
 }

@@ -20,7 +20,7 @@ type FeedEntry struct {
 	Published time.Time
 }
 
-// FeedItem is an entry with its activity, and with its object if that is stored.
+// FeedItem is an entry with its activity, and with its object if the object is stored.
 type FeedItem struct {
 	FeedEntry
 	Type      string
@@ -55,8 +55,8 @@ func (i FeedItem) Bytes() int {
 	return len(i.Raw) + len(i.Object) + len(i.Readable) + len(i.Form) + len(i.ObjectForm)
 }
 
-// MaxFeed is the number of bytes of documents after which one query of a feed stops, but not
-// before its second row.
+// MaxFeed limits the bytes of documents that one query of a feed reads. The query stops after the
+// row that exceeds the limit, but reads at least two rows if there are two.
 const MaxFeed = 4 << 20
 
 const (
@@ -68,9 +68,9 @@ const (
 	revisions = `a.xmin::text, coalesce(o.xmin::text, '')`
 )
 
-// feedRows describes a query of feed rows. The field entry has the columns of FeedEntry. The field
-// tables joins activities as a and objects as o, and for the main feed also feed as f. The field
-// which selects and sorts the rows, and attempt names the query in errors.
+// feedRows describes a query of feed rows. The field "entry" has the columns of FeedEntry. The
+// field "tables" joins activities as a and objects as o, and for the main feed also feed as f.
+// The field "which" selects and sorts the rows. The field "attempt" names the query in errors.
 type feedRows struct {
 	attempt, entry, tables, which string
 	args                          []any
@@ -138,9 +138,9 @@ func (t Feed) Find(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
 	return t.item(ctx, feedRows{"read feed entry", feedEntry, feedTables, ` WHERE f.id = $1`, []any{id}})
 }
 
-// FindActivity returns one of the notifications of the actor user as a feed item, by the id of its
-// activity's row. If requests is true, it also returns an activity that Requests.List shows. It
-// returns nil for all others.
+// FindActivity returns one of the user's notifications as a feed item, by the id of its
+// activity's row. The parameter user is the user's actor. If requests is true, it also returns an
+// activity that Requests.List shows. It returns nil for all other activities.
 func (t Feed) FindActivity(ctx context.Context, user vocab.ID, id uuid.UUID, requests bool) (*FeedItem, error) {
 	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = $1 AND ($2 AND ` + shownRequests + ` OR ` + notifications + `) LIMIT $3`,
 		t.notificationArgs(user, id, requests, 1)})
@@ -166,7 +166,7 @@ func (t Feed) notificationRows(user vocab.ID, after *Place, n int) feedRows {
 }
 
 // notificationArgs returns the arguments of a statement that uses notifications. The parameter
-// first has the first three of them.
+// "first" has the first three arguments.
 func (t Feed) notificationArgs(user vocab.ID, first ...any) []any {
 	return append(first, user, string(user)+"/", vocab.SealedSpellings, t.types.Notify, t.types.NotifyOwner, t.types.NotifyNamed)
 }

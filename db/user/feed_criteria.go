@@ -15,7 +15,7 @@ import (
 // selects its entries by a criterion.
 const MaxScanned = 2000
 
-// scanChunk is how many entries one query scans.
+// scanChunk is the number of entries that one query scans.
 const scanChunk = 200
 
 // scannedEntry is the part of an entry that a scan reads.
@@ -41,9 +41,10 @@ const objectTags = `ARRAY(SELECT left(name #>> '{}', 130) FROM (
 
 // ListOfActors returns up to n entries of the main feed whose activity came from any of the
 // actors: those after a place, the newest first. Like List, it stops after the entry with which
-// the documents exceed MaxFeed bytes. It scans at most MaxScanned entries. end is the place of
-// the last scanned entry, nil if the scan reached the end of the feed before it found n entries.
-// After a stop by size, the next page begins after the last returned entry and not at end.
+// the documents exceed MaxFeed bytes. It scans at most MaxScanned entries. The result "end" is
+// the place of the last scanned entry, nil if the scan reached the end of the feed before it
+// found n entries. After a stop by size, the next page begins after the last returned entry and
+// not at "end".
 func (t Feed) ListOfActors(ctx context.Context, actors []vocab.ID, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	return t.scanFeed(ctx, feedScan{`'{}'::text[], false`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
 }
@@ -76,7 +77,8 @@ func hasAnyTag(names []string, tags ...string) bool {
 	})
 }
 
-// scanFeed returns up to n entries that a scan selects, and the end as ListOfActors describes it.
+// scanFeed returns up to n entries that a scan selects. The result "end" is the same as that of
+// ListOfActors.
 func (t Feed) scanFeed(ctx context.Context, s feedScan, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	read := func(after *Place) ([]scannedEntry, error) { return t.scanChunk(ctx, s, after) }
 	found, end, err := scanEntries(read, s.meets, after, n)

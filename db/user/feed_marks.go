@@ -19,8 +19,8 @@ type Unread struct {
 // mostUnread is the highest count of unread entries.
 const mostUnread = 1000
 
-// Mark is how far the user has read a feed: its entries up to a place, as far as they had arrived
-// at a moment.
+// Mark says how far the user has read a feed. The user has read the entries up to the Place that
+// had arrived by the Moment.
 type Mark struct {
 	Place
 	Moment time.Time
@@ -102,10 +102,11 @@ type UnreadEntry struct {
 	Authors json.RawMessage // attributedTo of the object; nil if there is none
 }
 
-// unreadRows selects up to n unread entries after a place, the newest first. Of the main feed it
-// leaves out the user's own entries, and of the requests those of actors that the user blocks. Of
-// the main feed and the notifications it looks only at the MaxScanned newest rows after the mark,
-// and at the MaxScanned that arrived last since the mark's moment.
+// unreadRows selects up to n unread entries after a place, the newest first. In the main feed it
+// leaves out the user's own entries, and among the requests those of actors that the user blocks.
+// In the main feed and the notifications it looks at no more than two sets of rows: the newest
+// MaxScanned rows after the mark, and the MaxScanned rows that arrived last since the mark's
+// moment.
 func (t Feed) unreadRows(q UnreadQuery, after *Place, n int) feedRows {
 	p, mark := after.orFirst(), q.mark()
 	switch q.Feed {
@@ -127,16 +128,17 @@ func (t Feed) unreadRows(q UnreadQuery, after *Place, n int) feedRows {
 
 const receivedActivities = `FROM activities WHERE direction = 'inbound'`
 
-// unreadIDs selects the ids of rows that are after a mark or arrived after its moment. Each of
-// the two parts has an index, and reads at most a given number of rows.
+// unreadIDs selects the ids of rows that are after a mark, and of rows that arrived after the
+// mark's moment. Each of these two parts has an index, and reads at most the number of rows in
+// the parameter most.
 func unreadIDs(rows, place, moment, most string) string {
 	return `(SELECT id FROM (SELECT id ` + rows + ` AND (published, id) > (` + place + `) ORDER BY published DESC, id DESC LIMIT ` + most + `) AS later
 		UNION ALL SELECT id FROM (SELECT id, published ` + rows + ` AND created_at > ` + moment + ` ORDER BY created_at DESC LIMIT ` + most + `) AS arrived
 			WHERE (published, id) <= (` + place + `))`
 }
 
-// ListUnread returns the unread entries, up to 1,000 and the newest first. If more is true, there
-// are others, or there may be.
+// ListUnread returns up to 1,000 unread entries, the newest first. The result "more" reports
+// whether there may be other unread entries.
 func (t Feed) ListUnread(ctx context.Context, q UnreadQuery) (entries []UnreadEntry, more bool, err error) {
 	r := t.unreadRows(q, nil, mostUnread+1)
 	entries, err = collect[UnreadEntry](ctx, t.tx, "list unread entries", `SELECT `+r.entry+`, o.raw -> 'attributedTo'`+r.tables+r.which, r.args...)

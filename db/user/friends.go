@@ -7,10 +7,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptOffer is how long an actor's request to be a friend waits for the user.
+// keptOffer limits how long an actor's request to be a friend waits for the user.
 const keptOffer = 30 * 24 * time.Hour
 
-// OfferCounts is how many received Offers wait for the user.
+// OfferCounts has the numbers of received Offers that wait for the user.
 type OfferCounts struct {
 	OfHost int
 	All    int

@@ -20,13 +20,13 @@ type Grave struct {
 	Tombstone json.RawMessage
 }
 
-// buriedAtOnce is how many objects one batch of statements buries at most.
+// buriedAtOnce limits how many objects one batch of statements buries.
 const buriedAtOnce = 5000
 
 // Bury stores for good that an object was deleted. The stored object becomes the Tombstone. The
-// activities about it leave the feed, and its text leaves activities and deliveries. Its
-// reactions, votes and pins, and its places in streams, are removed. Bury reports whether the
-// object was stored and not deleted before.
+// activities about it are removed from the feed, and its text is removed from activities and
+// deliveries. Its reactions, votes and pins, and its places in streams, are removed. Bury reports
+// whether the object was stored and not deleted before.
 func (t Objects) Bury(ctx context.Context, g Grave, now time.Time) (bool, error) {
 	n, err := t.BuryAll(ctx, []Grave{g}, now)
 	return n == 1, err
@@ -62,7 +62,7 @@ func (t Objects) addGraves(ctx context.Context, graves []Grave, now time.Time) (
 	b.Queue(`DELETE FROM stream_objects WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM votes WHERE question_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM unnamed_recipients WHERE object_uri = ANY($1)`, uris)
-	// The activities that carried the objects contain their words, too.
+	// The activities that carried the objects contain the objects' words, too.
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array') RETURNING a.uri`, uris, tombstones).Query(t.touchRows)
 	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{instrument}', to_jsonb(object_uri)) WHERE object_uri = ANY($1) AND jsonb_typeof(raw -> 'instrument') = 'object'

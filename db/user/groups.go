@@ -62,8 +62,8 @@ func (t Groups) ListOf(ctx context.Context, actor vocab.ID) (groups []vocab.ID, 
 	return groups, err
 }
 
-// AddMember makes an actor a member of a group, unless the actor is one already. activity is the
-// Add.
+// AddMember makes an actor a member of a group, unless the actor is one already. The parameter
+// activity is the id of the Add.
 func (t Groups) AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error {
 	_, err := t.exec(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		group, actor, activity, now)
@@ -106,7 +106,7 @@ type Unnamed struct {
 }
 
 // ListRecipients returns those members of the groups of which the database has a copy. The result
-// found is how many of the groups exist.
+// "found" is the number of these groups that exist.
 func (t Groups) ListRecipients(ctx context.Context, groups []vocab.ID) (members []Unnamed, found int, err error) {
 	if found, err = t.count(ctx, `SELECT count(*) FROM groups WHERE uri = ANY($1)`, texts(groups)); err != nil {
 		return nil, 0, err
@@ -117,8 +117,8 @@ func (t Groups) ListRecipients(ctx context.Context, groups []vocab.ID) (members 
 	return members, found, err
 }
 
-// StillMembers returns those of the recipients who are members of their group now. It does not
-// read the field Still.
+// StillMembers returns the recipients that are members of their group now. It does not read the
+// field Still.
 func (t Groups) StillMembers(ctx context.Context, recipients []Unnamed) ([]Unnamed, error) {
 	if len(recipients) == 0 {
 		return nil, nil

@@ -80,9 +80,10 @@ func queueLock(b *pgx.Batch, id uuid.UUID, c **HostedConversation) {
 }
 
 // LockFor does what Lock does, for a request of an actor with an idempotency key. In the same
-// round trip it reads what ListAddressees returns, what Answers.Find returns for this key, and, if
-// the actor is a member, what Conversations.FindMember and Blocks.FindAmong return for it. These
-// four return it until the transaction sends its next statement.
+// round trip it reads the results of ListAddressees, and of Answers.Find for this key. If the
+// actor is a member, it also reads the results of Conversations.FindMember and Blocks.FindAmong
+// for the actor. These four methods return these results until the transaction sends its next
+// statement.
 func (t Hosted) LockFor(ctx context.Context, id uuid.UUID, actor vocab.ID, key string, now time.Time) (c *HostedConversation, err error) {
 	r := &asked{conversation: id, key: key}
 	b := t.unsent.batch()
@@ -102,8 +103,9 @@ func (t Hosted) LockFor(ctx context.Context, id uuid.UUID, actor vocab.ID, key s
 	return c, nil
 }
 
-// LockFree locks those of the conversations that no other transaction has locked, and returns
-// the ids of the others. Like Lock, it first takes the lock that HoldAudience takes.
+// LockFree locks the conversations with these ids, except conversations that another transaction
+// has locked. It returns the ids of the exceptions. Like Lock, it first takes the lock that
+// HoldAudience takes.
 func (t Hosted) LockFree(ctx context.Context, ids []uuid.UUID) (held []uuid.UUID, err error) {
 	b := t.unsent.batch()
 	b.Queue(holdAudience, audienceLock)
@@ -119,10 +121,11 @@ type NextEpoch struct {
 	Mixed     bool   // the MLS group has members that support only the SWICG draft
 }
 
-// EndEpoch moves a conversation to its next epoch and appends the commit that begins it to the
-// log, with the next statement of the transaction or with its commit. The transaction fails unless
-// the conversation is active and its generation, term and epoch are still those of c: then no row
-// is updated, and the log takes no entry without a conversation.
+// EndEpoch moves a conversation to its next epoch, and appends to its log the commit that begins
+// this epoch. It does so with the next statement of the transaction or with its commit. The
+// conversation must be active, and its generation, term and epoch must still be those of c.
+// Otherwise the transaction fails, because no row is updated, and the log takes no entry without
+// a conversation.
 func (t Hosted) EndEpoch(c HostedConversation, commit LogEntry, next NextEpoch) {
 	t.unsent.later(`WITH ended AS (
 			UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6, last_hash = $7, mixed = $8
@@ -205,8 +208,8 @@ func (t Hosted) FindMessages(ctx context.Context, id uuid.UUID, hashes [][]byte)
 }
 
 // ListLog returns up to n messages of a conversation after a number, the oldest first. It stops
-// after the message with which the contents exceed a number of bytes, but not before the second
-// message.
+// after the message with which the contents exceed a number of bytes, but returns at least two
+// messages if there are two.
 func (t Hosted) ListLog(ctx context.Context, id uuid.UUID, after int64, n, bytes int) (out []LogEntry, err error) {
 	err = t.query(ctx, "read log", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
 		WHERE conversation_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`, id, after, n)
@@ -214,7 +217,8 @@ func (t Hosted) ListLog(ctx context.Context, id uuid.UUID, after int64, n, bytes
 }
 
 // ListCommits returns up to n commits of a generation from an epoch on. It stops after the commit
-// with which the contents exceed a number of bytes, but not before the second commit.
+// with which the contents exceed a number of bytes, but returns at least two commits if there are
+// two.
 func (t Hosted) ListCommits(ctx context.Context, id uuid.UUID, generation int32, epoch int64, n, bytes int) (out []LogEntry, err error) {
 	err = t.query(ctx, "read commits", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
 		WHERE conversation_id = $1 AND generation = $2 AND epoch >= $3 AND kind = 'commit' ORDER BY epoch LIMIT $4`, id, generation, epoch, n)

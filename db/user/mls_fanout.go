@@ -48,10 +48,11 @@ func (t Hosted) HasForeign(ctx context.Context, id uuid.UUID, but []vocab.ID) (h
 	return has, err
 }
 
-// EnqueueAll stores several jobs of the user, each with a delivery to each of the inboxes, with
-// the next statement of the transaction or with its commit. It does not store the fields Instance,
-// Forwarded and FollowersDigest. Each job must have an activity that was not enqueued before. An
-// inbox gets jobs with the same Object in the order of the parameter jobs.
+// EnqueueAll stores several jobs of the user. Each job has a delivery to each of the inboxes. The
+// jobs are stored with the next statement of the transaction or with its commit. EnqueueAll does
+// not store the fields Instance, Forwarded and FollowersDigest. Each job must have an activity
+// that was not enqueued before. An inbox gets jobs with the same Object in the order of the
+// parameter jobs.
 func (t Deliveries) EnqueueAll(ctx context.Context, jobs []Job, inboxes []Inbox, due time.Time) error {
 	if len(jobs) == 0 || len(inboxes) == 0 {
 		return nil

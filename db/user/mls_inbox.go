@@ -56,9 +56,9 @@ func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {
 
 // FindLike returns the messages of e's conversation that have the same content as e or the same
 // Seq. If e is a commit, it also returns the other commits of the same generation and epoch.
-// Messages of the kind opaque are not compared by their content. Last comes the same message of the
-// same sender and group if it belongs to no known conversation: it may have arrived before the
-// Welcome to this one.
+// Messages of the kind opaque are not compared by their content. The last result is the same
+// message of the same sender and group, if that message belongs to no known conversation. It may
+// have arrived before the Welcome to e's conversation.
 func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, error) {
 	return collect[InboxEntry](ctx, t.tx, "look for messages like it", `SELECT `+inboxColumns+` FROM mls_inbox
 		WHERE conversation_id = $1 AND (content_hash = $2 AND kind <> 'opaque' OR seq = $3 OR kind = 'commit' AND $6 = 'commit' AND generation = $4 AND epoch = $5)
@@ -66,11 +66,11 @@ func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, err
 		e.Conversation, e.Hash, e.Seq, e.Generation, e.Epoch, e.Kind, e.Group, e.Sender)
 }
 
-// Place adds e.Conversation, and e.Seq, e.Generation, e.Sender and e.Receipt, which come from the
-// host, to a message that arrived before the host had ordered it. It also marks the message if the
-// user has blocked the sender or the host since. The user's devices can read a commit or proposal
-// only from now on, and a message whose conversation was unknown. So Place assigns a new Arrival
-// to these.
+// Place completes a message that arrived before the host had ordered it. It adds e.Conversation,
+// and e.Seq, e.Generation, e.Sender and e.Receipt, which come from the host. It also marks the
+// message if the user has blocked the sender or the host since. The user's devices can read some
+// messages only from now on: a commit, a proposal, and a message whose conversation was unknown.
+// So Place assigns a new Arrival to these.
 func (t Messages) Place(ctx context.Context, early, e InboxEntry) error {
 	comes := ""
 	if e.Kind != KindApplication || early.Conversation == nil {
@@ -112,7 +112,8 @@ const notHeld = `(seq IS NOT NULL OR conversation_id IS NULL OR kind NOT IN ('co
 
 // List returns up to n messages that the user's devices may read, in the order of arrival. It
 // returns only messages whose Arrival is greater than after. It stops after the message with
-// which they exceed a number of bytes, but not before the second message.
+// which the messages exceed a number of bytes, but returns at least two messages if there are
+// two.
 func (t Messages) List(ctx context.Context, after int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE arrival > $1 AND `+notHeld+` ORDER BY arrival LIMIT $2`, after, n)
 	return out, err
@@ -120,7 +121,8 @@ func (t Messages) List(ctx context.Context, after int64, n, bytes int) (out []In
 
 // ListNewest returns up to n messages that the user's devices may read, the last arrived first.
 // If before is not zero, it returns only messages whose Arrival is lower than before. It stops
-// after the message with which they exceed a number of bytes, but not before the second message.
+// after the message with which the messages exceed a number of bytes, but returns at least two
+// messages if there are two.
 func (t Messages) ListNewest(ctx context.Context, before int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read newest messages", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox WHERE ($1 = 0 OR arrival < $1) AND `+notHeld+` ORDER BY arrival DESC LIMIT $2`, before, n)
 	return out, err
@@ -271,7 +273,7 @@ func (t Joined) CountInvitations(ctx context.Context) ([]Waiting, error) {
 
 // SetRoster makes these actors the members of a conversation, as its host announced them in the
 // message with the number seq. It marks all of them as Lightweb. The caller must then call
-// Hosted.NoteForeign for those whose servers support only the SWICG draft.
+// Hosted.NoteForeign for the actors whose servers support only the SWICG draft.
 func (t Joined) SetRoster(ctx context.Context, id uuid.UUID, actors []vocab.ID, roles []string, seq int64) error {
 	_, err := t.execBeside(ctx, "set roster", `WITH gone AS (UPDATE conversation_members SET left_seq = greatest($4, joined_seq + 1), leaving = false
 			WHERE conversation_id = $1 AND left_seq IS NULL AND actor_uri <> ALL($2::text[]))

@@ -99,7 +99,7 @@ func (t KeyPackages) Claim(ctx context.Context, claimer vocab.ID, now time.Time)
 	return append(once, last...), err
 }
 
-// Claims is how many one-time packages an actor has claimed.
+// Claims has the number of one-time packages that an actor has claimed.
 type Claims struct {
 	Actor vocab.ID
 	Count int
@@ -141,8 +141,8 @@ func (t KeyPackages) CountStats(ctx context.Context, now time.Time) (*PackageSta
 		count(DISTINCT device_id) FILTER (WHERE `+usable+`), coalesce(bool_or(told_low), false) FROM mls_key_packages`, now)
 }
 
-// NoteLow stores whether the user was told that few packages are left. low is false when there
-// are enough again.
+// NoteLow stores whether the user was told that few packages are left. The parameter low is false
+// when there are enough again.
 func (t KeyPackages) NoteLow(ctx context.Context, low bool) error {
 	query := `UPDATE mls_key_packages SET told_low = false WHERE told_low`
 	if low {

@@ -14,7 +14,7 @@ type MLSStock struct {
 	Welcomes    int // for the user, not confirmed by any device
 }
 
-// CountStock counts the MLSStock of the user, whose actor is me.
+// CountStock counts the MLSStock of the user. The parameter me is the user's actor.
 func (t KeyPackages) CountStock(ctx context.Context, me vocab.ID, now time.Time) (s MLSStock, err error) {
 	err = t.row(ctx, "count key packages and welcomes", `SELECT (SELECT count(*) FROM mls_key_packages WHERE `+usable+` AND NOT last_resort),
 		(SELECT count(*) FROM mls_welcomes WHERE recipient_uri = $2 AND state IN ('available', 'in_flight'))`, []any{now, me}, &s.KeyPackages, &s.Welcomes)

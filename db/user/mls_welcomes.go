@@ -65,7 +65,7 @@ func (t Welcomes) FindUnplaced(ctx context.Context, sender, object vocab.ID) (*W
 }
 
 // Place stores the conversation to which a Welcome belongs. If the conversation already has a
-// Welcome for the same key package, Place marks this one as consumed instead.
+// Welcome for the same key package, Place marks the given Welcome as consumed instead.
 func (t Welcomes) Place(ctx context.Context, id, conversation uuid.UUID) error {
 	_, err := t.execBeside(ctx, "place welcome", `WITH placed AS (UPDATE mls_welcomes w SET conversation_id = $2 WHERE id = $1 AND conversation_id IS NULL
 			AND NOT EXISTS (SELECT FROM mls_welcomes o WHERE o.conversation_id = $2 AND o.key_package_ref = w.key_package_ref) RETURNING id)

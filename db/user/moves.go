@@ -7,13 +7,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MoveAgain is the time after a move in which neither the account nor its target can move the
+// MoveAgain is the time after a move during which neither the account nor its target can move the
 // user's follow again. After that time the move is removed.
 const MoveAgain = 30 * 24 * time.Hour
 
 // AddMove stores that an account moved to another one, and reports whether it stored this. It
-// stores nothing if within MoveAgain the account has moved already, or another account has moved
-// to this account.
+// stores nothing if, within the last MoveAgain, the account has moved already, or another account
+// has moved to this account.
 func (t Actors) AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error) {
 	n, err := t.execBeside(ctx, "remember move", `INSERT INTO moves (digest, target_digest, moved_at)
 		SELECT $1, $2, $3 WHERE NOT EXISTS (SELECT FROM moves WHERE target_digest = $1 AND moved_at > $4)

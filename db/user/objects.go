@@ -42,8 +42,8 @@ func (o Object) Parse() (*vocab.Object, error) {
 
 const objectColumns = `id, uri, published, raw, updated_at, deleted_at, readable`
 
-// Add stores an object, unless the object is stored already, or was deleted by its author before
-// it arrived. Add reports whether it stored the object.
+// Add stores an object, unless the object is stored already, or its author deleted it before it
+// arrived. Add reports whether it stored the object.
 func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 	own := Owned{o.URI, o.Author}
 	there, read := t.readAhead(o.URI)
@@ -72,9 +72,10 @@ func (t Objects) IsBuried(ctx context.Context, o Owned) (buried bool, err error)
 	return buried, err
 }
 
-// Displace stores an object in place of one that another actor of its server stored under the
-// same id. It removes the other actor's activities about the id that only an author may send
-// (Types.Authored), with their feed entries and requests, and the other actor's pins of it.
+// Displace stores an object in place of an object with the same id that another actor of the same
+// server stored. It removes the other actor's pins of the id, and those activities about the id
+// that only an author may send (Types.Authored). It also removes the feed entries and requests of
+// these activities.
 func (t Objects) Displace(ctx context.Context, o Object) error {
 	const squatting = ` USING activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type = ANY($3)
 		AND t.activity_uri = a.uri AND t.actor_uri = a.actor_uri`

@@ -11,8 +11,8 @@ import (
 // from the other.
 type Owned struct{ ID, Actor vocab.ID }
 
-// halfDigest is how many bytes of a key come from the digest of the id. As many come from the
-// digest of the actor.
+// halfDigest is the number of bytes of a key that come from the digest of the id. The same number
+// comes from the digest of the actor.
 const halfDigest = 16
 
 // key returns a digest of the id and the actor, for columns that need only equality. Old rows,

@@ -14,7 +14,7 @@ type Pin struct {
 	Activity vocab.ID // the Add
 }
 
-// MaxPins is how many pinned objects of one actor are stored at most: the newest ones.
+// MaxPins limits how many pinned objects of one actor are stored. These are the newest ones.
 const MaxPins = 20
 
 // Set pins an object. An object that is pinned already keeps its place. Set removes the actor's

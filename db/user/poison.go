@@ -18,8 +18,9 @@ type Poisoned struct {
 	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it
 }
 
-// List returns up to n activities that were set aside, the oldest first. They come behind the
-// activity "after". If "only" is not empty, they have that id.
+// List returns up to n activities that were set aside, the oldest first. It returns only
+// activities that come after the one in the parameter "after". If the parameter "only" is not
+// empty, it returns only activities with that id.
 func (t Poison) List(ctx context.Context, only vocab.ID, after Poisoned, n int) ([]Poisoned, error) {
 	return collect[Poisoned](ctx, t.tx, "list poison", `SELECT uri, actor_uri, raw, reason, created_at, forwarders FROM poison
 		WHERE $1 IN ('', uri) AND (created_at, uri, actor_uri) > ($2, $3, $4) ORDER BY created_at, uri, actor_uri LIMIT $5`, only, after.CreatedAt, after.URI, after.Actor, n)

@@ -14,12 +14,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// pruneBatch is how many rows of a table one transaction of a pruning looks at in most passes.
-// Such a transaction makes others wait for tens of milliseconds.
+// pruneBatch limits how many rows of a table one transaction of a pruning looks at, in most
+// passes. Such a transaction makes others wait for tens of milliseconds.
 const pruneBatch = 500
 
-// pruneTime is the longest time of such a transaction. A batch can take long in a database whose
-// indexes are not in memory.
+// pruneTime limits the time of one transaction of a pruning. A batch can take long in a database
+// whose indexes are not in memory.
 const pruneTime = 10 * time.Minute
 
 // Pruning says which rows of a user's database are old.
@@ -37,8 +37,8 @@ type Pruned struct {
 	Objects    int `json:"pruned_objects"`
 	Reactions  int `json:"pruned_reactions"` // by those activities, or to those objects
 	Actors     int `json:"pruned_actors"`    // copies of actors that no other row names, such as a block or a vote
-	// Deliveries counts those that succeeded long ago. Their recipients are now stored in their
-	// jobs.
+	// Deliveries counts deliveries that succeeded long ago. Their recipients are now stored
+	// in their jobs.
 	Deliveries int `json:"pruned_deliveries"`
 	Jobs       int `json:"pruned_jobs"`       // with their deliveries
 	Lapsed     int `json:"failed_deliveries"` // parked deliveries that were given up
@@ -62,8 +62,8 @@ func (p *Pruned) Add(q Pruned) {
 // Prune removes old activities and objects of others with which the user had nothing to do. It
 // keeps an activity and its object if one of these holds:
 //
-//   - Its actor is a contact of the user's, and the activity or the object contains the id of
-//     the user or of an object of the user's: the user is named, answered or liked.
+//   - Its actor is a contact of the user, and the activity or the object contains the id of the
+//     user or of one of the user's objects. Such an activity names, answers or likes the user.
 //   - Its actor is a contact, and it is private: it addresses neither everybody, nor everybody on
 //     its actor's server, nor the followers of its actor. If it has no to, cc and audience, it
 //     is private only if it contains the text of an object (Types.Words).
@@ -124,7 +124,7 @@ func (d *Databases) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pru
 	return all, nil
 }
 
-// writeBatch writes a batch of a pruning, which may take longer than other transactions.
+// writeBatch writes a batch of a pruning. A batch may take longer than other transactions.
 func (d *Databases) writeBatch(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pruneTime)
 	defer cancel()
@@ -152,8 +152,8 @@ func arrivedBy(t time.Time) (id uuid.UUID) {
 	return id
 }
 
-// keptOfFollower is how many activities are kept of a follower that is no contact (see Prune).
-// Anybody can follow the user, so the stored activities of followers must be bounded.
+// keptOfFollower limits how many activities of a follower that is no contact are kept (see
+// Prune). Anybody can follow the user, so the stored activities of followers must be bounded.
 const keptOfFollower = 100
 
 // In these queries $1 is the user's actor, and $2 the time before which old rows arrived. The
@@ -172,7 +172,8 @@ var (
 				AND (` + actedOn("a.object_uri", "$8") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
 		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
 
-	// oldObjects selects those of the objects $3 to remove. $4 are the types of Types.Answer.
+	// oldObjects selects, among the objects $3, the ones to remove. $4 are the types of
+	// Types.Answer.
 	oldObjects = `WITH old AS MATERIALIZED (SELECT uri, raw FROM objects WHERE uri = ANY($3) AND created_at < $2),
 		by AS MATERIALIZED (SELECT old.uri AS object, coalesce(b ->> 'id', b #>> '{}') AS uri FROM old, jsonb_path_query(old.raw, '$.attributedTo[*]') AS b),
 		who AS MATERIALIZED (SELECT DISTINCT uri FROM by), ` + contactsAmong("who") + `
@@ -183,8 +184,8 @@ var (
 			OR ` + stamps + ` OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + actedOn("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 
-// contactsAmong defines a table contacts: those uris of a small table that belong to contacts
-// of the user's (see Prune).
+// contactsAmong defines a table contacts: those uris of a small table that belong to contacts of
+// the user (see Prune).
 func contactsAmong(few string) string {
 	uri := few + `.uri`
 	return `contacts AS MATERIALIZED (SELECT uri FROM ` + few + ` WHERE EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + uri + `
@@ -233,9 +234,9 @@ func shown(uri string) string {
 		WHERE p.object_uri = ` + uri + `)`
 }
 
-// pruneActivities prunes one batch of activities, and the objects that no activity refers to
-// any more. It repeats the batch until nothing more goes, so that a thread within one batch
-// goes as a whole.
+// pruneActivities prunes one batch of activities, and the objects that no activity refers to any
+// more. It repeats the batch until it removes nothing more, so that a thread that lies within one
+// batch is removed as a whole.
 func pruneActivities(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	type row struct {
 		ID     uuid.UUID
@@ -355,8 +356,8 @@ func pruneOrphans(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned
 	return did, next, err
 }
 
-// oldActors removes those of the copies of actors $3 whose actor has no other row in the
-// database, unless a stored activity is about the actor or a sent one addresses it.
+// oldActors removes copies of the actors $3. It removes a copy if the database has no other row
+// of the actor, no stored activity is about the actor, and no sent activity addresses the actor.
 var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = ANY($3) AND uri <> $1 AND created_at < $2
 		AND ` + schema.HeldNowhere("actors.uri", "actors") + `
 		AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = actors.uri)),
@@ -366,8 +367,8 @@ var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = AN
 	DELETE FROM actors WHERE uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM needed)`
 
 // pruneActors prunes one batch of the user's copies of actors. It locks the copies before it
-// looks for rows that need them. A transaction that makes a relationship saves the copy first;
-// so it has either committed by then, or it saves the copy again after this one.
+// looks for rows that need them. A transaction that makes a relationship saves the copy first. So
+// it has either committed by then, or it saves the copy again after pruneActors has committed.
 func pruneActors(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	type row struct{ URI string }
 	rows, err := collect[row](ctx, t, "list actors", `SELECT uri FROM actors WHERE uri > $1 ORDER BY uri LIMIT $2 FOR UPDATE`, at.uri, pruneBatch)
@@ -385,7 +386,7 @@ func pruneActors(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned,
 	return Pruned{Actors: int(n)}, next, err
 }
 
-// pruneMoves removes the moves after which the account may move again. There are few, so it
+// pruneMoves removes the moves after which the account may move again. There are few moves, so it
 // removes all of them in one transaction.
 func pruneMoves(ctx context.Context, t *tx, _ Pruning, _ reached) (Pruned, *reached, error) {
 	_, err := t.execBeside(ctx, "prune moves", `DELETE FROM moves WHERE moved_at <= $1`, time.Now().Add(-MoveAgain))

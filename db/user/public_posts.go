@@ -24,8 +24,8 @@ var publicPost = `o.deleted_at IS NULL AND ` + publicIn("o.raw")
 
 // ListPublic returns up to n public posts of the user after a place, the newest first. If tag is
 // not empty, it returns only posts with this tag, in upper or lower case. It scans at most
-// MaxScanned activities. end is the place of the last scanned activity, nil if the scan reached
-// the end before it found n posts.
+// MaxScanned activities. The result "end" is the place of the last scanned activity, nil if the
+// scan reached the end before it found n posts.
 func (t Posts) ListPublic(ctx context.Context, tag string, after *Place, n int) (posts []PublicPost, end *Place, err error) {
 	tags := `'{}'::text[]`
 	if tag != "" {

@@ -19,15 +19,17 @@ type PublicObject struct {
 	By        json.RawMessage // a document with the object's attributedTo alone
 }
 
-// maxPublicThread and maxPublicDepth limit the part of a thread that strangers can read: the
-// number of its objects, or of the answers to one of them, and the levels of answers.
+// maxPublicThread and maxPublicDepth limit the part of a thread that strangers can read.
+// maxPublicThread limits the number of its objects, and the number of answers to one object.
+// maxPublicDepth limits the levels of answers.
 const (
 	maxPublicThread = 1000
 	maxPublicDepth  = 40
 )
 
-// maxAnswersRead limits how many answers to an object are read to find those that strangers may
-// read. The others would cost as much, such as those of an author that the user blocks.
+// maxAnswersRead limits how many answers to an object are read to find the answers that strangers
+// may read. It costs as much to read other answers, such as those of an author that the user
+// blocks.
 const maxAnswersRead = 5000
 
 const publicColumns = `o.id, o.uri, o.published, jsonb_build_object('attributedTo', o.raw -> 'attributedTo')`
@@ -49,9 +51,9 @@ func (t Threads) ListPublicAnswers(ctx context.Context, to vocab.ID, after *Plac
 }
 
 // ListPublic returns up to n public objects of a thread after a place, the oldest first
-// (FEP-f228). root is the first object of the thread. ListPublic leaves out answers to objects
-// that are not listed themselves, so it returns nothing of a thread whose root is private or
-// deleted.
+// (FEP-f228). The parameter root is the first object of the thread. ListPublic leaves out answers
+// to objects that are not listed themselves, so it returns nothing of a thread whose root is
+// private or deleted.
 func (t Threads) ListPublic(ctx context.Context, root vocab.ID, after *Place, n int) ([]PublicObject, error) {
 	p := after.orOldest()
 	return collect[PublicObject](ctx, t.tx, "list public thread", fmt.Sprintf(`WITH RECURSIVE down (uri, depth) AS (

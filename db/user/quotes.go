@@ -7,8 +7,8 @@ import (
 )
 
 // ListStamps returns the user's stamps that permit a certain object to quote something, the
-// newest first. The parameter quoting is the id of that object. own is the prefix of the
-// stamps' ids.
+// newest first. The parameter quoting is the id of that object. The parameter own is the prefix
+// of the stamps' ids.
 func (t Objects) ListStamps(ctx context.Context, own, quoting vocab.ID) ([]Object, error) {
 	return collect[Object](ctx, t.tx, "list stamps", `SELECT `+objectColumns+` FROM objects
 		WHERE raw -> 'type' ? '`+vocab.QuoteAuthorization+`' AND raw ->> 'interactingObject' = $2 AND starts_with(uri, $1) AND deleted_at IS NULL ORDER BY id DESC`, own, quoting)

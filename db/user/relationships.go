@@ -298,16 +298,16 @@ func (t Objects) ListBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
 	return ids, err
 }
 
-// HasTalkedWith reports whether the user follows the actor, is friends with it, or has written
-// to it in private. followers is the user's followers collection.
+// HasTalkedWith reports whether the user follows the actor, is friends with it, or has written to
+// it in private. The parameter followers is the user's followers collection.
 func (t Relationships) HasTalkedWith(ctx context.Context, followers, actor vocab.ID) (talks bool, err error) {
 	err = t.row(ctx, "read relationship", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND type IN ('following', 'friend') AND status = 'accepted')
 		OR `+wroteTo, []any{string(followers), string(actor)}, &talks)
 	return talks, err
 }
 
-// HasWrittenTo reports whether the user has written to the actor in private. followers is the
-// user's followers collection.
+// HasWrittenTo reports whether the user has written to the actor in private. The parameter
+// followers is the user's followers collection.
 func (t Relationships) HasWrittenTo(ctx context.Context, followers, actor vocab.ID) (wrote bool, err error) {
 	err = t.row(ctx, "look for message", `SELECT `+wroteTo, []any{string(followers), string(actor)}, &wrote)
 	return wrote, err

@@ -17,7 +17,7 @@ type Request struct {
 	Host     string // the sender's registrable domain
 }
 
-// RequestCounts is how many requests wait.
+// RequestCounts has the numbers of requests that wait.
 type RequestCounts struct {
 	Accepted bool // the user has accepted requests of the actor
 	OfActor  int
@@ -25,7 +25,7 @@ type RequestCounts struct {
 	All      int
 }
 
-// keptRequest is how long a request waits for the user.
+// keptRequest limits how long a request waits for the user.
 const keptRequest = 30 * 24 * time.Hour
 
 // Count counts the requests of an actor, those of all actors of a domain, and all requests.
@@ -61,8 +61,9 @@ func (t Requests) IsAbout(ctx context.Context, object vocab.ID) (waits bool, err
 	return waits, err
 }
 
-// AreAllOf reports whether the database has requests of an actor, or objects of the actor that
-// wait among them, and nothing else by which the actor is held (Actors.IsHeld).
+// AreAllOf reports whether the database holds an actor only by requests (see Actors.IsHeld). It
+// must have requests of the actor, or objects of the actor that wait among the requests. It must
+// have nothing else by which the actor is held.
 func (t Requests) AreAllOf(ctx context.Context, actor vocab.ID) (only bool, err error) {
 	its := `FROM objects o WHERE ` + schema.WrittenBy("o.raw", "$1::text")
 	err = t.row(ctx, "look for what is no request", `SELECT (EXISTS (SELECT FROM requests WHERE actor_uri = $1) OR EXISTS (SELECT `+its+` AND EXISTS (SELECT `+itsRequests+`)))
@@ -120,8 +121,8 @@ const isRequest = `EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri A
 // isLiving holds for an activity a whose object was not deleted.
 const isLiving = `NOT EXISTS (SELECT FROM objects d WHERE d.uri = a.object_uri AND d.deleted_at IS NOT NULL)`
 
-// shownRequests holds for a request a of an actor that the user does not block. The object was not
-// deleted.
+// shownRequests holds for a request a if the user does not block its actor, and its object was
+// not deleted.
 const shownRequests = isRequest + ` AND ` + isLiving + ` AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')`
 
 func requestRows(after *Place, n int) feedRows {

@@ -28,8 +28,8 @@ type FoundActor struct {
 	Raw json.RawMessage
 }
 
-// Bound limits each statement of the transaction to 3 s, because a search for a word that
-// nearly every object has must not take all of the database's time for the user.
+// Bound limits each statement of the transaction to 3 s. Otherwise a search for a word that
+// nearly every object has could take all of the database's time for the user.
 func (t Search) Bound(ctx context.Context) error {
 	_, err := t.execBeside(ctx, "bound search", `SET LOCAL statement_timeout = '3s'`)
 	return err
@@ -49,10 +49,10 @@ func (t Search) FindObjects(ctx context.Context, query string, requests bool, af
 }
 
 // FindActors returns up to n actors of which the user has a copy. It returns actors whose handle
-// and name together contain each of the words, in whichever case; the words must be in lower case.
-// An actor whose username is one of the words comes before the others. If requests is false,
-// senders of requests are left out. The names are compared here, because the databases have the
-// locale C, in which only the letters A to Z have a case.
+// and name together contain each of the words, in upper or lower case. The parameter "words" must
+// be in lower case. An actor whose username is one of the words comes before the others. If
+// requests is false, senders of requests are left out. The names are compared here, because the
+// databases have the locale C, in which only the letters A to Z have a case.
 func (t Search) FindActors(ctx context.Context, words []string, requests bool, n int) ([]FoundActor, error) {
 	var named, others []vocab.ID
 	err := t.query(ctx, "search actors", func(rows pgx.Rows) error {

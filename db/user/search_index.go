@@ -78,8 +78,8 @@ func (t Search) ListEdits(ctx context.Context, after uuid.UUID, n int) (Edits, e
 	return *e, nil
 }
 
-// ListChanged returns those of the objects whose words in the index are out of date. It stops
-// after the object with which the documents exceed MaxFeed bytes.
+// ListChanged returns the objects with these uris whose words in the index are out of date. It
+// stops after the object with which the documents exceed MaxFeed bytes.
 func (t Search) ListChanged(ctx context.Context, uris []vocab.ID) (out []Unindexed, err error) {
 	err = t.query(ctx, "read objects to index", upTo(MaxFeed, Unindexed.Bytes, &out), `SELECT `+unindexedColumns+` FROM objects o JOIN search_index s ON s.uri = o.uri
 		WHERE o.uri = ANY($1) AND s.revision <> o.xmin::text ORDER BY o.id`, texts(uris))

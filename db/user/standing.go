@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Standing is the relationships and blocks between the user and an actor, in both directions. A
-// status is that of a Relationship; it is empty if there is none.
+// Standing has the relationships and blocks between the user and an actor, in both directions. A
+// status is the status of a Relationship, or empty if there is no such relationship.
 type Standing struct {
 	Following  string                  // the status of the user's follow
 	FollowedBy string                  // the status of the actor's follow

@@ -58,7 +58,7 @@ type StreamObject struct {
 
 const readStreamObjects = `SELECT o.object_uri, o.id, o.activity_uri, o.added_at FROM stream_objects o JOIN streams s ON s.id = o.stream_id WHERE s.uri = $1`
 
-// ListObjects returns up to n objects of a stream after a place, those added last first.
+// ListObjects returns up to n objects of a stream after a place, the last added first.
 func (t Streams) ListObjects(ctx context.Context, stream vocab.ID, after *Place, n int) ([]StreamObject, error) {
 	if after == nil {
 		return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` ORDER BY o.added_at DESC, o.id DESC LIMIT $2`, stream, n)
@@ -72,7 +72,7 @@ func (t Streams) FindObject(ctx context.Context, stream, object vocab.ID) (*Stre
 	return one[StreamObject](ctx, t.tx, "read object of stream", readStreamObjects+` AND o.object_uri = $2`, stream, object)
 }
 
-// AddObject puts an object into a stream, unless it is there.
+// AddObject puts an object into a stream, unless the stream has it already.
 func (t Streams) AddObject(ctx context.Context, stream vocab.ID, o StreamObject) error {
 	t.touched.touch(FeaturedPages, stream)
 	_, err := t.exec(ctx, "add object to stream", `INSERT INTO stream_objects (stream_id, object_uri, id, activity_uri, added_at)

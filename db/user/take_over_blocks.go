@@ -13,8 +13,8 @@ type DatedBlock struct {
 	At time.Time
 }
 
-// TakeOverBlocks adds those of the blocks that the user's database behind conn lacks. For each
-// added block it also ends everything that a Block ends, such as relationships. All of this
+// TakeOverBlocks adds blocks to the user's database behind conn, if the database lacks them. For
+// each added block it also ends everything that a Block ends, such as relationships. All of this
 // happens in one transaction. TakeOverBlocks returns how many blocks it added.
 func (d *Databases) TakeOverBlocks(ctx context.Context, conn *pgx.Conn, blocks []DatedBlock) (added int, err error) {
 	t := newTx(d.types, beginWrite)

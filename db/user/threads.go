@@ -23,8 +23,9 @@ func (o HeldObject) Bytes() int { return len(o.Raw) + len(o.Readable) + len(o.Cr
 const (
 	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, ''), c.raw, coalesce(w.waits, false), false`
 
-	// itsCreate joins the Create of an object o. It also finds out whether o waits (itsRequests).
-	// The LIMIT keeps PostgreSQL from comparing all activities with all requests.
+	// itsCreate joins the Create of an object o. It also finds out whether o waits among the
+	// requests (see itsRequests). The LIMIT keeps PostgreSQL from comparing all activities
+	// with all requests.
 	itsCreate = ` LEFT JOIN LATERAL (SELECT a.actor_uri, a.raw - 'object' AS raw FROM activities a
 		WHERE a.object_uri = o.uri AND a.type = '` + vocab.Create + `' ORDER BY a.id LIMIT 1) c ON true
 		LEFT JOIN LATERAL (SELECT true AS waits ` + itsRequests + ` LIMIT 1) w ON true`
@@ -43,7 +44,7 @@ func (t Threads) Find(ctx context.Context, uri vocab.ID) (*HeldObject, error) {
 	return one[HeldObject](ctx, t.tx, "read object", `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = $1`, uri)
 }
 
-// FindAll returns those of the objects that are stored, in the order of the parameter uris. It
+// FindAll returns the stored objects with these uris, in the order of the parameter uris. It
 // stops after the object with which the documents exceed MaxFeed bytes.
 func (t Threads) FindAll(ctx context.Context, uris []vocab.ID) (held []HeldObject, err error) {
 	err = t.query(ctx, "read objects", upTo(MaxFeed, HeldObject.Bytes, &held), `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = ANY($1)
@@ -66,7 +67,8 @@ func (t Threads) ListAncestors(ctx context.Context, uri vocab.ID, n int) (chain 
 }
 
 // ListAnswers returns up to n answers to any of these objects, the oldest first. It stops after
-// the answer with which the documents exceed a number of bytes, but not before the second answer.
+// the answer with which the documents exceed a number of bytes, but returns at least two answers
+// if there are two.
 func (t Threads) ListAnswers(ctx context.Context, to []vocab.ID, n, bytes int) (answers []HeldObject, err error) {
 	err = t.query(ctx, "read answers", upTo(bytes, HeldObject.Bytes, &answers), `SELECT `+heldColumns+` FROM objects o`+itsCreate+`
 		WHERE o.raw -> 'inReplyTo' ?| $1 ORDER BY o.published, o.id LIMIT $2`, texts(to), n)
@@ -80,7 +82,7 @@ type Responses struct {
 	Liked, Disliked, Boosted         bool // the user gave this response
 }
 
-// CountResponses counts the responses to objects; me is the user's actor.
+// CountResponses counts the responses to objects. The parameter me is the user's actor.
 func (t Threads) CountResponses(ctx context.Context, me vocab.ID, objects []vocab.ID) (map[vocab.ID]Responses, error) {
 	rows, err := collect[Responses](ctx, t.tx, "count responses", `SELECT u.uri,
 			(SELECT count(*) FROM objects o WHERE o.raw -> 'inReplyTo' ? u.uri

@@ -8,13 +8,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxTraced is how many rows of each kind a Trace has at most.
+// maxTraced limits how many rows of each kind a Trace has.
 const maxTraced = 50
 
 // Trace has the rows of one user's database that show what became of the id of an activity or
 // object. Reactions, votes, pins, streams and requests are not among them.
 type Trace struct {
-	// Activities has those with the id first, then those about it, each the newest first.
+	// Activities has first the activities with the id, then the activities about the id. The
+	// newest come first in both parts.
 	Activities []TracedActivity
 	Object     *TracedObject
 	SeenAt     *time.Time // when the id was claimed, by its activity or an Undo of it
@@ -55,7 +56,7 @@ type TracedJob struct {
 	Deliveries []DeliveryReport // those first that have not succeeded
 }
 
-// Trace returns the Trace of an id. me is the user's actor.
+// Trace returns the Trace of an id. The parameter me is the user's actor.
 func (t Activities) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err error) {
 	r.Activities, err = collect[TracedActivity](ctx, t.tx, "trace activity", `SELECT a.uri, a.type, a.direction, a.actor_uri, a.created_at, f.id IS NOT NULL, `+
 		strings.ReplaceAll(involves("a.raw"), "$1", "$2")+`

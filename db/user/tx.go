@@ -15,13 +15,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// tx is the state that the nouns of a transaction share, that is, the fields of Tx such as
+// tx is the state that the nouns of a transaction share. The nouns are the fields of Tx, such as
 // Activities.
 //
 // Added activities, feed entries and reactions are sent later, with the next query or with the
-// commit, and so are objects that were read ahead. Events are sent with the commit. So a batch of
-// activities of any size costs a few round trips. If such a row causes an error, the error
-// appears when the row is sent.
+// commit. The same is true for added objects whose uris were read ahead. Events are sent with the
+// commit. So a batch of activities of any size costs a few round trips. If such a row causes an
+// error, the error appears when the row is sent.
 type tx struct {
 	all    *Tx // the same transaction with its nouns
 	conn   *pgx.Conn
@@ -54,10 +54,10 @@ const (
 	beginLook  = `` // its one statement is a transaction
 )
 
-// Write runs work in one transaction of u's database. It may run work several times, when the
-// transaction conflicts with another one or its connection turns out to be dead, so work must
-// change nothing outside of the transaction. The fault is Unavailable when the database cannot be
-// used. Before Write returns, subscribers are told of the commit.
+// Write runs work in one transaction of u's database. It runs work again when the transaction
+// conflicts with another one, or when its connection turns out to be dead. So work must change
+// nothing outside of the transaction. The fault is Unavailable when the database cannot be used.
+// Before Write returns, subscribers are told of the commit.
 func (d *Databases) Write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
 	commit, err := d.write(ctx, u, work)
 	if commit != nil {
@@ -138,7 +138,7 @@ func (d *Databases) once(ctx context.Context, u vocab.Username, begin string, wo
 	}
 }
 
-// over runs work in t over a connection to u's database. The result died reports whether the
+// over runs work in t over a connection to u's database. The result "died" reports whether the
 // connection had died while it was idle, before work used it.
 func (d *Databases) over(ctx context.Context, u vocab.Username, t *Tx, work func(context.Context, *Tx) error) (died bool, err error) {
 	l, err := d.pool.Acquire(ctx, d.class, d.schema.OfUser(u), d.strangers)
@@ -186,7 +186,7 @@ func (t *tx) exec(ctx context.Context, attempt, query string, args ...any) (int6
 }
 
 // execBeside runs a statement that does not change relationships, objects or anything that
-// readers see. A caller whose statement does change such things must call forgetActor or
+// readers see. If the statement does change them, the caller must call forgetActor or
 // forgetObject, and add the changes to t.touched.
 func (t *tx) execBeside(ctx context.Context, attempt, query string, args ...any) (n int64, err error) {
 	b := t.unsent.batch()
@@ -219,8 +219,8 @@ func (t *tx) send(ctx context.Context, attempt string, b *pgx.Batch) error {
 	return txFault(attempt, err)
 }
 
-// Lock waits until every other transaction on this database that has locked the same thing has
-// ended. Later reads of this transaction see what those transactions have written.
+// Lock waits for the end of every other transaction on this database that has locked the same
+// thing. Later reads of this transaction see what those transactions have written.
 func (t *Tx) Lock(ctx context.Context, thing string) error { return t.lock(ctx, thing) }
 
 func (t *tx) lock(ctx context.Context, thing string) error {
@@ -243,8 +243,8 @@ func into[T any](out *[]T) func(pgx.Rows) error {
 	}
 }
 
-// firstInto returns a function that reads the first row as a struct. It leaves out as it is if
-// there is no row.
+// firstInto returns a function that reads the first row as a struct. If there is no row, it does
+// not change *out.
 func firstInto[T any](out **T) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
@@ -277,13 +277,13 @@ func one[T any](ctx context.Context, t *tx, attempt, query string, args ...any) 
 	return out, err
 }
 
-// Place is where a page ends: the sort key of its last row. A sort key does not change when
-// rows are added.
+// Place is the end of a page. It has the sort key of the last row of the page. A sort key does
+// not change when rows are added.
 type Place struct {
 	At time.Time
 	ID [16]byte
-	// Offset is how many rows there were up to the end of the page when the page was read; 0: not
-	// known.
+	// Offset is the number of rows up to the end of the page, at the time when the page was
+	// read; 0: not known.
 	Offset int
 }
 

@@ -83,8 +83,8 @@ func (u *unsent) batch() *pgx.Batch {
 }
 
 // commit sends the unsent rows and the commit in one round trip. If the server has not answered
-// on this connection yet, it sends the rows alone first. If commit sent everything in one round
-// trip and the connection was lost, nobody could tell whether the transaction was committed.
+// on this connection yet, it sends the rows alone first. Otherwise, if the connection turned out
+// to be lost, nobody could tell whether the transaction was committed.
 func (t *tx) commit(ctx context.Context) error {
 	if t.isLook {
 		return nil
