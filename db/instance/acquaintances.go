@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// AcquaintanceBelieved is how long a caller of Add may rely on the rows that Add has stored.
+// AcquaintanceBelieved limits how long a caller of Add may rely on the rows that Add has stored.
 // During that time it need not call Add again for the same actor and users.
 const AcquaintanceBelieved = 6 * time.Hour
 
@@ -78,9 +78,10 @@ func (a Acquaintances) IsFollowed(ctx context.Context, origin string) (followed 
 	return followed, postgres.Fault("read acquaintances", err)
 }
 
-// EachHost calls see once for every pair of a host and an active user who has an acquaintance on
-// that host, in no particular order. The last argument of see says whether the user may follow an
-// actor on the host. Hosts are written as in the actors' ids, with ports.
+// EachHost calls the function see once for every pair of a host and an active user who has an
+// acquaintance on that host. The pairs are in no particular order. The last argument of see says
+// whether the user may follow an actor on the host. Hosts are written as in the actors' ids, with
+// ports.
 func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u vocab.Username, follows bool)) error {
 	rows, err := a.on.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
 		FROM acquaintances JOIN users USING (username) WHERE state = 'active' GROUP BY 1, 2`)
@@ -135,8 +136,8 @@ func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []sc
 }
 
 // removeSuperfluous removes the user's rows of actors that args does not list, and clears the
-// mark follows in the rows of listed actors that the user may not follow. If remove is false, it
-// only counts the rows that it would change.
+// mark "follows" in the rows of listed actors that the user may not follow. If remove is false,
+// it only counts the rows that it would change.
 func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remove bool) (n int, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		n = 0
@@ -163,8 +164,9 @@ func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remov
 	return n, err
 }
 
-// List returns up to n actors of a user's acquaintances, in the order of their ids. Their ids are
-// greater than after. It returns no actors while the journal has an activity for the user.
+// List returns up to n actors of a user's acquaintances, in the order of their ids. It returns
+// only actors whose ids are greater than the parameter after. It returns none while the journal
+// has an activity for the user.
 func (a Acquaintances) List(ctx context.Context, u vocab.Username, after vocab.ID, n int) ([]vocab.ID, error) {
 	return postgres.CollectColumn[vocab.ID](ctx, a.on, "list acquaintances", `SELECT actor_uri FROM acquaintances WHERE username = $1 AND actor_uri > $2
 			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))

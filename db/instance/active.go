@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// believed is how long a user who was found active is taken for active without a query. It is
-// short, because other processes may suspend users.
+// believed is the time for which a user who was found active counts as active without a query. It
+// is short, because other processes may suspend users.
 const believed = time.Second
 
 // active remembers the users that were recently found active, so that the work on a request from

@@ -20,18 +20,19 @@ type Due struct {
 	Was  *time.Time     // the time that was stored when the caller read it
 }
 
-// ListDue returns the users that have deliveries due no later than the time by. If by is zero, it
-// returns all users that have deliveries. The users are active, or are being deleted and still
-// have their data. It returns at most 10000 users, the earliest due first, and opens no user's
-// database.
+// ListDue returns the users that have deliveries due no later than the time in the parameter by.
+// If by is zero, it returns all users that have deliveries. The users are active, or are being
+// deleted and still have their data. It returns at most 10000 users, the earliest due first, and
+// opens no user's database.
 func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
 	return postgres.Collect[Due](ctx, s.on, "list users with due deliveries", `SELECT username, next_due AS at, next_due AS was FROM users
 		WHERE (state = 'active' OR state = 'deleting' AND schema_version > 0) AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))
 }
 
-// MarkDue stores the time At for each user, if the stored time still is Was. If another process
-// has stored another time, MarkDue keeps that time and returns it among the results. It locks the
-// rows first, because otherwise it would return an old time after waiting for that process.
+// MarkDue stores the field At of each entry for its user, if the stored time is still the field
+// Was. If another process has stored another time, MarkDue keeps that time and returns it among
+// the results. It locks the rows first, because otherwise it would return an old time after
+// waiting for that process.
 func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 	users, at, was := make([]string, len(all)), make([]*time.Time, len(all)), make([]*time.Time, len(all))
 	for n, d := range all {

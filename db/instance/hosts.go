@@ -43,7 +43,8 @@ func (s Hosts) List(ctx context.Context, troubled bool) ([]Host, error) {
 }
 
 // ListChanged returns the hosts whose ChangedAt is later than the time in the parameter since,
-// the earliest change first. since is the ChangedAt of a host that an earlier call returned.
+// the earliest change first. The parameter since is the ChangedAt of a host that an earlier call
+// returned.
 func (s Hosts) ListChanged(ctx context.Context, since time.Time) ([]Host, error) {
 	return s.list(ctx, `WHERE changed_at > $1 ORDER BY changed_at`, since)
 }
@@ -88,8 +89,9 @@ func (s Hosts) Save(ctx context.Context, all []Host, seen time.Time) error {
 	return postgres.Fault("store hosts", err)
 }
 
-// nextChange is the time at which an operator's change is stored. It is later than all changes
-// before it, also when the clock was set back, because ListChanged and Save go by its order.
+// nextChange is the time at which an operator's change is stored. It is later than the times of
+// all earlier changes, even if the clock was set back, because ListChanged and Save rely on the
+// order of these times.
 const nextChange = `greatest(clock_timestamp(), (SELECT max(changed_at) + interval '1 microsecond' FROM hosts))`
 
 // Pause holds back the deliveries to a host until Resume.
@@ -145,7 +147,7 @@ func (s Hosts) Dialect(ctx context.Context, host string) (dialect string, learne
 	return dialect, learnedAt, postgres.Fault("read host", err)
 }
 
-// hostUnheard is how long an unused host is stored.
+// hostUnheard limits how long an unused host is stored.
 const hostUnheard = 90 * 24 * time.Hour
 
 // Prune removes the hosts that were not in use for 90 days, a batch at a time, and returns how

@@ -17,7 +17,7 @@ import (
 const (
 	identityName = "oidc" // the name of a token that stands for an identity
 
-	// MostIdentities is how many identities a user may have.
+	// MostIdentities limits how many identities a user may have.
 	MostIdentities = 10
 )
 
@@ -58,8 +58,8 @@ func (s Identities) Link(ctx context.Context, u vocab.Username, issuer, subject 
 	return s.explainUnlinked(ctx, u, issuer, subject)
 }
 
-// lockUser locks the row of u until the end of tx. Every transaction that limits how many things
-// a user may have takes this lock first. So it counts everything that earlier transactions have
+// lockUser locks the row of u until the end of tx. Every transaction that limits the number of
+// rows of a user takes this lock first. So it counts all rows that earlier transactions have
 // added.
 func lockUser(ctx context.Context, tx pgx.Tx, u vocab.Username) error {
 	_, err := tx.Exec(ctx, `SELECT FROM users WHERE username = $1 FOR NO KEY UPDATE`, u)
@@ -86,8 +86,8 @@ func (s Identities) explainUnlinked(ctx context.Context, u vocab.Username, issue
 	return fault.New(fault.Conflict, fmt.Sprintf("%s has %d identities, the most there may be", u, MostIdentities)).WithHint("remove one: --remove")
 }
 
-// Find returns the active user who signs in with an identity, and the digest from which the user's
-// sessions are made. found is false when there is no such user.
+// Find returns the active user who signs in with an identity, and the digest from which the
+// user's sessions are made. The result "found" is false when there is no such user.
 func (s Identities) Find(ctx context.Context, issuer, subject string) (u vocab.Username, digest [32]byte, found bool, err error) {
 	type row struct {
 		Username vocab.Username

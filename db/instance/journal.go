@@ -31,7 +31,7 @@ func newJournal(on conns) Journal {
 type Intake struct {
 	Key IntakeKey
 	// Number is the number that AssignNumber gave the activity on arrival. It is 0 if the
-	// operator resubmits the activity, which then gets a number below all new ones.
+	// operator resubmits the activity. Then the activity gets a number below all new ones.
 	Number     int64
 	ReceivedAt time.Time // zero: now
 	Raw        []byte    // the activity as it came
@@ -40,8 +40,8 @@ type Intake struct {
 	Fetched    []byte
 	Recipients []vocab.Username // the users whose writers in this process apply it
 	Waiting    []vocab.Username // the users whose databases cannot take it now
-	// Named has those users of Recipients and Waiting to whose own inbox the activity came, or
-	// that the activity addresses.
+	// Named has the users of Recipients and Waiting that the activity addresses, or to whose
+	// own inbox it came.
 	Named      []vocab.Username
 	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it
 	Payer      string     // the party that caused it; empty for this server itself
@@ -81,8 +81,8 @@ func (j Journal) AssignNumber() int64 { return j.last.Add(1) }
 // NextNumber returns a number above those of all activities that have arrived so far.
 func (j Journal) NextNumber() int64 { return j.last.Load() + 1 }
 
-// continueNumbers makes this process assign numbers above those in the journal. The connection is
-// the one that has the serve lock.
+// continueNumbers makes this process assign numbers above those in the journal. The parameter
+// conn is the connection that has the serve lock.
 func (j Journal) continueNumbers(ctx context.Context, conn *pgx.Conn) error {
 	var last int64
 	if err := conn.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM intake`).Scan(&last); err != nil {
@@ -217,8 +217,9 @@ type HeldIntake struct {
 	Key IntakeKey
 }
 
-// ListHeld returns up to n rows that writers have yet to apply, that arrived longer than age ago,
-// and that have numbers higher than after. It lists them in the order of their numbers.
+// ListHeld returns up to n rows that writers have yet to apply, in the order of their numbers. It
+// returns only rows that arrived longer than age ago, and whose numbers are higher than the
+// parameter after.
 func (j Journal) ListHeld(ctx context.Context, age time.Duration, after int64, n int) ([]HeldIntake, error) {
 	rows, err := j.on.Query(ctx, `SELECT seq, uri_digest, actor_digest FROM intake
 		WHERE recipients <> '{}' AND received_at < now() - $1::interval AND seq > $2 ORDER BY seq LIMIT $3`, age, after, n)
@@ -241,7 +242,7 @@ type Journaled struct {
 	Users []vocab.Username // the users that still lack it
 }
 
-// mostNamed is how many rows that name an id Find looks at.
+// mostNamed limits the number of rows that Find parses because their text contains an id.
 const mostNamed = 100
 
 // Find looks for an activity in the journal by its id. It returns the users that still lack the

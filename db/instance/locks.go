@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Locks keep processes from doing jobs on the instance that do not go together. Most locks let
-// only one process at a time do a job.
+// Locks keep processes from doing two jobs on the instance at the same time if these jobs exclude
+// each other. Most locks let only one process at a time do a job.
 type Locks struct {
 	config  func() *pgx.ConnConfig // of the instance database
 	journal Journal
@@ -50,8 +50,8 @@ var (
 	removalJob  = job{key: 7305808869232644, name: "lightweb user delete"}
 )
 
-// backupWait is how long a backup waits for the removal of a user. It is longer than a removal
-// may take.
+// backupWait limits how long a backup waits for the removal of a user. It is longer than a
+// removal may take.
 const backupWait = 3 * time.Minute
 
 // Migrate makes this process the only one that migrates users' databases, until release is called.
@@ -99,9 +99,9 @@ func (l Locks) Removal(ctx context.Context) (release func(), err error) {
 }
 
 // Quiet takes the lock of Serve if it is free, so that no process serves the instance until
-// release is called. quiet is true if Quiet has taken the lock and the journal is empty. Then no
-// activity of another server enters a user's database until release is called. If another process
-// has the lock, release does nothing.
+// release is called. The result "quiet" is true if Quiet has taken the lock and the journal is
+// empty. Then no activity of another server enters a user's database until release is called. If
+// another process has the lock, release does nothing.
 func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error) {
 	release, _, err = l.Serve(ctx, acquaintJob.name)
 	if fault.KindOf(err) == fault.Conflict {
@@ -117,8 +117,8 @@ func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error
 	return release, quiet, nil
 }
 
-// IsQuiet reports whether Quiet would find the instance quiet now. It takes no lock, so that this
-// may change at once.
+// IsQuiet reports whether Quiet would find the instance quiet now. It takes no lock, so its
+// answer may be out of date at once.
 func (l Locks) IsQuiet(ctx context.Context) (is bool, err error) {
 	if served, err := l.IsServed(ctx); err != nil || served {
 		return false, err
@@ -129,9 +129,9 @@ func (l Locks) IsQuiet(ctx context.Context) (is bool, err error) {
 // Serve takes the lock of the serving process. No other process can serve the instance until
 // release is called. Other processes see this process under the name in the parameter command. If
 // another process has the lock, the fault is Conflict and names that process. Serve uses a
-// connection of its own; the channel lost is closed when that connection ends. Serve also begins
-// the next epoch. From then on, changes of the journal by a process of an earlier epoch have no
-// effect.
+// connection of its own; the channel "lost" is closed when that connection ends. Serve also
+// begins the next epoch. From then on, changes of the journal by a process of an earlier epoch
+// have no effect.
 func (l Locks) Serve(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
 	j := serveJob
 	j.name = command
@@ -204,8 +204,8 @@ func (l Locks) lock(ctx context.Context, j job) (release func(), err error) {
 }
 
 // unlock releases the locks of a session, so that the next process need not wait until the server
-// ends the session. It waits no longer than a second for a server that hangs: to close the
-// connection releases the locks in any case.
+// ends the session. It waits no longer than a second for a server that hangs, because the end of
+// the connection releases the locks in any case.
 func unlock(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

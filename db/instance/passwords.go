@@ -57,8 +57,8 @@ func (s Passwords) Set(ctx context.Context, u vocab.Username, p Password) error 
 	return postgres.Fault("store password", err)
 }
 
-// Replace stores p in place of the password with the id old. The fault is Conflict when u has
-// another password by now, or has no password.
+// Replace stores p in place of the password whose id is the parameter old. The fault is Conflict
+// when u has another password by now, or has no password.
 func (s Passwords) Replace(ctx context.Context, u vocab.Username, old uuid.UUID, p Password) error {
 	args := p.arguments(u)
 	args["old"] = old

@@ -14,7 +14,7 @@ type ToldProfile struct {
 	Digest []byte         `db:"told_profile"` // nil: none is stored
 }
 
-// ToldProfiles returns the told profiles of those of the users that are active, sorted by name.
+// ToldProfiles returns the told profiles of the active ones among the users, sorted by name.
 func (s Users) ToldProfiles(ctx context.Context, some []vocab.Username) ([]ToldProfile, error) {
 	names := make([]string, len(some))
 	for i, u := range some {
@@ -24,8 +24,8 @@ func (s Users) ToldProfiles(ctx context.Context, some []vocab.Username) ([]ToldP
 		WHERE username = ANY($1) AND state = 'active' ORDER BY username`, names)
 }
 
-// SetToldProfile stores the digest of the version of the profile of u with which later versions
-// are compared (see ToldProfile).
+// SetToldProfile stores the digest of a version of the profile of u. Later versions are compared
+// with this version (see ToldProfile).
 func (s Users) SetToldProfile(ctx context.Context, u vocab.Username, digest []byte) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET told_profile = $2 WHERE username = $1`, u, digest)
 	return postgres.Fault("note told profile of "+u.String(), err)

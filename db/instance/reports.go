@@ -48,10 +48,11 @@ type ReportBounds struct{ All, Domain, Actor int }
 var errReportsFull = fault.New(fault.RateLimited, "too many reports of this server are open").After(time.Hour)
 
 // Add stores a report if the report is new and concerns a present or deleted user. If forInstance
-// is true, the report need not concern a user. added says whether Add stored it. The fault is
-// RateLimited when the actor or the domain has too many open reports. When too many reports are
-// open in all, Add removes the newest open report of the domain that has the most, and returns it
-// as displaced. But if no domain has more than the reporter's domain, the fault is RateLimited.
+// is true, the report need not concern a user. The result "added" reports whether Add stored it.
+// The fault is RateLimited when the actor or the domain has too many open reports. When too many
+// reports are open in all, Add removes the newest open report of the domain that has the most,
+// and returns it as displaced. But if no domain has more than the reporter's domain, the fault is
+// RateLimited.
 func (s Reports) Add(ctx context.Context, r Report, forInstance bool, most ReportBounds) (added bool, displaced *Report, err error) {
 	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE`); err != nil {

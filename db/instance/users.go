@@ -46,8 +46,8 @@ func (s Users) Find(ctx context.Context, u vocab.Username) (User, error) {
 	return findUser(ctx, s.on, u)
 }
 
-// FindUndeleted returns the row of u. The fault is NoUser when there is none, or only that of a
-// deleted user.
+// FindUndeleted returns the row of u. The fault is NoUser when there is no such user, or when the
+// user is deleted.
 func (s Users) FindUndeleted(ctx context.Context, u vocab.Username) (User, error) {
 	row, err := s.Find(ctx, u)
 	if err == nil && row.State == UserDeleted {
@@ -137,9 +137,9 @@ func (s Users) Activate(ctx context.Context, u vocab.Username) error {
 }
 
 // SetState suspends a user or activates it again. A suspension gives the user's password and
-// identities new ids and digests, which ends the sessions that were made from the old ones, and the
-// sockets of these sessions. The fault is NoUser when there is no such user, or when the user is
-// neither active nor suspended.
+// identities new ids and digests. This ends the sessions that were made from the old ones, and
+// the sockets of these sessions. The fault is NoUser when there is no such user, or when the user
+// is neither active nor suspended.
 func (s Users) SetState(ctx context.Context, u vocab.Username, state string) error {
 	defer s.active.forget(u)
 	tag, err := s.on.Exec(ctx, `WITH changed AS (UPDATE users SET state = $2 WHERE username = $1 AND state IN ('active', 'suspended') RETURNING username),

@@ -30,8 +30,8 @@ type Waiting struct {
 }
 
 // ListWaiting returns up to n activities that wait for u, in the order of arrival, with numbers
-// higher than after. Together they have at most as many bytes as size says, but the first is
-// returned even if it is larger.
+// higher than after. The parameter size limits their total bytes. But the first is returned even
+// if it is larger.
 func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
 	return postgres.Collect[Waiting](ctx, j.on, "read activities that wait for "+u.String(), `SELECT seq, rev, convert_to(raw, 'UTF8') AS raw,
 			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, forwarders, payer, bytes FROM (
@@ -80,7 +80,7 @@ func (j Journal) DropWaiting(ctx context.Context, u vocab.Username) (int, error)
 	}
 }
 
-// Backlog says how many activities that one payer caused wait for a user.
+// Backlog counts the activities that wait for a user and that one payer caused.
 type Backlog struct {
 	User       vocab.Username `db:"username"`
 	Payer      string
@@ -88,7 +88,7 @@ type Backlog struct {
 	Bytes      int64
 }
 
-// Backlogs returns how much waits for each user, by payer.
+// Backlogs returns the Backlog of each pair of a user and a payer.
 func (j Journal) Backlogs(ctx context.Context) ([]Backlog, error) {
 	return postgres.Collect[Backlog](ctx, j.on, "count waiting activities",
 		`SELECT username, payer, count(*) AS activities, sum(bytes)::bigint AS bytes FROM intake_waiting GROUP BY username, payer`)

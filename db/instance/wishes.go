@@ -20,10 +20,10 @@ const (
 	WishFollow = "follow"
 )
 
-// MaxWishes is how many wishes of one kind a user may have.
+// MaxWishes limits how many wishes of one kind a user may have.
 const MaxWishes = 10_000
 
-// maxQuick is the most blocks and mutes of one user that one call of Due returns.
+// maxQuick limits the number of blocks and mutes of one user that one call of Due returns.
 const maxQuick = 20
 
 // Wish is an account that a user will block, mute or follow because of an import.
