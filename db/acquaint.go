@@ -45,11 +45,11 @@ type AcquaintedUser struct {
 
 // MakeAcquaintances makes the acquaintances again from the users' databases. The function idOf
 // returns the id of a user's actor. MakeAcquaintances adds the missing rows of each user. It
-// removes superfluous rows only if no process serves the instance and the journal is empty,
-// because a serving process commits an acquaintance before the data that needs it, and relies on
-// the acquaintances that it has committed. If the work for one user fails, MakeAcquaintances goes
-// on with the other users. The fault is Busy if another process makes acquaintances, and NoUser if
-// a.Users names a user that does not exist or is deleted.
+// removes superfluous rows only if no process serves the instance and the journal is empty. The
+// reason is that a serving process commits an acquaintance before the data that needs it, and
+// relies on the acquaintances that it has committed. If the work for one user fails,
+// MakeAcquaintances goes on with the other users. The fault is Busy if another process makes
+// acquaintances, and NoUser if a.Users names a user that does not exist or is deleted.
 func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting, idOf func(vocab.Username) vocab.ID) (r AcquaintReport, err error) {
 	began := time.Now()
 	defer func() { r.Millis = time.Since(began).Milliseconds() }()

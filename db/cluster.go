@@ -88,9 +88,9 @@ func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) erro
 	return c.schema.CreateUser(ctx, u)
 }
 
-// DropUserDatabase drops the database of u with all its data, if it exists, and those that
-// restores have put aside or left unfinished. While a restore runs, it leaves the unfinished
-// databases to that restore, which drops them when it ends.
+// DropUserDatabase drops the database of u with all its data, if it exists. It also drops the
+// databases of u that restores have put aside or left unfinished. While a restore runs, it leaves
+// the unfinished databases to that restore, which drops them when it ends.
 func (c *Cluster) DropUserDatabase(ctx context.Context, u vocab.Username) error {
 	if err := c.schema.DropUser(ctx, u); err != nil {
 		return err
@@ -121,13 +121,13 @@ func (c *Cluster) Destroy(ctx context.Context) error {
 	return c.schema.Destroy(ctx, databases)
 }
 
-// Beside is how many connections an instance may use in addition to those to users' databases:
-// those to the instance database, one for the lock of the serving process, and those of commands
-// that run meanwhile.
+// Beside limits how many connections an instance uses in addition to those to users' databases.
+// These are the connections to the instance database, one for the lock of the serving process,
+// and those of commands that run meanwhile.
 const Beside = instance.MaxConnections + 8
 
-// leastConns is how many connections to users' databases an instance needs at least, so that each
-// class of use gets one.
+// leastConns is the least number of connections to users' databases that an instance needs. It
+// gives each class of use one connection.
 const leastConns = 4
 
 // Fit lowers the limit of connections to the number for which the server has room, but to no fewer

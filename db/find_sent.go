@@ -15,7 +15,7 @@ import (
 // FindSent returns the id of any activity that a user has made, or that the instance has made for
 // a relay. It returns an empty id if there is none. It also reads users' databases with other
 // schema versions. If a user's database cannot be read, FindSent goes on with the others, and
-// returns the error only if it finds no activity in them.
+// returns the error only if it finds no activity in the others.
 func (c *Cluster) FindSent(ctx context.Context) (vocab.ID, error) {
 	id, err := c.Instance.Relays.FindFollow(ctx)
 	if err != nil || id != "" {

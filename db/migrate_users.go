@@ -56,8 +56,8 @@ type MigrationFailure struct {
 // MigrateUsers migrates users' databases to the schema of this binary. If the migration of one
 // database fails, the others are still migrated unless m.FailFast is true. The fault is Busy when
 // another process migrates users of this instance, NoUser when a named user does not exist or is
-// deleted, Config when a user's database has a newer schema than that of this binary, according to
-// the instance database.
+// deleted, and Config when, according to the instance database, a user's database has a newer
+// schema than that of this binary.
 func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
 	began := time.Now()
 	report, err := c.migrateUsers(ctx, m)
@@ -142,8 +142,8 @@ func each(users []instance.User, n int, work func(instance.User)) {
 }
 
 // migrateUser migrates one database, and returns the version that the database has afterwards. If
-// m.DryRun is true, it changes nothing, and returns the present version. changed is true when
-// there was something to migrate.
+// m.DryRun is true, it changes nothing, and returns the present version. The result "changed" is
+// true when there was something to migrate.
 func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration) (changed bool, v schema.Version, err error) {
 	if m.DryRun {
 		return c.schema.WouldMigrateUser(ctx, u.Database, m.Repair)

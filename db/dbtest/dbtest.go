@@ -89,8 +89,8 @@ func open() (string, error) {
 	return server.ConnString(), nil
 }
 
-// Start runs a private cluster for tests in dir. A program that runs tests calls Start, and gives
-// the tests the cluster's URL.
+// Start runs a private cluster in the folder dir, for tests. A program that runs tests calls
+// Start, and gives the tests the cluster's URL.
 func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	c, err := embedded.Open(ctx, embedded.Config{Dir: dir, Buffers: buffers, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -35,7 +35,7 @@ func NextRelease() fs.FS {
 }
 
 // Upgraded returns a cluster with the migrations of NextRelease. Its users have databases that
-// this release made. cfg is the configuration of this release for the same cluster.
+// this release made. The result cfg is the configuration of this release for the same cluster.
 func Upgraded(t *testing.T, names ...string) (c *db.Cluster, cfg db.Config, users []vocab.Username) {
 	t.Helper()
 	cfg = Destroyed(t, Config(t))

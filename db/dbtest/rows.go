@@ -118,8 +118,8 @@ func Rows(t *testing.T, database, query string) (lines []string) {
 	return lines
 }
 
-// ActorOf returns an actor with the parameter id as its id. The JSON in fields is added to the
-// actor's document; it must begin with a comma.
+// ActorOf returns an actor with the parameter id as its id. The JSON in the parameter fields is
+// added to the actor's document. This JSON must begin with a comma.
 func ActorOf(t testing.TB, id vocab.ID, fields string) *vocab.Actor {
 	t.Helper()
 	a, err := vocab.ParseActor([]byte(`{"id":"` + string(id) + `","type":"Person","preferredUsername":"x","inbox":"` + string(id) + `/inbox"` + fields + `}`))
@@ -161,7 +161,7 @@ func Destroyed(t *testing.T, cfg db.Config) db.Config {
 }
 
 // Note returns three rows to store: the Create of a Note by actor, the Note, and the entry in the
-// feed. n makes their ids unique.
+// feed. The parameter n makes their ids unique.
 func Note(actor vocab.ID, n int, published time.Time) (user.Activity, user.Object, user.FeedEntry) {
 	object := vocab.ID(fmt.Sprintf("%s/notes/%d", actor, n))
 	activity := object + "/activity"

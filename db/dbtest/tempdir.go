@@ -2,8 +2,8 @@ package dbtest
 
 import "os"
 
-// roomInMemory is how many bytes must be free in the file system in memory. Two engines for each
-// processor take some 100 MB.
+// roomInMemory is the number of free bytes that TempDir requires in the file system in memory.
+// Two engines for each processor take some 100 MB.
 const roomInMemory = 4 << 30
 
 // TempDir returns the folder below which tests put their databases. That is $TMPDIR if it is set.

@@ -42,8 +42,8 @@ type building struct {
 }
 
 // BeginRestoration begins a restoration, and drops the databases that a killed restoration left.
-// The parameter backupOf is when the backup was taken. The fault is Busy when another process
-// restores on this instance.
+// The parameter backupOf is the time at which the backup was taken. The fault is Busy when
+// another process restores on this instance.
 func (d *Dumper) BeginRestoration(ctx context.Context, backupOf time.Time) (*Restoration, error) {
 	release, err := d.instance.Locks.Restore(ctx)
 	if err != nil {
@@ -61,9 +61,9 @@ func (d *Dumper) BeginRestoration(ctx context.Context, backupOf time.Time) (*Res
 	return r, nil
 }
 
-// Close ends the restoration, and drops the databases that were built and not committed. Each of
-// them waits for a checkpoint of the server, so Close takes as long as ctx lasts, and a minute
-// after it has ended at most.
+// Close ends the restoration, and drops the databases that were built and not committed. The
+// removal of a database waits for a checkpoint of the server. So Close may take as long as ctx
+// lasts, and a minute longer.
 func (r *Restoration) Close(ctx context.Context) error {
 	ctx, cancel := postgres.Outlive(ctx, time.Minute)
 	defer cancel()
@@ -98,10 +98,10 @@ func (r *Restoration) sweep(ctx context.Context) error {
 }
 
 // Begin makes an empty database for u, or for the instance when u is zero. The database has the
-// schema version of the backup. Copy then fills the database. First Begin completes the user's
-// database that was begun before. The fault is Config when this binary does not know that
-// version, Invalid when the shape has tables, columns or sequences that the version does not
-// have.
+// schema version of the backup. Copy then fills the database. Before it makes the database, Begin
+// completes the user's database that was begun before. The fault is Config when this binary does
+// not know the schema version, Invalid when the shape has tables, columns or sequences that the
+// version does not have.
 func (r *Restoration) Begin(ctx context.Context, u vocab.Username, shape Shape) error {
 	if err := r.finish(ctx); err != nil {
 		return err
@@ -240,9 +240,9 @@ func (r *Restoration) finish(ctx context.Context) error {
 	return r.settle(ctx, b.name)
 }
 
-// Finish completes the databases that were begun. fenced is how many deliveries to other servers
-// were marked as skipped (see fence). The fault is Invalid when the backup has no instance
-// database.
+// Finish completes the databases that were begun. The result "fenced" is the number of deliveries
+// to other servers that were marked as skipped (see fence). The fault is Invalid when the backup
+// has no instance database.
 func (r *Restoration) Finish(ctx context.Context) (fenced int64, err error) {
 	if err := r.finish(ctx); err != nil {
 		return 0, err

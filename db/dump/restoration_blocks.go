@@ -11,8 +11,8 @@ import (
 // Blocks returns how many blocks Commit copied from the database that it put aside.
 func (r *Restoration) Blocks() int { return r.blocks }
 
-// keepBlocks copies blocks from one database to the other, with all effects of a Block. It copies
-// those that the other lacks. So an actor that was blocked after the backup remains blocked.
+// keepBlocks copies the blocks that one database has and the other lacks, with all effects of a
+// Block. So an actor that was blocked after the backup remains blocked.
 func (r *Restoration) keepBlocks(ctx context.Context, from, to *pgx.Conn) error {
 	newer, err := blocksOf(ctx, from)
 	if err != nil || len(newer) == 0 {

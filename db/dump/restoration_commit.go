@@ -19,8 +19,8 @@ import (
 
 // Obstacle returns the fault that keeps a backup from being put in place, or nil if there is no
 // obstacle. The fault is Conflict. The backup is one of the user u, or one of the whole instance
-// if u is zero. users are all users whose databases are restored. If replace is true, it does not
-// matter that these databases exist already.
+// if u is zero. The parameter users has all users whose databases are restored. If replace is
+// true, it does not matter that these databases exist already.
 func (d *Dumper) Obstacle(ctx context.Context, u vocab.Username, users []vocab.Username, replace bool) error {
 	return d.instance.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return d.obstacle(ctx, tx, u, users, replace) })
 }
@@ -59,9 +59,9 @@ func (d *Dumper) obstacle(ctx context.Context, on pgx.Tx, u vocab.Username, user
 
 // Commit puts the restored databases in place, all in one transaction. These are the database of
 // the user u, or all databases of the instance if u is zero. If replace is true, Commit renames
-// an existing database that has the name of a restored one, and returns the new name in aside.
-// The fault is Conflict when existing users or databases are in the way (see Obstacle), and Busy
-// when a database that must be renamed is in use.
+// an existing database that has the name of a restored one, and returns the new name in the
+// result "aside". The fault is Conflict when existing users or databases are in the way (see
+// Obstacle), and Busy when a database that must be renamed is in use.
 func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool) (aside string, err error) {
 	scratch, err := pgx.ConnectConfig(ctx, r.d.server.Config(r.instance.name))
 	if err != nil {

@@ -97,7 +97,7 @@ func (p encryptedPair) keepEnd(ctx context.Context, to *pgx.Conn) error {
 }
 
 // freeGroup is the group of the conversation, or another one if the restored database has a
-// conversation with that group: a group has one conversation.
+// conversation with that group, because a group has only one conversation.
 const freeGroup = `CASE WHEN EXISTS (SELECT FROM conversations o WHERE o.group_id = @group AND o.confirmed AND o.id <> @id) THEN 'urn:uuid:' || gen_random_uuid()::text ELSE @group END`
 
 func (p encryptedPair) args() pgx.NamedArgs {
@@ -105,8 +105,8 @@ func (p encryptedPair) args() pgx.NamedArgs {
 		"closed": p.ClosedAt, "last": p.IsLast, "successor": p.Successor}
 }
 
-// encrypt closes the conversation that the backup has unencrypted, as an encrypted one. It returns
-// uuid.Nil if the backup has none.
+// encrypt makes the conversation encrypted and closes it, if the backup has it unencrypted. It
+// returns uuid.Nil if the backup has no such conversation.
 func (p encryptedPair) encrypt(ctx context.Context, to *pgx.Conn) (uuid.UUID, error) {
 	return p.change(ctx, to, `WITH closed AS (UPDATE conversations c SET mode = 'encrypted', host_uri = @host, group_id = `+freeGroup+`, upgraded_at = @encrypted, closed_at = coalesce(@closed::timestamptz, now()),
 			successor_uri = nullif(@successor, ''), uri = CASE WHEN EXISTS (SELECT FROM conversations o WHERE o.uri = @uri AND o.id <> c.id) THEN uri ELSE @uri END
@@ -115,8 +115,8 @@ func (p encryptedPair) encrypt(ctx context.Context, to *pgx.Conn) (uuid.UUID, er
 		SELECT id FROM closed`)
 }
 
-// add stores the conversation that the backup does not have, as a closed one. It returns uuid.Nil
-// if the backup has another one with the partner.
+// add stores the conversation as a closed one, because the backup does not have it. It returns
+// uuid.Nil if the backup has another conversation with the partner.
 func (p encryptedPair) add(ctx context.Context, to *pgx.Conn) (uuid.UUID, error) {
 	return p.change(ctx, to, `WITH closed AS (INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, upgraded_at, partner_uri, closed_at)
 			VALUES (@id, @uri, 'encrypted', @host, `+freeGroup+`, @created, @encrypted, @partner, coalesce(@closed::timestamptz, now())) ON CONFLICT DO NOTHING RETURNING id),

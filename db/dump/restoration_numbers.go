@@ -13,8 +13,8 @@ import (
 
 // A number that was assigned after the backup is not assigned again, because clients and other
 // servers remember numbers. A client that stores the number of the last event it saw would take a
-// new event for an old one. So a restore moves all numbers ahead, to the clock: a later restore of
-// the same backup moves them further than an earlier one.
+// new event for an old one. So a restore moves all numbers ahead, to the clock. A later restore
+// of the same backup moves them further than an earlier one.
 const (
 	// clockNumber is the SQL expression of the microseconds since 1970. The clock is ahead of the
 	// numbers that were assigned, because nobody assigns a million numbers a second for long.
@@ -22,7 +22,7 @@ const (
 	// exactly.
 	clockNumber = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-	// numberGap is how far a number is moved that is ahead of the clock, because the clock was set
+	// numberGap is added to a number that is ahead of the clock because the clock was set
 	// back.
 	numberGap = 1_000_000_000
 
@@ -31,9 +31,9 @@ const (
 	// numberGap alone.
 	journalSequence = "intake_seq_seq"
 
-	// clockGeneration and generationGap are what clockNumber and numberGap are, for the
-	// generations of conversations. Generations are assigned rarely and have 31 bits. So their
-	// clock counts the seconds since 2025, which have room until the year 2093.
+	// clockGeneration and generationGap replace clockNumber and numberGap for the generations
+	// of conversations. Generations are assigned rarely and have 31 bits. So clockGeneration
+	// counts the seconds since 2025, for which 31 bits are enough until the year 2093.
 	clockGeneration = `(extract(epoch FROM clock_timestamp()) - 1735689600)::int`
 	generationGap   = 1000
 )
@@ -60,8 +60,8 @@ func moveSequences(ctx context.Context, conn *pgx.Conn, all []Sequence) error {
 	return nil
 }
 
-// passSequences moves the sequences of a database to where those of the database from are, if these
-// are further on. So numbers go on even if the clock was set back.
+// passSequences moves each sequence of a database forward to its position in the database "from",
+// unless it is further on already. So numbers go on even if the clock was set back.
 func passSequences(ctx context.Context, from, to *pgx.Conn) error {
 	all, err := sequencesOf(ctx, from)
 	if err != nil {
@@ -77,7 +77,8 @@ func passSequences(ctx context.Context, from, to *pgx.Conn) error {
 }
 
 // passConversations raises the numbers of the logs of the user's conversations to at least those
-// in the database from, and the generations of hosted conversations above those in that database.
+// in the database "from", and the generations of hosted conversations above those in that
+// database.
 func passConversations(ctx context.Context, from, to *pgx.Conn) error {
 	for table, query := range map[string]string{
 		"mls_conversations": `UPDATE mls_conversations c SET last_seq = greatest(c.last_seq, f.last_seq), generation = greatest(c.generation, f.generation + 1)
@@ -104,7 +105,7 @@ func passConversations(ctx context.Context, from, to *pgx.Conn) error {
 	return nil
 }
 
-// reached is how far the numbers of a conversation were assigned.
+// reached has the last numbers that were assigned in a conversation.
 type reached struct {
 	ID         uuid.UUID
 	LastSeq    int64

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/db/schema"
 )
 
-// takeOver brings into a restored database what the database that is put aside knows and the
-// backup does not: blocks, revoked key packages, conversations that are encrypted, and the numbers
-// that were assigned. It runs before the restored database is used.
+// takeOver adds data to a restored database. The backup lacks these data, and the database that
+// is put aside has them. They are blocks, revoked key packages, conversations that are encrypted,
+// and the numbers that were assigned. It runs before the restored database is used.
 func (r *Restoration) takeOver(ctx context.Context, database string) error {
 	from, err := pgx.ConnectConfig(ctx, r.d.server.Config(database))
 	if err != nil {
@@ -38,9 +38,9 @@ func (r *Restoration) takeOver(ctx context.Context, database string) error {
 	return passConversations(ctx, from, to)
 }
 
-// keepRevocations revokes the key packages that are revoked in the database from, and the
-// Welcomes that wait for them. So nobody gets a key package again whose device was given up after
-// the backup.
+// keepRevocations revokes the key packages that are revoked in the database "from", and the
+// Welcomes that wait for them. So if a device was given up after the backup, nobody gets its key
+// packages again.
 func keepRevocations(ctx context.Context, from, to *pgx.Conn) error {
 	refs, err := postgres.CollectColumn[[]byte](ctx, from, "read revoked key packages", `SELECT ref FROM mls_key_packages WHERE state = 'revoked'`)
 	if lacksTable(err) || err == nil && len(refs) == 0 {

@@ -32,8 +32,9 @@ func Listings() []Listing {
 	}
 }
 
-// List calls visit for each item of a list of the user whose actor is me. A second call with the
-// same snapshot visits the same items in the same order. visit must not keep item.
+// List calls visit for each item of one of the user's lists. The parameter me is the user's
+// actor. A second call with the same snapshot visits the same items in the same order. visit must
+// not keep item.
 func (s *Snapshot) List(ctx context.Context, l Listing, me vocab.ID, visit func(item []byte) error) error {
 	if s.Shape.table(l.table) == nil {
 		return nil

@@ -30,7 +30,7 @@ import (
 // superuser is the cluster's superuser, and the only role in a new cluster.
 const superuser = "lightweb"
 
-// closeLimit is how long Close may take. It is long because Close waits for other processes, and
+// closeLimit limits how long Close takes. It is long because Close waits for other processes, and
 // because the server writes a checkpoint before it stops.
 const closeLimit = time.Minute
 
@@ -117,8 +117,8 @@ func (c *Cluster) takeLock(ctx context.Context, name string, how int) (*daemon.L
 }
 
 // findBinaries finds PostgreSQL's binaries, and checks that the account can reach them. It also
-// removes the leftovers of killed processes, and makes the folder of the socket. made is true
-// when the cluster exists already.
+// removes the leftovers of killed processes, and makes the folder of the socket. The result
+// "made" is true when the cluster exists already.
 func (c *Cluster) findBinaries(ctx context.Context) (made bool, err error) {
 	c.clearLeftovers(ctx)
 	major, err := dataVersion(c.data)

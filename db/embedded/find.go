@@ -51,9 +51,9 @@ var places = []string{
 	"/nix/var/nix/profiles/default/bin",
 }
 
-// findBin returns the binaries with which the cluster is run. For an existing cluster, want is
-// its major version, and findBin returns only binaries of that version. For a new cluster, want
-// is 0, and findBin returns the first binaries that are new enough.
+// findBin returns the binaries with which the cluster is run. For an existing cluster, the
+// parameter want is its major version, and findBin returns only binaries of that version. For a
+// new cluster, the parameter is 0, and findBin returns the first binaries that are new enough.
 func findBin(ctx context.Context, folders iter.Seq[[]string], want int) (installation, error) {
 	var others []string // versions that were found and cannot be used
 	for group := range folders {

@@ -18,11 +18,11 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// reserved is how many connections PostgreSQL reserves for a superuser, who may need them to
-// repair the cluster.
+// reserved is the number of connections that PostgreSQL reserves for a superuser, who may need
+// them to repair the cluster.
 const reserved = 3
 
-// initdbSpace is how many free bytes on the disk are always enough for a new cluster.
+// initdbSpace is a number of free bytes on the disk that is always enough for a new cluster.
 const initdbSpace = 64 << 20
 
 // initCluster makes the cluster under a temporary name and renames it at the end, so that an

@@ -45,12 +45,12 @@ func (c *Cluster) raiseServer(ctx context.Context) error {
 	return c.startServer(ctx)
 }
 
-// settleServer waits until the server answers, or until it is certain that none runs. running is
-// true when it answers. The caller holds start.lock. So if a server exists and does not answer, a
-// process that was killed had begun to start or stop it, or the server has lost its socket. There
-// is no time limit for a server that is in recovery. After ten seconds without a socket,
-// settleServer stops a process that is certainly the server. If the process in postmaster.pid only
-// may be the server, the fault is Conflict.
+// settleServer waits until the server answers, or until it is certain that none runs. The result
+// "running" is true when the server answers. The caller holds start.lock. So if a server exists
+// and does not answer, a process that was killed had begun to start or stop the server, or the
+// server has lost its socket. There is no time limit for a server that is in recovery. After ten
+// seconds without a socket, settleServer stops a process that is certainly the server. If it is
+// uncertain whether the process in postmaster.pid is the server, the fault is Conflict.
 func (c *Cluster) settleServer(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	mute, told := time.Now(), false
@@ -124,7 +124,7 @@ func (c *Cluster) startServer(ctx context.Context) error {
 	}
 }
 
-// tryStart tries once to start the server. running is true when the server answers.
+// tryStart tries once to start the server. The result "running" is true when the server answers.
 func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 	// The paths are relative, because pg_ctl passes its paths to a shell without quotes.
 	_, failed := c.as.Run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
@@ -153,8 +153,8 @@ func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 		WithHint("see " + filepath.Join(c.data, logName))
 }
 
-// stopServer stops the server. stopped is true when a server was stopped. It does not signal a
-// process that may not be the server. The caller holds start.lock.
+// stopServer stops the server. The result "stopped" is true when it has stopped a server. It does
+// not signal a process that may not be the server. The caller holds start.lock.
 func (c *Cluster) stopServer(ctx context.Context) (stopped bool, err error) {
 	began := time.Now()
 	_, s := c.findPostmaster()

@@ -34,7 +34,8 @@ func (b broken) failureOf(database string) error {
 	return fmt.Errorf("known since %s: %w", f.since.UTC().Format(time.RFC3339), f.err)
 }
 
-// noteResult stores the result of a try to connect to a database. err is nil for success.
+// noteResult stores the result of a try to connect to a database. The parameter err is nil for
+// success.
 func (b broken) noteResult(database string, err error) {
 	if err == nil {
 		delete(b, database)
@@ -71,8 +72,9 @@ func (b broken) forgetOne() {
 	}
 }
 
-// jittered returns d, give or take a fifth, so that connections opened together do not end at the
-// same time, and unusable databases are not tried again at the same time.
+// jittered returns a random duration that differs from d by at most a fifth. So connections that
+// were opened together do not end at the same time, and unusable databases are not tried again at
+// the same time.
 func jittered(d time.Duration) time.Duration {
 	return d*4/5 + rand.N(d*2/5)
 }

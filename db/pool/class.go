@@ -27,9 +27,9 @@ type Strangers struct {
 	MayOpen func(context.Context) bool
 }
 
-// keptFor returns how many connections are reserved for a class. limit is the number of all
-// connections. With a limit of 64, eight are reserved for Owner and four for Work. With a limit
-// below four, none are reserved.
+// keptFor returns how many connections are reserved for a class. The parameter limit is the
+// number of all connections. With a limit of 64, eight are reserved for Owner and four for Work.
+// With a limit below four, none are reserved.
 func keptFor(class Class, limit int) int {
 	switch class {
 	case Owner:
@@ -40,14 +40,14 @@ func keptFor(class Class, limit int) int {
 	return 0
 }
 
-// atWork is how many connections the class Work may use at most. So many connections are useful
+// atWork limits how many connections the class Work may use. So many connections are useful
 // because most of them wait for the disk at the same time. More connections would only compete
 // for the processors.
 const atWork = 64
 
 // classShare returns how many connections a class may have in use at most. It does not subtract
-// the connections that are reserved for the other classes (see keptFor). limit is the number of
-// all connections.
+// the connections that are reserved for the other classes (see keptFor). The parameter limit is
+// the number of all connections.
 func classShare(class Class, limit int) int {
 	switch class {
 	case Stranger:
@@ -58,14 +58,15 @@ func classShare(class Class, limit int) int {
 	return limit
 }
 
-// perUser is how many connections to one user's database may be in use: one for its writer, one for
-// its deliveries, and two for reads. More would not help, because each connection is a PostgreSQL
-// process on the same data. With fewer, one slow read could hold up the writer.
+// perUser limits how many connections to one user's database may be in use. One is for its
+// writer, one for its deliveries, and two are for reads. More would not help, because each
+// connection is a PostgreSQL process on the same data. With fewer, one slow read could hold up
+// the writer.
 const perUser = 4
 
-// databaseShare returns how many connections to one database a class may have in use. limit is
-// the number of connections to all databases. Strangers may use half of a database's connections,
-// so that the other half is left to its owner.
+// databaseShare returns how many connections to one database a class may have in use. The
+// parameter limit is the number of connections to all databases. Strangers may use half of a
+// database's connections, so that the other half is left to its owner.
 func databaseShare(class Class, limit int) int {
 	n := max(1, min(perUser, limit/2))
 	if class == Stranger {

@@ -2,8 +2,8 @@ package pool
 
 import "time"
 
-// growTime is how long the pool waits before it raises its ceiling, after the server had no room
-// for a connection or after an earlier raise.
+// growTime is the time after which the pool raises its ceiling. It begins when the server had no
+// room for a connection, and again with each raise.
 const growTime = time.Second
 
 // lowerCeiling limits the pool to the connections that are open, because the server had no room

@@ -26,7 +26,7 @@ const (
 // Pool manages the connections to users' databases. Each class has a share of the limit. When the
 // limit is reached, a new connection takes the slot of the connection that was idle for longest.
 // Waiters are served in order of arrival, as far as the shares of their class and of their
-// database allow; strangers by turns of those who pay for them. To open a connection costs some
+// database allow. Strangers are served by turns of their payers. To open a connection costs some
 // fifteen times as much as a write.
 type Pool struct {
 	connect func(ctx context.Context, database string) (*pgx.Conn, error)
@@ -96,8 +96,8 @@ func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), lo
 
 // Acquire returns a connection to the database. It waits in a queue until one is available, but
 // for the class Stranger no longer than strangerTime. It refuses a database that is recorded as
-// broken. If the parameter of is nil, as for all classes but Stranger, nobody pays for the call,
-// and a connection may always be opened.
+// broken. If the parameter "of" is nil, as for all classes but Stranger, nobody pays for the
+// call, and a connection may always be opened.
 func (c *Pool) Acquire(ctx context.Context, class Class, database string, of *Strangers) (*Lease, error) {
 	if err := holding.RefuseHolder(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
@@ -149,8 +149,8 @@ func (c *Pool) open(ctx context.Context, g grant) (err error) {
 
 // giveBackSlot frees the slot that w was granted, because the connection could not be opened. The
 // parameter err is the reason. If the server had no room, but the pool has other connections, w
-// returns to its place in the queue, and is served when one of them becomes free. again is true
-// if w is in the queue again.
+// returns to its place in the queue, and is served when one of them becomes free. The result
+// "again" is true if w is in the queue again.
 func (c *Pool) giveBackSlot(l *Lease, w *waiter, err error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

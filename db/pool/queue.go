@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// strangerTime is how long a stranger waits for a connection.
+// strangerTime limits how long a stranger waits for a connection.
 const strangerTime = 2 * time.Second
 
 var (
@@ -58,10 +58,10 @@ func (c *Pool) enterQueue(class Class, database, payer string, mayOpen func() bo
 	return w, nil
 }
 
-// nextTurn returns the turn of w, which is not in its queue yet: the first turn of the calls that
-// wait for the same database, but a later turn than those of the same payer. So the calls of one
-// payer are served in order of arrival, and do not make others wait until all of them are served.
-// A call without a payer has turn 0. The caller holds mu.
+// nextTurn returns the turn of w before w enters its queue. This is the first turn among the
+// calls that wait for the same database, but later than all turns of the same payer among these
+// calls. So the calls of one payer are served in order of arrival, and do not make others wait
+// until all of them are served. A call without a payer has turn 0. The caller holds mu.
 func (c *Pool) nextTurn(w *waiter) int {
 	first, own := math.MaxInt, 0
 	for el := c.waiters[w.class].Front(); el != nil && w.payer != ""; el = el.Next() {
@@ -152,10 +152,10 @@ func (c *Pool) serveWaiters() {
 	}
 }
 
-// nextWaiter returns the waiter that is served now, nil when there is none. It looks for the first
-// waiter that may have a slot, and skips those whose database or class has used up its share. Of
-// the waiters of its class for the same database, the first of the first turn is served. The
-// caller holds mu.
+// nextWaiter returns the waiter that is served now, nil when there is none. First it looks for
+// the waiter that arrived first, and skips waiters whose database or class has used up its share.
+// Then it returns, among the waiters of the same class for the same database, the first one of
+// those with the first turn. The caller holds mu.
 func (c *Pool) nextWaiter() *waiter {
 	var first *waiter
 	for class := range classes {

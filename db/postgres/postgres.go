@@ -87,8 +87,8 @@ func Shut(conn *pgx.Conn) {
 }
 
 // CommitDurably makes a session's commits wait for the disk if the server, the database or the
-// role is set to 'off'. A crash would lose what the engine has accepted otherwise. All other values
-// of synchronous_commit wait for this server's disk at least, and stay.
+// role is set to 'off'. Otherwise a crash would lose data that the engine has accepted. All other
+// values of synchronous_commit wait for this server's disk at least, and stay.
 func CommitDurably(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`)
 	return Fault("set how commits wait", err)

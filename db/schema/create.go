@@ -56,7 +56,7 @@ func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 	})
 }
 
-// aside is between the name of a user's database and the time at which a restore put the database
+// aside separates the name of a user's database from the time at which a restore put the database
 // aside.
 const aside = "-replaced-"
 
@@ -70,7 +70,8 @@ func Aside(database string, at time.Time) string {
 // hyphen, so no user's database has such a name.
 const Unfinished = "-restoring"
 
-// DropUser drops the database of u, if it exists, and those that restores have put aside.
+// DropUser drops the database of u, if it exists. It also drops the databases of u that restores
+// have put aside.
 func (d *Databases) DropUser(ctx context.Context, u vocab.Username) error {
 	database := d.OfUser(u)
 	return d.locked(ctx, database, func(conn *pgx.Conn) error {
@@ -147,7 +148,8 @@ func (d *Databases) locked(ctx context.Context, database string, work func(*pgx.
 	})
 }
 
-// ensure calls create unless the database exists. made is true when create made the database.
+// ensure calls create unless the database exists. The result "made" is true when create made the
+// database.
 func (d *Databases) ensure(ctx context.Context, conn *pgx.Conn, database string, create func() error) (made bool, err error) {
 	err = alone(ctx, conn, database, func() error {
 		there, err := Exists(ctx, conn, database)

@@ -50,9 +50,9 @@ type KnownActor struct {
 	Follows bool // the user may follow it
 }
 
-// KnownActors returns the query for the actors that a user's database names. version is the
-// version of the database's schema. Each row of the result has an actor, and says whether the
-// user may follow the actor. $1 is the user's own actor, which is left out.
+// KnownActors returns the query for the actors that a user's database names. The parameter
+// version is the version of the database's schema. Each row of the result has an actor, and says
+// whether the user may follow the actor. $1 is the user's own actor, which is left out.
 func KnownActors(version int) string {
 	return `SELECT actor, bool_or(follows) FROM (` + heldIn(version) + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
 }

@@ -13,8 +13,8 @@ func Digest(id vocab.ID) []byte {
 	return d[:]
 }
 
-// HalfDigest is how many bytes an OwnedKey takes from the digest of the id, and from that of the
-// actor.
+// HalfDigest is the number of bytes that an OwnedKey takes from the digest of the id. It takes
+// the same number from the digest of the actor.
 const HalfDigest = 16
 
 // OwnedKey returns a key for an id together with the actor that uses it. With such keys two actors

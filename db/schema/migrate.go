@@ -19,10 +19,10 @@ import (
 )
 
 // MigrateUser migrates a user's database to the version of this binary, and returns the version
-// that the database has afterwards. changed is true when there was something to migrate. If
-// repair is true, it repeats a change that was interrupted. It calls the function in the
-// parameter "before" ahead of the first change, with the version that the database has then. Each
-// change ends the sessions that lightweb has to the database (see endSessions).
+// that the database has afterwards. The result "changed" is true when there was something to
+// migrate. If repair is true, it repeats a change that was interrupted. It calls the function in
+// the parameter "before" ahead of the first change, with the version that the database has then.
+// Each change ends the sessions that lightweb has to the database (see endSessions).
 func (d *Databases) MigrateUser(ctx context.Context, database string, repair bool,
 	before func(ctx context.Context, conn *pgx.Conn, from Version) error) (changed bool, v Version, err error) {
 	known := d.Latest(User)
@@ -128,9 +128,9 @@ func serverError(err error) error {
 }
 
 // endSessions ends the sessions of lightweb to the database, except those of keepSession. It is a
-// part of the change, because Connect checks the version only when it opens a session: a release
-// that does not know the change would go on in the sessions that it has. Until the change ends,
-// Connect refuses the database, because of the dirty mark. A change that fails ends no session.
+// part of the change. Otherwise a release that does not know the change would go on in its open
+// sessions, because Connect checks the version only when it opens a session. Until the change
+// ends, the dirty mark makes Connect refuse the database. A change that fails ends no session.
 const endSessions = `;SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 	WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'lightweb' AND pg_has_role(usesysid, 'USAGE')`
 

@@ -17,8 +17,8 @@ import (
 
 // The limits of one transaction.
 const (
-	// respellPage is how many ids one page has. For a column that need not be unique, it is also
-	// how many rows one statement changes.
+	// respellPage is the number of ids in one page. For a column that need not be unique, it
+	// is also the number of rows that one statement changes.
 	respellPage  = 500
 	documentPage = 50
 )
@@ -122,8 +122,8 @@ func spelledByInstance() []spelled {
 }
 
 // RespellUser changes the ids in a user's database to canonical form. Then it removes follows and
-// memberships of blocked actors, because a Block did not end those that were stored under another
-// spelling of the actor's id.
+// memberships of blocked actors, because a Block did not end follows and memberships that were
+// stored under another spelling of the actor's id.
 func RespellUser(ctx context.Context, conn *pgx.Conn) error {
 	for _, s := range spelledByUsers() {
 		if err := s.respell(ctx, conn); err != nil {
