@@ -33,8 +33,8 @@ func newActorSuspend(a *app) *cobra.Command {
 	return c
 }
 
-// changeSuspended suspends actors, or ends their suspension. done is the word for the change in
-// the result, such as suspended.
+// changeSuspended suspends actors, or ends their suspension. The parameter done is the word for
+// the change in the result, such as suspended.
 func (a *app) changeSuspended(ctx context.Context, s admin.Suspension, done string) error {
 	return a.admin(ctx, func(t *admin.Tasks) error {
 		r, err := t.Actors.Suspend(ctx, s)

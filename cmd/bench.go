@@ -42,8 +42,8 @@ func (a *app) runBenchmark(ctx context.Context, profile string, run func(context
 }
 
 // benchConfig returns the configuration that all benchmarks share. Of the settings it uses only
-// those of the log, and database.url if the flag --database-url gives it. The others describe the
-// configured instance, not the one that is measured.
+// those of the log, and database.url if the flag --database-url gives it. The other settings
+// describe the configured instance, not the measured one.
 func (a *app) benchConfig(profile string) (bench.Config, error) {
 	c, err := a.config()
 	if err != nil {

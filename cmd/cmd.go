@@ -194,8 +194,8 @@ func (a *app) instance(ctx context.Context, open opener, f func(in *instance.Ins
 	return errors.Join(f(in), closeInstance(ctx, in))
 }
 
-// closeTimeout is how long closing an instance may take. It is long because the private database
-// server writes a checkpoint before it stops.
+// closeTimeout limits the time in which an instance is closed. It is long because the private
+// database server writes a checkpoint before it stops.
 const closeTimeout = time.Minute
 
 // closeInstance closes an instance, even if ctx has ended.
@@ -261,9 +261,9 @@ func newGroup(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// subcommand runs when a command that needs a subcommand got none or an unknown one. It prints
-// help for lightweb without arguments. Otherwise it returns an error, where cobra would print help
-// and exit with 0.
+// subcommand runs when a command that needs a subcommand got none or an unknown one. For
+// "lightweb" without arguments it prints help. Otherwise it returns an error, where cobra would
+// print help and exit with 0.
 func subcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		if !c.HasParent() {

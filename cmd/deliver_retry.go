@@ -102,8 +102,8 @@ func (p *printer) showRetried(r admin.RetryReport, waited bool) error {
 	return p.writeText(p.describeRetry(r, waited, next) + "\n")
 }
 
-// describeRetry returns the summary of a retry for people. next is the earliest next attempt, if
-// there is one.
+// describeRetry returns the summary of a retry for people. The parameter next is the time of the
+// earliest next attempt, if there is one.
 func (p *printer) describeRetry(r admin.RetryReport, waited bool, next *time.Time) string {
 	words := fmt.Sprintf("%d deliveries are due", r.Requeued)
 	switch {

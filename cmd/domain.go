@@ -24,8 +24,8 @@ func addDomainFlags(c *cobra.Command, change *admin.DomainChange) {
 	}
 }
 
-// changeDomains changes a list of domains and shows the result. done is the word for the change
-// in the result, such as blocked.
+// changeDomains changes a list of domains and shows the result. The parameter done is the word
+// for the change in the result, such as blocked.
 func (a *app) changeDomains(ctx context.Context, change admin.DomainChange, done string) error {
 	return a.admin(ctx, func(t *admin.Tasks) error {
 		r, err := t.Domains.Change(ctx, change)

@@ -54,7 +54,7 @@ func newDomainImport(a *app) *cobra.Command {
 	return c
 }
 
-// maxNamed is how many items of a long list are named to people. JSON has them all.
+// maxNamed limits how many items of a long list are named to people. JSON has all items.
 const maxNamed = 20
 
 func (a *app) showImport(r admin.DomainImport) error {

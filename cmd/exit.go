@@ -46,7 +46,7 @@ var exitCodes = map[fault.Kind]struct {
 	fault.Partial:         {3, "partial"},
 }
 
-// exitMeanings is what each exit code tells a script, for the documentation.
+// exitMeanings has the meaning of each exit code for scripts. The documentation shows it.
 var exitMeanings = []struct {
 	exit    int
 	meaning string

@@ -19,8 +19,8 @@ const (
 	minHeap        = 4 << 20  // bytes: with usualGCPercent the runtime lets each heap grow to this size
 )
 
-// paceCollections sets how much garbage the runtime lets stand, until ctx ends. It does nothing if
-// the operator has set GOGC.
+// paceCollections sets how much garbage the runtime keeps before it collects, until ctx ends. It
+// does nothing if the operator has set GOGC.
 func paceCollections(ctx context.Context, env environment) {
 	if env.find("GOGC") != "" {
 		return
@@ -49,8 +49,9 @@ func paceCollections(ctx context.Context, env environment) {
 }
 
 // gcPercent returns the argument of debug.SetGCPercent, a multiple of 50, so that it changes
-// seldom. kept is the size of all that the runtime counts the garbage against: live memory, stacks
-// and globals. allocated is how many bytes were allocated within collectEvery.
+// seldom. The parameter kept is the size of the memory with which the runtime compares the
+// garbage: live memory, stacks and globals. The parameter allocated is the number of bytes that
+// were allocated within collectEvery.
 func gcPercent(kept, allocated uint64) int {
 	percent := min(allocated, maxGarbage) * 2 / max(kept, 1) * 50
 	return int(min(max(percent, usualGCPercent), usualGCPercent*maxGarbage/minHeap))

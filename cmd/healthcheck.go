@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// healthTimeout is how long the engine may take to answer. A slower engine is not healthy.
+// healthTimeout limits how long the engine may take to answer. A slower engine is not healthy.
 const healthTimeout = 3 * time.Second
 
 func newHealthcheck(a *app) *cobra.Command {

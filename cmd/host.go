@@ -33,8 +33,8 @@ func stampOrNothing(t *time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// hostChange returns a command that changes one host by calling the function change. done is the
-// word for the change in the result.
+// hostChange returns a command that changes one host by calling the function change. The
+// parameter done is the word for the change in the result.
 func (a *app) hostChange(name, short, long, done string, change func(admin.Hosts, context.Context, string) (admin.Host, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:     name + " HOST [flags]",

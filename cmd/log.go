@@ -4,9 +4,9 @@ import (
 	"log/slog"
 )
 
-// logger returns the log of this run, on standard error. Unless the log level is set, a command
-// that does not serve logs only warnings and errors, because its result says what it did. The flag
-// --verbose makes every command log everything, and --quiet at most warnings and errors.
+// logger returns the log of this run, on standard error. If the log level is not set, a command
+// that does not serve logs only warnings and errors, because its result says what it did. The
+// flag --verbose makes every command log everything, and --quiet at most warnings and errors.
 func (a *app) logger(c *config) *slog.Logger {
 	level := c.LogLevel
 	switch _, asked := c.origins["log.level"]; {

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/token"
 )
 
-// passwordSource is where a password is read from. The password itself is never a flag, because
+// passwordSource says where a password is read from. The password itself is never a flag, because
 // the list of processes shows flags.
 type passwordSource struct {
 	file  string

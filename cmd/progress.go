@@ -7,7 +7,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progressEvery is how often a long command writes its progress when no terminal shows a bar.
+// progressEvery is the least time between two lines about the progress of a long command, when no
+// terminal shows a bar.
 const progressEvery = 10 * time.Second
 
 // progress returns two functions: step is called with the progress so far, and end takes the bar

@@ -64,9 +64,9 @@ func (p *prompt) askPassword(ctx context.Context) (string, error) {
 	return answers[0], nil
 }
 
-// readHidden reads a line that the terminal does not show. If ctx ends first, it makes the terminal
-// show again what is typed, and returns the cause. The read, which nothing can end, is then left
-// behind until the process ends.
+// readHidden reads a line that the terminal does not show. If ctx ends first, it makes the
+// terminal show typed text again, and returns the cause. The read, which nothing can end, is then
+// left behind until the process ends.
 func readHidden(ctx context.Context, fd int) ([]byte, error) {
 	if ctx.Err() != nil { // the terminal must not begin to hide input
 		return nil, context.Cause(ctx)
@@ -93,8 +93,8 @@ func readHidden(ctx context.Context, fd int) ([]byte, error) {
 }
 
 // askAgain reports whether the person wants to edit a refused configuration once more. It asks
-// only if the content was refused as Invalid, because editing does not help after another failure,
-// such as a change by somebody else meanwhile.
+// only if the content was refused as Invalid, because editing does not help after other failures,
+// for instance if somebody else changed the configuration meanwhile.
 func (p *prompt) askAgain(answers *bufio.Reader, refusal error) (bool, error) {
 	if fault.KindOf(refusal) != fault.Invalid || !isTerminal(p.in) {
 		return false, nil

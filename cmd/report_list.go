@@ -40,7 +40,7 @@ func newReportList(a *app) *cobra.Command {
 	return c
 }
 
-// maxBeginning is how many characters of a text a table shows, including the ellipsis.
+// maxBeginning limits how many characters of a text a table shows, including the ellipsis.
 const maxBeginning = 60
 
 func abbreviateText(text string) string {

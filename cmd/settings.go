@@ -175,8 +175,8 @@ func domainURL(domain string) (string, error) {
 	return "https://" + domain, nil
 }
 
-// flagText is a flag whose value is stored as text and parsed later. arg is the name of the
-// value in help.
+// flagText is a flag whose value is stored as text and parsed later. The field arg is the name of
+// the value in help.
 type flagText struct {
 	value *string
 	arg   string

@@ -183,8 +183,8 @@ func (t *tailed) describeEvent(i admin.TailItem) string {
 	return line + "\n"
 }
 
-// colourOf returns the colour of an event type. Failures have one colour, sent things another,
-// and received things a third.
+// colourOf returns the colour of an event type. Failures have one colour, events about sent
+// activities another, and all other events a third.
 func colourOf(kind string) lipgloss.Color {
 	switch {
 	case strings.HasSuffix(kind, ".failed"), strings.HasPrefix(kind, "stream."):

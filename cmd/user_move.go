@@ -52,8 +52,8 @@ func newUserMove(a *app) *cobra.Command {
 	return c
 }
 
-// moveUser changes the account that a user's profile names as a former or new one. done returns
-// the words for the change in the result.
+// moveUser changes the account that a user's profile names as a former or new one. The function
+// done returns the words for the change in the result.
 func (a *app) moveUser(ctx context.Context, user vocab.Username, account string,
 	move func(admin.Users, context.Context, vocab.Username, string) (admin.MovedUser, error), done func(admin.MovedUser) string,
 ) error {

@@ -30,8 +30,8 @@ type changedState struct {
 	State string         `json:"state"`
 }
 
-// changeState changes the state of a user. done is the word for the change in the result, such
-// as suspended.
+// changeState changes the state of a user. The parameter done is the word for the change in the
+// result, such as suspended.
 func (a *app) changeState(ctx context.Context, name, done string, change func(admin.Users, context.Context, vocab.Username) (admin.User, error)) error {
 	user, err := vocab.ParseUsername(name)
 	if err != nil {

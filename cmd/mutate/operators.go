@@ -14,8 +14,8 @@ type edit struct {
 	text       string
 }
 
-// operator is one kind of mistake. edits returns the edits that make the mistake at a node of a
-// source, or none where the operator does not apply.
+// operator is one kind of mistake. The function edits returns the edits that make the mistake at
+// a node of a source, or none where the operator does not apply.
 type operator struct {
 	name  string
 	edits func(s source, n ast.Node) []edit
@@ -61,7 +61,7 @@ var held = regexp.MustCompile(`\b(Lock|Unlock|RLock|RUnlock|Close|Stop|Release|W
 var logged = regexp.MustCompile(`(?i)\blog(ger)?(\([^()]*\))?\.\w+\(`)
 
 // dropStatement removes a statement of a block or a case. It removes only calls, assignments,
-// increments, sends and branches. Among these it leaves declarations, log lines, panics, and calls
+// increments, sends and branches. Of these it keeps declarations, log lines, panics, and calls
 // that acquire, release or end something.
 func dropStatement(s source, n ast.Node) []edit {
 	var statements []ast.Stmt
