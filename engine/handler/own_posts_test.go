@@ -72,6 +72,23 @@ func TestAGroupApprovesAQuoteOnce(t *testing.T) {
 	}
 }
 
+// The stamp of a local user's quote was verified when it came. A boost of the quote asks nobody.
+func TestABoostOfALocalQuoteAsksNobody(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	s.Follows("q:/eve")
+	s.Act("", `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice",
+		"to":"as:Public","content":"see","quote":"p:/post/5","quoteAuthorization":"p:/stamps/1"}}`)
+	if n := len(s.Column(t, s.Alice, `UPDATE objects SET raw = raw || jsonb_build_object('quoteAuthorization', $1::text) RETURNING uri`, s.Long("p:/stamps/1"))); n != 1 {
+		t.Fatalf("%d posts are approved, want 1", n)
+	}
+	asked := s.Reached("p:")
+	s.MustSend("q:/eve", "us:/inbox", `{"id":"q:/boosts/1","type":"Announce","actor":"q:/eve","to":"as:Public","object":"us:/alice/objects/1"}`)
+	if n := s.Reached("p:") - asked; n != 0 {
+		t.Errorf("the boost made %d requests to the quoted author's server, want none", n)
+	}
+}
+
 // Alice does not follow bob, so that only the community brings her his post and its edit.
 func TestAGroupBringsTheEditsOfOtherUsers(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,8 @@ func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 }
 
 // postToStore returns the post that the recipients may store, and its id: the one that was fetched,
-// or else the one that a Create or Update embeds. The post is nil if there is none.
+// or else the one that a Create or Update embeds. The post is nil if there is none, or if it is a
+// local user's. The stamp of a local user's post was verified when the stamp came.
 func (f *fetcher) postToStore(x *receiving) (vocab.Doc, vocab.ID) {
 	a, id := x.Activity, x.Activity.Object.ID
 	if len(x.fetched) == 0 && handler.HasWords(a.Type) {
@@ -46,7 +47,7 @@ func (f *fetcher) postToStore(x *receiving) (vocab.Doc, vocab.ID) {
 	if subject := f.Handlers.Lookup(a).Subject; subject != nil {
 		id = subject(a)
 	}
-	if o := x.fetched[id]; o != nil {
+	if o := x.fetched[id]; o != nil && !f.Local.IsLocal(id) {
 		return o.Doc, o.ID
 	}
 	return nil, ""
