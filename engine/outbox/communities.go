@@ -13,8 +13,8 @@ import (
 
 // Bounds of the look-ups of the communities of one post. Ids beyond them are not looked up.
 const (
-	maxCommunities  = 3
-	communitiesTime = 5 * time.Second
+	maxCommunities = 3
+	communityTime  = 2 * time.Second // for each
 )
 
 // addressCommunities addresses those of the ids that are communities, that is, Group actors. The
@@ -23,40 +23,57 @@ const (
 // blocked, or that cannot be found, is left out.
 func (f *finder) addressCommunities(ctx context.Context, x *exchange, ids []vocab.ID) error {
 	ids = slices.DeleteFunc(ids, func(id vocab.ID) bool { return f.gate.CheckActor(id) != nil })
-	ids, err := f.withoutBlockedIDs(ctx, x, ids[:min(len(ids), maxCommunities)])
-	if err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, communitiesTime)
-	defer cancel()
-	for _, id := range ids {
-		a, err := f.reachActor(limited, x, id)
-		if err != nil {
-			f.log.DebugContext(ctx, "community could not be found", "actor", id, "user", x.User, "err", err)
-			continue
-		}
-		if handler.IsGroup(a) {
-			x.addCommunity(a)
+	var found []*vocab.Actor
+	for _, id := range ids[:min(len(ids), maxCommunities)] {
+		if a := f.findCommunity(ctx, x, id); a != nil {
+			found = append(found, a)
 		}
 	}
-	return ctx.Err()
+	found, err := f.withoutBlockedActors(ctx, x, found)
+	for _, a := range found {
+		x.addCommunity(a)
+	}
+	return err
 }
 
-// withoutBlockedIDs returns the ids without those of actors that the user blocks.
-func (f *finder) withoutBlockedIDs(ctx context.Context, x *exchange, ids []vocab.ID) ([]vocab.ID, error) {
-	if len(ids) == 0 {
-		return nil, nil
+// findCommunity returns the Group actor that id names, or nil if there is none.
+func (f *finder) findCommunity(ctx context.Context, x *exchange, id vocab.ID) *vocab.Actor {
+	asking, cancel := context.WithTimeout(ctx, communityTime)
+	defer cancel()
+	a, err := f.reachWithin(ctx, asking, x, id)
+	if err != nil {
+		f.log.DebugContext(ctx, "community could not be found", "actor", id, "user", x.User, "err", err)
+		return nil
+	}
+	if !handler.IsGroup(a) {
+		return nil
+	}
+	return a
+}
+
+// withoutBlockedActors returns the actors without those that the user or the operator blocks. An
+// actor's document may have another id than the one that was asked for.
+func (f *finder) withoutBlockedActors(ctx context.Context, x *exchange, actors []*vocab.Actor) ([]*vocab.Actor, error) {
+	if len(actors) == 0 {
+		return nil, ctx.Err()
+	}
+	var ids []vocab.ID
+	for _, a := range actors {
+		ids = append(ids, a.ID)
 	}
 	var blocked map[vocab.ID]bool
 	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
 		blocked, err = tx.Blocks.FindAmong(ctx, ids)
 		return err
 	})
-	return slices.DeleteFunc(ids, func(id vocab.ID) bool { return blocked[id] }), err
+	return slices.DeleteFunc(actors, func(a *vocab.Actor) bool { return blocked[a.ID] || f.gate.CheckActor(a.ID) != nil }), err
 }
 
-// addCommunity addresses a community.
+// addCommunity addresses a community, once.
 func (x *exchange) addCommunity(a *vocab.Actor) {
+	if slices.ContainsFunc(x.communities, a.ID.Same) {
+		return
+	}
 	x.communities = append(x.communities, a.ID)
 	if !audience.NamesOpenly(vocab.Addressing{To: x.to, Cc: x.cc}, a.ID) {
 		x.cc = append(slices.Clip(x.cc), a.ID)

@@ -180,6 +180,36 @@ func TestACommunityWhoseServerIsDownIsReachedLater(t *testing.T) {
 	d.checkCommunity("Like", d.must("Like", vocab.Doc{"objectId": beesPost}), true)
 }
 
+// A server that hangs does not use up the time of the communities after it, and an actor that the
+// user follows is found in the user's database.
+func TestAServerThatHangsHoldsUpNoCommunity(t *testing.T) {
+	t.Parallel()
+	const hung, other = "https://hung.example/c/1", "https://q.example/c/2"
+	d := village(t)
+	d.must("Follow", vocab.Doc{"actorUri": bees})
+	d.owed()
+	d.world.community(t, other)
+	d.world.fails[hung], d.world.fails[bees] = errHangs, errHangs
+	a := d.must("Like", vocab.Doc{"objectId": d.world.inCommunity("https://p.example/12", "Note", public, []any{hung, bees, other})})
+	if diff := cmp.Diff([]any{bees, other}, mustDoc(t, a.Raw)["audience"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The document of an actor may have another id than the one that was asked for.
+func TestACommunityUnderAnotherIDIsTheSame(t *testing.T) {
+	t.Parallel()
+	const alias = "https://lemmy.example/c/beekeeping?page=2"
+	d := village(t)
+	d.world.actors[alias] = d.world.actors[bees]
+	post := d.world.inCommunity("https://p.example/13", "Note", public, []any{bees, alias})
+	d.checkCommunity("Like", d.must("Like", vocab.Doc{"objectId": post}), true)
+	d.must("Block", vocab.Doc{"actorUri": bees})
+	d.owed()
+	post = d.world.inCommunity("https://p.example/14", "Note", public, alias)
+	d.checkCommunity("Like of what is in a blocked community", d.must("Like", vocab.Doc{"objectId": post}), false)
+}
+
 // A text may mention a community by its handle, as people do who post there from elsewhere.
 func TestACommunityThatTheTextNamesIsMentioned(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"crypto/ed25519"
 	"encoding/json"
 	"log/slog"
@@ -55,17 +56,23 @@ type world struct {
 	stale       vocab.ID // an actor that has changed since its copy was made; may be empty
 }
 
+// errHangs makes a server hang until its caller gives up.
+var errHangs = errors.New("hangs")
+
 func (w *world) HasStale() bool           { return w.stale != "" }
 func (w *world) IsStale(id vocab.ID) bool { return id == w.stale }
 
-func (w *world) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
+func (w *world) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if u, ok := w.local.Owner(id); ok {
 		return w.local.Actor(u)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
-	if err := w.fails[id]; err != nil {
+	if err := w.fails[id]; errors.Is(err, errHangs) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	} else if err != nil {
 		return nil, err
 	}
 	if a := w.actors[id]; a != nil {

@@ -121,7 +121,12 @@ func (x *exchange) addNamed(actors ...*vocab.Actor) {
 // activity, even while the actor's server does not answer. Without a copy the result has only the
 // id, and nothing is sent to the actor.
 func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
-	a, failed := f.actorsFor(x).Resolve(ctx, id)
+	return f.reachWithin(ctx, ctx, x, id)
+}
+
+// reachWithin does what reachActor does, but asks for the actor only until the context asking ends.
+func (f *finder) reachWithin(ctx, asking context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
+	a, failed := f.actorsFor(x).Resolve(asking, id)
 	if failed == nil {
 		return a, nil
 	}
