@@ -144,6 +144,10 @@ func (x *contact) rememberDialect(ctx context.Context) {
 	if x.known == 0 && x.method == http.MethodGet && x.second != nil {
 		return // a public document is shown even when the signature was not understood
 	}
+	if x.known == signature.Cavage && !x.doubts.has(host) {
+		x.doubts.add(host)
+		return // one refusal may have another reason than draft-cavage
+	}
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()
 	x.hosts.Learn(ctx, host, x.knock.dialect)

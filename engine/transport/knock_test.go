@@ -40,7 +40,7 @@ func TestKnocks(t *testing.T) {
 		{name: "MS-13 no second knock on 500", takes: "", refusal: 500, want: []string{rfc}, status: 500},
 		{name: "MS-13 no second knock on 503", takes: "", refusal: 503, want: []string{rfc}, status: 503},
 		{name: "a known host is asked as it likes", takes: cavage, refusal: 401, known: signature.Cavage, want: []string{cavage}, status: 200},
-		{name: "a known host that changed its mind", takes: rfc, refusal: 401, known: signature.Cavage, want: []string{cavage, rfc}, status: 200, learned: signature.RFC9421},
+		{name: "a known host that refuses once", takes: rfc, refusal: 401, known: signature.Cavage, want: []string{cavage, rfc}, status: 200}, // a second refusal counts: TestOneRefusalDoesNotReplaceDraftCavage
 		{name: "a known host that takes nothing", takes: "", refusal: 401, known: signature.Cavage, want: []string{cavage, rfc}, status: 401},
 		{name: "MS-14 cavage first when configured", takes: cavage, refusal: 401, first: signature.Cavage, want: []string{cavage}, status: 200, learned: signature.Cavage},
 		{name: "what is known outweighs what is configured", takes: rfc, refusal: 401, known: signature.RFC9421, first: signature.Cavage, want: []string{rfc}, status: 200},
@@ -343,5 +343,30 @@ func TestDoubtsAreBounded(t *testing.T) {
 	}
 	if len(d.hosts) != 1 || !d.has(strconv.Itoa(maxDoubts)) {
 		t.Errorf("%d hosts are held, want the last one", len(d.hosts))
+	}
+}
+
+// Some hosts answer 2xx before they look at a signature that they cannot read. A firewall before
+// them may refuse one request in draft-cavage.
+func TestOneRefusalDoesNotReplaceDraftCavage(t *testing.T) {
+	t.Parallel()
+	refuses := 0
+	p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, s seen) {
+		if s.knock == "cavage rsa" && refuses > 0 {
+			refuses--
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+	c, m := newClient(t, loopback(), closed(""))
+	host := p.id("").Host()
+	m.known[host] = signature.Cavage
+	for n, want := range []signature.Dialect{signature.Cavage, signature.RFC9421} {
+		refuses = 1
+		if _, err := c.Post(t.Context(), Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys()}); err != nil {
+			t.Fatal(err)
+		}
+		if m.known[host] != want {
+			t.Errorf("after %d refusals the host has dialect %d, want %d", n+1, m.known[host], want)
+		}
 	}
 }
