@@ -209,7 +209,7 @@ func (e *Engine) describeServing(ctx context.Context, public, admin net.Listener
 	return s, err
 }
 
-// flushTime is how long the events of the work under way may take to be emitted at the end.
+// flushTime is the least time that the events of the work under way have to be emitted at the end.
 const flushTime = 2 * time.Second
 
 // drainParts stops the parts within the drain timeout. It starts no further delivery, ends the
@@ -237,10 +237,18 @@ func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan er
 		errs = append(errs, fmt.Errorf("drain inboxes: %w", err))
 	}
 	errs = append(errs, <-delivered)
-	flushing, end := context.WithTimeout(context.Background(), flushTime)
+	flushing, end := context.WithDeadline(context.Background(), later(ctx, time.Now().Add(flushTime)))
 	defer end()
 	if err := p.emitter.Flush(flushing); err != nil {
 		errs = append(errs, fault.New(fault.Busy, "events were not emitted in time; they are at the next start"))
 	}
 	return errors.Join(append(errs, p.admin.Close())...)
+}
+
+// later returns the deadline of ctx, or t if that is later.
+func later(ctx context.Context, t time.Time) time.Time {
+	if d, limited := ctx.Deadline(); limited && d.After(t) {
+		return d
+	}
+	return t
 }
