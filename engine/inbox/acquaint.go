@@ -36,10 +36,10 @@ func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// acquaintWith commits that the recipients are acquaintances of the actor a; sends is true when
-// a is the activity's sender. The party that caused the activity is charged for each recipient
-// who was no acquaintance of the actor and follows neither the sender nor the actor of another
-// server that passes the activity on.
+// acquaintWith commits that the recipients are acquaintances of the actor a. The parameter sends
+// is true when a is the activity's sender. The party that caused the activity is charged for each
+// recipient who was no acquaintance of a. Recipients who follow the sender cost nothing, and
+// neither do followers of an actor of another server that passes the activity on.
 func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	now := i.Now() // taken before the commit, so that i.known trusts the rows for no longer than it may
 	if i.known.hasAll(a, x.Recipients, now) {
@@ -60,9 +60,10 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 
 // acquaintVoter commits that the recipients of a vote that a group announces are acquaintances of
 // the voter. It first removes recipients who do not follow the group, because they will certainly
-// store nothing. The group is charged for each recipient who was no acquaintance, although the
-// recipient follows the group, because otherwise it could invent voters without end. When its
-// budget is spent, these recipients are removed too: the group is not told (see fetchAnnounced).
+// store nothing. The group is charged for each recipient who was no acquaintance. These recipients
+// follow the group, but they still cost something, because otherwise the group could invent voters
+// without end. When the group's budget is spent, these recipients are removed too, and the group
+// is not told (see fetchAnnounced).
 func (i *Inbox) acquaintVoter(ctx context.Context, x *receiving) error {
 	voter := i.Handlers.Voter(x.Activity)
 	if voter == "" || i.Local.IsLocal(voter) {

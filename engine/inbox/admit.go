@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Admit returns the actor who signed a request that carries no activity. It refuses the same
-// requests as an inbox does: those of a blocked host or a suspended actor, those with an invalid
-// signature, and those of a host or actor that has sent too many.
+// Admit returns the actor who signed a request that carries no activity. As an inbox does, it
+// refuses a request of a blocked host or a suspended actor, a request with an invalid signature,
+// and a request of a host or actor that has sent too many requests.
 func (i *Inbox) Admit(ctx context.Context, r *http.Request, body []byte) (*vocab.Actor, error) {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body}, came: i.Now(), payer: policy.PayerOf(ctx)}
 	if err := i.checkClaims(x); err != nil {

@@ -79,10 +79,11 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 }
 
 // applyClaimed takes one activity through the steps if its id was claimed, and the activity was
-// not undone before it arrived (see takenAway). An Update by which an actor changes itself is no
-// duplicate: Takahē and Mobilizon send all of them under one id, and only what was fetched when it
-// came is stored. applyClaimed removes from claimed the ids of applied
-// activities, except of those that leave no row. Apply releases the ids that remain.
+// not undone before it arrived (see takenAway). An Update by which an actor changes itself is
+// never a duplicate. Takahē and Mobilizon send all such Updates under one id, and the database
+// stores only the document that was fetched when the Update came. applyClaimed removes from
+// claimed the ids of applied activities, except of those that leave no row. Apply releases the ids
+// that remain.
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
 	x.again = !claimed[x.ownID()]
 	switch {

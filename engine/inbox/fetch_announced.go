@@ -99,7 +99,7 @@ func (f *fetcher) fetchShown(ctx context.Context, x *receiving, id vocab.ID) err
 	return nil
 }
 
-// onlyOurs returns err when this server is its cause, and nil when another server is.
+// onlyOurs returns err when this server is the cause of err, and nil when another server is.
 func onlyOurs(err error) error {
 	if fault.IsOurs(err) {
 		return err

@@ -16,11 +16,10 @@ import (
 const maxReaders = 16
 
 // fetchForReader fetches an object again, after the object's server refused it to the instance
-// actor. This time a recipient of the activity signs the request. An object on another server
-// than that of the activity's sender is not fetched in this way, because the sender could then
-// disclose a user's name to that server. In that case fetchForReader returns the error refusal.
-// It also returns refusal if a relay passed the activity on, or if no recipient may ask for the
-// object.
+// actor. This time a recipient of the activity signs the request. An object that is not on the
+// sender's server is not fetched in this way, because the sender could then disclose a user's name
+// to the object's server. In that case fetchForReader returns the error refusal. It also returns
+// refusal if a relay passed the activity on, or if no recipient may ask for the object.
 func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
 	if x.relay || !id.SameOrigin(x.Actor.ID) {
 		return nil, refusal
@@ -82,10 +81,10 @@ func (f *fetcher) isAccepted(ctx context.Context, u vocab.Username, actor vocab.
 }
 
 // selectReadable returns the fetched objects that the user may read. If they were fetched in the
-// name of another user, the user may read only the objects whose own addressing includes the
-// user. If the object of an Announce is not among these, selectReadable looks for it in the
-// user's database. If the object is stored there and the sender is its author, only this object
-// is returned.
+// name of another user, the user may read only the objects whose own addressing includes the user.
+// If the user may not read the object of an Announce, or it was not fetched, selectReadable looks
+// for the stored object in the user's database. If the sender is the author of the stored object,
+// only this object is returned.
 func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
 	all := x.fetched
 	if !x.reader.IsZero() && x.reader != x.User {

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Bounds of the search for what an activity is about.
+// Bounds of the search for something that belongs to the user among the links of an activity.
 const (
 	maxLinks = 4  // links to follow from the activity to something that belongs to the user
 	maxAsked = 16 // linked objects and activities to look at
@@ -49,8 +49,8 @@ func (f *forwarder) mayForwardTo(x *applying, inboxes int) bool {
 }
 
 // listReached returns the inboxes to which the user has forwarded the thing that a Delete or Undo
-// takes back. There are none for other activities, for a thing that was never forwarded or was
-// taken back before, and for one whose delivery job is forgotten.
+// takes back. The result is empty for any other activity. It is also empty if the thing was never
+// forwarded or was taken back before, or if its delivery job is forgotten.
 func (f *forwarder) listReached(ctx context.Context, x *applying) ([]user.Inbox, error) {
 	id := x.Activity.Object.ID
 	if id == "" || !f.handlers.Lookup(x.Activity).TakesBack {
@@ -171,9 +171,9 @@ func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 
 // forwardActivity queues the activity, in the bytes in which it came. The deliveries are signed by
 // the user; the proof of the activity's author stays in the bytes. A Delete or Undo of a forwarded
-// thing goes to the inboxes that the thing reached, see listReached. It costs nothing, because
-// there is one for each thing. Other activities go to the followers that the sender could not
-// reach, if the budgets have room.
+// thing goes to the inboxes that the thing reached (see listReached). Such a Delete or Undo uses
+// up no budget, because there is only one for each thing. Other activities go to the followers
+// that the sender could not reach, if the budgets have room.
 func (f *forwarder) forwardActivity(ctx context.Context, x *applying, reached []user.Inbox) error {
 	a := x.Activity
 	if len(reached) == 0 && !f.mayForward(x) {

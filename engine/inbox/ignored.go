@@ -12,9 +12,10 @@ import (
 )
 
 // The reasons why an activity that was answered 202 is stored for nobody. There are no other
-// reasons. With IgnoredOverBudget, users who follow the sender may have stored the activity: too
-// much of its domain was stored for other users. A local user may also have forwarded it to
-// another local user when a budget of its domain had no room.
+// reasons. IgnoredOverBudget has two cases. In the first, too much of the sender's domain was
+// stored for users who do not follow the sender; users who follow the sender may have stored the
+// activity. In the second, a local user forwarded the activity to another local user when a budget
+// of its actor's domain had no room.
 const (
 	IgnoredNobody      = "nobody"       // it concerns no local user
 	IgnoredUnrelated   = "unrelated"    // it has nothing to do with its recipients

@@ -81,8 +81,8 @@ type receiving struct {
 	claims     []signature.Claim
 	large      int64                                // the size of a body above BodyLimit, which may only be an MLS message; 0 for an ordinary body
 	recognized vocab.ID                             // the sender of such a large body
-	payer      string                               // the client address, the domain of the sender of a large body, or that of payerFor; see paidBy
-	room       int64                                // bytes of memory that are reserved for it
+	payer      string                               // the client address, the domain of a large body's sender, or the result of payerFor; see paidBy
+	room       int64                                // bytes of memory reserved for the request
 	roomOf     string                               // the payer of that memory
 	parsed     *vocab.Activity                      // the parsed body, while it is in memory
 	foreign    bool                                 // set by parseBody: no signature is by a key of the actor's server
@@ -151,10 +151,11 @@ func New(d Deps) *Inbox {
 	return i
 }
 
-// Receive takes one request to an inbox through both halves of the pipeline. user is the owner of
-// the inbox, or zero for the shared inbox. When Receive returns nil, the activity is durable for
-// every recipient, or it is a report or a relay's answer that was handled, or it is stored for
-// nobody (see IgnoredNobody and the other reasons). In all these cases the peer is answered 202.
+// Receive takes one request to an inbox through both halves of the pipeline. The parameter user is
+// the owner of the inbox, or zero for the shared inbox. Receive returns nil if the activity is
+// durable for every recipient, if it is a report or a relay's answer and was handled, or if it is
+// stored for nobody (see IgnoredNobody and the other reasons). In all these cases the peer is
+// answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}, came: i.Now()}
 	return i.conclude(x, i.admitRequest(ctx, x))
@@ -248,9 +249,10 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 	return i.concludeHandOver(x, err)
 }
 
-// concludeHandOver returns the error for the delivery queue, which then tries the hand-over again;
-// nil ends it. An activity for which a budget of its actor's domain has no room is ignored,
-// because the queue would try it for days. But if it takes something away, it is tried again.
+// concludeHandOver returns the error for the delivery queue. After an error the queue tries the
+// hand-over again; nil ends the hand-over. An activity for which a budget of its actor's domain
+// has no room is ignored, because the queue would try it for days. But an activity that takes
+// something away is tried again.
 func (i *Inbox) concludeHandOver(x *receiving, err error) error {
 	if fault.KindOf(err) == fault.RateLimited && !i.Handlers.Lookup(x.Activity).TakesAway {
 		x.unkept, err = IgnoredOverBudget, nil
@@ -261,9 +263,9 @@ func (i *Inbox) concludeHandOver(x *receiving, err error) error {
 	return err
 }
 
-// Start begins to apply the activities that an earlier process left in the intake journal; this
-// goes on until Close. Start must be called when no other process serves the instance any more,
-// and before the first request.
+// Start begins to apply the activities that an earlier process left in the intake journal, and
+// tends the journal until Close. Start must be called when no other process serves the instance
+// any more, and before the first request.
 func (i *Inbox) Start(ctx context.Context) error {
 	if err := i.intake.Start(ctx); err != nil {
 		return err

@@ -37,8 +37,9 @@ func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	return nil
 }
 
-// readRequest parses the activity in the body of a request. In the activity it replaces addresses
-// of pages of this server, by which Pixelfed names users and posts, with the ids of these.
+// readRequest parses the activity in the body of a request. Pixelfed names this server's users and
+// posts by the addresses of their pages. readRequest replaces these addresses in the activity with
+// the ids of the users and posts.
 func readRequest(x *receiving, local *actor.Local) (*vocab.Activity, error) {
 	a, err := handler.ParseRequest(x.Body, x.Request.Header)
 	if err != nil {

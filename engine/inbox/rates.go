@@ -81,8 +81,8 @@ func limitFault(ok bool, after time.Duration) error {
 }
 
 // payerFor returns the payer for an activity that comes in no request: the domain of the first of
-// these actors that is on another server. Only if all of them are users of this server, the payer
-// is empty.
+// these actors that is on another server. If all of them are users of this server, the payer is
+// empty.
 func (i *Inbox) payerFor(senders ...vocab.ID) string {
 	for _, id := range senders {
 		if !i.Local.IsLocal(id) {
@@ -92,9 +92,10 @@ func (i *Inbox) payerFor(senders ...vocab.ID) string {
 	return ""
 }
 
-// paidBy returns the party that caused the activity: the domain of the request's signer, or, while
-// none is proven, its client address, or the result of payerFor if there is no request. It is
-// empty for what this server's own users or its operator cause.
+// paidBy returns the party that caused the activity, namely the domain of the request's signer.
+// While no signer is proven, the result is x.payer, that is, the client address, or the result of
+// payerFor if there is no request. The result is empty for an activity that a user of this server
+// or the operator causes.
 func (x *receiving) paidBy() string {
 	if x.signer != nil {
 		return policy.RegistrableDomain(x.signer.ID.Host())
@@ -103,10 +104,10 @@ func (x *receiving) paidBy() string {
 }
 
 // chargeFanOut counts the recipients who follow neither the activity's actor nor the actor that
-// passes it on (see countStrangers) against the party that pays (see paidBy). Each counts,
-// whether the user will store the activity or ignore it, because each costs a transaction in a
-// user's database. One of them is not counted, because the request itself was counted. The other
-// recipients cost nothing.
+// passes it on (see countStrangers) against the party that pays (see paidBy). It counts a
+// recipient even if the user will ignore the activity, because each recipient costs a transaction
+// in a user's database. One of the counted recipients is free, because the request itself was
+// counted. Recipients who follow one of the two actors cost nothing.
 func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil
@@ -122,10 +123,10 @@ func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// limitDeletions takes the first Delete of an actor that is gone, and then drops others of that
-// actor for a while. They all say the same, and need no signature of the actor, so otherwise
-// anybody could make the users who knew the actor forget it over and over. One that is refused
-// does not count, because it comes again.
+// limitDeletions takes the first Delete of an actor that is gone, and then drops further Deletes
+// of that actor for a while. All these Deletes say the same, and need no signature of the actor.
+// So without the limit, anybody could make the users who knew the actor forget it over and over. A
+// Delete that the function take refuses does not count, because it comes again.
 func (b *budgets) limitDeletions(x *receiving, take func() error) error {
 	key := string(x.Actor.ID.Canonical())
 	if first, _ := b.bounds.deletions.Ready(key); !first {
@@ -134,7 +135,7 @@ func (b *budgets) limitDeletions(x *receiving, take func() error) error {
 	if err := take(); err != nil {
 		return err
 	}
-	b.bounds.deletions.Allow(key) // nothing, if another one that came meanwhile has taken the place
+	b.bounds.deletions.Allow(key) // no effect if another Delete has used up the limit meanwhile
 	return nil
 }
 
@@ -161,10 +162,10 @@ func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients [
 	return n, nil
 }
 
-// limitStored removes the recipients for which too much of the sender's domain was stored
-// lately. If none is left, it refuses the activity. Activities that take something away are left
-// alone, because they take effect in any case (see leavesNoRow), and so are those of this server's
-// own users.
+// limitStored removes the recipients for which too much of the sender's domain was stored lately.
+// If none is left, it refuses the activity. It does not limit activities that take something away,
+// because they take effect in any case (see leavesNoRow), or activities of this server's own
+// users.
 func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
 	if x.paidBy() == "" || b.Handlers.Lookup(x.Activity).TakesAway {
 		return nil
@@ -175,10 +176,10 @@ func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
 	return b.limitForStrangers(ctx, x)
 }
 
-// limitForFollowers removes recipients for which too much was stored of the actors that they
-// follow at the sender's domain. If others are left, these get the activity, but x.refused is
-// set, so that the peer sends it again; then they ignore it as a duplicate. If none is left,
-// limitForFollowers refuses the activity.
+// limitForFollowers removes each recipient for whom too much was stored of the actors that this
+// recipient follows at the sender's domain. If other recipients are left, they get the activity,
+// but x.refused is set, so that the peer sends the activity again. These recipients then ignore it
+// as a duplicate. If no recipient is left, limitForFollowers refuses the activity.
 func (b *budgets) limitForFollowers(x *receiving) error {
 	left := x.Recipients[:0:0]
 	var full error
@@ -200,8 +201,8 @@ func (b *budgets) limitForFollowers(x *receiving) error {
 // follows at a domain.
 func followedKey(payer string, u vocab.Username) string { return u.String() + " " + payer }
 
-// limitForStrangers removes users who do not follow the sender, if too much of its domain was
-// stored for such users.
+// limitForStrangers removes recipients who do not follow the sender, if too much of the sender's
+// domain was stored for such users.
 func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 	ok, after := b.bounds.storedOfDomain.Ready(x.paidBy())
 	if ok {
@@ -223,7 +224,7 @@ func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 }
 
 // hasRoom reports whether the budget that pays for the user's rows of the sender is not used up.
-// chargeStored spends the same budget. This server's own users need none.
+// chargeStored spends the same budget. Activities of this server's own users need no budget.
 func (p *applier) hasRoom(x *applying) bool {
 	if x.payer == "" {
 		return true

@@ -25,8 +25,8 @@ const (
 	// mostAsked is the greatest number of users whose databases are read to find out whether
 	// one of them knows the sender of a large body to the shared inbox.
 	mostAsked = 200
-	// atOnce is how many large activities are applied at the same time. It is small because
-	// each recipient's transaction has copies of the message in memory.
+	// atOnce limits how many large activities are applied at the same time. It is small
+	// because each recipient's transaction has copies of the message in memory.
 	atOnce = 4
 )
 

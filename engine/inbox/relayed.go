@@ -30,11 +30,12 @@ type Relays interface {
 // concern.
 var errStranger = fmt.Errorf("it is a stranger's: %w", errDropped)
 
-// takeRelayed receives an activity that an accepted relay passes on. A post without a proof by
-// its author is fetched from the author's own server, and only its id is taken from the relay.
-// An activity is dropped if it concerns no local user, as far as this is known before another
-// server is asked, or if the relay's budget is used up. A relay is never told that an activity
-// was refused, because it would send the activity again, or consider this server unavailable.
+// takeRelayed receives an activity that an accepted relay passes on. A post without a proof by its
+// author is fetched from the author's own server, and only its id is taken from the relay. An
+// activity is dropped if isWanted finds, before another server is asked, that it concerns no local
+// user. It is also dropped if the relay's budget is used up. A relay is never told that an
+// activity was refused, because the relay would send the activity again, or consider this server
+// unavailable.
 func (v *voucher) takeRelayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
 	x.relay = true
 	wanted, err := v.isWanted(ctx, x)
@@ -85,11 +86,11 @@ func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	}), nil
 }
 
-// fetchPost fetches the post that a relay passes on from the author's server, and puts the post's
-// Create in place of the relay's activity. If that server shows a Create under the announced id,
-// fetchPost takes that Create. If it shows a public post, fetchPost builds a Create from the
-// post. The id of the built Create is the post's id with a fragment, so the post arrives once
-// even if several relays pass it on.
+// fetchPost fetches from the author's server the post that a relay passes on, and puts the post's
+// Create in place of the relay's activity. If the author's server shows a Create under the
+// announced id, fetchPost takes that Create. If the server shows a public post, fetchPost builds a
+// Create from the post. The id of the built Create is the post's id with a fragment, so the post
+// arrives once even if several relays pass it on.
 func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 	o, raw, err := v.fetchObject(ctx, x, x.Activity.Object.ID, nil)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	renewEvery  = 20 * time.Second // how long an actor that changes too often waits until it is fetched again
-	renewTime   = 10 * time.Second // how long, in one round, new fetches from one domain are started
+	renewEvery  = 20 * time.Second // the wait before an actor that changes too often is fetched again
+	renewTime   = 10 * time.Second // the time in one round in which fetches from one domain may begin
 	maxRenewing = 8                // domains that are fetched from at the same time
 )
 
 // renewer fetches actors that have changed, if their budget did not allow an immediate fetch or
 // their server did not answer it, and updates the users' copies of them. Each domain has a queue
 // of its own and a limited time in each round, so that a domain that does not answer delays the
-// others only a little. A user whose database fails is tried once in a round, and neither delays
-// the other users nor causes another fetch.
+// others only a little. A user whose database fails is tried once in a round. Such a user does not
+// delay the other users, and causes no further fetch.
 type renewer struct {
 	inbox *Inbox
 	room  *policy.Pool
@@ -60,7 +60,7 @@ func (r *renewer) add(id vocab.ID) {
 	}
 }
 
-// run runs a round every renewEvery, until no actor waits and no user is owed one, or the inbox
+// run runs a round every renewEvery, until no actor waits and no user is owed a copy, or the inbox
 // closes.
 func (r *renewer) run() {
 	for r.inbox.beside.Pause(renewEvery) {
@@ -91,8 +91,9 @@ func (r *renewer) renewAll() {
 	_ = round.Wait() // no error, because neither function returns one
 }
 
-// beginRound returns the length of each domain's queue, and the users that are owed actors which
-// are in no queue. So two goroutines never write copies of the same actor.
+// beginRound returns the length of each domain's queue. For each actor that is in no queue, it
+// also returns the users who are owed a copy of the actor. So two goroutines never write copies of
+// the same actor.
 func (r *renewer) beginRound() (counts map[string]int, owed map[vocab.ID][]vocab.Username) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

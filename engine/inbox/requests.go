@@ -37,8 +37,8 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 }
 
 // checkPermitted drops a post for followers if the user is not one of them, and a post that is
-// only for users of another server. receiveStranger decides about a private post by a stranger,
-// that is, an actor that the rule insecure_dm does not permit to write to the user in private.
+// only for users of another server. receiveStranger decides about a private post by a stranger. A
+// stranger is an actor that the rule insecure_dm does not permit to write to the user in private.
 // checkRemainsPublic decides about an Update of a stranger's post.
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if handler.IsInvitation(x.Activity) {
@@ -123,11 +123,12 @@ const (
 )
 
 // receiveStranger decides whether a private message of a stranger is accepted, becomes a request
-// or is ignored. It is accepted if the user's setting messaging.strangers is "allow", if it is a
-// message of an encrypted conversation and the setting is "requests", if it answers a private post
-// of the user's own, if the user has written to the sender in private, or if the user has accepted
-// an earlier request of the sender. Otherwise it is ignored if the setting is "drop" or as many
-// requests are open as the bounds permit. In all other cases it becomes a request.
+// or is ignored. It is accepted if the user's setting messaging.strangers is "allow". A message of
+// an encrypted conversation is also accepted if the setting is "requests". With any setting, the
+// message is accepted if it answers a private post of the user's own, if the user has written to
+// the sender in private, or if the user has accepted an earlier request of the sender. Otherwise
+// it is ignored if the setting is "drop" or as many requests are open as the bounds permit. In all
+// other cases it becomes a request.
 func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	takes := p.Profiles.User(x.User).Messaging.TakesStrangers()
 	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && p.Handlers.IsApart(x.Activity) { // a message that is stored apart shows no text to anybody
@@ -148,9 +149,9 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	return nil
 }
 
-// countRequests counts the message requests that are open. The result knows reports whether the
-// sender needs none, because the user has written to the sender in private or has accepted an
-// earlier request of the sender.
+// countRequests counts the message requests that are open. The result "knows" is true if the
+// sender needs no request, because the user has written to the sender in private or has accepted
+// an earlier request of the sender.
 func (p *applier) countRequests(ctx context.Context, x *applying) (n user.RequestCounts, knows bool, err error) {
 	knows, err = x.tx.Relationships.HasWrittenTo(ctx, p.Local.Followers(x.User), x.Actor.ID)
 	if err != nil || knows {

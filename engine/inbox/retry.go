@@ -46,7 +46,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}
-	switch x.unkept { // a group would not be told; the activity stays set aside
+	switch x.unkept { // a group is not told of these cases, but Retry must fail
 	case IgnoredGroupBudget:
 		return fault.New(fault.RateLimited, "as much was fetched for the group as may be for now").WithHint("run it again")
 	case IgnoredUnproven:
@@ -67,7 +67,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	x.meant = x.meantFor(i.Deps)
 	in := i.rowOf(x)
 	in.Forwarders = p.Forwarders
-	in.Payer = i.payerFor(append(slices.Clone(p.Forwarders), a.Actor)...) // as at first; the operator causes what Retry itself does
+	in.Payer = i.payerFor(append(slices.Clone(p.Forwarders), a.Actor)...) // the original payer; the operator causes only the work of Retry
 	in.Recipients, in.Waiting = nil, in.Recipients
 	applied := false // true if the activity was applied after an earlier Retry that was interrupted
 	err = i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	rivalTries  = 7           // how often a server is asked, at most, which of its actors owns an object
+	rivalTries  = 7           // the most times that a server is asked which of its actors owns an object
 	keptAnswers = time.Minute // how long an answer is stored if all waiting users have taken it; the activity may still reach other users
 	leftAnswers = time.Hour   // how long an answer is stored if a waiting user has not taken it
 	askTime     = 30 * time.Second
@@ -89,9 +89,9 @@ func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 }
 
 // newQuestion returns the question whether the server of an activity's object shows the object as
-// its author's. It may be asked in the name of u, who received the activity from the author. But
-// if a group announced the object with its author's proof, the question is asked in nobody's name,
-// because the group must not make u's name known to the object's server.
+// its author's. The question may be asked in the name of u, who received the activity from the
+// author. But if a group announced the object with its author's proof, the question is asked in
+// nobody's name, because the group must not make u's name known to the object's server.
 func newQuestion(u vocab.Username, x *applying) *question {
 	q := &question{object: x.Activity.Object.ID, author: x.Actor.ID, reader: &u, waiting: map[vocab.Username]bool{u: true}}
 	if x.Proven {
@@ -116,9 +116,9 @@ func (r *rivals) forgetAnswers() {
 func (q *question) payer() string { return policy.RegistrableDomain(q.author.Host()) }
 
 // findObject returns the object as its server shows it to the question's reader. It returns nil
-// when the server does not show it as that author's, or cannot be reached in rivalTries tries. If
-// the inbox closes before that is known, finished is false. The question then stays open, and the
-// activity waits in the journal for the next process.
+// when the server does not show the object as q.author's, or cannot be reached in rivalTries
+// tries. If the inbox closes before the result is known, the result "finished" is false. The
+// question then stays open, and the activity waits in the journal for the next process.
 func (r *rivals) findObject(q *question) (shown *vocab.Object, finished bool) {
 	for try := range rivalTries {
 		if try > 0 && !r.work.Pause(r.backoff.After(try-1)) {

@@ -11,10 +11,10 @@ import (
 )
 
 // verifySignature proves who made the request. One of the request's signatures must be by a key
-// that the signer's own document lists. The request is counted against the signer and its host
-// only after that, because otherwise anybody could use up the share of others by naming their
-// keys. When the signer is not the activity's actor, there must be another proof that the
-// activity is its actor's.
+// that the signer's own document lists. Only a verified request is counted against the signer and
+// the signer's host, because otherwise anybody could use up the share of others by naming their
+// keys. When the signer is not the activity's actor, there must be another proof that the actor
+// made the activity.
 func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.gone {
 		return nil

@@ -114,7 +114,7 @@ func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 // confirmDelete asks the actor's server whether the object of a Delete is gone. The server
 // confirms nothing else in the Delete, not even its id, so a Delete that says only this replaces
 // the one that came. When the server answers only that it has no such object, the Delete is
-// dropped, like one that the actor signed itself.
+// dropped, as resolveActor drops one that the actor signed itself.
 func (v *voucher) confirmDelete(ctx context.Context, x *receiving) error {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID
 	err := v.checkDeleted(ctx, x, actor, object)
