@@ -110,9 +110,10 @@ func mayAnswer(rel *user.Relationship, status string) bool {
 }
 
 // isAnswerTo reports whether the answer's object is the Follow that made the relationship rel. It
-// compares the ids, except in two cases. If the answer leaves out the id of the Follow, it
-// compares the actor and object of the Follow. It does the same if a Reject embeds a Follow whose
-// id is not on the user's server, because Misskey removes a follower by such a Reject.
+// compares the ids, except in two cases in which it compares the actor and object of the Follow.
+// In the first case, the answer leaves out the id of the Follow. In the second case, a Reject
+// embeds a Follow whose id is not on the user's server, because Misskey removes a follower by such
+// a Reject.
 func isAnswerTo(r *Received, rel *user.Relationship, status string) bool {
 	o := r.Activity.Object
 	isRenamed := status == user.Rejected && o.Doc != nil && !o.ID.SameOrigin(r.Me)

@@ -62,8 +62,8 @@ func isEntry(a *vocab.Activity) bool { return conversation.IsConversation(a.Targ
 func isState(a *vocab.Activity) bool { return conversation.IsConversation(a.Object.ID) }
 
 // newEntry returns the handler of an Add of a message. If the target is a conversation, the Add
-// says that the conversation's host has put the message into the conversation's log. For any
-// other target the handler does the same as that of newAdd.
+// says that the conversation's host has put the message into the conversation's log. For any other
+// target it does the same as the handler that newAdd returns.
 func newEntry() Handler {
 	h := newAdd()
 	h.Apart = isEntry
@@ -90,8 +90,8 @@ func newEntry() Handler {
 }
 
 // newConversationState returns the handler of an Update of a collection. If the collection is a
-// conversation, the Update tells its state. For any other collection the handler does the same
-// as that of newUpdate, which refuses collections.
+// conversation, the Update tells its state. For any other collection it does the same as the
+// handler that newUpdate returns, which refuses collections.
 func newConversationState() Handler {
 	h := newUpdate()
 	h.Apart = isState

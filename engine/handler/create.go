@@ -93,9 +93,9 @@ func needsUnlessEmbedded(a *vocab.Activity) []vocab.ID {
 	return []vocab.ID{a.Object.ID}
 }
 
-// embedsAll reports whether an activity embeds its object as the object's server shows it.
-// BookWyrm embeds its own form in an Update. In this form the book and the quoted text are members
-// of their own, and not in the content.
+// embedsAll reports whether an activity embeds its object as the object's server shows it. It
+// returns false for an Update of BookWyrm about a book, because BookWyrm puts the book and the
+// quoted text of the embedded object into separate members, and not into the content.
 func embedsAll(a *vocab.Activity) bool {
 	_, isOfBook := a.Object.Doc["inReplyToBook"]
 	return a.Object.Doc != nil && !(isOfBook && a.Type == vocab.Update)
@@ -121,7 +121,7 @@ func ObjectOf(a *vocab.Activity, fetched map[vocab.ID]*vocab.Object) *vocab.Obje
 }
 
 // authoredObject returns the object that the sender wrote; see ObjectOf. BookWyrm shows other
-// servers no private post, so an edit of one is taken in BookWyrm's own form.
+// servers no private post, so an edit of a private post is taken in the form that BookWyrm embeds.
 func authoredObject(r *Received) (*vocab.Object, error) {
 	o := ObjectOf(r.Activity, r.Fetched)
 	if o == nil || !isReadable(o) || o.AttributedTo != "" && !o.AttributedTo.Same(r.Actor.ID) {
@@ -230,7 +230,7 @@ func Stored(o *vocab.Object, now time.Time) user.Object {
 // placeInFeed adds a received activity to the user's feed, or to the requests if it is a
 // stranger's private message. It adds no muted activity to the feed, and nothing for an encrypted
 // message. If the activity was not sent to the user, but only concerns something of the user's,
-// placeInFeed does nothing, and the user sees the activity among the notifications.
+// placeInFeed does nothing. The user then sees the activity among the notifications.
 func placeInFeed(ctx context.Context, tx *user.Tx, r *Received) error {
 	switch {
 	case !r.isReached():

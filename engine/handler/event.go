@@ -87,7 +87,7 @@ func EventType(activityType, direction string) string {
 
 // EventTypes returns the types of the events for a received activity. A muted activity gets none
 // of the types by which clients notify the user. A muted request gets none at all, because
-// create.received would tell it to tokens of scope llm.
+// create.received would tell tokens of scope llm of the request.
 func (r *Registry) EventTypes(x *Received, e Effects) []string {
 	switch {
 	case x.Request && x.Muted:

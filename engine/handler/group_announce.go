@@ -213,9 +213,9 @@ func withdrawPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (
 	return r.dropActivity(ctx, tx)
 }
 
-// hasBrought reports whether the sender, a group, has brought a reaction: whether the id of the
-// reaction is on the group's server. A group speaks only for such reactions, and not for those
-// that actors of other servers have sent themselves.
+// hasBrought reports whether the sender, a group, has brought a reaction, that is, whether the id
+// of the reaction is on the group's server. A group may replace or take back only such reactions,
+// and not those that actors of other servers have sent themselves.
 func (r *Received) hasBrought(vote *user.Reaction) bool {
 	return vote.Activity.SameOrigin(r.Actor.ID)
 }

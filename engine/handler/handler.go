@@ -59,8 +59,8 @@ type Handler struct {
 
 	Final       bool // Undo has no effect on it
 	TakesAway   bool // it takes effect, unseen, even if the user blocks its actor
-	TakesBack   bool // it takes back what its actor sent before, and nobody may see that any more
-	Ends        bool // it is sent to all who got what it ends, even to blocked actors
+	TakesBack   bool // it takes back something that its actor sent and that nobody may see any more
+	Ends        bool // it goes to all who got the thing that it ends, even to blocked actors
 	Lasting     bool // its deliveries are retried for 30 days
 	Ordered     bool // its deliveries and those of its Undo keep their order; see OrderOf
 	ChangesWho  bool // it or its Undo changes a follow, a friendship, a block or the members of a group
@@ -116,7 +116,7 @@ type Received struct {
 	Fetched    map[vocab.ID]*vocab.Object // the objects that Needs named; shared with other recipients, as Activity and Actor are
 	Proven     bool                       // the object in Fetched is the one that a Group's Announce embeds, on its author's proof; its server was not asked
 	Target     *vocab.Actor               // the target of a Move that both accounts confirm; shared, too
-	Named      bool                       // it names the user, or its actor sent it to their inbox
+	Named      bool                       // it names the user, or its actor sent it to the user's inbox
 	Forwarders []*vocab.Actor             // the actors that sent it, if these are not its own actor; shared, too
 	Follows    bool                       // the user follows the sender
 	Muted      bool                       // the user does not want to see it or be notified of it
@@ -128,8 +128,9 @@ type Received struct {
 
 	EncryptedChat audience.Rule // the user's rule for encrypted conversations of two
 
-	// Tells reports whether the handler may add an event of its own. trust is the trust in the
-	// actor who causes it. Tells counts the events that it does not permit.
+	// Tells reports whether the handler may add an event of its own. The parameter trust is
+	// the user's trust in the actor who causes the event. Tells counts the events that it does
+	// not permit.
 	Tells func(trust string) bool
 }
 

@@ -7,12 +7,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// provenTime is how long a proof (FEP-8b32) shows that what it covers still stands.
+// provenTime is the longest time for which a proof (FEP-8b32) shows that the covered activity or
+// object still stands.
 const provenTime = 48 * time.Hour
 
-// IsOld reports whether a proof was made so long ago that the author may have deleted, changed
-// or taken back what it covers. A proof does not end by that, and anybody who has the activity can
-// pass it on for ever.
+// IsOld reports whether a proof is so old that its author may have deleted, changed or taken back
+// the proven activity or object since. The proof remains valid all the same, and anybody who has
+// the activity can pass it on for ever.
 func IsOld(made, now time.Time) bool { return now.Sub(made) > provenTime }
 
 // IsOutdated reports whether the proof of an activity that another actor passes on is too old to

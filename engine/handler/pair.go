@@ -31,9 +31,10 @@ func isBetween(a *vocab.Activity, o *vocab.Object, author, other vocab.ID) bool 
 	return audience.Counterpart(a.Addressing, author).Same(other) && (len(o.All()) == 0 || audience.Counterpart(o.Addressing, author).Same(other))
 }
 
-// keepSentNote handles an object that the user sends to one actor in private. It adds a Note that
-// names the actor to the conversation of the two. If that conversation is encrypted, it refuses
-// an object of any type, even if the conversation is closed.
+// keepSentNote handles an object that the user sends to one actor in private. If the object is a
+// Note that names the actor, keepSentNote adds the Note to the conversation of the two. If that
+// conversation is encrypted, keepSentNote refuses an object of any type, even if the conversation
+// is closed.
 func keepSentNote(ctx context.Context, tx *user.Tx, s *Sent, o *vocab.Object) error {
 	reader := s.onlyReader()
 	if reader == "" || o.Type != note || !audience.Names(s.Activity.Addressing, reader) {
@@ -60,10 +61,10 @@ func checkSentWords(ctx context.Context, tx *user.Tx, s *Sent) error {
 	return conversation.CheckOpen(c)
 }
 
-// onlyReader returns the one actor who gets a private activity of the user, or an empty id if it
-// is not private or several actors get it. The actor is the only one that the activity names. If
-// the activity names nobody but the user, the actor is the only one that it reaches through the
-// user's groups.
+// onlyReader returns the one actor who gets a private activity of the user. The result is empty if
+// the activity is not private or several actors get it. If the activity names one actor besides
+// the user, the result is that actor. If the activity names nobody but the user, the result is the
+// only actor that the activity reaches through the user's groups.
 func (s *Sent) onlyReader() (one vocab.ID) {
 	if !audience.OfActivity(s.Activity, s.Actor.Followers).IsPrivate() {
 		return ""

@@ -41,8 +41,9 @@ func needsStamp(a *vocab.Activity) []vocab.ID {
 }
 
 // receiveQuoteAnswer handles the answer to a QuoteRequest of the user. Only the answer of the
-// actor that was asked counts. An Accept needs a stamp of that actor for this very quote, and only
-// the first one counts: each stamp costs an Update to all who have the post. A Reject is final.
+// actor that was asked counts. An Accept needs a stamp of that actor for this very quote. Only the
+// first stamp counts, because each stamp costs an Update to all who have the post. A Reject is
+// final.
 func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, status string) (Effects, error) {
 	request, note, err := findAsked(ctx, tx, r)
 	if err != nil || note == nil || note.Doc.Flag(refused) {
@@ -63,9 +64,9 @@ func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r 
 	return Effects{}, r.sender(tx, local).changeQuote(ctx, note, func(d vocab.Doc) { d[authorization] = string(stamp) })
 }
 
-// findAsked returns the user's QuoteRequest that the sender answers, and the post for which it
-// was sent. Both are nil if there is no such request to the sender; note is also nil if the post
-// was deleted.
+// findAsked returns the user's QuoteRequest that the sender answers, and the post for which it was
+// sent. Both results are nil if there is no such request to the sender. The result note is also
+// nil if the post was deleted.
 func findAsked(ctx context.Context, tx *user.Tx, r *Received) (request *vocab.Activity, note *vocab.Object, err error) {
 	asked, err := tx.Activities.FindBy(ctx, user.Owned{ID: r.Activity.Object.ID, Actor: r.Me})
 	if err != nil || asked == nil || asked.Type != vocab.QuoteRequest {
@@ -158,8 +159,9 @@ func quotedAuthor(ctx context.Context, tx *user.Tx, r *Received, quoted vocab.ID
 	return held.AttributedTo, nil
 }
 
-// withdrawApproval is called when an author deletes an object, which is the parameter stamp. If
-// the object is a stamp, withdrawApproval removes the approval of the stored post that claims it.
+// withdrawApproval is called when an author deletes the object in the parameter stamp. If that
+// object is a stamp, withdrawApproval removes the approval of the stored post that claims the
+// stamp.
 func withdrawApproval(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, stamp *vocab.Object) error {
 	if stamp.Type != vocab.QuoteAuthorization {
 		return nil
@@ -292,7 +294,7 @@ func (s sender) viewersOf(ctx context.Context, o *vocab.Object) (map[vocab.ID]au
 }
 
 // WithoutActors removes actors from the targets of inboxes, and removes inboxes that have no
-// targets left. The map named but has true for each actor that is removed.
+// targets left. The map in the parameter but has true for each actor that is removed.
 func WithoutActors(inboxes []user.Inbox, but map[vocab.ID]bool) (left []user.Inbox) {
 	for _, i := range inboxes {
 		var actors []vocab.ID

@@ -48,8 +48,8 @@ func instrumentOf(a *vocab.Activity) vocab.Ref {
 	return r
 }
 
-// checkQuoteRequest refuses a request whose quoting post is not the actor's own, or quotes
-// another post than the requested one.
+// checkQuoteRequest refuses a request whose quoting post is not the actor's own, or does not quote
+// the requested post.
 func checkQuoteRequest(a *vocab.Activity) error {
 	if err := checkObject(a); err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Unlisted ends the user's follow of an actor, because the actor's server does not list the
-// user among the followers (FEP-8fcf). It does so only if the follow was accepted and its
-// Follow still has the id in the parameter follow.
+// Unlisted ends the user's follow of an actor, because the actor's server does not list the user
+// among the followers (FEP-8fcf). It does so only if the follow was accepted and the id of its
+// Follow is still the one in the parameter follow.
 func Unlisted(ctx context.Context, tx *user.Tx, l Listing, follow vocab.ID) error {
 	rel, err := tx.Relationships.Find(ctx, user.Following, l.By.ID)
 	if err != nil || rel == nil || rel.Status != user.Accepted || rel.Activity != follow {
@@ -26,7 +26,8 @@ func Unlisted(ctx context.Context, tx *user.Tx, l Listing, follow vocab.ID) erro
 	return tx.Events.Add(ctx, NewEvent("relationship.changed", p, l.Now))
 }
 
-// underWay is how long the user's Undo of a Follow may take to reach a server that is online.
+// underWay is the longest time for which the user's Undo of a Follow may be on its way to a server
+// that is online.
 const underWay = 12 * time.Hour
 
 // Listed sends an Undo of a Follow because the actor's server lists a user who does not follow

@@ -131,8 +131,9 @@ func replaceObject(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Objec
 
 // isUndated reports whether an Update that another actor passes on has no time by which an old
 // version can be told from a new one. The author may have made such an Update long ago, and its
-// proof still holds. The counts of a poll have no time but that of the poll's change. The result
-// is false if the object was fetched, because its server shows only the current version.
+// proof still holds. A poll must have the time of its change, because its counts have no other
+// time. The result is false if the object was fetched, because its server shows only the current
+// version.
 func isUndated(r *Received, o *vocab.Object) bool {
 	hasTime := !o.Updated.IsZero() || o.Type != question && !r.Activity.Published.IsZero()
 	return len(r.Forwarders) > 0 && !hasTime && !r.isShown(o)
@@ -161,7 +162,7 @@ func (r *Received) asViewer() audience.Viewer {
 // storeEarly stores a post of a followed actor from an Update that arrives before its Create. A
 // server that retries failed deliveries may send the Update first. The Create later finds the
 // post, and adds it to the feed. An Update whose audience does not include the user is ignored,
-// because it came here for other users, who have the post.
+// because the Update came here for other users, who have the post.
 func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) error {
 	if !r.Follows || !audience.OfObject(o, r.Actor.Followers).MaySee(r.asViewer()) {
 		return ErrIgnored

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// maxTitle is the most characters that the title of an article, file or product may have.
+// maxTitle is the greatest number of characters in the title of an article, file or product.
 const maxTitle = 300
 
 // createArticle writes an article: a text with a title (ActivityStreams vocabulary §3.3).

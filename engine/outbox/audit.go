@@ -45,8 +45,8 @@ func (r *refusals) recordRefusal(ctx context.Context, x *exchange, refusal error
 	}
 }
 
-// storeCounts stores counts of refusals. The count that latest identifies is stored together
-// with params, the parameters of the action that was refused last.
+// storeCounts stores counts of refusals. The parameter params has the parameters of the action
+// that was refused last. They are stored with the count whose key is latest.
 func (r *refusals) storeCounts(ctx context.Context, u vocab.Username, counted map[refused]int, latest refused, params []byte) error {
 	return r.store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		for kind, times := range counted {

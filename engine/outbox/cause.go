@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/handler"
 )
 
-// maxDepth is the longest allowed chain of dispatches in which each reacts to an event of the one
-// before. It ends the loop of two clients that answer each other.
+// maxDepth limits the length of a chain of dispatches in which each dispatch reacts to an event of
+// the dispatch before. The limit ends the loop of two clients that answer each other.
 const maxDepth = 8
 
 // findCause sets the cause of x, and refuses x if the chain of dispatches before it already has

@@ -64,7 +64,7 @@ func decodeAll(name string, values []string) (all [][]byte, err error) {
 }
 
 // submitCommit sends the commit. It refuses the commit if the changes that the commit makes are
-// readable and the function isMeant rejects them. The text of that refusal is words.
+// readable and the function isMeant rejects them. The parameter words is the text of that refusal.
 func (p *memberChange) submitCommit(ctx context.Context, in *conversations, x *exchange, isMeant func(conversation.Changes) bool, words string) (bool, error) {
 	c, err := in.findGroup(ctx, x, p.ConversationID)
 	if err != nil {

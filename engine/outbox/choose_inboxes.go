@@ -12,12 +12,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// lockAudience locks the user's blocks, followers and groups until the transaction ends. The
-// lock is exclusive for an activity that changes them, and shared for all others. So an actor
-// that is blocked or removed before an activity commits does not get the activity, and two
-// activities cannot change the relationship of the user and an actor at the same time. The lock
-// is exclusive for the Delete of the user, too, so that no other activity is stored at the same
-// time.
+// lockAudience locks the user's blocks, followers and groups until the transaction ends. The lock
+// is exclusive for an activity that changes them, and shared for all others. So an actor that is
+// blocked or removed before an activity commits does not get the activity. Also, two activities
+// cannot change the relationship of the user and an actor at the same time. The lock is exclusive
+// for the Delete of the user, too, so that no other activity is stored at the same time.
 func (f *fanOut) lockAudience(ctx context.Context, tx *user.Tx, x *exchange) error {
 	endsGroup := x.activity.Type == vocab.Delete && x.group != nil
 	_, leaves := x.intent.(deleteActor)

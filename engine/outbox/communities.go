@@ -17,10 +17,10 @@ const (
 	communityTime  = 2 * time.Second // for each
 )
 
-// addressCommunities addresses those of the ids that are communities, that is, Group actors. The
-// ids are those that a public post names in audience (FEP-1b12). The action is about that post.
-// Only the community's own server can pass the activity on to the members. A community that is
-// blocked, or that cannot be found, is left out.
+// addressCommunities addresses the communities (Group actors) among the ids. The action is about a
+// public post that names these ids in audience (FEP-1b12). Only the community's own server can
+// pass the activity on to the members. A community that is blocked, or that cannot be found, is
+// left out.
 func (f *finder) addressCommunities(ctx context.Context, x *exchange, ids []vocab.ID) error {
 	ids = slices.DeleteFunc(ids, func(id vocab.ID) bool { return f.gate.CheckActor(id) != nil })
 	var found []*vocab.Actor
@@ -81,8 +81,8 @@ func (x *exchange) addCommunity(a *vocab.Actor) {
 	x.addNamed(a)
 }
 
-// setAudience writes the communities that something belongs to into its document. A single one is
-// no list, because Lemmy reads no list there.
+// setAudience writes the communities into the document of an activity or object that belongs to
+// them. A single community is written without a list, because Lemmy reads no list there.
 func setAudience(d vocab.Doc, communities []vocab.ID) {
 	switch len(communities) {
 	case 0:

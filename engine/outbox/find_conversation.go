@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxSealed is the most base64 characters that an MLS message or a GroupInfo may have in an
+// maxSealed is the greatest number of base64 characters of an MLS message or a GroupInfo in an
 // action. The routes of conversations accept larger ones.
 const maxSealed = 1 << 20
 

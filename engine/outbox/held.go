@@ -72,9 +72,9 @@ func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return nil, errUnheld
 }
 
-// readCopy returns the copy of an actor in the user's database. It returns nil if the database
-// has other data of the actor but no copy, and errUnheld if it has no data of the actor, or only
-// what waits among the requests.
+// readCopy returns the copy of an actor in the user's database. It returns nil if the database has
+// other data of the actor but no copy, and errUnheld if it has no data of the actor, or only data
+// that waits among the requests.
 func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err error) {
 	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *user.Tx) error {
 		waits, err := tx.Requests.AreAllOf(ctx, id)

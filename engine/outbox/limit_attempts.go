@@ -38,10 +38,10 @@ func (o *Outbox) AttemptQuotas(ctx context.Context, u vocab.Username, token uuid
 		quotaOf("day", policy.Attempts.Daily, 24*time.Hour, tried.Day, tried.DaySince, now)}, err
 }
 
-// quotaOf returns the quota of a window of time, such as an hour. limit is the number of
-// attempts that are allowed, used is the number that were counted, and since is the minute of
-// the oldest of these. All attempts of a minute count until the window has passed since the end
-// of that minute.
+// quotaOf returns the quota of a window of time, such as an hour. The parameter limit is the
+// number of allowed attempts, and used is the number of counted attempts. The parameter since is
+// the minute of the oldest counted attempt. All attempts of a minute count until the window has
+// passed since the end of that minute.
 func quotaOf(name string, limit int, window time.Duration, used int, since, now time.Time) policy.Quota {
 	q := policy.Quota{Name: name, Limit: limit, Window: window, Left: max(limit-used, 0)}
 	if used > 0 {

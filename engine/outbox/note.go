@@ -204,9 +204,10 @@ type note struct {
 	quoted                       vocab.ID // empty if the note quotes nothing
 }
 
-// makeReply makes n a reply to the object that the parameter names. Without a visibility of its
-// own, n gets that of the parent. If the parent is local to another server, n is direct instead,
-// because on this server local means everybody here, but not the author of the parent.
+// makeReply makes n a reply to the object that the parameter names. If n has no visibility of its
+// own, n gets the visibility of the parent. But if the parent is local to another server, n
+// becomes direct, because a local note of this server would reach everybody here and not the
+// author of the parent.
 func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, value string) error {
 	parent, author, err := f.findObject(ctx, x, name, value)
 	if err != nil {
@@ -311,8 +312,8 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 	return nil
 }
 
-// addressCommunities addresses the communities of the note's parent, if everybody may see the note.
-// It comes after setAddressing, because the note does not mention them.
+// addressCommunities addresses the communities of the note's parent, if everybody may see the
+// note. It runs after setAddressing, because the note does not mention the communities.
 func (n *note) addressCommunities(ctx context.Context, f *finder, x *exchange) error {
 	if !audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}) {
 		return nil

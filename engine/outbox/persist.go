@@ -142,8 +142,9 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *user.Tx, x *exchange, jo
 	return addEvents(ctx, tx, x)
 }
 
-// addEvents adds the events that tell the user's clients of the activity. If it changes a
-// relationship, a second event names the other actor, so that each client can keep its lists.
+// addEvents adds the events that tell the user's clients of the activity. If the activity changes
+// a relationship, a second event names the other actor, so that each client can keep its lists up
+// to date.
 func addEvents(ctx context.Context, tx *user.Tx, x *exchange) error {
 	a := x.activity
 	p := handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: handler.TrustSelf, Cause: x.cause}

@@ -68,7 +68,7 @@ func (p *tellProfile) findEarlier(ctx context.Context, tx *user.Tx, x *exchange)
 	return before.URI, nil
 }
 
-// checkMove keeps the profile from being recorded as sent if the profile names a new account and
+// checkMove makes sure that the profile is not recorded as sent while it names a new account and
 // no Move to that account was sent. The engine then has to send the Move and the profile.
 func (p *tellProfile) checkMove(ctx context.Context, tx *user.Tx, x *exchange) error {
 	if p.movedTo == "" {

@@ -23,8 +23,8 @@ func (p *about) checkParams() error {
 
 func (p *about) lockName() string { return handler.LockName(vocab.IDOf(p.ObjectID)) }
 
-// like tells the author of an object that the user likes it (ActivityPub §6.8), and the communities
-// that the object belongs to.
+// like tells the author of an object, and the communities that the object belongs to, that the
+// user likes the object (ActivityPub §6.8).
 type like struct {
 	about
 	object vocab.ID
@@ -49,8 +49,8 @@ func (p *like) findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab
 	return readReaction(ctx, tx, p.object, user.Review, vocab.Like, x.actor.ID)
 }
 
-// dislike tells the author of an object that the user dislikes it. The object must have a type
-// that can be disliked. A Dislike replaces the user's Like.
+// dislike tells the author of an object that the user dislikes the object. The object must have a
+// type that can be disliked. A Dislike replaces the user's Like.
 type dislike struct{ like }
 
 func (p *dislike) constructObject(*actor.Local, *exchange) (string, any) {

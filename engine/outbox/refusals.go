@@ -19,7 +19,7 @@ type refused struct {
 	hour            time.Time
 }
 
-// maxRefused is how many counts may wait in memory. Further new counts are dropped.
+// maxRefused limits the counts that may wait in memory. Further new counts are dropped.
 const maxRefused = 10_000
 
 // refusals counts refused dispatches.

@@ -11,8 +11,8 @@ import (
 // renewTime is the longest time that a dispatch waits for the fetches of changed recipients.
 const renewTime = 5 * time.Second
 
-// renewRecipients fetches those of the actors of listExpected that have announced a change and
-// were not fetched since, to learn their current inboxes. If a fetch fails or takes too long, the
+// renewRecipients fetches the recipients (see listExpected) that have announced a change and were
+// not fetched since, to learn their current inboxes. If a fetch fails or takes too long, the
 // stored copy is used.
 func (f *finder) renewRecipients(ctx context.Context, x *exchange) error {
 	if !f.stale.HasStale() {

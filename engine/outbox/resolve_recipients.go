@@ -67,8 +67,8 @@ func (f *finder) findActor(ctx context.Context, x *exchange, name, value string)
 }
 
 // explainUnfound turns the error of an actor that was not found into a refusal that names the
-// cause, if the cause is the parameter (name) or another server. A refusal by the policy and an
-// error of this server are returned unchanged.
+// cause, if the cause is another server or the action's parameter with this name. A refusal by the
+// policy and an error of this server are returned unchanged.
 func explainUnfound(name string, err error) error {
 	e := fault.Of(err)
 	if e == nil {

@@ -57,7 +57,7 @@ func Schema() vocab.Doc {
 // into. The first word of a field's schema tag names its form. Without a second word, the
 // parameter is required. If the second word is "optional", the parameter may be absent. If the
 // second word is "either", exactly one of the parameters with this word must be given. A third
-// word names a parameter that must be given together with this one.
+// word names another parameter that must be given together with the field's parameter.
 func describeParams(t reflect.Type) (vocab.Doc, []Param) {
 	properties := vocab.Doc{}
 	var names []Param

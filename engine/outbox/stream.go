@@ -187,8 +187,8 @@ func (p *addToStream) findRecipients(ctx context.Context, f *finder, x *exchange
 	return nil
 }
 
-// refuseHidden refuses to put the object that the parameter (name) means into a stream, because
-// the object is not public.
+// refuseHidden returns the refusal of an object that may not be put into a stream because the
+// object is not public. The parameter name is the action's parameter that names the object.
 func refuseHidden(name string) error {
 	return fault.New(fault.Forbidden, "streams are public, and only what everybody may see is put into one").WithCode("not_public").At("/params/" + name)
 }
@@ -212,8 +212,8 @@ func (p *addToStream) findEarlier(ctx context.Context, tx *user.Tx, x *exchange)
 	return "", err
 }
 
-// checkPins refuses a pin beyond user.MaxPins, because that pin would remove another one without
-// anybody being told.
+// checkPins refuses a pin beyond user.MaxPins, because that pin would remove another pin without
+// telling anybody.
 func checkPins(ctx context.Context, tx *user.Tx, author vocab.ID) error {
 	pins, err := tx.Pins.List(ctx, author)
 	if err == nil && len(pins) >= user.MaxPins {

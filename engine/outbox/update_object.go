@@ -128,9 +128,9 @@ func (p *updateObject) readText(ctx context.Context, f *finder, x *exchange) err
 	return nil
 }
 
-// constructObject applies the changes to the object. The time of publication stays, and the time
-// of the change is added, because without that time Mastodon takes the Update for new vote
-// counts of a poll, and ignores the new text.
+// constructObject applies the changes to the object. It keeps the time of publication, and adds
+// the time of the change. Without the time of the change, Mastodon would take the Update for new
+// vote counts of a poll and ignore the new text.
 func (p *updateObject) constructObject(local *actor.Local, x *exchange) (string, any) {
 	d := p.object.Doc
 	writeAddressing(d, x.to, x.cc)

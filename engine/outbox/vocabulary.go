@@ -38,8 +38,8 @@ type intent interface {
 	// is needed.
 	lockName() string
 	// findEarlier returns the id of an earlier activity that did the same. The id is empty if
-	// there is none, so that the action must be done. A fault refuses an action that has become
-	// impossible. The caller holds the lock.
+	// no earlier activity did the same; then the action must be done. A fault refuses an
+	// action that has become impossible. The caller holds the lock.
 	findEarlier(ctx context.Context, tx *user.Tx, x *exchange) (vocab.ID, error)
 }
 
