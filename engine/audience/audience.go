@@ -39,14 +39,14 @@ func Of(to vocab.Addressing, author, followers vocab.ID) Audience {
 	return Audience{author: author, followers: followers, to: to}
 }
 
-// OfActivity returns the audience of an activity. followers is the collection of its actor's
-// followers.
+// OfActivity returns the audience of an activity. The parameter followers is the collection of the
+// actor's followers.
 func OfActivity(a *vocab.Activity, followers vocab.ID) Audience {
 	return Of(a.Addressing, a.Actor, followers)
 }
 
-// OfObject returns the audience of an object. followers is the collection of its author's
-// followers.
+// OfObject returns the audience of an object. The parameter followers is the collection of the
+// author's followers.
 func OfObject(o *vocab.Object, followers vocab.ID) Audience {
 	return Of(o.Addressing, o.AttributedTo, followers)
 }
@@ -137,8 +137,8 @@ func Counterpart(to vocab.Addressing, besides vocab.ID) (one vocab.ID) {
 func Open(to vocab.Addressing) []vocab.ID { return slices.Concat(to.To, to.Cc, to.Audience) }
 
 // Communities returns the ids that a post names in audience, each once, if everybody may see the
-// post. Those that are Group actors are the communities that the post belongs to (FEP-1b12). The
-// ids of everybody, the author and the author's followers are left out.
+// post. The post belongs to the communities, that is, the Group actors, among these ids
+// (FEP-1b12). The ids of everybody, the author and the author's followers are left out.
 func (a Audience) Communities() (ids []vocab.ID) {
 	if !a.IsPublic() {
 		return nil
@@ -151,8 +151,8 @@ func (a Audience) Communities() (ids []vocab.ID) {
 	return ids
 }
 
-// Visibility returns the visibility of the audience. An audience of only another actor's
-// followers is Direct.
+// Visibility returns the visibility of the audience. An audience that consists only of another
+// actor's followers is Direct.
 func (a Audience) Visibility() string {
 	switch {
 	case IsListed(a.to):

@@ -8,8 +8,8 @@ import (
 
 // Committed queues the deliveries that a commit leased to this dispatcher. It also requests a turn
 // (see schedule), which claims the user's other due deliveries. If it is not known whether the
-// commit took place, that turn releases what the commit may have leased. While the dispatcher
-// runs, Committed does not wait.
+// commit took place, that turn releases the leases that the commit may have taken. While the
+// dispatcher runs, Committed does not wait.
 func (d *Dispatcher) Committed(ctx context.Context, c user.Commit) {
 	if !c.Owes {
 		return

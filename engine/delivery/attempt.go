@@ -85,8 +85,9 @@ func (s *sender) attemptUnreported(ctx context.Context, r *row) (res result) {
 	return s.post(ctx, r)
 }
 
-// handOver delivers the activity to a user of this server. It needs no signature, but the actor of
-// the sender has the keys, so it waits for them, too.
+// handOver delivers the activity to a user of this server. The delivery needs no signature. But it
+// waits until the sender's keys can be read, because the document of the sender's actor contains
+// keys, too.
 func (s *sender) handOver(ctx context.Context, r *row) result {
 	if _, err := s.loadKeys(ctx, r); err != nil {
 		return s.awaitKeys(r, err)
@@ -151,8 +152,8 @@ func signerOf(r *row) vocab.Username {
 	return r.user
 }
 
-// loadKeys returns the keys that sign r. It logs that they cannot be read once, until the reason
-// changes or they can be read again.
+// loadKeys returns the keys that sign r. If the keys cannot be read, it logs this only once, until
+// the reason changes or the keys can be read again.
 func (s *sender) loadKeys(ctx context.Context, r *row) (keys transport.Keys, err error) {
 	u := signerOf(r)
 	if u.IsZero() {
@@ -206,7 +207,7 @@ func (s *sender) findGoneTargets(ctx context.Context, r *row) (gone []vocab.ID) 
 	return gone
 }
 
-// recallTime is how long an attempt waits for the stored copy of its recipient.
+// recallTime is the longest time that an attempt waits for the stored copy of its recipient.
 const recallTime = time.Second
 
 // mayUseEd25519 reports whether the stored actor shows that the server behind the inbox verifies

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// recountAfter is how long the count of a user's open deliveries is considered current.
+// recountAfter is the time for which the count of a user's open deliveries is considered current.
 const recountAfter = 10 * time.Second
 
 // backlog holds the numbers of open deliveries, as the users' turns have counted them.
@@ -26,9 +26,10 @@ func (b *backlog) isOutdated(u vocab.Username, now time.Time) bool {
 	return now.Sub(b.counted[u]) >= recountAfter
 }
 
-// record stores how many open deliveries the turn t of u counted. If t did not count, record may
-// still see that no delivery of u is pending, because none is due now or later, none was claimed,
-// and none is in memory. The parameter held is how many deliveries of u are in memory.
+// record stores how many open deliveries the turn t of u counted. If t did not count, but no
+// delivery of u is due now or later, none was claimed and none is in memory, then none is pending,
+// and record forgets the count of pending deliveries. The parameter held is the number of
+// deliveries of u in memory.
 func (b *backlog) record(u vocab.Username, t turn, got turnResult, held int) {
 	switch {
 	case t.count:

@@ -27,9 +27,9 @@ func Backoff(attempt int) (wait time.Duration, again bool) {
 	return waits[attempt-1], true
 }
 
-// backoff decides when a delivery is tried again. A delivery of a lasting type, which takes
-// something back, is tried for longer than others, in the end daily. The reason is that until the
-// delivery arrives, the host shows a post that its author has withdrawn.
+// backoff decides when a delivery is tried again. A delivery of a lasting type takes something
+// back. It is tried for longer than other deliveries, in the end daily, because until it arrives,
+// the host shows a post that the author has withdrawn.
 type backoff struct {
 	lasting []string // the lasting types of activities
 }

@@ -11,20 +11,20 @@ const (
 	openWithin    = 10 * time.Minute
 	shortestRest  = time.Minute      // the wait before one attempt probes the host, doubled after each failed probe
 	longestRest   = 30 * time.Minute // the longest such wait
-	inactiveAfter = 7 * day          // how long attempts must have failed before the host's deliveries are parked
+	inactiveAfter = 7 * day          // attempts must fail for so long before the host's deliveries are parked
 	inactiveRest  = day              // the time between two probes of an inactive host
-	// rampStep is how many answers of a host that is back allow one more attempt at the same
-	// time.
+	// rampStep is the number of answers after which a host that is back gets one more attempt
+	// at the same time.
 	rampStep = 8
-	// deliveredNews is how old the stored time of the last answer must be before a newer time is
-	// stored.
+	// deliveredNews is the least age of the stored time of the last answer at which a newer
+	// time is stored.
 	deliveredNews = time.Hour
 )
 
 // breaker decides whether anything may be sent to a host, from the results of earlier attempts.
 // While it is open, nothing is sent, and a delivery that waits for it uses up no attempt.
 type breaker struct {
-	failures  int       // attempts since the host last answered that recordFailure has counted
+	failures  int       // attempts that recordFailure has counted since the host's last answer
 	since     time.Time // time of the first of these failures
 	failed    time.Time // time of the last of these failures
 	why       string
@@ -147,7 +147,8 @@ func (b *breaker) recordFailure(why string, now time.Time) (isNews bool) {
 }
 
 // isKnown reports whether anything about the host must be remembered. A failure is remembered
-// until every delivery of its time has ended, and an answer for a shorter time.
+// until every delivery that was open at the time of the failure has ended. An answer is remembered
+// for a shorter time.
 func (b *breaker) isKnown(now time.Time) bool {
 	switch {
 	case b.failures > 0 || b.isAway():

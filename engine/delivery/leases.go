@@ -10,7 +10,7 @@ import (
 
 const (
 	leaseTime        = 90 * time.Second
-	margin           = 30 * time.Second // how much of a delivery's lease must be left when an attempt begins
+	margin           = 30 * time.Second // an attempt begins only while so much of the delivery's lease is left
 	maxClaimed       = 200              // users' own deliveries that one turn may claim
 	minClaimed       = 8                // the least that maxOwn returns while the pool has room
 	maxForwarded     = 2048             // forwarded deliveries in memory
@@ -63,8 +63,8 @@ func (l *leases) countForwarded(r *row, n int) {
 }
 
 // maxOwn returns how many of a user's own deliveries a turn may claim. The pool limits how many
-// deliveries a domain that has none in memory may get. The turns in progress share that number,
-// but each turn may claim at least a few.
+// deliveries a domain may get that has no delivery in memory. The turns share that number, but
+// each turn may claim at least a few deliveries.
 func (l *leases) maxOwn() int {
 	share := int(l.pool.FairShare())
 	return min(maxClaimed, max(share/maxTurns, min(share, minClaimed)))

@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// soon decides when a mark that is too early is corrected, namely once less than soon is left
-// until the mark. A mark is the time by which a user is due, as the instance database has it.
-// Without the correction, a process that looks for due users would find the user without need.
+// soon is the time before a mark at which the mark is corrected if it is too early. A mark is the
+// time by which a user is due, as the instance database has it. Without the correction, a process
+// that looks for due users would find the user without need.
 const soon = ledgerPoll + time.Second
 
 // ledger holds all changes that must be written. A user's next turn writes the outcomes of that
@@ -124,9 +124,9 @@ func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, 
 	return b
 }
 
-// mayStay reports whether the mark that the instance database has (the parameter marked) may stay,
-// although the right one now is the parameter mark. A mark that is too early may stay until it is
-// so near that a process would look for the user without need.
+// mayStay reports whether the instance database may keep the mark in the parameter marked,
+// although the right mark is now the one in the parameter mark. A mark that is too early may stay
+// until it is so near that a process would look for the user without need.
 func mayStay(marked, mark *time.Time, now time.Time) bool {
 	if marked == nil || mark == nil {
 		return marked == mark

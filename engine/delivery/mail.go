@@ -36,7 +36,7 @@ func (m *mail) add(message func()) bool {
 }
 
 // ask has the loop call question, waits for that, and returns the answer. Before the loop starts
-// and after it has ended, nothing is called, and ok is false.
+// and after it has ended, nothing is called, and the result ok is false.
 func ask[T any](m *mail, question func() T) (answer T, ok bool) {
 	reply := make(chan T, 1)
 	m.mu.Lock()

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxRefusals is the number of the attempt from which on a 4xx answer makes a delivery fail.
-	// 404 and 410 end a delivery at any attempt, and 408 and 429 are no refusals.
+	// maxRefusals is the number of the first attempt at which a 4xx answer makes a delivery
+	// fail. 404 and 410 end a delivery at any attempt. 408 and 429 do not count as refusals.
 	maxRefusals = 3
 	keysWait    = 5 * time.Minute // the wait of a delivery whose signer's keys cannot be read
 	pausedWait  = 5 * time.Minute // the wait of a delivery while federation, or its host, is paused

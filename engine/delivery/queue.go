@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxQueued          = 256 // with so many own deliveries queued, a host is left out of claims
-	maxQueuedForwarded = 64  // with so many forwarded ones, only own deliveries are claimed for it
+	maxQueued          = 256 // a host with so many own deliveries in its queue is left out of claims
+	maxQueuedForwarded = 64  // with so many forwarded deliveries queued, a host gets only own ones
 	localConcurrency   = 16  // attempts at the same time at inboxes of this server
 )
 

@@ -12,8 +12,9 @@ const (
 	firstTurnWait = 5 * time.Second // the wait after a failed turn, doubled after each further one
 	maxTurnWait   = 5 * time.Minute // the longest such wait
 
-	// settleTime is the age from which a lease without a delivery in memory counts as lost. It is
-	// longer than the transaction that took the lease can last, with its wait for a connection.
+	// settleTime is the age from which a lease without a delivery in memory counts as lost.
+	// The transaction that took the lease is shorter than settleTime, even with its wait for a
+	// connection.
 	settleTime = 40 * time.Second
 )
 
@@ -36,7 +37,7 @@ type scheduledUser struct {
 	again     bool      // another turn is needed right after the one in progress
 	failures  int       // consecutive turns that failed
 	hadTurn   bool      // a turn has succeeded
-	doubted   time.Time // when a transaction last ended in an unknown way: it may have leased deliveries that are not in memory; zero: none did
+	doubted   time.Time // when a transaction last ended in an unknown way, so that it may have leased deliveries that are not in memory; zero for none
 }
 
 func newSchedule() schedule { return schedule{users: map[vocab.Username]*scheduledUser{}} }

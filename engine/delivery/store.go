@@ -19,7 +19,7 @@ import (
 type turn struct {
 	now      time.Time
 	takeOver bool    // the leases of processes that have ended are taken over
-	recovers bool    // this process's leases end that are older than settleTime and not in held
+	recovers bool    // this process's leases end if they are older than settleTime and not in held
 	held     []int64 // the deliveries in memory, if recovers is true
 	entries  []entry
 	resume   map[string]int       // by host, how many deliveries become due again; 1 means one parked delivery, more means parked and waiting ones
@@ -131,7 +131,8 @@ func (p postgres) commitTurn(ctx context.Context, u vocab.Username, t turn) (got
 
 // listParked returns the hosts to which deliveries are parked. A turn that takes over leases lists
 // all such hosts, because the process that had the leases may have ended before it stored them in
-// the instance database. Any other turn lists those to which it resumed fewer than it may.
+// the instance database. Any other turn lists the hosts to which it resumed fewer deliveries than
+// it may.
 func listParked(ctx context.Context, tx *user.Tx, t turn, resumed map[string]int) ([]string, error) {
 	if t.takeOver {
 		return tx.Deliveries.ListParkedHosts(ctx)
@@ -152,9 +153,9 @@ func listParked(ctx context.Context, tx *user.Tx, t turn, resumed map[string]int
 	return parked, nil
 }
 
-// postponePassed returns the hosts that the claim left out although deliveries to them are due.
-// If a host's breaker is open and it has many such deliveries, they are postponed, because each
-// claim would have to read past them.
+// postponePassed returns the hosts that the claim left out although deliveries to them are due. If
+// a host's breaker is open and there are many such deliveries to the host, they are postponed,
+// because each claim would have to read past them.
 func postponePassed(ctx context.Context, tx *user.Tx, t turn) ([]string, error) {
 	except := slices.Concat(t.claim.Except, t.claim.Crowded)
 	if len(except) == 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// AddFollowersDigests gives each inbox on another server the digest of all followers whose ids
-// are on that server, whichever inbox they have (FEP-8fcf). followers are all followers of the
-// user. An inbox on a server with more than vocab.MaxSynchronized followers gets no digest.
+// AddFollowersDigests gives each inbox on another server the digest of all followers whose ids are
+// on that server, whichever inbox they have (FEP-8fcf). The parameter followers has all followers
+// of the user. An inbox on a server with more than vocab.MaxSynchronized followers gets no digest.
 func AddFollowersDigests(inboxes []user.Inbox, followers []user.Destination) {
 	parts := map[string]*part{}
 	for _, i := range inboxes {

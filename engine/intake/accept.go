@@ -125,9 +125,10 @@ type placing struct {
 
 // keepInJournal makes the activity durable for its recipients in one row of the journal, and hands
 // it to their writers. For stalled recipients the activity waits in the journal. If the only
-// recipient is stalled, the parameter refused is the entry that holds its place; otherwise it is
-// nil. Stalled recipients whose backlog is full, or whose drain cannot keep up, are left out. Then
-// keepInJournal returns the reason, although the other recipients have the activity.
+// recipient is stalled, the parameter refused is the entry that holds the activity's place;
+// otherwise it is nil. Stalled recipients whose backlog is full, or whose drain cannot keep up,
+// are left out. Then keepInJournal returns the reason, although the other recipients have the
+// activity.
 func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
 	p, refusal, err := i.placeActivity(a.Row(), refused)
 	if err != nil {
@@ -152,7 +153,8 @@ func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) e
 
 // placeActivity gives an activity its number, its row, and its places in the queues. It leaves out
 // stalled recipients whose backlog is full, or whose drain cannot keep up, and returns the reason
-// as refusal. If it cannot place the activity for any recipient, it returns the reason as err.
+// in the result refusal. If it cannot place the activity for any recipient, it returns the reason
+// in err.
 func (i *Intake) placeActivity(in instance.Intake, refused *entry) (p *placing, refusal, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

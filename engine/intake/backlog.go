@@ -91,10 +91,10 @@ func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []in
 	}
 }
 
-// setAll replaces all counts by those of the journal. The counts and the journal may differ
-// because an earlier process and administrators write to the journal, too, and because an
-// activity that came twice was counted twice. An activity that is being written meanwhile is
-// counted from the next call on.
+// setAll replaces all counts by those of the journal. The counts and the journal may differ,
+// because an earlier process and administrators write to the journal, too. Also, an activity that
+// came twice was counted twice. An activity that is being written meanwhile is counted from the
+// next call on.
 func (b *Backlogs) setAll(all []instance.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +116,7 @@ func (i *Intake) Recount(ctx context.Context) error {
 
 // reserveBacklogs adds an activity to the backlog of each stalled recipient. It removes stalled
 // recipients from in.Recipients if their backlog has no room or their drain cannot keep up, and
-// returns the reason as refusal. The caller holds mu.
+// returns the reason in the result refusal. The caller holds mu.
 func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved []vocab.Username, refusal error) {
 	in.Recipients = slices.DeleteFunc(slices.Clone(in.Recipients), func(u vocab.Username) bool {
 		w := i.writer(u)

@@ -89,7 +89,7 @@ func (d *drain) noteUsable() {
 	d.usable, d.stall.usableSince, d.stall.isSuspended = true, time.Now(), false
 }
 
-// errSuspended is why the activities of a suspended user cannot be applied.
+// errSuspended says that the activities of a user cannot be applied because the user is suspended.
 var errSuspended = fault.New(fault.Unavailable, "the user is suspended")
 
 // noteFailure records a failure and returns how long the drain waits. Entries that were held

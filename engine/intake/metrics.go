@@ -8,7 +8,7 @@ type metrics struct {
 	oldest  *prometheus.GaugeVec
 }
 
-// newMetrics registers the metrics; stalled returns how many users are stalled.
+// newMetrics registers the metrics. The function stalled returns how many users are stalled.
 func newMetrics(reg prometheus.Registerer, stalled func() float64) metrics {
 	m := metrics{
 		journal: prometheus.NewGaugeVec(prometheus.GaugeOpts{

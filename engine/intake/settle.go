@@ -16,9 +16,9 @@ func (i *Intake) commitBatch(u vocab.Username, batch []*entry) error {
 // settleBatch finishes a batch whose transaction ended with err. A batch that failed is halved,
 // and its halves are tried again, until a batch holds only an activity that cannot be applied.
 // That activity is applied once more, because the cause may have been temporary, and then set
-// aside with the reason. If the database, and not an activity, is the cause,
-// settleBatch returns the error as cause. It then returns the unfinished rest of the batch, in
-// order, as left.
+// aside with the reason. If the database, and not an activity, is the cause, settleBatch returns
+// the error in the result cause. It then returns the unfinished rest of the batch, in order, in
+// the result "left".
 func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left []*entry, cause error) {
 	switch {
 	case err == nil:

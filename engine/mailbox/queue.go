@@ -53,7 +53,8 @@ func (q *queue[T]) add(v T, done func(error), ready bool) (*Letter[T], error) {
 	return l, nil
 }
 
-// First returns the value of the first letter, ready or not. ok is false if there is no letter.
+// First returns the value of the first letter, ready or not. The result ok is false if there is no
+// letter.
 func (q *queue[T]) First() (v T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

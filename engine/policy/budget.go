@@ -55,7 +55,7 @@ func newBudget(b Budget) *Budget {
 // Budgets returns the rows of the table in their order.
 func Budgets() []*Budget { return budgets }
 
-// remembered is how many keys a limiter of a budget remembers.
+// remembered is the number of keys that a limiter of a budget remembers.
 const remembered = 50_000
 
 // Limiter returns a limiter with the rate of the row for each payer.

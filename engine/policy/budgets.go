@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// How many reports may be open: in all, from one domain, and from one actor. Open reports are
+// The limits on open reports: in all, from one domain, and from one actor. Open reports are
 // counted in the database, so the table has these limits only in the note of the row Reports.
 const (
 	OpenReports         = 10_000
@@ -13,15 +13,15 @@ const (
 	OpenReportsOfActor  = 750
 )
 
-// How much is fetched from other servers to fill in one thread: objects in all, objects from one
-// domain, and collections or pages of collections.
+// The limits on the fetches from other servers that fill in one thread: objects in all, objects
+// from one domain, and collections or pages of collections.
 const (
 	FilledObjects     = 50
 	FilledOfDomain    = 30
 	FilledCollections = 10
 )
 
-// SocketsOfUser is how many sockets a user may have open.
+// SocketsOfUser limits the sockets that a user may have open.
 const SocketsOfUser = 10
 
 // The table of budgets. To limit one more thing, add a row here and take a Limiter, a

@@ -35,9 +35,10 @@ type compiled struct {
 	suspended map[vocab.ID]bool // the keys are canonical ids
 }
 
-// NewGate returns a gate for the lists that load returns. load is called for every check, so it
-// must be fast. load must not change a list that it has returned. If a list changes, load returns
-// a new one. own is the host of this server, which is always allowed.
+// NewGate returns a gate for the lists that the function load returns. The gate calls load for
+// every check, so load must be fast. load must not change a list that it has returned. If a list
+// changes, load returns a new one. The parameter own is the host of this server, which is always
+// allowed.
 func NewGate(load func() Lists, mode Mode, own string) *Gate {
 	return &Gate{load: load, mode: mode, own: own}
 }

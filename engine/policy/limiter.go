@@ -36,8 +36,8 @@ func NewLimiter(r Rate, now func() time.Time, keys int) *Limiter {
 	return &Limiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*rate.Limiter{}}
 }
 
-// Allow takes a token for key. ok is true if there was one; otherwise retryAfter is how long it
-// takes until there is one.
+// Allow takes a token for key. The result ok is true if there was a token. Otherwise the result
+// retryAfter is the time until there is one.
 func (l *Limiter) Allow(key string) (ok bool, retryAfter time.Duration) {
 	if l.rate.PerSecond <= 0 {
 		return true, 0
@@ -76,7 +76,7 @@ func (l *Limiter) Spend(key string, n int) {
 	l.bucketOf(key).ReserveN(l.now(), min(n, l.rate.Burst))
 }
 
-// waitUntil returns how long it takes until there is a token. It rounds up to a millisecond, so
+// waitUntil returns the time until there is a token. It rounds the time up to a millisecond, so
 // that a retry is never too early.
 func (l *Limiter) waitUntil(b *rate.Limiter, now time.Time) time.Duration {
 	wait := time.Duration((1 - b.TokensAt(now)) / l.rate.PerSecond * float64(time.Second))

@@ -30,10 +30,10 @@ func newSharedLimiter(r Rate, now func() time.Time, keys int) *SharedLimiter {
 	return &SharedLimiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*sharedBucket{}}
 }
 
-// Allow takes a token from the bucket of key for a payer. ok is true if there was a token for the
-// payer; otherwise retryAfter is how long it takes until there may be one. The parameter kept is
-// the part of the bucket, from 0 to 1, that is reserved for others. The empty payer is this server
-// itself, which no share limits.
+// Allow takes a token from the bucket of key for a payer. The result ok is true if there was a
+// token for the payer. Otherwise the result retryAfter is the time until there may be one. The
+// parameter kept is the part of the bucket, from 0 to 1, that is reserved for others. The empty
+// payer is this server itself, which no share limits.
 func (l *SharedLimiter) Allow(key, payer string, kept float64) (ok bool, retryAfter time.Duration) {
 	return l.AllowMany(key, payer, 1, kept)
 }

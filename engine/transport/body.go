@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxDrain is how many bytes of an unneeded body are read and discarded. A body of usual size is
-// then read to its end, so the connection can be used again.
+// maxDrain limits the bytes of an unneeded body that are read and discarded. A body of usual size
+// is then read to its end, so the connection can be used again.
 const maxDrain = 4 << 10
 
 // discardBody reads up to maxDrain bytes of an unneeded body, and returns how many it read.

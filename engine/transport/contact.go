@@ -53,8 +53,8 @@ func (c *Client) checkContact(ctx context.Context) error {
 	return nil
 }
 
-// newContact returns a contact with the host of id. advertised is true if the host advertises
-// that it accepts Ed25519 signatures.
+// newContact returns a contact with the host of id. The parameter advertised is true if the host
+// advertises that it accepts Ed25519 signatures.
 func (c *Client) newContact(method string, id vocab.ID, keys *Keys, advertised bool, header http.Header) *contact {
 	x := &contact{Client: c, pool: c.reads, method: method, header: header, keys: keys}
 	if method == http.MethodPost {
@@ -95,9 +95,9 @@ func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 	}
 }
 
-// hostTime is how long a contact waits for the store of hosts. The first look-up is made before
-// Config.Timeout begins, so a store that does not answer is not blamed on the peer. A look-up
-// after a redirect to another address is made within that time.
+// hostTime is the longest time that a contact waits for the store of hosts. The first look-up is
+// made before Config.Timeout begins, so a store that does not answer is not blamed on the peer. A
+// look-up after a redirect to another address is made within that time.
 const hostTime = time.Second
 
 // recallDialect returns the dialect that is stored for a host.

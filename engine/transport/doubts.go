@@ -2,7 +2,7 @@ package transport
 
 import "sync"
 
-// maxDoubts is how many hosts doubts holds at most. Before one more is added, all are removed.
+// maxDoubts limits the hosts in doubts. Before one more is added, all are removed.
 const maxDoubts = 10_000
 
 // doubts holds the hosts that answered 5xx to RFC 9421 while no dialect of them was stored. Some

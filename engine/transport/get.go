@@ -111,8 +111,8 @@ func (x *contact) getFinal(ctx context.Context, r Request) (*Response, error) {
 	}
 }
 
-// getOnce makes one request and returns the answer. next is the target if the answer is a
-// redirect, and "" otherwise.
+// getOnce makes one request and returns the answer. The result next is the target if the answer is
+// a redirect, and "" otherwise.
 func (x *contact) getOnce(ctx context.Context, limit int64) (res *Response, next vocab.ID, err error) {
 	res = &Response{URL: x.at}
 	if x.keys != nil {

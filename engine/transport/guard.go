@@ -101,8 +101,9 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// checkAddress refuses an address that may not be dialed. public says whether the host name can
-// be a name in the public DNS. If it cannot, only the addresses in g.allow are accepted.
+// checkAddress refuses an address that may not be dialed. The parameter public is true if the host
+// name can be a name in the public DNS. If it is false, only the addresses in g.allow are
+// accepted.
 func (g *guard) checkAddress(network, address string, public bool) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {

@@ -87,9 +87,9 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	return a, nil
 }
 
-// postFinal posts until an answer is final, with at most one second knock (see knock). If the
-// host refuses both ways to sign, a gets the answer to the request in the dialect that is stored
-// for the host, or the last answer if no dialect is stored.
+// postFinal posts until an answer is final, with at most one second knock (see knock). If the host
+// refuses both ways to sign, the Attempt a gets the answer to the request in the dialect that is
+// stored for the host, or the last answer if no dialect is stored.
 func (x *contact) postFinal(ctx context.Context, a *Attempt) error {
 	var reason Attempt
 	for moved := false; ; {

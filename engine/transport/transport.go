@@ -40,7 +40,8 @@ type Keys struct {
 
 // Hosts stores facts about hosts, each named by the authority of its URLs (vocab.ID.Host).
 type Hosts interface {
-	// Dialect returns the dialect that host accepted last; known is false when none is stored.
+	// Dialect returns the dialect that host accepted last; the result known is false when none
+	// is stored.
 	Dialect(ctx context.Context, host string) (d signature.Dialect, known bool)
 	// Learn stores the dialect that host accepted, if it differs from the stored one.
 	Learn(ctx context.Context, host string, d signature.Dialect)
@@ -71,7 +72,7 @@ type Client struct {
 	reads, writes *http.Transport
 }
 
-// maxHeader is how many bytes of response headers are read.
+// maxHeader limits the bytes of response headers that are read.
 const maxHeader = 64 << 10
 
 // New returns a client that asks gate about every host, and stores the dialects that it learns
