@@ -176,8 +176,9 @@ func (s *sender) awaitKeys(r *row, err error) result {
 // findMovedInbox returns the inbox at which the targets accept deliveries now, and true if it
 // differs from r.Inbox. For a single target, it returns the target's own inbox. For several
 // targets of a delivery with a followers digest, it returns the new shared inbox of the first
-// target, which is that of their server. For several targets without a digest, it returns false,
-// because they may have moved to different inboxes, which one delivery cannot reach.
+// target, which is the shared inbox of their server. For several targets without a digest, it
+// returns false, because they may have moved to different inboxes, which one delivery cannot
+// reach.
 func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	shared := len(r.Targets) > 1
 	if len(r.Targets) == 0 || shared && len(r.FollowersDigest) == 0 {

@@ -49,8 +49,8 @@ func (d *Dispatcher) Leases() user.DeliveryLeases {
 }
 
 // Run delivers until ctx ends. Then it starts nothing new, and gives turns and attempts in
-// progress the drain time to end. At last it releases the leases of this process, so that the
-// leased deliveries are due immediately. The release may take releaseTime more. It takes over the
+// progress the drain time to end. Finally it releases the leases of this process, so that the
+// leased deliveries are due immediately. The release may take releaseTime more. Run takes over the
 // leases of processes that have ended, so only one process may run a dispatcher at a time. The
 // fault is Busy if attempts did not end in the drain time.
 func (d *Dispatcher) Run(ctx context.Context) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// releaseTime is how long Run may take at its end to release leases and to write the ledger.
+// releaseTime is the time that Run may take at its end to release leases and to write the ledger.
 const releaseTime = 5 * time.Second
 
 // drain waits for the turns and attempts in progress, and cancels them when the drain time is

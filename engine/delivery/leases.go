@@ -87,7 +87,7 @@ func (l *leases) fullDomains(n int) []string {
 }
 
 // inAdvance returns the leases that a transaction which stores a job may take. They leave out the
-// hosts in the parameter except.
+// hosts in the list "except".
 func (l *leases) inAdvance(owner string, except []string, now time.Time) user.DeliveryLeases {
 	most := l.pool.FairShare()
 	if most < minClaimed {

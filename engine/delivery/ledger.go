@@ -32,7 +32,8 @@ type ledger struct {
 	seen time.Time     // the time at which the operator made the newest change that this process has read
 }
 
-// entry is a delivery with its outcome, and with those of its targets that are gone for good.
+// entry is a delivery with its outcome, and with the targets of the delivery that are gone for
+// good.
 type entry struct {
 	delivery user.Delivery
 	outcome  user.Outcome
@@ -134,8 +135,8 @@ func mayStay(marked, mark *time.Time, now time.Time) bool {
 	return !marked.After(*mark) && (marked.After(now.Add(soon)) || !mark.After(now.Add(soon)))
 }
 
-// setMark records that at is the mark of u in the instance database, or that u has none if at is
-// nil.
+// setMark records that the time "at" is the mark of u in the instance database, or that u has none
+// if at is nil.
 func (l *ledger) setMark(u vocab.Username, at *time.Time) {
 	if l.marks[u] = at; at == nil {
 		delete(l.marks, u)

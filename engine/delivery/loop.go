@@ -40,7 +40,7 @@ func newLoop(deps *Deps) *loop {
 		ledger: newLedger(), backlog: newBacklog()}
 }
 
-// requestTurn makes sure that u has a turn no later than the time in at.
+// requestTurn makes sure that u has a turn no later than the time "at".
 func (l *loop) requestTurn(u vocab.Username, at time.Time) {
 	l.schedule.requestTurn(u, at)
 	l.ledger.noteUser(u)

@@ -83,8 +83,8 @@ func (b backoff) retryLater(o *user.Outcome, d user.Delivery, atLeast time.Durat
 	o.NextAt = now.Add(max(wait, atLeast))
 }
 
-// parkDelivery returns the outcome of a delivery at which no attempt was made, because the host
-// has been inactive since the time in since.
+// parkDelivery returns the outcome of a delivery at which no attempt was made, because the host is
+// inactive. The parameter since is the time from which the host has been inactive.
 func (b backoff) parkDelivery(d user.Delivery, since, now time.Time) user.Outcome {
 	o := b.postponeDelivery(d, now, "the host has been inactive since "+since.UTC().Format(time.RFC3339), now)
 	if o.Status == user.DeliveryPending {
@@ -94,7 +94,8 @@ func (b backoff) parkDelivery(d user.Delivery, since, now time.Time) user.Outcom
 }
 
 // postponeDelivery returns the outcome of a delivery at which no attempt was made. The delivery
-// waits until the time in until, or fails if it is too old. The parameter why is the reason.
+// waits until the time in the parameter until, or fails if it is too old. The parameter why is the
+// reason.
 func (b backoff) postponeDelivery(d user.Delivery, until time.Time, why string, now time.Time) user.Outcome {
 	o := user.Outcome{Delivery: d.ID, Status: user.DeliveryPending, NextAt: until, Error: why}
 	if b.isTooOld(d, now) {

@@ -14,8 +14,8 @@ func (l *loop) awaitHost(host string, u vocab.Username, now time.Time) {
 	}
 }
 
-// planResume returns, by host, how many deliveries of u the next turn of u makes due again at
-// most. For an inactive host the number is one, and that delivery probes the host. For a host
+// planResume returns, by host, the greatest number of deliveries that the next turn of u makes due
+// again. For an inactive host the number is one, and that delivery probes the host. For a host
 // whose breaker is closed the number is resumeBatch. The plan leaves out all other hosts, and
 // hosts whose queue is full.
 func (l *loop) planResume(u vocab.Username, now time.Time) map[string]int {

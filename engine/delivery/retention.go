@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// rowsKept is how long a delivery that succeeded keeps a row of its own.
+// rowsKept is the time for which a delivery that succeeded keeps a row of its own.
 const rowsKept = 7 * day
 
 // Retention returns how long jobs and deliveries are stored. The time for a delivery depends on

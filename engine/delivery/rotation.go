@@ -24,9 +24,9 @@ func (r *rotation) add(h *hostQueue) {
 	r.hosts[h.domain] = append(r.hosts[h.domain], h)
 }
 
-// next reserves an attempt for the domain whose turn it is, and returns the domain's next host.
-// It returns nil if no domain may have an attempt. It skips only few domains, because the pool
-// refuses an attempt only to a domain that has some in progress.
+// next reserves an attempt for the domain whose turn it is, and returns the domain's next host. It
+// returns nil if no domain may have an attempt. It skips only few domains, because the pool
+// refuses an attempt only to a domain that has attempts in progress.
 func (r *rotation) next(attempts *policy.Pool) *hostQueue {
 	for range len(r.domains) {
 		domain := r.domains[0]

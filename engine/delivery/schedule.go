@@ -51,7 +51,7 @@ func (s *schedule) user(name vocab.Username) *scheduledUser {
 	return u
 }
 
-// requestTurn makes sure that a user has a turn no later than the time in at.
+// requestTurn makes sure that a user has a turn no later than the time "at".
 func (s *schedule) requestTurn(name vocab.Username, at time.Time) {
 	u := s.user(name)
 	switch {
@@ -126,9 +126,9 @@ func (s *schedule) leaveTurn(u *scheduledUser) {
 // doubt records that a transaction may have leased deliveries of the user which are not in memory.
 func (u *scheduledUser) doubt(now time.Time) { u.doubted = now }
 
-// settleDoubt ends the doubt if a turn that began at the time in at has released such leases.
-// Otherwise it makes another turn due. A lease that is younger than settleTime is not released,
-// because its transaction may be in progress.
+// settleDoubt ends the doubt (see doubt) if a turn that began at the time "at" has released the
+// leases in doubt. Otherwise it makes another turn due. A lease that is younger than settleTime is
+// not released, because its transaction may be in progress.
 func (u *scheduledUser) settleDoubt(at time.Time) {
 	switch {
 	case u.doubted.IsZero():

@@ -42,7 +42,7 @@ func (p postgres) commitEntries(ctx context.Context, u vocab.Username, all []ent
 	return waited, err
 }
 
-// withoutDetails returns e with no more than what decides when its delivery is tried again.
+// withoutDetails returns e with only the fields that decide when its delivery is tried again.
 func (e entry) withoutDetails() entry {
 	o := e.outcome
 	return entry{delivery: e.delivery, outcome: user.Outcome{Delivery: o.Delivery, Status: o.Status, NextAt: o.NextAt, Spent: o.Spent, HTTPStatus: o.HTTPStatus,

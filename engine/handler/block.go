@@ -13,8 +13,8 @@ import (
 // (ActivityPub §6.9). A Block ends all relationships between the two, and an Undo does not restore
 // them. The step persist drops later activities of an actor that the user blocks, except those
 // with TakesAway or Apart (see Handler). If an actor that blocks the user sends another Block, the
-// id of the new Block replaces that of the earlier one. But the new Block is not stored as an
-// activity unless it ends a relationship, so that no actor fills the database with Blocks.
+// id of the new Block replaces that of the earlier one. But the new Block is stored as an activity
+// only if it ends a relationship, so that no actor fills the database with Blocks.
 func newBlock(local *actor.Local) Handler {
 	return Handler{
 		Concern:    audience.Concern{Holders: true, Owner: true},
@@ -115,9 +115,9 @@ func endFollowing(ctx context.Context, out sender, rel *user.Relationship, from 
 	return out.sendAboutActivity(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
 }
 
-// isBan reports whether a Block with this target keeps the user out of a place. A moderator of
-// Lemmy sends such a Block, which names the community or the server as target. The moderator
-// itself does not block the user by it.
+// isBan reports whether a Block with this target bans the user from a community or server. A
+// moderator of Lemmy sends such a Block, which names the community or the server as target. The
+// moderator itself does not block the user by it.
 func isBan(target, me vocab.ID) bool { return target != "" && !target.Same(me) }
 
 // undoBlock removes the actor's block of the user, if the Undo takes back that Block.

@@ -150,8 +150,8 @@ func isNews(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (boo
 	return !created, err
 }
 
-// keepObject stores an object unless it is stored already. It reports whether the stored object
-// is by this author and not deleted. The author may have deleted it before it arrived.
+// keepObject stores an object unless it is stored already. It reports whether the stored object is
+// by the author of o and not deleted. The author may have deleted the object before it arrived.
 func keepObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
 	added, err := putObject(ctx, tx, o, shown, now)
 	if added || err != nil {

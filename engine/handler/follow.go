@@ -85,10 +85,10 @@ func followDoc(id, actor, object vocab.ID) vocab.Doc {
 	return vocab.Doc{"id": string(id), "type": vocab.Follow, "actor": string(actor), "object": string(object)}
 }
 
-// endFollow ends a follow rel if is(rel) returns true, that is, if the Undo takes back this very
-// Follow or the Accept of it. A late Undo must not end a newer follow. If the parameter kind is
-// user.Follower, the sender follows the user; if it is user.Following, the user follows the
-// sender.
+// endFollow ends the follow of a relationship rel if is(rel) returns true, that is, if the Undo
+// takes back this very Follow or the Accept of it. A late Undo must not end a newer follow. If the
+// parameter kind is user.Follower, the sender follows the user; if it is user.Following, the user
+// follows the sender.
 func endFollow(ctx context.Context, tx *user.Tx, r *Received, kind string, is func(*user.Relationship) bool) (bool, error) {
 	rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)
 	if err != nil || rel == nil || !is(rel) {

@@ -121,7 +121,7 @@ func ofGroup(effect func(ctx context.Context, tx *user.Tx, r *Received, in annou
 
 // publicPost returns the object of the announced activity: the one that was fetched from its
 // server, or the embedded one if its author's proof replaces the fetch (see Received.Proven). It
-// returns nil unless the object is a public post of the activity's actor.
+// returns nil if the object is not a public post of the activity's actor.
 func (in announced) publicPost(r *Received) *vocab.Object {
 	o := r.Fetched[in.object.ID]
 	if o == nil || !isPassable(o, r.Actor.ID) || !audience.IsPublic(o.Addressing) || !o.AttributedTo.Same(in.by) {
@@ -183,8 +183,8 @@ func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Ef
 }
 
 // withdrawPost marks a post as deleted if its server shows it as deleted. Otherwise it removes
-// only the group's boost of the post from the feed: moderators can remove a post from their
-// group, but not from elsewhere.
+// only the group's boost of the post from the feed, because moderators can remove a post only from
+// their own group.
 func withdrawPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	stored, err := tx.Objects.Find(ctx, in.object.ID)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
@@ -220,9 +220,9 @@ func (r *Received) hasBrought(vote *user.Reaction) bool {
 	return vote.Activity.SameOrigin(r.Actor.ID)
 }
 
-// countGroupVote counts a reaction to a post in the group, unless its actor is a local user or has
-// sent one. If the post is the user's, the reaction is also stored as an activity, for the
-// notifications.
+// countGroupVote counts a reaction to a post in the group, unless the reaction's actor is a local
+// user or has sent a reaction itself. If the post is the user's, the reaction is also stored as an
+// activity, for the notifications.
 func countGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Received, announced) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 		a, err := vocab.ActivityOf(in.doc, in.doc.JSON())
@@ -272,7 +272,7 @@ func (in announced) voteDoc(vote user.Reaction) vocab.Doc {
 }
 
 // uncountGroupVote takes back a reaction to a post in the group that the group has brought. It
-// takes back none of a local user.
+// does not take back a reaction of a local user.
 func uncountGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Received, announced) (Effects, error) {
 	return func(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 		object, err := in.object.Doc.Ref("object")

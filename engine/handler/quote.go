@@ -18,9 +18,9 @@ const (
 	refused       = "lwQuoteRefused"     // true: that author has refused the quote or revoked it
 )
 
-// sendQuoteRequest asks the author of a quoted post to approve the quote in a new post of the
-// user (FEP-044f), if there is an author to ask. The request contains only the id of the new
-// post, so that no further copy of its text has to be found when it is deleted.
+// sendQuoteRequest asks the author of a quoted post to approve the quote in a new post of the user
+// (FEP-044f), if there is an author to ask. The request contains only the id of the new post, so
+// that no further copy of the post's text has to be found when the post is deleted.
 func sendQuoteRequest(ctx context.Context, tx *user.Tx, local *actor.Local, s *Sent, o *vocab.Object) error {
 	if s.Quoted == nil {
 		return nil
@@ -65,7 +65,7 @@ func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r 
 }
 
 // findAsked returns the user's QuoteRequest that the sender answers, and the post for which it was
-// sent. Both results are nil if there is no such request to the sender. The result note is also
+// sent. Both results are nil if there is no such request to the sender. The result "note" is also
 // nil if the post was deleted.
 func findAsked(ctx context.Context, tx *user.Tx, r *Received) (request *vocab.Activity, note *vocab.Object, err error) {
 	asked, err := tx.Activities.FindBy(ctx, user.Owned{ID: r.Activity.Object.ID, Actor: r.Me})
@@ -202,11 +202,11 @@ func (r *Received) sender(tx *user.Tx, local *actor.Local) sender {
 	return sender{tx: tx, local: local, user: r.User, now: r.Applied}
 }
 
-// changeQuote changes the members of a post of the user that concern its quote. It sends an
-// Update to everybody who has received the post, may still see it and is not blocked. This is
-// not an edit of the text, so a post without the time of a change gets none. If the post has
-// such a time, the time is renewed, because servers compare it to find the newer version. The
-// Update itself has a time, so that it also counts where another actor passes it on.
+// changeQuote changes the members of a post of the user that concern its quote. It sends an Update
+// to everybody who has received the post, may still see it and is not blocked. This is not an edit
+// of the text, so a post without the time of a change gets no such time. If the post has such a
+// time, the time is renewed, because servers compare it to find the newer version. The Update
+// itself has a time, so that it also counts where another actor passes it on.
 func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func(vocab.Doc)) error {
 	d := maps.Clone(note.Doc)
 	change(d)
@@ -294,7 +294,7 @@ func (s sender) viewersOf(ctx context.Context, o *vocab.Object) (map[vocab.ID]au
 }
 
 // WithoutActors removes actors from the targets of inboxes, and removes inboxes that have no
-// targets left. The map in the parameter but has true for each actor that is removed.
+// targets left. The map "but" has true for each actor that is removed.
 func WithoutActors(inboxes []user.Inbox, but map[vocab.ID]bool) (left []user.Inbox) {
 	for _, i := range inboxes {
 		var actors []vocab.ID

@@ -23,8 +23,8 @@ type sender struct {
 	spelling vocab.Spelling // how other servers write the ids that the activities name, besides the recipient's id
 }
 
-// withSpelling returns a copy of s with one more spelling: written is the form in which the
-// server of id writes that id.
+// withSpelling returns a copy of s with one more spelling. The parameter written is the form in
+// which the server of id writes that id.
 func (s sender) withSpelling(id vocab.ID, written string) sender {
 	s.spelling = s.spelling.Add(id, written)
 	return s

@@ -12,8 +12,8 @@ import (
 
 // newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or an
 // actor changed itself. An older version never replaces a newer one. If an Update of a poll does
-// not give the time of a change, only the counts of votes are taken from it. If another actor
-// passes on an Update without any time, it replaces nothing unless the object was fetched (see
+// not give the time of a change, only the counts of votes are taken from it. An Update without any
+// time that another actor passes on replaces the object only if the object was fetched (see
 // isUndated). Friendica and Mobilizon send every Update of an object under the same id, so the
 // time of the change tells their Updates apart.
 func newUpdate() Handler {

@@ -108,10 +108,10 @@ func (x *receiving) keepRecipients(users map[vocab.Username]bool, reason string)
 	}
 }
 
-// chargeAcquaintances looks at the recipients who have had nothing to do with the actor. If
-// sends is true, it removes those who will certainly store nothing. For the others it charges
-// the party that caused the activity, unless they follow the sender or the actor of another
-// server that passes the activity on.
+// chargeAcquaintances looks at the recipients who have had nothing to do with the actor. If sends
+// is true, it removes those recipients who will certainly store nothing. For each of the others it
+// charges the party that caused the activity, unless the recipient follows the sender or the actor
+// of another server that passes the activity on.
 func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	met, err := acquaintedWith(ctx, i.Store, a)
 	if err != nil {
@@ -147,10 +147,9 @@ func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.I
 	return spendBudget(i.bounds.newAcquaintances, x.paidBy(), strangers)
 }
 
-// refusedUnread returns the reason why a user who has had nothing to do with the sender will
-// not store a post that is not public. It looks only at what is certain without the user's
-// database. It returns "" when that database must be read to decide, as checkPermitted does
-// later.
+// refusedUnread returns the reason why a user who has had nothing to do with the sender will not
+// store a post that is not public. It uses only facts that are certain without the user's
+// database. It returns "" when that database must be read to decide, as checkPermitted does later.
 func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
 	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil || i.Handlers.IsApart(x.Activity) {

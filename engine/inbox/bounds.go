@@ -10,9 +10,9 @@ import (
 // than a request does. For example, a forwarded activity goes to every server of a user's
 // followers, and a report is stored until the operator resolves it. An activity that others pass
 // on without a proof, or a post that a relay passes on, makes this server fetch from another
-// server. An activity for users takes space in their databases. The limiter knocks remembers the
-// requests that were counted a moment ago (see countRequest). The limiter large is for requests
-// with a large body.
+// server. An activity for users takes space in their databases. The limiter in the field knocks
+// remembers the requests that were counted a moment ago (see countRequest). The limiter in the
+// field large is for requests with a large body.
 type bounds struct {
 	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, newVoters, fannedOut, deletions, announced, fetchedForRelay, fetchedForGroup, knocks, large *policy.Limiter
 
@@ -20,7 +20,7 @@ type bounds struct {
 	forwarded          *policy.SharedLimiter // deliveries of forwarded activities, per user
 }
 
-// perStored is how many bytes a row takes in addition to the document in it.
+// perStored is the number of bytes that a row takes in addition to the document in it.
 const perStored = 2 << 10
 
 func newBounds(now func() time.Time) *bounds {

@@ -26,8 +26,8 @@ func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
 		x.unkept = IgnoredNoEffect
 		return nil
 	case len(needs) == 0:
-		// Nothing has to be fetched, because the group's own word is enough, or because no proof
-		// would help.
+		// Nothing has to be fetched, because the group itself is trusted for the activity,
+		// or because no proof could make the activity take effect.
 		return nil
 	case f.Local.IsLocal(needs[0]):
 		return f.fetchLocal(ctx, x, needs[0])

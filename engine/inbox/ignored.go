@@ -28,7 +28,7 @@ const (
 	IgnoredSenderGone  = "sender_gone"  // its sender was deleted while it waited
 	IgnoredContested   = "contested"    // another actor of its server uses the id of its object here, and that server does not show the object as the sender's
 	IgnoredReport      = "report_empty" // it is a report about no local user
-	IgnoredDisplaced   = "displaced"    // it is a report that was removed for one of a domain with fewer open reports
+	IgnoredDisplaced   = "displaced"    // it is a report that was removed to make room for one of a domain with fewer open reports
 	IgnoredGroupBudget = "group_budget" // a Group actor announces more than this server fetches or stores for it
 	IgnoredOverBudget  = "over_budget"  // a budget of its domain has no room; see above
 )

@@ -203,11 +203,12 @@ func droppedBy(x *receiving) string {
 	return IgnoredUnproven
 }
 
-// Deliver delivers an activity from one local user to another. The first user made the activity,
-// or forwards it for another actor. The delivery queue handles local recipients like those of
-// other servers. A forwarded activity is treated as if the forwarder were on another server. So
-// forwarding alone does not make it an activity for the user in person. If the activity's actor
-// is on another server, the domain of that actor pays for the rows that the activity adds here.
+// Deliver delivers an activity from one local user to another. The parameter from is the user who
+// made the activity or forwards it for another actor. The delivery queue handles local recipients
+// like those of other servers. A forwarded activity is treated as if the forwarder were on another
+// server. So forwarding alone does not make it an activity for the user in person. If the
+// activity's actor is on another server, the domain of that actor pays for the rows that the
+// activity adds here.
 func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {

@@ -45,9 +45,9 @@ func (m *memory) giveRoom(x *receiving) {
 	x.room = 0
 }
 
-// runAside runs the function work, which may have to wait for another server and does not read
-// the activity. While work waits, the request keeps only its body, and the memory of the parsed
-// activity, many times as large, is released. Otherwise senders whose servers stall could use
+// runAside runs the function work, which may have to wait for another server and does not read the
+// activity. While work waits, the request keeps only its body, and releases the memory of the
+// parsed activity, which is many times as large. Otherwise senders whose servers stall could use
 // up the memory for all others. Afterwards the body is parsed again, unless work has set
 // x.Activity to another activity, or has failed before the sender was proven.
 func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.Context) error) error {

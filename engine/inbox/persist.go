@@ -41,10 +41,10 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 	return claimed, p.markBlocked(ctx, tx, batch)
 }
 
-// persist stores the activity if it concerns the user, and no actor that sent it or whose objects
-// it brings is blocked. claimIDs has claimed the id. The handler stores the object and the feed
-// entry, and for some types the activity, too (see handler.Registry.IsApart). No row is added for
-// another version of a stored activity, or when leavesNoRow is true.
+// persist stores an activity that concerns the user, unless markBlocked has marked it. claimIDs
+// has claimed the activity's id. The handler stores the object and the feed entry, and for some
+// types the activity, too (see handler.Registry.IsApart). No row is added for another version of a
+// stored activity, or when leavesNoRow is true.
 func (p *applier) persist(ctx context.Context, x *applying) error {
 	isApart := p.Handlers.IsApart(x.Activity)
 	following, err := x.tx.Relationships.Find(ctx, user.Following, x.Actor.ID)

@@ -140,8 +140,8 @@ func (b *budgets) limitDeletions(x *receiving, take func() error) error {
 }
 
 // countStrangers returns how many of the recipients follow neither the activity's actor nor the
-// actor that passes it on. The followers of a user of this server who passes it on are counted,
-// because they do not follow the domain that pays.
+// actor that passes it on. If a user of this server passes the activity on, that user's followers
+// are counted, too, because they do not follow the domain that pays.
 func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
 	followers, err := x.followersOf(ctx, b.Store, x.Actor.ID)
 	if err != nil {
@@ -176,10 +176,10 @@ func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
 	return b.limitForStrangers(ctx, x)
 }
 
-// limitForFollowers removes each recipient for whom too much was stored of the actors that this
-// recipient follows at the sender's domain. If other recipients are left, they get the activity,
-// but x.refused is set, so that the peer sends the activity again. These recipients then ignore it
-// as a duplicate. If no recipient is left, limitForFollowers refuses the activity.
+// limitForFollowers removes each recipient whose database has lately stored too much of the actors
+// that this recipient follows at the sender's domain. If other recipients are left, they get the
+// activity, but x.refused is set, so that the peer sends the activity again. These recipients then
+// ignore it as a duplicate. If no recipient is left, limitForFollowers refuses the activity.
 func (b *budgets) limitForFollowers(x *receiving) error {
 	left := x.Recipients[:0:0]
 	var full error

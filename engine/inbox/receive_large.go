@@ -18,7 +18,7 @@ import (
 var errTooLarge = fault.New(fault.TooLarge, "the body is too large")
 
 const (
-	// perLargeByte is how many bytes of memory each byte of a body beyond BodyLimit takes. It is
+	// perLargeByte is the memory, in bytes, for each byte of a body beyond BodyLimit. It is
 	// less than perByte because the number of values in a document is limited, so a larger
 	// document has longer texts, not more values.
 	perLargeByte = 6
@@ -30,13 +30,13 @@ const (
 	atOnce = 4
 )
 
-// ReceiveLarge is Receive for a request whose Content-Length is above BodyLimit and whose body
-// is not read yet. Such a request may carry an MLS message. ReceiveLarge calls the function
-// read to get the body if two conditions are met. The headers must prove, by a remembered key,
-// that the sender may write to a local user in private, and there must be memory for the whole
-// body. The memory is reserved in the name of the sender's domain, which read gets as payer.
-// Otherwise nothing is read, and the fault is TooLarge, RateLimited for a sender of too many
-// large bodies, or Unavailable when there is no memory now.
+// ReceiveLarge is Receive for a request whose Content-Length is above BodyLimit and whose body is
+// not read yet. Such a request may carry an MLS message. ReceiveLarge calls the function read to
+// get the body if two conditions are met. First, the headers must prove, by a remembered key, that
+// the sender may write to a local user in private. Second, there must be memory for the whole
+// body. The memory is reserved in the name of the sender's domain, which is passed to the function
+// read as payer. If a condition is not met, nothing is read, and the fault is TooLarge,
+// RateLimited for a sender of too many large bodies, or Unavailable when there is no memory now.
 func (i *Inbox) ReceiveLarge(ctx context.Context, r *http.Request, user vocab.Username, read func(payer string) ([]byte, error)) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, User: user}, came: i.Now(), large: r.ContentLength}
 	return i.conclude(x, i.admitLarge(ctx, x, read))
@@ -80,8 +80,8 @@ func (i *Inbox) recognizeSender(ctx context.Context, x *receiving) error {
 
 // isKnownSender reports whether the sender may write in private to the user, or, for the shared
 // inbox, to any user that the sender may concern. It looks only at the first mostAsked of these
-// users. If it finds no such user, and the database of a user could not be read, it returns that
-// error.
+// users. If it finds no such user, and the database of one of them could not be read, it returns
+// the error of that database.
 func (i *Inbox) isKnownSender(ctx context.Context, x *receiving) (known bool, err error) {
 	var users []vocab.Username
 	if x.User.IsZero() {

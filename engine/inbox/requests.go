@@ -169,8 +169,8 @@ func (p *applier) isKnown(ctx context.Context, x *applying) (bool, error) {
 }
 
 // mayWrite reports whether a user permits an actor to write in private. The rule insecure_dm may
-// permit it. For a sealed (encrypted) message it is also enough that both are in the same
-// encrypted conversation.
+// permit it. For a sealed (encrypted) message it is also enough that the user and the actor are in
+// the same encrypted conversation.
 func mayWrite(ctx context.Context, tx *user.Tx, u registry.User, actor vocab.ID, sealed bool) (bool, error) {
 	var ties []string
 	for _, kind := range user.RelationshipTypes {

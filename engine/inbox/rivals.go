@@ -44,7 +44,7 @@ type question struct {
 	reader         *vocab.Username         // the recipient in whose name the object may be asked for; nil if in nobody's
 	waiting        map[vocab.Username]bool // users who have not taken the answer yet
 	answered       time.Time               // time of the answer; zero until it comes
-	shown          *vocab.Object           // the object, if the server shows it as that author's; else nil
+	shown          *vocab.Object           // the object, if the server shows it as the author's; else nil
 }
 
 func newRivals(i *Inbox) *rivals {

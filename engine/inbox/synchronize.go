@@ -80,9 +80,9 @@ func newSynchronizer(i *Inbox) *synchronizer {
 // domain returns the sender's registrable domain.
 func (o offer) domain() string { return policy.RegistrableDomain(o.by.ID.Host()) }
 
-// parseOffer returns the offer in a verified request. It reports false, as if the request had no
-// offer, unless all signatures that count cover the field, the field is about the signer's own
-// followers, and its URL is on the signer's own server.
+// parseOffer returns the offer in a verified request. The offer counts only if all signatures that
+// count cover the field, the field is about the signer's own followers, and the field's URL is on
+// the signer's own server. Otherwise parseOffer returns false, as for a request without an offer.
 func parseOffer(x *receiving) (offer, bool) {
 	lines := x.Request.Header[synchronizationField]
 	if x.signer == nil || len(lines) != 1 || slices.ContainsFunc(x.claims, isUncovered) {
@@ -235,11 +235,11 @@ func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []voc
 	return found, nil
 }
 
-// healFollows ends the follows of users who are not listed, and sends an Undo for listed users
-// who do not follow the sender. The follows in the map follows were read before the list was
-// fetched. A user who has begun to follow the sender since then is left alone. A failure for one
-// user does not stop the others. The next comparison repairs it, and deals with the users that a
-// limit left out.
+// healFollows ends the follows of users who are not listed, and sends an Undo for listed users who
+// do not follow the sender. The map in the parameter follows was read before the list was fetched.
+// A user who has begun to follow the sender since then is left alone. A failure for one user does
+// not stop the others. The next comparison tries such a user again, and deals with the users that
+// a limit left out.
 func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows map[vocab.Username]vocab.ID, listed []vocab.ID) error {
 	names := map[vocab.Username]bool{}
 	var strangers []vocab.Username

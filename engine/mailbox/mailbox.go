@@ -29,7 +29,7 @@ var (
 // Owner holds the functions that a mailbox calls. Only the worker calls them, one at a time.
 type Owner[S, T any] struct {
 	// Slot acquires a slot, such as a transaction, calls the function use with it, and then
-	// releases the slot. Slot may call use again, for the same batch.
+	// releases the slot. Slot may call this function again, for the same batch.
 	Slot func(use func(ctx context.Context, slot S) error) error
 	// Together returns how many letters at the beginning of first are handled together. The number
 	// is at least one. If Together is nil, all letters in first are handled together. Only the
@@ -37,9 +37,9 @@ type Owner[S, T any] struct {
 	Together func(first []*Letter[T]) int
 	// Handle handles a batch in a slot.
 	Handle func(ctx context.Context, slot S, batch []*Letter[T]) error
-	// Settle answers the letters of a batch; err is the error of Slot. A letter that Settle does
-	// not answer keeps its place, and is in the next batch. If Settle returns an error, the
-	// worker waits before it takes the next batch.
+	// Settle answers the letters of a batch; the parameter err is the error of Slot. A letter
+	// that Settle does not answer keeps its place, and is in the next batch. If Settle returns
+	// an error, the worker waits before it takes the next batch.
 	Settle func(batch []*Letter[T], err error) error
 	// Panicked is told of a panic of the worker.
 	Panicked func(value any, stack []byte)

@@ -195,9 +195,9 @@ func (p *removeFromGroup) findEarlier(ctx context.Context, tx *user.Tx, x *excha
 }
 
 // addressGroups makes the members of the user's groups recipients. No document names these
-// members. They are read only after the named actors and the parent were fetched, which can take
-// long. So members that were removed or blocked meanwhile are left out. admitRecipients checks
-// the members once more.
+// members. They are read only after the named actors and the parent were fetched, because those
+// fetches can take long. So members that were removed or blocked meanwhile are left out.
+// admitRecipients checks the members once more.
 func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
 	if len(groups) == 0 {
 		return nil

@@ -45,7 +45,7 @@ func (f *finder) findMentions(ctx context.Context, x *exchange, text string) err
 }
 
 // linkNamed links only the handles of the activity's sender and named recipients. Other handles
-// stay plain text, because a private text must not go to further actors only because it mentions
+// stay plain text. Otherwise a private text would go to further actors only because it mentions
 // them. No request is sent to the servers of those actors.
 func (x *exchange) linkNamed(text string) {
 	found := mentions{}

@@ -61,7 +61,7 @@ func (f *finder) listExpected(ctx context.Context, x *exchange) (ids []vocab.ID,
 	return ids, err
 }
 
-// replaceRenewed gives the recipients that renewRecipients has fetched their current inboxes.
+// replaceRenewed puts the current inboxes into those recipients that renewRecipients has fetched.
 func (x *exchange) replaceRenewed(to []user.Destination) []user.Destination {
 	for n, d := range to {
 		a := x.renewed[d.Actor]

@@ -117,9 +117,9 @@ func (x *exchange) addNamed(actors ...*vocab.Actor) {
 }
 
 // reachActor returns the actor that id names. If the actor cannot be fetched, the copy in the
-// user's database is used, because an actor that got an activity must also get the Undo of that
-// activity, even while the actor's server does not answer. Without a copy the result has only the
-// id, and nothing is sent to the actor.
+// user's database is used. An actor that got an activity must also get the Undo of that activity,
+// even while the actor's server does not answer. Without a copy the result has only the id, and
+// nothing is sent to the actor.
 func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
 	return f.reachWithin(ctx, ctx, x, id)
 }

@@ -52,7 +52,7 @@ func (l *Limiter) Allow(key string) (ok bool, retryAfter time.Duration) {
 	return false, l.waitUntil(b, now)
 }
 
-// Ready returns what Allow would return. It takes no token, and does not remember the key.
+// Ready returns the same results as Allow, but takes no token and does not remember the key.
 func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
 	now := l.now()
 	l.mu.Lock()

@@ -48,7 +48,7 @@ func (p *Pool) Used() int64 {
 }
 
 // FairShare returns how much a payer that holds nothing now may take in total, if it takes little
-// at a time. The result is less than what is left in the pool, unless no more than one unit is
+// at a time. If more than one unit is left in the pool, the result is less than the amount that is
 // left.
 func (p *Pool) FairShare() int64 {
 	p.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Quota is how much of its share of a budget a payer has left.
+// Quota says how much a payer has left of its share of a budget.
 type Quota struct {
 	Name   string
 	Limit  int

@@ -10,12 +10,12 @@ import (
 // something, each may hold eager/k times the amount that is left above the last eighth. So one
 // payer alone may hold three quarters of the stock, and many that take in turns may hold three
 // quarters together. A payer that holds nothing may take something if the last eighth is still
-// left after that. The last eighth is for payers that hold little: each may hold the small
-// fraction few of the amount that is left.
+// left after that. The last eighth is for payers that hold little: each may hold a small part of
+// the amount that is left (the constant few).
 //
 // The networks around a client address count as payers, too. The addresses in a network share the
-// amount that the network may hold. They share it by the same rule, but with the factor within in
-// place of eager, so that one address leaves something to its neighbours.
+// amount that the network may hold. They share it by the same rule, but with the constant "within"
+// in place of eager, so that one address leaves something to its neighbours.
 const (
 	freely = 1.0 / 2
 	last   = 1.0 / 8

@@ -2,7 +2,8 @@ package transport
 
 import "sync"
 
-// maxDoubts limits the hosts in doubts. Before one more is added, all are removed.
+// maxDoubts limits the number of hosts in doubts. When a new host would exceed the limit, all
+// hosts are removed first.
 const maxDoubts = 10_000
 
 // doubts holds the hosts that answered 5xx to RFC 9421 while no dialect of them was stored. Some

@@ -75,8 +75,8 @@ type Client struct {
 // maxHeader limits the bytes of response headers that are read.
 const maxHeader = 64 << 10
 
-// New returns a client that asks gate about every host, and stores the dialects that it learns
-// in hosts.
+// New returns a client that asks gate about every host, and stores in hosts the dialects that it
+// learns.
 func New(cfg Config, gate Gate, hosts Hosts) *Client {
 	if cfg.First == 0 {
 		cfg.First = signature.RFC9421
