@@ -8,8 +8,8 @@ type Concern struct {
 	Holders       bool // it concerns users who have stored something of its actor
 	FollowersOnly bool // if Holders is true, it concerns only holders who follow its actor
 	Owner         bool // it concerns the owner of the object that it is about
-	// PublicOnly says that it concerns the owner only if it is public, because otherwise it is for
-	// the actors that it names.
+	// PublicOnly says that the activity concerns the owner only if the activity is public.
+	// Otherwise it is for the actors that it names.
 	PublicOnly bool
 	Circle     bool // if it names nobody, it is for the followers of its actor
 	Post       bool // it contains a new post; if the post is private, it may not be forwarded to others

@@ -100,8 +100,8 @@ func (d *Dispatcher) begin(work func()) {
 	}()
 }
 
-// runTurn runs a turn t of u and reports the result to the loop. After an error it looks whether u
-// is removed, so that the loop does not try again for ever.
+// runTurn runs a turn t of u and reports the result to the loop. After an error it checks whether
+// u was removed, so that the loop does not try again for ever.
 func (d *Dispatcher) runTurn(ctx context.Context, u vocab.Username, t turn) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()

@@ -35,8 +35,8 @@ func (m *mail) add(message func()) bool {
 	return true
 }
 
-// ask has the loop call question, waits for that, and returns the answer. Before the loop starts
-// and after it has ended, nothing is called, and the result ok is false.
+// ask has the loop call the function question, waits for the call to end, and returns the answer.
+// Before the loop starts and after it has ended, nothing is called, and the result ok is false.
 func ask[T any](m *mail, question func() T) (answer T, ok bool) {
 	reply := make(chan T, 1)
 	m.mu.Lock()

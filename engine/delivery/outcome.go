@@ -73,7 +73,7 @@ func statusText(status int) string {
 }
 
 // retryLater sets the time at which d is tried again. The wait until then is the wait of the
-// backoff, but at least atLeast. If no retry is left, d fails.
+// backoff, or atLeast if that is longer. If no retry is left, d fails.
 func (b backoff) retryLater(o *user.Outcome, d user.Delivery, atLeast time.Duration, now time.Time) {
 	wait, again := b.nextWait(d, now)
 	if !again {

@@ -81,7 +81,7 @@ func (q *queues) nextOf(hosts *rotation) *row {
 }
 
 // endAttempt makes room for another attempt, and returns the host's queue. The caller must pass
-// this queue to list once it has recorded the result.
+// this queue to the method list after it has recorded the result.
 func (q *queues) endAttempt(r *row) *hostQueue {
 	h := q.hosts[r.Host]
 	h.endAttempt(r)

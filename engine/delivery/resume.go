@@ -76,7 +76,7 @@ func (l *loop) resumeHost(host string) {
 }
 
 // resumeForAll makes the deliveries to a host due again for every user who waits for a turn,
-// because other processes may have postponed them.
+// because other processes may have postponed these deliveries.
 func (l *loop) resumeForAll(host string) {
 	for name, u := range l.schedule.users {
 		if !u.due.IsZero() {

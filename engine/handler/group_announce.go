@@ -131,8 +131,8 @@ func (in announced) publicPost(r *Received) *vocab.Object {
 }
 
 // showPost stores a post, and adds the Announce to the feed unless the group has announced the
-// post before. A proof shows who wrote the post, but not that its id is the author's: another
-// actor of that server may have the id, and only the server can tell.
+// post before. A proof shows who wrote the post, but not that the post's id is the author's.
+// Another actor of that server may have the id, and only the server can tell.
 func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	o := in.publicPost(r)
 	if o == nil {

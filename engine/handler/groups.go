@@ -23,9 +23,10 @@ func addMember(ctx context.Context, tx *user.Tx, s *Sent) error {
 	return tx.Groups.AddMember(ctx, s.Group.ID, s.Target.ID, s.Activity.ID, s.Now)
 }
 
-// removeMember removes an actor from a group, and withdraws the queued deliveries to that actor of
-// posts to the group. It leaves the deliveries of posts that also address the actor itself,
-// another of the user's groups with that actor, the user's followers or everybody.
+// removeMember removes an actor from a group. It also withdraws the deliveries to that actor that
+// are queued for posts to the group. It leaves the deliveries of posts that also address the actor
+// itself, another group of the user with that actor as a member, the user's followers or
+// everybody.
 func removeMember(ctx context.Context, tx *user.Tx, s *Sent) error {
 	member := s.Activity.Object.ID
 	if err := tx.Groups.RemoveMember(ctx, s.Group.ID, member); err != nil {

@@ -12,9 +12,9 @@ import (
 )
 
 // newMove returns the handler of Move: an account that the user follows has moved to another id
-// (FEP-7628). If both accounts confirm it, the user follows the new account in place of the old
-// one. If a follower of the user moves, nothing is done, because the new account sends a Follow
-// of its own.
+// (FEP-7628). If both accounts confirm the Move, the user follows the new account in place of the
+// old one. If a follower of the user moves, nothing is done, because the new account sends a
+// Follow of its own.
 func newMove(local *actor.Local) Handler {
 	return Handler{
 		Concern: audience.Concern{Holders: true, FollowersOnly: true}, // only a follow is moved

@@ -122,7 +122,7 @@ func acceptLetters(ctx context.Context, tx *user.Tx, s *Sent) error {
 }
 
 // isLetterTo reports whether a stored object is a Note that is addressed to exactly one actor
-// besides its author, namely the actor with the id to.
+// besides its author, namely the actor in the parameter "to".
 func isLetterTo(ctx context.Context, tx *user.Tx, id, author, to vocab.ID) (bool, error) {
 	stored, err := tx.Objects.Find(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {

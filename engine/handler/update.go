@@ -175,8 +175,8 @@ func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) 
 }
 
 // updateActor renews the stored copy of an actor to which the user has a relationship or that is
-// in one of the user's groups, because deliveries use the inbox in it. The new copy is the
-// document that was fetched from the actor's own server, not the one in the Update.
+// in one of the user's groups, because deliveries use the inbox in the stored copy. The new copy
+// is the document that was fetched from the actor's own server, not the one in the Update.
 func updateActor(ctx context.Context, tx *user.Tx, r *Received) error {
 	for _, kind := range user.RelationshipTypes {
 		rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)

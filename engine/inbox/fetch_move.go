@@ -41,9 +41,9 @@ func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	return f.Store.Instance.Acquaintances.Add(ctx, target.ID, x.Recipients, true)
 }
 
-// fetchTarget returns the target of a Move, or nil when its server does not show it. It fails
-// only when that server cannot be reached now, or by a fault of this server; then the peer
-// sends the Move again.
+// fetchTarget returns the target of a Move, or nil when its server does not show it. It fails only
+// when that server cannot be reached now, or when this server is at fault. Then the peer sends the
+// Move again.
 func (f *fetcher) fetchTarget(ctx context.Context, x *receiving) (*vocab.Actor, error) {
 	id := x.Activity.Target.ID
 	target, err := f.fetchActor(ctx, x, id)

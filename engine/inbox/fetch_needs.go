@@ -44,8 +44,8 @@ func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 
 // fetchNeed fetches one object, or the sender (see fetchSender). An object that does not exist, or
 // that this server may not see, stays unfetched, and the handler then ignores the activity. For an
-// object, fetchNeed fails only when the object's server cannot be reached now, or by a fault of
-// this server; then the peer sends the activity again.
+// object, fetchNeed fails only when the object's server cannot be reached now, or when this server
+// is at fault. Then the peer sends the activity again.
 func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error {
 	if id.Same(x.Actor.ID) {
 		return f.fetchSender(ctx, x)

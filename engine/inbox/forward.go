@@ -37,8 +37,9 @@ func (f *forwarder) mayForward(x *applying) bool {
 	return limitBy(f.bounds.passedOfSender, sender) == nil && limitBy(f.bounds.passedOfDomain, host) == nil
 }
 
-// maxForwardCost is the most that forwarding one activity takes from the user's budget, even if
-// it needs more deliveries. So a user with very many followers can forward some activities, too.
+// maxForwardCost limits the deliveries that count against the user's budget when one activity is
+// forwarded, even if more are needed. So a user with very many followers can forward some
+// activities, too.
 const maxForwardCost = 5000
 
 // mayForwardTo reports whether the user's budget has room to deliver one activity to this many

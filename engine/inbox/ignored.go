@@ -60,8 +60,8 @@ func newIgnored(i *Inbox) *ignored {
 	return &ignored{inbox: i, log: policy.IgnoredLines.Limiter(i.Now), written: trimEvery}
 }
 
-// add records that an activity is stored for nobody. The actor by sent it. Activities of this
-// server's own users are left out, because their outboxes have them.
+// add records that an activity is stored for nobody. The parameter "by" is the actor that sent it.
+// Activities of this server's own users are left out, because their outboxes have them.
 func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	if reason == "" || g.inbox.Local.IsLocal(id) {
 		return
@@ -92,7 +92,7 @@ func (g *ignored) flushOften(work *intake.Background) {
 }
 
 // flush writes the activities that were added since the last flush, and waits for a flush that is
-// writing others. If they cannot be written, the next flush tries them again.
+// writing others. If the activities cannot be written, the next flush tries to write them again.
 func (g *ignored) flush(ctx context.Context) error {
 	g.flushing.Lock()
 	defer g.flushing.Unlock()

@@ -223,8 +223,9 @@ func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// hasRoom reports whether the budget that pays for the user's rows of the sender is not used up.
-// chargeStored spends the same budget. Activities of this server's own users need no budget.
+// hasRoom reports whether anything is left of the budget that pays for rows of the sender in the
+// user's database. chargeStored spends the same budget. Activities of this server's own users need
+// no budget.
 func (p *applier) hasRoom(x *applying) bool {
 	if x.payer == "" {
 		return true

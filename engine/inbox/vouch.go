@@ -166,9 +166,9 @@ func (v *voucher) checkDeleted(ctx context.Context, x *receiving, actor, object 
 	return err
 }
 
-// endUnvouched returns the result for an activity that the actor's server does not vouch for.
-// An activity with a Linked Data signature is dropped and not refused, because its passer
-// considers that signature proof enough.
+// endUnvouched returns the result for an activity that the actor's server does not vouch for. An
+// activity with a Linked Data signature is dropped and not refused, because its passer considers
+// that signature a sufficient proof.
 func (v *voucher) endUnvouched(ctx context.Context, x *receiving, err error) error {
 	if err := unansweredFault(err, "the actor's server does not answer"); err != nil {
 		return err

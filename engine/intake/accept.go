@@ -237,9 +237,9 @@ func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	return nil
 }
 
-// handOver lets the recipients' writers apply an activity whose row was written; the parameter at
-// identifies that row. If err is not nil, the row could not be written, and handOver gives up the
-// activity's places.
+// handOver lets the recipients' writers apply an activity whose row was written; the parameter
+// "at" identifies that row. If err is not nil, the row could not be written, and handOver gives up
+// the activity's places.
 func (i *Intake) handOver(p *placing, at instance.IntakeRow, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

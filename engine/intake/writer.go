@@ -120,9 +120,9 @@ func (w *writer) leaveToJournal(batch []*letter) {
 	}
 }
 
-// putOff stalls the user, because the entries in left cannot be applied now. They stay first in
-// the queue. But if the first of them could not even be set aside and has no row, putOff refuses
-// the request of that entry instead, so that the peer can send the activity again.
+// putOff stalls the user, because the entries in the parameter left cannot be applied now. They
+// stay first in the queue. But if the first of them could not even be set aside and has no row,
+// putOff refuses the request of that entry instead, so that the peer can send the activity again.
 func (w *writer) putOff(left []*entry, cause error) {
 	if !isOwnTrouble(cause) && left[0].row == nil {
 		left[0].letter.Answer(cause)

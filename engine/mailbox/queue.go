@@ -150,8 +150,8 @@ func (q *queue[T]) take(n int) []*Letter[T] {
 	return batch
 }
 
-// wake starts the worker if the first letter is ready. If the queue is closed and empty, it
-// closes ended. The caller holds mu.
+// wake starts the worker if the first letter is ready. If the queue is closed and empty, it closes
+// the channel ended. The caller holds mu.
 func (q *queue[T]) wake() {
 	if q.running {
 		return

@@ -113,7 +113,7 @@ func (p *unblock) findEarlier(ctx context.Context, tx *user.Tx, _ *exchange) (vo
 // blocks is the name of the lock under which Blocks are made and undone, one at a time.
 const blocks = "blocks"
 
-// checkUnblocked refuses an action with an actor that the user blocks. The parameter at is the
+// checkUnblocked refuses an action with an actor that the user blocks. The parameter "at" is the
 // place in the action that names the actor.
 func checkUnblocked(ctx context.Context, tx *user.Tx, actor vocab.ID, at string) error {
 	mine, err := tx.Blocks.Find(ctx, user.Outbound, actor)

@@ -27,8 +27,8 @@ func (f *finder) actorsFor(x *exchange) actorFinder {
 
 // held is the actorFinder for an LLM engine. It finds only the user, and actors of which the
 // user's database has data other than waiting requests. It sends no request to other servers,
-// because the address in a request could reveal to the server at that address the private messages
-// that the LLM engine has read.
+// because an LLM engine could write private messages that it has read into the address of a
+// request, and so reveal them to the server at that address.
 type held struct {
 	*finder
 	user vocab.Username

@@ -72,9 +72,9 @@ func (x *exchange) checkTaken(o *vocab.Object, name string) error {
 	return badParam(name, "the action is not for objects of this type").WithCode("not_for_type")
 }
 
-// findMeantID returns the id of the object that a parameter means. If the parameter names a
-// stored activity of one of the types, the object of that activity is meant. Otherwise the named
-// id itself is meant. If by is not empty, only activities of that actor count.
+// findMeantID returns the id of the object that a parameter means. If the parameter names a stored
+// activity of one of the types, the object of that activity is meant. Otherwise the named id
+// itself is meant. If the parameter "by" is not empty, only activities of that actor count.
 func (f *finder) findMeantID(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
 	var objects []vocab.ID
 	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {

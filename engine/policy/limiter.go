@@ -22,10 +22,10 @@ type Limiter struct {
 	half int
 
 	mu sync.Mutex
-	// There are two generations of buckets. A bucket in old that is used moves to young. When
-	// young is full, it replaces old, and the buckets that are left in old are dropped. So a
-	// flood of new keys cannot make the limiter grow. A flood can make the limiter forget keys,
-	// but a forgotten key gets at most one more burst.
+	// There are two generations of buckets. When a bucket in the map old is used, it moves to
+	// the map young. When young is full, it replaces old, and the buckets that are left in old
+	// are dropped. So a flood of new keys cannot make the limiter grow. A flood can make the
+	// limiter forget keys, but a forgotten key gets at most one more burst.
 	young, old map[string]*rate.Limiter
 }
 

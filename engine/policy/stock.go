@@ -134,8 +134,8 @@ func (s *stock) dismissPayer(payer string, sh *share) {
 	}
 }
 
-// scaleShares multiplies the amount that each payer holds by the factor part. It removes the
-// payers that then hold less than the parameter crumb.
+// scaleShares multiplies the amount that each payer holds by the factor in the parameter part. It
+// removes the payers that then hold less than the parameter crumb.
 func (s *stock) scaleShares(part, crumb float64) {
 	s.root.held *= part
 	for _, sh := range s.networks {

@@ -41,8 +41,8 @@ type knock struct {
 	key     signature.Key
 }
 
-// checkContact returns an error if the caller holds a connection to the database, or if federation
-// is paused: then no host is contacted.
+// checkContact returns an error if the caller holds a connection to the database. It also returns
+// an error if federation is paused, because no host is contacted then.
 func (c *Client) checkContact(ctx context.Context) error {
 	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return err
